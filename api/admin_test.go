@@ -70,7 +70,7 @@ func newAdminEnvOn(t *testing.T, client redis.UniversalClient, change func(*api.
 		options.Tokens = o.store
 		options.Admin = admin.Options{
 			Operators: admin.NewOperators(adminOperators()), Audit: o.audit, Money: cashier{ledger.NewBudgets(client, nil)}, Usage: o.usage,
-			Tokens: admin.TokenOptions{Keeper: o.store, Check: func(token tokens.Token) (tokens.Token, error) {
+			Tokens: admin.TokenOptions{Keeper: o.store, Groups: tokenGroups, Check: func(_ *tokens.Token, token tokens.Token) (tokens.Token, error) {
 				if !slices.Contains(slots.Lanes(), token.Lane) {
 					return token, providers.InvalidField("lane", "Invalid request: 'lane' is unknown.")
 				}

@@ -47,7 +47,9 @@ func Add(api huma.API, format *edge.Format, o Options, prices *pricing.List) {
 	})
 	g.UseSimpleModifier(func(op *huma.Operation) { op.Tags = []string{Tag} })
 	names := tokenNames{o.Tokens.Keeper}
-	(&tokenOperations{o.Tokens, o.Money}).add(g)
+	ofTokens := &tokenOperations{o.Tokens, o.Money}
+	ofTokens.add(g)
+	ofTokens.addGroups(g)
 	(&channelOperations{o.Channels}).add(g)
 	(&usageOperations{o.Usage, prices, names}).add(g)
 	(&unsettledOperations{o.Money, names}).add(g)

@@ -28,6 +28,8 @@ type adminToken struct {
 	tokens.LimitChange            // all are there
 	Budget             float64    `json:"budget" doc:"Money it may spend in its life, in the unit of prices; 0: no limit"`
 
+	InForce adminLimits `json:"in_force" doc:"The limits that hold: its own, where it has none those of its group, and none above the group's ceilings"`
+
 	Spent    *pricing.Money `json:"spent,omitempty" doc:"Money spent of the budget; absent without a budget"`
 	Reserved *pricing.Money `json:"reserved,omitempty" doc:"Money of the budget that is reserved by calls and tasks under way; absent without a budget"`
 
@@ -47,12 +49,11 @@ type adminToken struct {
 
 // TransformSchema tells that all limits of a token are there, which in a change none need be.
 func (adminToken) TransformSchema(_ huma.Registry, s *huma.Schema) *huma.Schema {
-	for _, limit := range tokens.ListLimits(tokens.Limits{}) {
-		s.Required = append(s.Required, limit.Key)
-	}
+	s.Required = append(s.Required, limitKeys()...)
 	return s
 }
 
+// newToken is a token but for the limits of its group.
 func newToken(t tokens.Token, now time.Time) adminToken {
 	return adminToken{
 		Object: "token", ID: t.ID, Name: t.Name, State: t.State(now), Hint: t.Hint, Group: t.Group,
@@ -63,12 +64,19 @@ func newToken(t tokens.Token, now time.Time) adminToken {
 	}
 }
 
+// shown is a token with the limits that hold for it.
+func (g Group) shown(t tokens.Token, now time.Time) adminToken {
+	token, inForce := newToken(t, now), g.InForce(t)
+	token.InForce = adminLimits{tokens.AllLimits(inForce.Limits), inForce.Budget}
+	return token
+}
+
 // balances fills in when tokens were last used, and what those with a budget have spent and reserved.
 func (o *tokenOperations) balances(ctx context.Context, tokens []adminToken) error {
 	var all, ids []string
 	for _, token := range tokens {
 		all = append(all, token.ID)
-		if token.Budget > 0 {
+		if token.InForce.Budget > 0 {
 			ids = append(ids, token.ID)
 		}
 	}
@@ -87,7 +95,7 @@ func (o *tokenOperations) balances(ctx context.Context, tokens []adminToken) err
 		return err
 	}
 	for i := range tokens {
-		if tokens[i].Budget > 0 {
+		if tokens[i].InForce.Budget > 0 {
 			balance := found[tokens[i].ID]
 			tokens[i].Spent, tokens[i].Reserved = new(pricing.Money(balance.Spent)), new(pricing.Money(balance.Reserved))
 		}

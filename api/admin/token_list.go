@@ -76,8 +76,9 @@ func (o *tokenOperations) list(ctx context.Context, in *tokensQuery) (*struct{ B
 		return nil, storeFault("token", "", err)
 	}
 	list.Data, list.After = make([]adminToken, len(found)), after(next)
+	groups := o.Groups()
 	for i, token := range found {
-		list.Data[i] = newToken(token, now)
+		list.Data[i] = groups[token.Group].shown(token, now)
 	}
 	if err := o.balances(ctx, list.Data); err != nil {
 		return nil, storeFault("token", "", err)

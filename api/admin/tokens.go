@@ -78,10 +78,13 @@ type tokenAnswer struct {
 
 // TokenOptions are what the operations on tokens work with.
 type TokenOptions struct {
-	// Keeper has the client tokens; Check returns one that is made or changed as it is stored, or a *providers.Fault that
-	// names the field that is wrong.
+	// Keeper has the client tokens.
 	Keeper TokenKeeper
-	Check  func(tokens.Token) (tokens.Token, error)
+	// Check returns a token that is made (was is nil), or changed from what it was, as it is stored, or a *providers.Fault that
+	// names the field that is wrong.
+	Check func(was *tokens.Token, token tokens.Token) (tokens.Token, error)
+	// Groups are all groups by their names.
+	Groups func() map[string]Group
 }
 
 // tokenOperations are those on tokens. money tells what each has spent.
@@ -99,7 +102,7 @@ func (o *tokenOperations) answer(ctx context.Context, name string, token tokens.
 		return nil, storeFault("token", name, err)
 	}
 	x.Act.Subject = token.ID
-	one := []adminToken{newToken(token, time.Now())}
+	one := []adminToken{o.Groups()[token.Group].shown(token, time.Now())}
 	_ = o.balances(ctx, one) // what was asked for is done, and they are not the answer's point
 	return &tokenAnswer{Body: one[0]}, nil
 }
@@ -177,7 +180,7 @@ func (o *tokenOperations) create(ctx context.Context, in *struct{ Body adminToke
 	plain := token
 	err := in.Body.apply(&token, secret)
 	if err == nil {
-		token, err = o.Check(token)
+		token, err = o.Check(nil, token)
 	}
 	var key string
 	if err == nil {
@@ -206,7 +209,7 @@ func (o *tokenOperations) update(ctx context.Context, in *struct {
 			err = in.Body.apply(token, secret)
 		}
 		if err == nil {
-			*token, err = o.Check(*token)
+			*token, err = o.Check(&before, *token)
 		}
 		return err
 	})

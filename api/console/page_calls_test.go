@@ -107,7 +107,7 @@ func TestOverview(t *testing.T) {
 		"/admin/channels":        map[string]any{"data": []any{map[string]any{"name": "main", "state": "closed"}, map[string]any{"name": "b", "state": "open", "rest_left": 41.0}}},
 		"/admin/tasks/counts":    map[string]any{"queued": 12, "polling": 48, "stuck": 3, "workers": 1},
 		"/admin/usage/unsettled": map[string]any{"data": []any{map[string]any{}, map[string]any{}}, "amount": 0.43},
-		"/admin/tokens":          map[string]any{"data": []any{map[string]any{"id": "tok_1", "name": "app", "state": "active", "budget": 100.0, "spent": 92.1}}},
+		"/admin/tokens":          map[string]any{"data": []any{map[string]any{"id": "tok_1", "name": "app", "state": "active", "budget": 100.0, "in_force": map[string]any{"budget": 100.0}, "spent": 92.1}}},
 	}
 	h := newHouse(t, callsAPI(t, answers))
 	for _, who := range []string{"anna", "vera"} {

@@ -261,11 +261,11 @@ func (d *overviewData) readTokens(v *View) error {
 			return err
 		}
 		for _, t := range list.Data {
-			near := t.Budget > 0 && t.Spent != nil && *t.Spent >= nearBudget*t.Budget
+			near := t.InForce.Budget > 0 && t.Spent != nil && *t.Spent >= nearBudget*t.InForce.Budget
 			ends := t.Expires != nil && time.Until(*t.Expires) < nearExpiry
 			switch {
 			case sort == "spent" && near:
-				d.Hands = append(d.Hands, Hand{Mark: "waiting", Text: v.T("home.budget", "name", t.Name, "share", number(int(100**t.Spent/t.Budget))), Link: v.To("tokens", t.ID)})
+				d.Hands = append(d.Hands, Hand{Mark: "waiting", Text: v.T("home.budget", "name", t.Name, "share", number(int(100**t.Spent/t.InForce.Budget))), Link: v.To("tokens", t.ID)})
 			case sort == "expires" && ends:
 				d.Hands = append(d.Hands, Hand{
 					Mark: "waiting", Text: v.T("home.expires", "name", t.Name), Link: v.To("tokens", t.ID), Note: t.Expires.UTC().Format("2006-01-02 15:04") + " " + v.T("utc"),

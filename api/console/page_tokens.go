@@ -24,9 +24,12 @@ type Token struct {
 	Operations []string   `json:"operations"`
 	Networks   []string   `json:"networks"`
 	Expires    *time.Time `json:"expires"`
-	Budget     float64    `json:"budget"`
-	Spent      *float64   `json:"spent"`
-	Reserved   *float64   `json:"reserved"`
+	Budget     float64    `json:"budget"` // its own; InForce is its own or its group's
+	InForce    struct {
+		Budget float64 `json:"budget"`
+	} `json:"in_force"`
+	Spent    *float64 `json:"spent"`
+	Reserved *float64 `json:"reserved"`
 
 	TokenLimits
 	TokenRest
@@ -148,8 +151,8 @@ func tokenRow(v *View, t Token) Row {
 		limits.Text = v.T("token.per_minute", "n", number(t.RequestsPerMinute))
 	}
 	spent := Cell{}
-	if t.Budget > 0 && t.Spent != nil {
-		spent = Cell{Text: v.T("token.of", "spent", money(t.Spent), "budget", v.Money(t.Budget)), Bar: Share(*t.Spent, t.Budget)}
+	if budget := t.InForce.Budget; budget > 0 && t.Spent != nil {
+		spent = Cell{Text: v.T("token.of", "spent", money(t.Spent), "budget", v.Money(budget)), Bar: Share(*t.Spent, budget)}
 	}
 	expires := Cell{}
 	if t.Expires != nil {

@@ -35,7 +35,7 @@ func TestWhatOthersWroteIsText(t *testing.T) {
 	pagesWith := func(text string) map[string]string {
 		token := map[string]any{
 			"id": text, "name": text, "state": "active", "hint": text, "group": text, "models": []string{text}, "operations": []string{}, "networks": []string{text},
-			"lane": text, "webhook_url": text, "spent": 1, "budget": 2, "key": text, "webhook_secret": text,
+			"lane": text, "webhook_url": text, "spent": 1, "budget": 2, "in_force": map[string]any{"budget": 2}, "key": text, "webhook_secret": text,
 		}
 		h := newHouse(t, func(w http.ResponseWriter, r *http.Request) {
 			switch {

@@ -23,13 +23,9 @@ func (p *parts) admin(store *tokens.Store, service *tasks.Client) admin.Options 
 	return admin.Options{
 		Operators: p.operators,
 		Audit:     p.audit,
-		Tokens: admin.TokenOptions{Keeper: store, Check: func(t tokens.Token) (tokens.Token, error) {
-			checked, problem := p.current().CheckToken(t)
-			if problem != nil {
-				return t, providers.InvalidField(problem.Key, "Invalid request: '%s' %s.", problem.Key, problem.Message)
-			}
-			return checked, nil
-		}},
+		Tokens: admin.TokenOptions{
+			Keeper: store, Check: p.checkToken, Groups: func() map[string]admin.Group { return tokenGroups(p.current()) },
+		},
 		Tasks:    admin.TaskOptions{Operator: tasks.NewOperator(p.temporal, p.cfg.Temporal.Namespace), Webhooks: service, Counter: counter},
 		Channels: admin.ChannelOptions{Desk: p.desk(p.cfg, p.log), States: p.health.States},
 		Models:   admin.ModelOptions{Catalogue: p.router, Durations: taskindex.NewDurations(p.redis)},
@@ -38,6 +34,24 @@ func (p *parts) admin(store *tokens.Store, service *tasks.Client) admin.Options 
 		Money:    p.settler(),
 		Logs:     p.calls().logs(),
 	}
+}
+
+// checkToken holds a token to the rules of the file as it is now.
+func (p *parts) checkToken(was *tokens.Token, token tokens.Token) (tokens.Token, error) {
+	checked, problem := p.current().CheckToken(was, token)
+	if problem != nil {
+		return token, providers.InvalidField(problem.Key, "Invalid request: '%s' %s.", problem.Key, problem.Message)
+	}
+	return checked, nil
+}
+
+// tokenGroups are all groups of a configuration.
+func tokenGroups(cfg config.Config) map[string]admin.Group {
+	groups, limits := make(map[string]admin.Group), cfg.GroupLimits()
+	for _, name := range cfg.GroupNames() {
+		groups[name] = admin.Group{GroupLimits: limits[name], Forbid: cfg.Forbids(name), Channels: cfg.ChannelsOf(name)}
+	}
+	return groups
 }
 
 // operatorKeys are the configuration's operators.

@@ -181,6 +181,9 @@ func (w *watcher) take(ctx context.Context, tokens *tokens.Store, text []byte) {
 	if changes := config.Changes(w.cfg, cfg); len(changes) > 0 {
 		w.audit(ctx, tokens, audit.Entry{Changes: changes})
 	}
+	if tokens != nil {
+		tokens.SetGroups(cfg.GroupLimits())
+	}
 	w.cfg = cfg
 	w.parts.metrics.Learn(cfg.Routes(), cfg.Named(), w.parts.catalog)
 	w.parts.loaded.Store(&cfg)

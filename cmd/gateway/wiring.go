@@ -103,6 +103,7 @@ func (p *parts) current() config.Config { return *p.loaded.Load() }
 // openTokens opens the token store as Redis has it. Main's Close stops it.
 func (p *parts) openTokens(m *Main) *tokens.Store {
 	tokens := tokens.New(p.redis, &tokens.Options{Grace: p.cfg.Relay.RedisGrace, Log: p.log})
+	tokens.SetGroups(p.cfg.GroupLimits())
 	m.onClose(func() error { tokens.Close(); return nil })
 	return tokens
 }

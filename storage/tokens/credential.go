@@ -10,12 +10,12 @@ import (
 // fingerprintLetters is how much of a key's hash tells one key of a token from the next.
 const fingerprintLetters = 16
 
-// Credential returns a token by its id, as Find does by id alone, and the fingerprint of its key, which changes when the
+// Credential returns a token by its id with the limits that hold for it, as Authenticate does by its key, and the fingerprint of its key, which changes when the
 // token is rotated and tells nothing of the key. The token is not judged. storage.ErrNotFound: there is none.
 // A token of the configuration file is answered from memory.
 func (t *Store) Credential(ctx context.Context, id string) (Token, string, error) {
 	if token, sum, ok := t.seeds.byID(id); ok {
-		return token, sum.String()[:fingerprintLetters], nil
+		return *hold(&token).inForce(t.groups.Load()), sum.String()[:fingerprintLetters], nil
 	}
 	r, err := t.names.find(ctx, id)
 	if err == nil && r.token.ID != id {
@@ -24,7 +24,7 @@ func (t *Store) Credential(ctx context.Context, id string) (Token, string, error
 	if err != nil {
 		return Token{}, "", fmt.Errorf("find token %q: %w", id, err)
 	}
-	return r.token, r.sum.String()[:fingerprintLetters], nil
+	return *hold(&r.token).inForce(t.groups.Load()), r.sum.String()[:fingerprintLetters], nil
 }
 
 // Fingerprint is that of a key, as Credential returns it.

@@ -17,7 +17,7 @@ const (
 // memory holds the tokens that were asked for, and the keys that are no token's. A record that was read before a change was
 // seen is not put there after it.
 type memory struct {
-	known   *lru.Cache[keySum, *Token]
+	known   *lru.Cache[keySum, *held]
 	unknown *lru.Cache[keySum, int64] // until when, in unix nanoseconds
 
 	putting sync.Mutex    // held while a record is put there, and while changes grows
@@ -26,13 +26,13 @@ type memory struct {
 
 func newMemory() *memory {
 	m := new(memory)
-	m.known, _ = lru.New[keySum, *Token](knownTokens) // fails for no size but one below 1
+	m.known, _ = lru.New[keySum, *held](knownTokens) // fails for no size but one below 1
 	m.unknown, _ = lru.New[keySum, int64](unknownKeys)
 	return m
 }
 
 // token is the token of a key; false: it is not here.
-func (m *memory) token(sum keySum) (*Token, bool) { return m.known.Get(sum) }
+func (m *memory) token(sum keySum) (*held, bool) { return m.known.Get(sum) }
 
 // isUnknown tells whether the key was no token's a moment ago.
 func (m *memory) isUnknown(sum keySum, now time.Time) bool {
@@ -41,7 +41,7 @@ func (m *memory) isUnknown(sum keySum, now time.Time) bool {
 }
 
 // put takes what was read of a key, nil for no token, unless a change was seen since there were so many.
-func (m *memory) put(sum keySum, token *Token, changes uint64) {
+func (m *memory) put(sum keySum, token *held, changes uint64) {
 	m.putting.Lock()
 	defer m.putting.Unlock()
 	switch {
@@ -72,6 +72,6 @@ func (m *memory) refresh(r record) {
 	if r.raw == "" {
 		m.known.Remove(r.sum)
 	} else if m.known.Contains(r.sum) { // what nobody asked for takes no other's place
-		m.known.Add(r.sum, &r.token)
+		m.known.Add(r.sum, hold(&r.token))
 	}
 }

@@ -29,19 +29,19 @@ const (
 
 // seeded is a seed in memory, without its key.
 type seeded struct {
-	token atomic.Pointer[Token]
+	token atomic.Pointer[held]
 }
 
 // take learns from the record that an operator revoked the key, whatever the token was called then. Nothing else in Redis
 // overrules the file.
 func (s *seeded) take(r record) {
-	now := s.token.Load()
+	now := s.token.Load().own
 	if r.raw == "" || !r.token.Revoked || now.Revoked {
 		return
 	}
 	revoked := *now
 	revoked.Disabled, revoked.Revoked = true, true
-	s.token.Store(&revoked)
+	s.token.Store(hold(&revoked))
 }
 
 // Seed sets the tokens of the configuration file: from now on they are answered from memory, whatever happens to
@@ -89,15 +89,15 @@ func (s *seeds) made(given []Seed) (map[keySum]*seeded, error) {
 			return nil, fmt.Errorf("token %q: %w: two tokens have this name", seed.Token.Name, storage.ErrExists)
 		}
 		if next[sum] != nil {
-			return nil, fmt.Errorf("token %q: %w: it has the key of token %q", seed.Token.Name, storage.ErrExists, next[sum].token.Load().Name)
+			return nil, fmt.Errorf("token %q: %w: it has the key of token %q", seed.Token.Name, storage.ErrExists, next[sum].token.Load().own.Name)
 		}
 		token := seed.Token
 		token.ID, token.Seeded, token.Revoked, token.Hint = token.Name, true, false, hint(seed.Key)
-		if was := before[sum]; was != nil && was.token.Load().Revoked {
+		if was := before[sum]; was != nil && was.token.Load().own.Revoked {
 			token.Disabled, token.Revoked = true, true
 		}
 		one := new(seeded)
-		one.token.Store(&token)
+		one.token.Store(hold(&token))
 		next[sum] = one
 		names[token.Name] = true
 	}
@@ -113,7 +113,7 @@ func (s *seeds) bySum(sum keySum) (*seeded, bool) {
 // byID is the seed of an id, which is its name, as it is now, and the sum of its key; false: there is none.
 func (s *seeds) byID(id string) (Token, keySum, bool) {
 	for sum, one := range *s.list.Load() {
-		if token := one.token.Load(); token.ID == id {
+		if token := one.token.Load().own; token.ID == id {
 			return *token, sum, true
 		}
 	}
@@ -183,7 +183,7 @@ func (s *seeds) writeOne(
 ) (late, wrote bool, err error) {
 	here := at[sum]
 	one.take(here)
-	token := *one.token.Load()
+	token := *one.token.Load().own
 	if token.Revoked && s.due == seedsWhole {
 		s.records.log.LogAttrs(ctx, slog.LevelWarn, "token of the configuration is revoked: give it another key", slog.String("token", token.Name))
 	}
@@ -218,7 +218,7 @@ func (s *seeds) writeOne(
 
 func supersededBy(list map[keySum]*seeded, id string) bool {
 	for _, s := range list {
-		if s.token.Load().ID == id {
+		if s.token.Load().own.ID == id {
 			return true
 		}
 	}

@@ -8,6 +8,7 @@ import (
 	"context"
 	"fmt"
 	"log/slog"
+	"sync/atomic"
 	"time"
 
 	"github.com/redis/go-redis/v9"
@@ -53,6 +54,7 @@ type Store struct {
 	seeds    *seeds
 	contact  *contact
 	follower *follower
+	groups   atomic.Pointer[groups]
 	lookups  storage.Batch[*lookup]
 
 	stop func()
@@ -86,6 +88,7 @@ func New(client redis.UniversalClient, opts *Options) *Store {
 		done:    make(chan struct{}),
 	}
 	t.contact.heard.Store(time.Now().UnixNano())
+	t.groups.Store(new(groups))
 	t.follower = &follower{records: records, contact: t.contact, memory: t.memory, seeds: t.seeds}
 	t.lookups = storage.Batch[*lookup]{Most: readTogether, Work: t.lookUp}
 
@@ -104,8 +107,8 @@ func (t *Store) Close() {
 	<-t.done
 }
 
-// Authenticate finds the token of a key. It does not judge the token: the caller asks Usable. The token is shared
-// and must not be changed. storage.ErrNotFound: there is no such key. storage.ErrUnavailable: Redis is away and the key is not known
+// Authenticate finds the token of a key, with the limits that hold for it. It does not judge the token: the caller asks
+// Usable. The token is shared and must not be changed. storage.ErrNotFound: there is no such key. storage.ErrUnavailable: Redis is away and the key is not known
 // here, or Redis has been away for longer than the grace.
 func (t *Store) Authenticate(ctx context.Context, key string) (*Token, error) {
 	if key == "" || len(key) > maxKey {
@@ -113,10 +116,10 @@ func (t *Store) Authenticate(ctx context.Context, key string) (*Token, error) {
 	}
 	sum := sumOf(key)
 	if seed, ok := t.seeds.bySum(sum); ok {
-		return seed.token.Load(), nil
+		return seed.token.Load().inForce(t.groups.Load()), nil
 	}
 	if token, ok := t.memory.token(sum); ok && !t.contact.stale.Load() {
-		return token, nil
+		return token.inForce(t.groups.Load()), nil
 	}
 	now := time.Now()
 	if t.memory.isUnknown(sum, now) {
@@ -131,11 +134,13 @@ func (t *Store) Authenticate(ctx context.Context, key string) (*Token, error) {
 	if l.err != nil {
 		return nil, l.err
 	}
-	t.memory.put(sum, l.token, changes)
 	if l.token == nil {
+		t.memory.put(sum, nil, changes)
 		return nil, errUnknownKey
 	}
-	return l.token, nil
+	token := hold(l.token)
+	t.memory.put(sum, token, changes)
+	return token.inForce(t.groups.Load()), nil
 }
 
 var (

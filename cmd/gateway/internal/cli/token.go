@@ -32,6 +32,7 @@ type Token struct {
 	Update tokenUpdateCmd `cmd:"" help:"Change a token's limits, permissions or webhook, within a second."`
 	Revoke tokenRevokeCmd `cmd:"" help:"End a token for good, within a second."`
 	Rotate tokenRotateCmd `cmd:"" help:"Give a token a new key or webhook secret and print it, once."`
+	Groups tokenGroupsCmd `cmd:"" help:"List the groups of tokens, with their limits in the configuration file."`
 }
 
 type tokenCreateCmd struct {
@@ -43,7 +44,8 @@ type tokenCreateCmd struct {
 type newToken struct {
 	tokens.Token
 
-	Key string `json:"key,omitempty"`
+	InForce shownLimits `json:"in_force"`
+	Key     string      `json:"key,omitempty"`
 	// NewWebhookSecret stands here only when the gateway made it.
 	NewWebhookSecret string `json:"new_webhook_secret,omitempty"`
 }
@@ -60,7 +62,7 @@ func (c *tokenCreateCmd) Run(ctx context.Context, p *Program) error {
 	}
 	made := newToken{NewWebhookSecret: change.made}
 	token := tokens.Token{Name: c.Name, Group: config.DefaultGroup, Weight: 1, Lane: slots.LaneNormal}
-	if err := change.apply(&token, cfg); err != nil {
+	if err := change.apply(nil, &token, cfg); err != nil {
 		return err
 	}
 	return p.withAudit(func(store *tokens.Store, client redis.UniversalClient) error {
@@ -112,13 +114,18 @@ type tokenShowCmd struct {
 
 // Run shows one token.
 func (c *tokenShowCmd) Run(ctx context.Context, p *Program) error {
+	cfg, err := p.Load()
+	if err != nil {
+		return err
+	}
 	return p.withStores(func(store *tokens.Store, budgets *ledger.Budgets) error {
 		t, err := store.Find(ctx, c.Token)
 		if err != nil {
 			return tokenError(c.Token, err)
 		}
-		shown := shownToken{Token: t}
-		if t.Budget > 0 {
+		inForce := cfg.GroupLimits()[t.Group].InForce(t)
+		shown := shownToken{Token: t, InForce: shownLimits{inForce.Limits, inForce.Budget}}
+		if shown.InForce.Budget > 0 {
 			balance, err := budgets.Balance(ctx, t.ID)
 			if err != nil {
 				return err
@@ -132,16 +139,17 @@ func (c *tokenShowCmd) Run(ctx context.Context, p *Program) error {
 	})
 }
 
-// shownToken is a token with what it spent and reserved of its budget, nil without one.
+// shownToken is a token with the limits that hold for it, and what it spent and reserved of its budget, nil without one.
 type shownToken struct {
 	tokens.Token
 
+	InForce  shownLimits    `json:"in_force"`
 	Spent    *pricing.Money `json:"spent,omitempty"`
 	Reserved *pricing.Money `json:"reserved,omitempty"`
 }
 
 func (t shownToken) fields() fields {
-	list := tokenFields(t.Token)
+	list := tokenFields(t.Token, t.InForce)
 	if t.Spent != nil {
 		list = append(list, [2]string{"spent", t.Spent.String()}, [2]string{"reserved", t.Reserved.String()})
 	}

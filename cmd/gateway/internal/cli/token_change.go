@@ -55,8 +55,8 @@ func (c *tokenChange) read(now time.Time) (readChange, error) {
 	return change, nil
 }
 
-// apply puts the change into a token and checks the outcome. The error is a *UsageError.
-func (c readChange) apply(t *tokens.Token, cfg config.Config) error {
+// apply puts the change into a token and checks the outcome; was is the token as it was, nil for a new one. The error is a *UsageError.
+func (c readChange) apply(was, t *tokens.Token, cfg config.Config) error {
 	c.fields.Apply(t)
 	if c.expires != nil {
 		t.Expires = *c.expires
@@ -64,7 +64,7 @@ func (c readChange) apply(t *tokens.Token, cfg config.Config) error {
 	if c.secret != nil {
 		t.WebhookSecret = *c.secret
 	}
-	checked, problem := cfg.CheckToken(*t)
+	checked, problem := cfg.CheckToken(was, *t)
 	if problem != nil {
 		return flagError(problem)
 	}
@@ -104,7 +104,7 @@ func (c *tokenUpdateCmd) Run(ctx context.Context, p *Program) error {
 		var before tokens.Token
 		made.Token, err = store.Update(ctx, c.Token, func(t *tokens.Token) error {
 			before = *t
-			return change.apply(t, cfg)
+			return change.apply(&before, t, cfg)
 		})
 		err = note(ctx, client, "update_token", cmp.Or(made.ID, c.Token), admin.TokenChanges(before, made.Token), err)
 		if usage := (*UsageError)(nil); errors.As(err, &usage) {

@@ -11,10 +11,16 @@ import (
 
 // printNewToken prints a token with what is shown this once, if anything is.
 func (p *Program) printNewToken(made newToken) error {
+	cfg, err := p.Load()
+	if err != nil {
+		return err
+	}
+	inForce := cfg.GroupLimits()[made.Group].InForce(made.Token)
+	made.InForce = shownLimits{inForce.Limits, inForce.Budget}
 	if p.JSON {
 		return printJSON(p.Stdout, made)
 	}
-	shown := tokenFields(made.Token)
+	shown := tokenFields(made.Token, made.InForce)
 	var once []string
 	if made.Key != "" {
 		shown, once = append(shown, [2]string{"key", made.Key}), append(once, "key")
@@ -25,14 +31,28 @@ func (p *Program) printNewToken(made newToken) error {
 	if err := printFields(p.Stdout, shown); err != nil || len(once) == 0 {
 		return err
 	}
-	_, err := fmt.Fprintf(p.Stderr, "Take note of the %s: shown only now.\n", strings.Join(once, " and "))
+	_, err = fmt.Fprintf(p.Stderr, "Take note of the %s: shown only now.\n", strings.Join(once, " and "))
 	return err
 }
 
-func tokenFields(t tokens.Token) fields {
+// shownLimits are limits as they hold.
+type shownLimits struct {
+	tokens.Limits
+
+	Budget float64 `json:"budget,omitempty"`
+}
+
+// tokenFields shows a token with the limits that hold for it, and says which of them are its group's.
+func tokenFields(t tokens.Token, inForce shownLimits) fields {
+	ofGroup := func(text string, is bool) string {
+		if is {
+			return text + " (group)"
+		}
+		return text
+	}
 	budget := ""
-	if t.Budget != 0 {
-		budget = strconv.FormatFloat(t.Budget, 'f', -1, 64)
+	if inForce.Budget != 0 {
+		budget = ofGroup(strconv.FormatFloat(inForce.Budget, 'f', -1, 64), t.Budget != inForce.Budget)
 	}
 	list := fields{
 		{"name", t.Name},
@@ -42,8 +62,9 @@ func tokenFields(t tokens.Token) fields {
 		{"group", t.Group},
 		{"models", orAll(t.Models)},
 	}
-	for _, limit := range tokens.ListLimits(t.Limits) {
-		list = append(list, [2]string{strings.ReplaceAll(limit.Key, "_", " "), limitText(limit)})
+	own := tokens.ListLimits(t.Limits)
+	for i, limit := range tokens.ListLimits(inForce.Limits) {
+		list = append(list, [2]string{strings.ReplaceAll(limit.Key, "_", " "), ofGroup(limitText(limit), limit.Value != own[i].Value)})
 	}
 	return append(list, fields{
 		{"budget", budget},
@@ -97,4 +118,54 @@ func orAll(names []string) string {
 		return "*"
 	}
 	return strings.Join(names, ", ")
+}
+
+type tokenGroupsCmd struct{}
+
+// shownGroup is a group of tokens as the configuration file has it.
+type shownGroup struct {
+	Name     string      `json:"name"`
+	Channels []string    `json:"channels"`
+	Defaults shownLimits `json:"defaults"`
+	Ceilings shownLimits `json:"ceilings"`
+	Forbid   []string    `json:"forbid"`
+}
+
+// Run lists the groups. It asks nobody but the file.
+func (c *tokenGroupsCmd) Run(p *Program) error {
+	cfg, err := p.Load()
+	if err != nil {
+		return err
+	}
+	limits := cfg.GroupLimits()
+	var list []shownGroup
+	for _, name := range cfg.GroupNames() {
+		of := limits[name]
+		list = append(list, shownGroup{
+			Name: name, Channels: append([]string{}, cfg.ChannelsOf(name)...), Forbid: append([]string{}, cfg.Forbids(name)...),
+			Defaults: shownLimits{of.Defaults, of.DefaultBudget}, Ceilings: shownLimits{of.Ceilings, of.CeilingBudget},
+		})
+	}
+	if p.JSON {
+		return printJSON(p.Stdout, list)
+	}
+	rows := make([][]string, 0, len(list))
+	for _, group := range list {
+		rows = append(rows, []string{group.Name, strings.Join(group.Channels, ", "), group.Defaults.words(), group.Ceilings.words(), strings.Join(group.Forbid, ", ")})
+	}
+	return printTable(p.Stdout, []string{"GROUP", "CHANNELS", "DEFAULTS", "CEILINGS", "FORBIDS"}, rows)
+}
+
+// words are the limits that are set.
+func (l shownLimits) words() string {
+	var words []string
+	for _, limit := range tokens.ListLimits(l.Limits) {
+		if limit.Value != 0 {
+			words = append(words, limit.Key+" "+strconv.Itoa(limit.Value))
+		}
+	}
+	if l.Budget != 0 {
+		words = append(words, "budget "+strconv.FormatFloat(l.Budget, 'f', -1, 64))
+	}
+	return strings.Join(words, ", ")
 }

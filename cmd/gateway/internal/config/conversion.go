@@ -13,7 +13,7 @@ import (
 func (c Config) Seeds() []tokens.Seed {
 	seeds := make([]tokens.Seed, 0, len(c.Tokens))
 	for _, t := range c.Tokens {
-		token := c.Groups[t.Group].filled(t.stored())
+		token := t.stored()
 		token.Networks = storedNetworks(token.Networks)
 		seeds = append(seeds, tokens.Seed{Token: token, Key: t.Key.Reveal()})
 	}

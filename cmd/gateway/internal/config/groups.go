@@ -2,7 +2,6 @@ package config
 
 import (
 	"maps"
-	"reflect"
 	"slices"
 	"strings"
 
@@ -35,33 +34,61 @@ const (
 	ForbidHostedTools = "hosted_tools"
 )
 
-// filled is a token with its group's limits in place of those that it has none of: the default, else the ceiling.
-func (g Group) filled(t tokens.Token) tokens.Token {
-	limits := reflect.ValueOf(&t.Limits).Elem()
-	for _, other := range []tokens.Limits{g.Defaults.Limits, g.Ceilings.Limits} {
-		for field, value := range reflect.ValueOf(other).Fields() {
-			if own := limits.FieldByIndex(field.Index); own.Int() == 0 {
-				own.Set(value)
-			}
-		}
+// limits are those of the group as tokens are held to them.
+func (g Group) limits() tokens.GroupLimits {
+	return tokens.GroupLimits{
+		Defaults: g.Defaults.Limits, Ceilings: g.Ceilings.Limits, DefaultBudget: g.Defaults.Budget, CeilingBudget: g.Ceilings.Budget,
 	}
-	for _, budget := range []float64{g.Defaults.Budget, g.Ceilings.Budget} {
-		if t.Budget == 0 {
-			t.Budget = budget
-		}
-	}
-	return t
 }
 
-// checkCeilings refuses what is above the group's.
-func (g Group) checkCeilings(v *validator, at string, limits tokens.Limits, budget float64) {
-	most := tokens.ListLimits(g.Ceilings.Limits)
+// GroupLimits are the limits of the groups that the file names.
+func (c Config) GroupLimits() map[string]tokens.GroupLimits {
+	limits := make(map[string]tokens.GroupLimits, len(c.Groups))
+	for name, group := range c.Groups {
+		limits[name] = group.limits()
+	}
+	return limits
+}
+
+// GroupNames are all groups that there are by their names: those that the file describes, those that channels name, and
+// that of tokens which name none.
+func (c Config) GroupNames() []string {
+	names := map[string]bool{DefaultGroup: true}
+	for name := range c.Groups {
+		names[name] = true
+	}
+	for _, channel := range c.Channels {
+		for _, name := range channel.Groups {
+			names[name] = true
+		}
+	}
+	return slices.Sorted(maps.Keys(names))
+}
+
+// ChannelsOf are the names of the channels that the tokens of a group may use, as the file has them.
+func (c Config) ChannelsOf(group string) []string {
+	var names []string
+	for _, channel := range c.Channels {
+		if slices.Contains(channel.Groups, group) && !channel.Disabled {
+			names = append(names, channel.Name)
+		}
+	}
+	return names
+}
+
+// checkCeilings refuses what is above the group's, but for what a token of the group had already: a ceiling that fell since
+// holds for it in any case, and must not stand in the way of other changes.
+func (g Group) checkCeilings(v *validator, at string, limits tokens.Limits, budget float64, had *tokens.Token) {
+	if had == nil {
+		had = new(tokens.Token)
+	}
+	most, before := tokens.ListLimits(g.Ceilings.Limits), tokens.ListLimits(had.Limits)
 	for i, limit := range tokens.ListLimits(limits) {
-		if ceiling := most[i].Value; ceiling > 0 && (limit.Value > ceiling || limit.Value == tokens.Unlimited) {
+		if ceiling := most[i].Value; ceiling > 0 && (limit.Value > ceiling || limit.Value == tokens.Unlimited) && limit.Value != before[i].Value {
 			v.add(at+"."+limit.Key, "is above %d, the ceiling of the group", ceiling)
 		}
 	}
-	if ceiling := g.Ceilings.Budget; ceiling > 0 && budget > ceiling {
+	if ceiling := g.Ceilings.Budget; ceiling > 0 && budget > ceiling && budget != had.Budget {
 		v.add(at+".budget", "is above %v, the ceiling of the group", ceiling)
 	}
 }
@@ -82,7 +109,7 @@ func checkGroups(v *validator, groups map[string]Group) {
 				v.add(at+".ceilings."+limit.Key, "wants a number above 0; leave it out for none")
 			}
 		}
-		group.checkCeilings(v, at+".defaults", group.Defaults.Limits, group.Defaults.Budget)
+		group.checkCeilings(v, at+".defaults", group.Defaults.Limits, group.Defaults.Budget, nil)
 		for i, word := range group.Forbid {
 			v.oneOf(key(at+".forbid", i), word, ForbidBackground, ForbidServiceTier, ForbidHostedTools)
 		}

@@ -29,18 +29,19 @@ func TestGroups(t *testing.T) {
 	}
 	filled := tokens.Limits{RequestsPerMinute: 60, Concurrency: 8, MaxSockets: 10}
 	seeds := cfg.Seeds()
-	if got := seeds[0].Token; got.Limits != filled || got.Budget != 5 {
+	held := func(token tokens.Token) tokens.Token { return cfg.GroupLimits()[token.Group].InForce(token) }
+	if own, got := seeds[0].Token, held(seeds[0].Token); own.Limits != (tokens.Limits{}) || got.Limits != filled || got.Budget != 5 {
 		t.Errorf("a token without limits: got %+v, budget %v", got.Limits, got.Budget)
 	}
-	if got, want := seeds[1].Token, (tokens.Limits{RequestsPerMinute: 600, Concurrency: 2, MaxSockets: 10}); got.Limits != want || got.Budget != 7 {
+	if got, want := held(seeds[1].Token), (tokens.Limits{RequestsPerMinute: 600, Concurrency: 2, MaxSockets: 10}); got.Limits != want || got.Budget != 7 {
 		t.Errorf("limits of its own: got %+v, budget %v", got.Limits, got.Budget)
 	}
-	if got := seeds[2].Token; got.Limits != (tokens.Limits{}) || got.Budget != 0 {
+	if got := held(seeds[2].Token); got.Limits != (tokens.Limits{}) || got.Budget != 0 {
 		t.Errorf("of a group that the file does not name: got %+v", got)
 	}
 	made := tokens.Token{Name: "made", Group: "default", Weight: 1, Lane: "normal"}
-	if got, problem := cfg.CheckToken(made); problem != nil || got.Limits != filled || got.Budget != 5 {
-		t.Errorf("made at run time: got %+v, budget %v, %v", got.Limits, got.Budget, problem)
+	if got, problem := cfg.CheckToken(nil, made); problem != nil || got.Limits != (tokens.Limits{}) || got.Budget != 0 {
+		t.Errorf("made at run time: got %+v, budget %v, %v; its own limits are stored", got.Limits, got.Budget, problem)
 	}
 	for key, change := range map[string]func(*tokens.Token){
 		"requests_per_minute": func(t *tokens.Token) { t.RequestsPerMinute = 601 },
@@ -50,7 +51,17 @@ func TestGroups(t *testing.T) {
 	} {
 		token := made
 		change(&token)
-		if _, problem := cfg.CheckToken(token); problem == nil || problem.Key != key || !strings.Contains(problem.Message, "the ceiling of the group") {
+		if _, problem := cfg.CheckToken(&token, token); problem != nil {
+			t.Errorf("%s, as it was before: %v", key, problem)
+		}
+		was := token
+		if was.Group = "free"; key == "budget" {
+			was.Group = "other"
+		}
+		if _, problem := cfg.CheckToken(&was, token); problem == nil {
+			t.Errorf("%s, from another group: no problem", key)
+		}
+		if _, problem := cfg.CheckToken(&made, token); problem == nil || problem.Key != key || !strings.Contains(problem.Message, "the ceiling of the group") {
 			t.Errorf("%s: got %v", key, problem)
 		}
 	}

@@ -60,17 +60,18 @@ func storedNetworks(networks []string) []string {
 	return stored
 }
 
-// CheckToken holds a token that is made or changed while the gateway runs to the rules of the file, and returns it as it
-// is stored: with its group's limits in place of those that it has none of. The problem's key is the token's own field.
-func (c Config) CheckToken(t tokens.Token) (tokens.Token, *Problem) {
+// CheckToken holds a token that is made, or changed from what it was, while the gateway runs to the rules of the file, and
+// returns it as it is stored. was is nil for one that is made. The problem's key is the token's own field.
+func (c Config) CheckToken(was *tokens.Token, t tokens.Token) (tokens.Token, *Problem) {
 	v := &validator{}
-	group := c.Groups[t.Group]
-	t = group.filled(t)
 	if t.Name != t.ID || !strings.HasPrefix(t.ID, randomIDPrefix) { // else it was made without a name, and none is given to it now
 		checkTokenName(v, ".name", t.Name)
 	}
 	checkToken(v, "", t, c.Webhooks)
-	group.checkCeilings(v, "", t.Limits, t.Budget)
+	if was != nil && was.Group != t.Group {
+		was = nil
+	}
+	c.Groups[t.Group].checkCeilings(v, "", t.Limits, t.Budget, was)
 	if len(v.problems) > 0 {
 		problem := v.problems[0]
 		problem.Key = strings.TrimPrefix(problem.Key, ".")

@@ -48,9 +48,8 @@ func (c Config) Validate(vendors providers.Catalog) []Problem {
 		at := key("tokens", i)
 		checkTokenName(v, at+".name", token.Name)
 		checkTokenKey(v, at+".key", token.Key.Reveal())
-		stored := c.Groups[token.Group].filled(token.stored())
-		checkToken(v, at, stored, c.Webhooks)
-		c.Groups[token.Group].checkCeilings(v, at, stored.Limits, stored.Budget)
+		checkToken(v, at, token.stored(), c.Webhooks)
+		c.Groups[token.Group].checkCeilings(v, at, token.Limits, token.Budget, nil)
 	}
 	v.unique("tokens", "name", len(c.Tokens), func(i int) string { return c.Tokens[i].Name })
 	v.unique("tokens", "key", len(c.Tokens), func(i int) string { return c.Tokens[i].Key.Reveal() })
