@@ -35,7 +35,7 @@ func TestForbids(t *testing.T) {
 		o.Relay = relay.New(o.Router.(*router.Router), catalog, nil)
 		o.Forbids = func(group string) []string {
 			if group == "default" {
-				return []string{calls.ForbidBackground, calls.ForbidServiceTier, calls.ForbidHostedTools}
+				return calls.Forbiddable()
 			}
 			return nil
 		}
@@ -66,6 +66,11 @@ func TestForbids(t *testing.T) {
 		{messagesPath, messagesRest, `"service_tier":"auto"`, "service_tier"},
 		{messagesPath, messagesRest, `"speed":"fast"`, "speed"},
 		{messagesPath, messagesRest, `"speed":"standard"`, ""},
+		{messagesPath, messagesRest, `"inference_geo":"us"`, "inference_geo"},
+		{messagesPath, messagesRest, `"inference_geo":"global"`, ""},
+		{chatPath, chatRest, `"plugins":[{"id":"web"}]`, "plugins"},
+		{geminiPath, geminiRest, `"cachedContent":"cachedContents/1"`, "cachedContent"},
+		{geminiPath, geminiRest, `"cached_content":"cachedContents/1"`, "cached_content"},
 		{messagesPath, messagesRest, `"tools":[{"type":"web_search_20250305","name":"web_search"}]`, "tools[0]"},
 		{messagesPath, messagesRest, `"tools":[{"name":"f","input_schema":{"type":"object"}},{"type":"bash_20250124","name":"bash"},{"type":"text_editor_20250728","name":"e"}]`, ""},
 		{geminiPath, geminiRest, `"tools":[{"functionDeclarations":[{"name":"f"}]},{"googleSearch":{}}]`, "tools[1]"},
@@ -94,5 +99,30 @@ func TestForbids(t *testing.T) {
 	}
 	if rec := g.do(t, request("POST", geminiPath, "{"+geminiRest+`,"tools":[{"googleSearch":{}}]}`)); !strings.Contains(rec.Body.String(), "INVALID_ARGUMENT") {
 		t.Errorf("in Gemini's format: got %s", rec.Body)
+	}
+}
+
+// TestForbidsInVideos: a video's own parameters are held to the same words, wherever they stand.
+func TestForbidsInVideos(t *testing.T) {
+	t.Parallel()
+	g := newGateway(t, nil, func(_ *gateway, o *api.Options) {
+		o.Forbids = func(string) []string { return calls.Forbiddable() }
+	})
+	for more, want := range map[string]string{
+		`"service_tier":"flex"`:                        "service_tier",
+		`"metadata":{"service_tier":"flex"}`:           "service_tier",
+		`"tools":[{"type":"web_search"}]`:              "tools[0]",
+		`"style":"film","metadata":{"background":"x"}`: "",
+	} {
+		rec := g.do(t, request("POST", "/v1/videos", `{"model":"sora-2","prompt":"p",`+more+"}"))
+		if want == "" {
+			if rec.Code >= http.StatusBadRequest {
+				t.Errorf("%s: got %d %s", more, rec.Code, rec.Body)
+			}
+			continue
+		}
+		if _, param := fault(t, rec); rec.Code != http.StatusBadRequest || param != want {
+			t.Errorf("%s: got %d %s, want the parameter %q", more, rec.Code, rec.Body, want)
+		}
 	}
 }

@@ -141,7 +141,7 @@ func New(o Options) *Server {
 	}, anthropicA, geminiB, vendorC, openAI)
 	s := &Server{
 		edge: e, calls: calls.New(e, calls.Options{Relay: o.Relay, Router: o.Router, Ledger: o.Ledger, Prices: o.Prices, Forbids: o.Forbids}), proxies: o.Proxies,
-		videos: videos.New(e, videos.Options{Tasks: o.Tasks, Archive: o.Archive, Links: o.Links, Router: o.Router, DefaultModel: o.DefaultVideoModel, PublicURL: o.PublicURL}),
+		videos: videos.New(e, videos.Options{Tasks: o.Tasks, Archive: o.Archive, Links: o.Links, Router: o.Router, Forbids: o.Forbids, DefaultModel: o.DefaultVideoModel, PublicURL: o.PublicURL}),
 	}
 	mux := chi.NewMux()
 	mux.NotFound(edge.NotFound)

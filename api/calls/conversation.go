@@ -24,9 +24,17 @@ var (
 // Sockets is how many conversations are open.
 func (c *Calls) Sockets() int64 { return c.sockets.Load() }
 
-// Converse dials an upstream, takes the client's WebSocket, which selects the subprotocol, and carries messages until either
-// leaves.
-func (c *Calls) Converse(x *edge.Request, r *http.Request, call providers.RealtimeCall, protocol string) error { //nolint:contextcheck // attend tells why a conversation outlives its request
+// Dialogue is how a format's conversations look.
+type Dialogue struct {
+	// Protocol is the subprotocol that is selected.
+	Protocol string
+	// Refusal is the message that tells a client why one of its own went no further.
+	Refusal func(message []byte, fault *providers.Fault) []byte
+}
+
+// Converse dials an upstream, takes the client's WebSocket and carries messages until either leaves. Messages that ask for what
+// the caller's group forbids are answered with a refusal.
+func (c *Calls) Converse(x *edge.Request, r *http.Request, call providers.RealtimeCall, in Dialogue) error { //nolint:contextcheck // attend tells why a conversation outlives its request
 	o, asked := &x.Outcome, call.Model
 	if public := c.options.Router.Public(asked); public != asked {
 		call.Asked, call.Model = asked, public
@@ -57,7 +65,7 @@ func (c *Calls) Converse(x *edge.Request, r *http.Request, call providers.Realti
 		return err
 	}
 	o.Channel, o.Attempts, o.Provider = session.Channel, session.Attempts, session.Provider
-	client, err := upstream.AcceptSocket(x, r, protocol)
+	client, err := upstream.AcceptSocket(x, r, in.Protocol)
 	if err != nil {
 		session.Close()
 		c.recordSession(x, price, true)
@@ -65,7 +73,7 @@ func (c *Calls) Converse(x *edge.Request, r *http.Request, call providers.Realti
 	}
 	ctx, end, leave := c.attend(x, r)
 	defer leave()
-	err = session.Run(ctx, client, func(usage providers.Usage) { //nolint:contextcheck // attend tells why it is not the request's
+	err = session.Run(ctx, client, c.looker(x, in), func(usage providers.Usage) { //nolint:contextcheck // attend tells why it is not the request's
 		c.recordUsage(x, price, usage)
 		if x.Caller.Budget > 0 && x.Admission.Overdrawn(ctx, int64(o.Cost)) {
 			end(errSpent)

@@ -9,6 +9,7 @@ import (
 	"modelrelay/api/body"
 	"modelrelay/api/edge"
 	"modelrelay/providers"
+	"modelrelay/providers/upstream"
 )
 
 // What a group may forbid its tokens: fields of a call that change what it costs.
@@ -19,20 +20,79 @@ const (
 	ForbidServiceTier = "service_tier"
 	// ForbidHostedTools are tools that the vendor runs, and bills by their use.
 	ForbidHostedTools = "hosted_tools"
+	// ForbidInferenceGeo is a choice of where a call is worked on, which Anthropic bills higher than anywhere.
+	ForbidInferenceGeo = "inference_geo"
+	// ForbidCachedContent is what Gemini keeps of earlier calls: nobody here sees it, and its storage is billed by the hour.
+	ForbidCachedContent = "cached_content"
 )
+
+// Forbiddable lists what a group may forbid.
+func Forbiddable() []string {
+	return []string{ForbidBackground, ForbidServiceTier, ForbidHostedTools, ForbidInferenceGeo, ForbidCachedContent}
+}
 
 // forbidden refuses a call that asks for what its caller's group forbids, before anything is sent. Only calls in JSON can.
 func (c *Calls) forbidden(x *edge.Request, call Call) error {
 	if c.options.Forbids == nil || call.ContentType != "application/json" {
 		return nil
 	}
-	words := c.options.Forbids(x.Caller.Group)
+	return Forbidden(c.options.Forbids(x.Caller.Group), call.Body)
+}
+
+// Forbidden is nil for a JSON object that asks for nothing of what the words forbid, else a *providers.Fault that names the
+// member.
+func Forbidden(words []string, object []byte) error {
 	if len(words) == 0 {
 		return nil
 	}
-	for name, value := range body.Members(call.Body) {
-		if param := forbiddenMember(words, text(call.Body[name.From:name.To]), call.Body[value.From:value.To]); param != "" {
-			return providers.InvalidField(param, "Invalid request: '%s' may not be used with this API key.", param)
+	if param := forbiddenIn(words, object); param != "" {
+		return forbiddenField(param)
+	}
+	return nil
+}
+
+func forbiddenField(param string) *providers.Fault {
+	return providers.InvalidField(param, "Invalid request: '%s' may not be used with this API key.", param)
+}
+
+// forbiddenIn names the first member of an object that the words forbid, "" where there is none.
+func forbiddenIn(words []string, object []byte) (param string) {
+	for name, value := range body.Members(object) {
+		if param := forbiddenMember(words, text(object[name.From:name.To]), object[value.From:value.To]); param != "" {
+			return param
+		}
+	}
+	return ""
+}
+
+// looker looks at what a client says in a conversation; nil: its group forbids nothing.
+func (c *Calls) looker(x *edge.Request, in Dialogue) func(message []byte) (answer []byte) {
+	if c.options.Forbids == nil || len(c.options.Forbids(x.Caller.Group)) == 0 {
+		return nil
+	}
+	return func(message []byte) []byte {
+		if fault := forbiddenEvent(c.options.Forbids(x.Caller.Group), message); fault != nil {
+			return in.Refusal(message, fault)
+		}
+		return nil
+	}
+}
+
+// forbiddenEvent is why a message of a conversation, nil for one that is too long to be looked at, goes no further; nil: it may
+// go on. What a vendor does for its answers stands in the members of the session, and in those of an answer that is asked for.
+func forbiddenEvent(words []string, message []byte) *providers.Fault {
+	switch {
+	case message == nil:
+		return providers.InvalidField("", "Invalid request: with this API key a message may not be longer than %d MiB.", upstream.MaxChecked>>20)
+	case !json.Valid(message):
+		return providers.InvalidField("", "Invalid request: the message is not JSON.")
+	}
+	for name, value := range body.Members(message) {
+		switch field := text(message[name.From:name.To]); field {
+		case "session", "response":
+			if param := forbiddenIn(words, message[value.From:value.To]); param != "" {
+				return forbiddenField(field + "." + param)
+			}
 		}
 	}
 	return nil
@@ -54,7 +114,14 @@ func forbiddenMember(words []string, field string, value []byte) (param string) 
 			return ""
 		}
 		word = ForbidServiceTier
-	case "web_search_options", "mcp_servers":
+	case "inference_geo":
+		if text(value) == "global" { // what it is without the field
+			return ""
+		}
+		word = ForbidInferenceGeo
+	case "cachedContent", "cached_content":
+		word = ForbidCachedContent
+	case "web_search_options", "mcp_servers", "plugins": // plugins are OpenRouter's
 	case "prompt":
 		if value[0] != '{' { // else one that the vendor keeps, with tools of its own
 			return ""

@@ -1,7 +1,9 @@
 package openai
 
 import (
+	"crypto/rand"
 	"encoding/base64"
+	"encoding/json"
 	"net/http"
 	"net/url"
 	"strings"
@@ -52,8 +54,33 @@ func (a adder) addRealtime(standard string) {
 		if err != nil {
 			return err
 		}
-		return a.calls.Converse(x, r, call, realtimeProtocol)
+		return a.calls.Converse(x, r, call, calls.Dialogue{Protocol: realtimeProtocol, Refusal: refuseEvent})
 	})
+}
+
+// refusedEvent is the event by which a conversation says that a message of its client went no further.
+type refusedEvent struct {
+	Type    string `json:"type"`
+	EventID string `json:"event_id"`
+	Error   struct {
+		openAIErrorBody
+
+		EventID *string `json:"event_id"`
+	} `json:"error"`
+}
+
+// refuseEvent is the refusal of an event, which it names where the event has an id.
+func refuseEvent(event []byte, fault *providers.Fault) []byte {
+	refused := refusedEvent{Type: "error", EventID: "event_" + rand.Text()}
+	refused.Error.openAIErrorBody = newErrorBody(fault)
+	var named struct {
+		EventID string `json:"event_id"`
+	}
+	if json.Unmarshal(event, &named) == nil && named.EventID != "" {
+		refused.Error.EventID = &named.EventID
+	}
+	text, _ := json.Marshal(refused) // it holds texts alone
+	return text
 }
 
 // realtimeCall makes the call of a request; standard is the model of one that names none, "" for none.

@@ -2,6 +2,7 @@ package videos
 
 import (
 	"cmp"
+	"encoding/json"
 	"errors"
 	"net/http"
 	"strconv"
@@ -40,6 +41,8 @@ type creator struct {
 	tasks  Tasks
 	router calls.Router
 	checks fieldChecks
+	// forbids is that of calls.Options.
+	forbids func(group string) []string
 	// defaultModel serves requests that name no model; "" refuses them.
 	defaultModel string
 }
@@ -107,6 +110,9 @@ func (c *creator) start(x *edge.Request, r *http.Request, in wording, req provid
 	if err != nil {
 		return tasks.Task{}, err
 	}
+	if err := c.forbidden(x, req); err != nil {
+		return tasks.Task{}, err
+	}
 	if err := c.served(x, in, req); err != nil {
 		return c.repeated(x, r, create, err)
 	}
@@ -123,6 +129,20 @@ func (c *creator) start(x *edge.Request, r *http.Request, in wording, req provid
 		x.Outcome.Refused = taskLimit(providers.AsFault(err).Kind)
 	}
 	return task, err
+}
+
+// forbidden refuses what the caller's group forbids among the parameters that go to the vendor as they are.
+func (c *creator) forbidden(x *edge.Request, req providers.VideoRequest) error {
+	if c.forbids == nil {
+		return nil
+	}
+	words := c.forbids(x.Caller.Group)
+	for _, parameters := range []json.RawMessage{req.Extra, req.Metadata} {
+		if err := calls.Forbidden(words, parameters); err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 // served tells whether the caller may use the request's model, and some channel makes what is asked for with it: nil, or why

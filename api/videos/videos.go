@@ -56,6 +56,8 @@ type Options struct {
 	// this server.
 	Links  Links
 	Router calls.Router
+	// Forbids is that of calls.Options.
+	Forbids func(group string) []string
 	// DefaultModel serves creates that name no model; "" refuses them.
 	DefaultModel string
 	// PublicURL begins the addresses that answers hold, without a slash at its end; "": the host that a request names.
@@ -79,7 +81,7 @@ func New(e *edge.Edge, o Options) *Service {
 	checks := newFieldChecks()
 	return &Service{
 		tasks: o.Tasks, checks: checks,
-		creator:   &creator{tasks: o.Tasks, router: o.Router, checks: checks, defaultModel: o.DefaultModel},
+		creator:   &creator{tasks: o.Tasks, router: o.Router, checks: checks, forbids: o.Forbids, defaultModel: o.DefaultModel},
 		reader:    reader{o.Tasks, e},
 		events:    &events{tasks: o.Tasks, edge: e, every: eventsEvery},
 		content:   content{o.Tasks, o.Archive},

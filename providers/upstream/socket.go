@@ -157,6 +157,52 @@ func (c *Carrier) Carry(ctx context.Context, from, to *Socket, carried func(Piec
 	if err != nil {
 		return &Broken{Socket: from, Err: err}
 	}
+	return c.pass(ctx, from, to, kind, message, carried)
+}
+
+// MaxChecked is the size of the largest text message that CarryChecked carries, in bytes: it is held whole until it is looked
+// at. A tenth of a second of speech, in which clients send it, is a few KiB, and the rest of what they say is smaller.
+const MaxChecked = 1 << 20
+
+// CarryChecked is Carry for messages that are looked at first: a text message of which check returns an answer goes no further,
+// and its sender gets the answer. check gets nil for one that is longer than MaxChecked, which must be answered.
+func (c *Carrier) CarryChecked(ctx context.Context, from, to *Socket, check func(message []byte) (answer []byte), carried func(Piece)) error {
+	kind, message, err := from.next(ctx)
+	if err != nil {
+		return &Broken{Socket: from, Err: err}
+	}
+	if kind != websocket.MessageText {
+		return c.pass(ctx, from, to, kind, message, carried)
+	}
+	text, err := from.all(message)
+	if err != nil {
+		return &Broken{Socket: from, Err: err}
+	}
+	receiver, words := to, text
+	if answer := check(text); answer != nil {
+		receiver, words = from, answer
+	}
+	if err := receiver.write(c.Stall, func() error { return receiver.conn.Write(ctx, kind, words) }); err != nil {
+		return &Broken{Socket: receiver, Writing: true, Err: err}
+	}
+	carried(Piece{Text: true, Last: true, Bytes: text})
+	return nil
+}
+
+// all reads the rest of a message; nil: it is longer than MaxChecked, and has been read to its end all the same.
+func (s *Socket) all(message io.Reader) ([]byte, error) {
+	s.reads.Add(1)
+	defer s.reads.Add(1)
+	text, err := io.ReadAll(io.LimitReader(message, MaxChecked+1))
+	if err != nil || len(text) <= MaxChecked {
+		return text, err
+	}
+	_, err = io.Copy(io.Discard, message)
+	return nil, err
+}
+
+// pass carries a message that has begun.
+func (c *Carrier) pass(ctx context.Context, from, to *Socket, kind websocket.MessageType, message io.Reader, carried func(Piece)) error {
 	buf, ok := c.buffers.Get().(*[socketPiece]byte)
 	if !ok {
 		buf = new([socketPiece]byte)

@@ -12,7 +12,7 @@ import (
 type Group struct {
 	Defaults Defaults `yaml:"defaults"`
 	Ceilings Ceilings `yaml:"ceilings"`
-	Forbid   []string `yaml:"forbid" doc:"what changes the price of a call and its tokens may not ask for, else 400: background (true), service_tier, hosted_tools (tools that the vendor runs, such as a web search)"`
+	Forbid   []string `yaml:"forbid" doc:"what changes the price of a call and its tokens may not ask for, else 400: background (true), service_tier (and Anthropic's speed), hosted_tools (tools that the vendor runs, such as a web search), inference_geo (Anthropic's, but for global), cached_content (Gemini's)"`
 }
 
 // Defaults are limits of tokens that are given none.
@@ -27,12 +27,10 @@ type Ceilings struct {
 	Budget float64 `yaml:"budget" doc:"highest budget of a token, and that of one without, where defaults has none; 0: any"`
 }
 
-// What Group.Forbid may hold.
-const (
-	ForbidBackground  = "background"
-	ForbidServiceTier = "service_tier"
-	ForbidHostedTools = "hosted_tools"
-)
+// forbiddable lists what Group.Forbid may hold.
+func forbiddable() []string {
+	return []string{"background", "service_tier", "hosted_tools", "inference_geo", "cached_content"}
+}
 
 // limits are those of the group as tokens are held to them.
 func (g Group) limits() tokens.GroupLimits {
@@ -111,7 +109,7 @@ func checkGroups(v *validator, groups map[string]Group) {
 		}
 		group.checkCeilings(v, at+".defaults", group.Defaults.Limits, group.Defaults.Budget, nil)
 		for i, word := range group.Forbid {
-			v.oneOf(key(at+".forbid", i), word, ForbidBackground, ForbidServiceTier, ForbidHostedTools)
+			v.oneOf(key(at+".forbid", i), word, forbiddable()...)
 		}
 	}
 }
