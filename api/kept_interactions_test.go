@@ -54,6 +54,9 @@ func TestRelayedInteractionIsKept(t *testing.T) {
 			_, _ = io.WriteString(w, "event: interaction.complete\ndata: {\"event_id\":\"2\"}\n\n")
 		case r.Method == http.MethodDelete:
 			w.WriteHeader(http.StatusOK)
+			if strings.HasSuffix(r.URL.Path, "/int_chunked") { // nothing, in chunks
+				_ = http.NewResponseController(w).Flush()
+			}
 		case strings.HasSuffix(r.URL.Path, "/int_gone"):
 			w.WriteHeader(http.StatusNotFound)
 			_, _ = io.WriteString(w, `{"error":{"code":404,"message":"No interaction.","status":"NOT_FOUND"}}`)
@@ -80,6 +83,7 @@ func TestRelayedInteractionIsKept(t *testing.T) {
 		t.Fatalf("made by %+v", maker)
 	}
 	makers.Remember("int_gone", maker)
+	makers.Remember("int_chunked", maker)
 	for id, by := range map[string]relay.Maker{
 		"int_annas":  {KeyRef: maker.KeyRef, Token: "anna"},
 		"int_old":    {KeyRef: maker.KeyRef},
@@ -94,6 +98,7 @@ func TestRelayedInteractionIsKept(t *testing.T) {
 		{"GET", "/v1beta/interactions/int_1?stream=true&last_event_id=1", "GET /v1beta/interactions/int_1?last_event_id=1&stream=true main-key ", "event_id"},
 		{"POST", "/v1beta/interactions/int_1/cancel", "POST /v1beta/interactions/int_1/cancel main-key ", doing},
 		{"DELETE", "/v1/interactions/int_1", "DELETE /v1beta/interactions/int_1 main-key ", ""},
+		{"DELETE", "/v1/interactions/int_chunked", "DELETE /v1beta/interactions/int_chunked main-key ", ""},
 	} {
 		asked = nil
 		rec := g.do(t, request(tc.method, tc.path, ""))

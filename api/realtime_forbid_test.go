@@ -31,9 +31,9 @@ func TestRealtimeForbids(t *testing.T) {
 	for message, want := range map[string]string{
 		`{"type":"session.update","event_id":"event_1","session":{"tools":[{"type":"mcp","server_url":"https://s.example"}]}}`: "session.tools[0]",
 		`{"type":"response.create","event_id":"event_1","response":{"prompt":{"id":"pmpt_1"}}}`:                                "response.prompt",
-		`{"event_id":"event_1","response":{"service_tier":"priority"},"type":"response.create"}`:                             "response.service_tier",
-		`{"type":"input_audio_buffer.append","event_id":"event_1"`:                                                           "",
-		`{"type":"input_audio_buffer.append","audio":"` + strings.Repeat("A", upstream.MaxChecked) + `"}`:                     "",
+		`{"event_id":"event_1","response":{"service_tier":"priority"},"type":"response.create"}`:                               "response.service_tier",
+		`{"type":"input_audio_buffer.append","event_id":"event_1"`:                                                             "",
+		`{"type":"input_audio_buffer.append","audio":"` + strings.Repeat("A", upstream.MaxChecked) + `"}`:                      "",
 	} {
 		if err := conn.Write(within(t), websocket.MessageText, []byte(message)); err != nil {
 			t.Fatal(err)

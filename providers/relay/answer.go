@@ -115,6 +115,8 @@ type body struct {
 	peeked [peek]byte
 	ahead  []byte // of peeked, not handed on yet
 	err    error  // ends the body once ahead is empty
+
+	mayBeEmpty bool // an answer without a byte is whole
 }
 
 // first waits for the first byte. An answer without one is a broken answer.
@@ -128,6 +130,9 @@ func (b *body) first() *providers.Fault {
 			if err != nil {
 				b.err = b.ending(err)
 			}
+			return nil
+		case errors.Is(err, io.EOF) && b.mayBeEmpty:
+			b.err = b.ending(err)
 			return nil
 		case errors.Is(err, io.EOF):
 			return &providers.Fault{Kind: providers.Upstream, Message: "The upstream sent an empty answer.", Blame: providers.BlameChannel}

@@ -45,9 +45,9 @@ func (r *Relay) Kept(ctx context.Context, group, token string, kept providers.Ke
 		Status: resp.StatusCode, Header: passed(resp.Header), Stream: isStream(resp.Header), RequestID: upstream.RequestID(resp.Header),
 		Channel: channel.Name, Vendor: channel.Vendor, Provider: vendor.Convention(), Attempts: 1,
 	}
-	body := &body{upstream: resp.Body, clock: clock, idle: r.waits.idle, cancel: cancel, caller: ctx, sent: sent}
+	body := &body{upstream: resp.Body, clock: clock, idle: r.waits.idle, cancel: cancel, caller: ctx, sent: sent, mayBeEmpty: kept.Do == providers.KeptDelete}
 	answer.Body = body
-	if resp.ContentLength == 0 || resp.StatusCode == http.StatusNoContent { // a delete may say nothing
+	if resp.ContentLength == 0 || resp.StatusCode == http.StatusNoContent { // said before the body; first finds out the rest
 		clock.stop()
 		return answer, nil
 	}

@@ -1,6 +1,7 @@
 package calllog
 
 import (
+	"context"
 	"encoding/json"
 	"strings"
 	"testing"
@@ -41,3 +42,8 @@ func Packed(r *Record) (packed, line string) {
 
 // Unpack unpacks what may be none of ours.
 func Unpack(packed string) { _, _ = unpack(nil, packed) }
+
+// KeptAt are the ids of the calls that Redis took at a time.
+func (r *Reader) KeptAt(ctx context.Context, ms int64) (map[string]bool, error) {
+	return r.keptAt(ctx, ms)
+}

@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"github.com/klauspost/compress/zstd"
+	"github.com/redis/go-redis/v9"
 
 	"modelrelay/storage"
 	"modelrelay/storage/calllog"
@@ -162,6 +163,37 @@ func TestHistoryGoesOnWhereRedisEnds(t *testing.T) {
 	}
 	if without, _ := every(t, calllog.NewReader(client, nil), calllog.Filter{}, calls); len(without) != int(kept) {
 		t.Errorf("without a history: %d calls", len(without))
+	}
+}
+
+// All calls that Redis took within one millisecond are known at the seam, however many they are.
+func TestCallsOfOneMillisecond(t *testing.T) {
+	t.Parallel()
+	client := storagetest.Redis(t)
+	log := calllog.New(client, &calllog.Options{FlushEvery: time.Hour})
+	const calls = 2500
+	for i := range calls {
+		r := full()
+		r.ID = fmt.Sprintf("req_%04d", i)
+		log.Add(&r)
+	}
+	if err := log.Close(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	const stream, ms = "mr:calls", 1_700_000_000_000
+	messages := client.XRange(t.Context(), stream, "-", "+").Val()
+	client.Del(t.Context(), stream)
+	pipe := client.Pipeline()
+	for i, message := range messages {
+		pipe.XAdd(t.Context(), &redis.XAddArgs{Stream: stream, ID: fmt.Sprintf("%d-%d", ms, i), Values: message.Values})
+	}
+	pipe.XAdd(t.Context(), &redis.XAddArgs{Stream: stream, ID: fmt.Sprintf("%d-0", ms+1), Values: messages[0].Values})
+	if _, err := pipe.Exec(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	kept, err := calllog.NewReader(client, nil).KeptAt(t.Context(), ms)
+	if err != nil || len(kept) != len(messages) || len(kept) < calls/2 {
+		t.Errorf("%d of %d calls are known: %v", len(kept), len(messages), err)
 	}
 }
 

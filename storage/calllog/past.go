@@ -183,15 +183,20 @@ func (p *pastScan) over() bool { return p.read >= pastMost || time.Now().After(p
 // keptAt are the ids of the calls that Redis took at a time.
 func (r *Reader) keptAt(ctx context.Context, ms int64) (map[string]bool, error) {
 	at := strconv.FormatInt(ms, 10)
-	messages, err := r.client.XRangeN(ctx, streamKey, at, at, nextChunk).Result()
-	if err != nil {
-		return nil, storage.RedisError("read calls", err)
+	kept := make(map[string]bool)
+	for from := at; ; {
+		messages, err := r.client.XRangeN(ctx, streamKey, from, at, nextChunk).Result()
+		if err != nil {
+			return nil, storage.RedisError("read calls", err)
+		}
+		for _, e := range entriesOf(messages) {
+			kept[textOf(e.line, "id")] = true
+		}
+		if len(messages) < nextChunk {
+			return kept, nil
+		}
+		from = "(" + messages[len(messages)-1].ID // bursts of one process are written at once
 	}
-	kept := make(map[string]bool, len(messages))
-	for _, e := range entriesOf(messages) {
-		kept[textOf(e.line, "id")] = true
-	}
-	return kept, nil
 }
 
 // textOf is the text of a line's member as it is written there, "" where it has none.

@@ -15,7 +15,7 @@ type LimitsOf[T int | *int] struct {
 	Concurrency       T `json:"concurrency,omitempty" yaml:"concurrency" placeholder:"N" doc:"calls at a time; 0: no limit"`
 	MaxTasks          T `json:"max_tasks,omitempty" yaml:"max_tasks" placeholder:"N" doc:"unfinished video tasks; 0: no limit"`
 	ReadsPerMinute    T `json:"reads_per_minute,omitempty" yaml:"reads_per_minute" placeholder:"N" doc:"reads of video tasks per minute and gateway process; 0: 60000, -1: no limit"`
-	MaxWatchers       T `json:"max_watchers,omitempty" yaml:"max_watchers" placeholder:"N" doc:"open event streams and waits of video tasks per gateway process; 0: 100, -1: no limit"`
+	MaxWatchers       T `json:"max_watchers,omitempty" yaml:"max_watchers" placeholder:"N" doc:"open event streams and waits of video tasks, and open reads of relayed interactions, per gateway process; 0: 100, -1: no limit"`
 	MaxSockets        T `json:"max_sockets,omitempty" yaml:"max_sockets" placeholder:"N" doc:"open realtime connections; 0: 100, -1: no limit"`
 }
 

@@ -181,7 +181,7 @@ type Channel struct {
 	Priority   int                `yaml:"priority" doc:"higher first"`
 	Weight     int                `yaml:"weight" doc:"share among channels of one priority"`
 	MaxJobs    int                `yaml:"max_jobs" doc:"video jobs in flight at this upstream; 0: no limit"`
-	MaxCalls   int                `yaml:"max_calls" doc:"synchronous calls and conversations that each gateway process has in flight at this upstream; a call that finds it full takes the next channel, and where all are full waits for 3 seconds, then 503; 0: no limit"`
+	MaxCalls   int                `yaml:"max_calls" doc:"synchronous calls and conversations in flight at this upstream, of each gateway process for itself: of n processes up to n times as many, so divide what the upstream bears. A call that finds it full takes the next channel, and where all are full waits for 3 seconds, then 503; 0: no limit"`
 	CA         string             `yaml:"ca" doc:"file of PEM certificates that may sign the upstream's, where base_url begins with https://; empty: the system's. Read again when it changes"`
 	OpenValues bool               `yaml:"open_values" doc:"let enum values pass that the contract does not list"`
 	Dialect    string             `yaml:"dialect" doc:"of vendor openai: both, chat (the upstream has no /responses) or responses (it has no /chat/completions); the other one is translated"`

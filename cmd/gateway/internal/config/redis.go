@@ -94,6 +94,8 @@ func checkRedis(v *validator, r Redis) {
 		v.add("redis.prefix", "wants 1 to %d visible ASCII characters", maxPrefix)
 	case strings.Contains(r.Prefix, "budget:"):
 		v.add("redis.prefix", "holds budget:, by which keys of money are told from others")
+	case r.Cluster && strings.HasPrefix(r.Prefix, "}"):
+		v.add("redis.prefix", "begins with }, behind which a Redis Cluster looks for no hash tag")
 	}
 	if database := strings.Trim(redisPath(r.URL.Reveal()), "/"); r.Cluster && database != "" && database != "0" {
 		v.add("redis.cluster", "wants no database in redis.url: a Redis Cluster has database 0 alone")

@@ -37,6 +37,7 @@ func TestRedis(t *testing.T) {
 		secure + "  tls: {cert: old.pem, key: old.key}":                                 "redis.tls.cert: " + at("old.pem") + " expired on ",
 		"redis: {prefix: \"\"}":                                                         "1:9: redis.prefix: wants 1 to 64 visible",
 		"redis: {prefix: \"a b\"}":                                                      "1:9: redis.prefix: wants 1 to 64 visible",
+		"redis: {prefix: \"}mr:\", cluster: true}":                                      "1:9: redis.prefix: begins with }",
 		"redis: {prefix: \"my-budget:\"}":                                               "1:9: redis.prefix: holds budget:",
 		"redis: {url: \"redis://a:1/2\", cluster: true}":                                "redis.cluster: wants no database",
 		"redis: {cluster: true, sentinel: {master: m, addresses: [\"a:26379\"]}}":       "redis.cluster: stands beside redis.sentinel",
