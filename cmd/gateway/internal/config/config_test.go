@@ -46,7 +46,7 @@ func parse(text string) (config.Config, error) {
 	return config.Parse("gateway.yaml", []byte(text), testEnv, testVendors())
 }
 
-// fullConfig is every key of the file at once.
+// fullConfig has most keys of the file at once; testdata/whole.yaml has every one.
 const fullConfig = `listen: 127.0.0.1:8080
 public_url: https://gateway.example.com/ai
 admin_key: ${ADMIN}
