@@ -1,15 +1,19 @@
 package api_test
 
 import (
+	"context"
 	"encoding/json"
 	"strings"
 	"sync/atomic"
 	"testing"
+	"testing/synctest"
+	"time"
 
 	"github.com/coder/websocket"
 
 	"modelrelay/api"
 	"modelrelay/api/calls"
+	"modelrelay/providers/relay"
 	"modelrelay/providers/upstream"
 )
 
@@ -67,4 +71,54 @@ func TestRealtimeForbids(t *testing.T) {
 	mustEcho(t, conn, websocket.MessageBinary, make([]byte, 2*upstream.MaxChecked))
 	strict.Store(false)
 	mustEcho(t, d.dial(t), websocket.MessageText, []byte(`{"type":"session.update","session":{"tools":[{"type":"mcp"}]}}`))
+}
+
+// TestRealtimeRefusalWithinAMessage: a refusal waits for the end of a message that comes in pieces, and stops neither.
+func TestRealtimeRefusalWithinAMessage(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		const piece = 64 << 10
+		rest := make(chan struct{})
+		options := dialogOptions{relay: relay.Options{SocketStall: time.Second}, api: func(o *api.Options) {
+			o.Forbids = func(string) []string { return calls.Forbiddable() }
+		}}
+		d := newDialogInABubble(t, options, func(ctx context.Context, conn *websocket.Conn) {
+			message, err := conn.Writer(ctx, websocket.MessageText)
+			if err != nil {
+				t.Error(err)
+				return
+			}
+			_, _ = message.Write(make([]byte, piece))
+			<-rest
+			_, _ = message.Write(make([]byte, piece))
+			_ = message.Close()
+			_, _, _ = conn.Read(ctx)
+		})
+		conn := d.dial(t)
+		conn.SetReadLimit(1 << 20)
+		type heard struct {
+			text []byte
+			err  error
+		}
+		messages := make(chan heard, 2)
+		go func() {
+			for range cap(messages) {
+				_, text, err := conn.Read(t.Context())
+				messages <- heard{text, err}
+			}
+		}()
+		synctest.Wait() // the first part of the message has come
+		if err := conn.Write(t.Context(), websocket.MessageText, []byte(`{"type":"response.create","response":{"prompt":{"id":"pmpt_1"}}}`)); err != nil {
+			t.Fatal(err)
+		}
+		synctest.Wait() // the refusal waits, and so does the message
+		close(rest)
+		if long := <-messages; long.err != nil || len(long.text) != 2*piece {
+			t.Errorf("the message in pieces: %d bytes, %v", len(long.text), long.err)
+		}
+		if refusal := <-messages; refusal.err != nil || !strings.Contains(string(refusal.text), "response.prompt") {
+			t.Errorf("the refusal: %.100s, %v", refusal.text, refusal.err)
+		}
+		_ = conn.CloseNow()
+	})
 }

@@ -30,24 +30,32 @@ const (
 	pongRoom = 50 * time.Millisecond
 )
 
-// Socket is one side of a realtime conversation. One goroutine carries its messages on, another may carry messages to
-// it; Ping and the closes may be called at any time. Pings of the peer are answered while its messages are awaited.
+// Socket is one side of a realtime conversation. One goroutine carries its messages on, others may carry messages to
+// it, one after the other; Ping and the closes may be called at any time. Pings of the peer are answered while its messages are awaited.
 type Socket struct {
 	conn *websocket.Conn
 	// requestID is what an upstream calls its handshake.
 	requestID string
 	// reads counts beginnings and ends of waits for the peer: odd while one lasts.
 	reads atomic.Uint64
-	// free holds one token while nothing is being written.
-	free chan struct{}
+	// free holds one token while nothing is being written, and whole one while no message is under way, which may be written in
+	// pieces.
+	free, whole chan struct{}
+}
+
+// oneMessage waits until no other message is under way to the socket; done lets the next one begin.
+func (s *Socket) oneMessage() (done func()) {
+	<-s.whole
+	return func() { s.whole <- struct{}{} }
 }
 
 // RequestID is what the upstream calls the request that opened the conversation, "" where it does not say.
 func (s *Socket) RequestID() string { return s.requestID }
 
 func newSocket() *Socket {
-	s := &Socket{free: make(chan struct{}, 1)}
+	s := &Socket{free: make(chan struct{}, 1), whole: make(chan struct{}, 1)}
 	s.free <- struct{}{}
+	s.whole <- struct{}{}
 	return s
 }
 
@@ -182,6 +190,7 @@ func (c *Carrier) CarryChecked(ctx context.Context, from, to *Socket, check func
 	if answer := check(text); answer != nil {
 		receiver, words = from, answer
 	}
+	defer receiver.oneMessage()()
 	if err := receiver.write(c.Stall, func() error { return receiver.conn.Write(ctx, kind, words) }); err != nil {
 		return &Broken{Socket: receiver, Writing: true, Err: err}
 	}
@@ -203,6 +212,7 @@ func (s *Socket) all(message io.Reader) ([]byte, error) {
 
 // pass carries a message that has begun.
 func (c *Carrier) pass(ctx context.Context, from, to *Socket, kind websocket.MessageType, message io.Reader, carried func(Piece)) error {
+	defer to.oneMessage()()
 	buf, ok := c.buffers.Get().(*[socketPiece]byte)
 	if !ok {
 		buf = new([socketPiece]byte)
