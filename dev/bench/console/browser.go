@@ -113,7 +113,7 @@ func (b *browser) get(ctx context.Context, path string) (text []byte, packed int
 }
 
 // asset is what a page loads: its scripts, styles and icon.
-var asset = regexp.MustCompile(`(?:src|href)="([^"]*assets/[^"]+)"`) //nolint:gochecknoglobals // compiled once
+var asset = regexp.MustCompile(`(?:src|href)="([^"]*assets/[^"]+)"`)
 
 // look shows the page once and makes sure that it has what it should.
 func (v *view) look(ctx context.Context, b *browser) (time.Duration, error) {

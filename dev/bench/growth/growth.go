@@ -80,8 +80,9 @@ func (s Series) figure(size int) (float64, bool) {
 // same thing stand next to each other.
 func Markdown(w io.Writer, charts ...Chart) error {
 	var b strings.Builder
-	for from, to := 0, 0; from < len(charts); from = to {
-		for to = from; to < len(charts) && charts[to].Size == charts[from].Size; to++ {
+	for from := 0; from < len(charts); {
+		to := from
+		for ; to < len(charts) && charts[to].Size == charts[from].Size; to++ {
 			if err := charts[to].check(); err != nil {
 				return err
 			}
@@ -90,6 +91,7 @@ func Markdown(w io.Writer, charts ...Chart) error {
 			b.WriteString("\n")
 		}
 		table(&b, charts[from:to])
+		from = to
 	}
 	_, err := io.WriteString(w, b.String())
 	return err

@@ -70,7 +70,7 @@ func (e *StatusError) Error() string { return e.words }
 
 // DoJSON sends a request over a client and decodes the answer, which must say success. Another's error is a *StatusError.
 func DoJSON(client *http.Client, request *http.Request, into any) error {
-	response, err := client.Do(request)
+	response, err := client.Do(request) //nolint:gosec // to processes that the stage has started
 	if err != nil {
 		return err
 	}

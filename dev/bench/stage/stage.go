@@ -18,9 +18,10 @@ import (
 const (
 	// Nowhere is an address that nobody listens on.
 	Nowhere = "127.0.0.1:1"
-	// UpstreamKey is what gateways send to upstreams, ClientKey what clients send to gateways.
+	// UpstreamKey is what gateways send to upstreams.
 	UpstreamKey = "sk-upstream-bench"
-	ClientKey   = "sk-bench"
+	// ClientKey is what clients send to gateways.
+	ClientKey = "sk-bench"
 )
 
 // Options are what every measurement needs.

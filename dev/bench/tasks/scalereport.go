@@ -142,7 +142,7 @@ func (r *scaleRun) stored(ctx context.Context) (map[string]float64, error) {
 }
 
 func (r *scaleRun) storedInRedis(ctx context.Context, kept map[string]float64) error {
-	c := goredis.NewClient(&goredis.Options{Addr: r.fleet.redis.Addr})
+	c := goredis.NewClient(&goredis.Options{Addr: r.redis.Addr})
 	defer c.Close() //nolint:errcheck // nothing is pending on it
 	for name, what := range map[string]struct{ section, field string }{
 		"Redis memory|KB": {"memory", "used_memory"}, "Redis commands|": {"stats", "total_commands_processed"},
