@@ -21,34 +21,21 @@ type Edit struct {
 	Text []byte
 }
 
-// Call is one synchronous request as it arrived. Body is owned by the Call and never changed: Payload weaves the few
-// permitted edits around it, so number formatting, key order and unknown fields survive.
+// Call is one synchronous request as it arrived.
 type Call struct {
 	Endpoint Endpoint
 	// Model is the public name.
 	Model string
 	// Asked is the name under which the client asked for the model where that is another, an alias: Body has it.
-	Asked       string
-	Stream      bool
-	ContentType string
+	Asked  string
+	Stream bool
 	// RequestID names the client's request in logs.
 	RequestID string
 	// Trail is told of each request that the call takes; nil: nobody asks.
 	Trail *Trail
 	// Header holds only the client headers that may travel upstream; never a credential.
 	Header http.Header
-	Body   []byte
-	// ModelAt is where the model's name stands in Body, a JSON string with its quotes; zero when the body does not name it.
-	// An upstream that knows the model under another name gets that name there.
-	ModelAt Span
-	// ModelUnset: what stands at ModelAt, if anything, does not name Model, so the name is always written.
-	ModelUnset bool
-	// EncodeModel writes a model's name for ModelAt; nil writes a JSON string.
-	EncodeModel func(model string) []byte
-	// NamesAt are where the name stands within longer JSON strings of Body, such as "models/NAME".
-	NamesAt []Span
-	// Edits are the format's own insertions. They do not overlap one another, ModelAt nor NamesAt.
-	Edits []Edit
+	Content
 	// OpenValues: the body holds an enum value that the contract does not list, so only a channel open to such takes it.
 	OpenValues bool
 	// Affinity is that of Want.
@@ -62,10 +49,28 @@ type Call struct {
 	ContinuesFrom []Made
 	// HideUsage: the gateway asked for the usage chunk, the client did not, so the client must not see it.
 	HideUsage bool
-	// Pieces are what is sent in place of Body, for a call that was translated; nil for any other.
-	Pieces Payload
 	// AnyAnswer: a document will do where a stream is asked for, and the other way around.
 	AnyAnswer bool
+}
+
+// Content is what a call sends. Body is owned by the Call and never changed: Payload weaves the few permitted edits around it,
+// so number formatting, key order and unknown fields survive.
+type Content struct {
+	ContentType string
+	Body        []byte
+	// ModelAt is where the model's name stands in Body, a JSON string with its quotes; zero when the body does not name it.
+	// An upstream that knows the model under another name gets that name there.
+	ModelAt Span
+	// ModelUnset: what stands at ModelAt, if anything, does not name Model, so the name is always written.
+	ModelUnset bool
+	// EncodeModel writes a model's name for ModelAt; nil writes a JSON string.
+	EncodeModel func(model string) []byte
+	// NamesAt are where the name stands within longer JSON strings of Body, such as "models/NAME".
+	NamesAt []Span
+	// Edits are the format's own insertions. They do not overlap one another, ModelAt nor NamesAt.
+	Edits []Edit
+	// Pieces are what is sent in place of Body, for a call that was translated; nil for any other.
+	Pieces Payload
 }
 
 // Named is the name of the model that Body has, and that the client expects to read.
@@ -78,15 +83,18 @@ type Made struct {
 }
 
 // Payload returns the body to send to an upstream that knows the model under the given name. Nothing is copied.
-func (c Call) Payload(model string) Payload {
+func (c Call) Payload(model string) Payload { return c.payload(model, c.Named()) }
+
+// payload is the content for an upstream that knows the model under the given name, where the body has the other.
+func (c *Content) payload(model, named string) Payload {
 	if c.Pieces != nil {
 		return c.Pieces
 	}
 	edits := c.Edits
-	if (model != c.Named() || c.ModelUnset) && c.ModelAt != (Span{}) {
+	if (model != named || c.ModelUnset) && c.ModelAt != (Span{}) {
 		edits = append(slices.Clip(edits), Edit{At: c.ModelAt, Text: c.encodeModel(model)})
 	}
-	if model != c.Named() {
+	if model != named {
 		name, _ := json.Marshal(model) // a string always marshals
 		for _, at := range c.NamesAt {
 			edits = append(slices.Clip(edits), Edit{At: at, Text: name[1 : len(name)-1]})
@@ -105,7 +113,7 @@ func (c Call) Payload(model string) Payload {
 	return append(pieces, c.Body[from:])
 }
 
-func (c Call) encodeModel(model string) []byte {
+func (c *Content) encodeModel(model string) []byte {
 	if c.EncodeModel != nil {
 		return c.EncodeModel(model)
 	}

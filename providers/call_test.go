@@ -49,8 +49,10 @@ func TestPayload(t *testing.T) {
 			t.Run(tc.name+", "+how, func(t *testing.T) {
 				t.Parallel()
 				call := providers.Call{
-					Model: "m", Body: []byte(tc.body + filler), ModelAt: tc.at, Edits: tc.edits,
-					ModelUnset: tc.unset, EncodeModel: tc.encode, NamesAt: tc.names,
+					Model: "m", Content: providers.Content{
+						Body: []byte(tc.body + filler), ModelAt: tc.at, Edits: tc.edits,
+						ModelUnset: tc.unset, EncodeModel: tc.encode, NamesAt: tc.names,
+					},
 				}
 				payload := call.Payload(tc.model)
 				want := tc.want + filler
@@ -73,7 +75,7 @@ func TestPayload(t *testing.T) {
 // TestPayloadLetsGo: what is closed gives nothing more.
 func TestPayloadLetsGo(t *testing.T) {
 	t.Parallel()
-	body := providers.Call{Body: make([]byte, 100<<10)}.Payload("").Reader()
+	body := providers.Call{Content: providers.Content{Body: make([]byte, 100<<10)}}.Payload("").Reader()
 	if n, err := body.Read(make([]byte, 10)); n != 10 || err != nil {
 		t.Fatalf("got %d bytes, %v", n, err)
 	}

@@ -44,10 +44,7 @@ type Channel struct {
 	Groups []string
 	// Priority orders channels, higher first; Weight shares calls among equals, 0 counts as 1.
 	Priority, Weight int
-	// MaxJobs limits video jobs in flight at this upstream; 0 means no limit.
-	MaxJobs int
-	// MaxCalls limits the synchronous calls and conversations that one process has under way at this upstream; 0 means no limit.
-	MaxCalls int
+	Capacity
 	// Dialect says which of OpenAI's APIs for chats the upstream has, "" for both. Of other vendors it says nothing.
 	Dialect string
 	// NativeOnly: calls in other formats are not translated for this channel.
@@ -60,6 +57,14 @@ type Channel struct {
 	AllowPrivateResults bool
 	// Disabled takes the channel out of routing. Tasks that already run on it go on.
 	Disabled bool
+}
+
+// Capacity is how much a channel's upstream may have under way at a time.
+type Capacity struct {
+	// MaxJobs limits video jobs in flight at this upstream; 0 means no limit.
+	MaxJobs int
+	// MaxCalls limits the synchronous calls and conversations that one process has under way at this upstream; 0 means no limit.
+	MaxCalls int
 }
 
 // ModelFacts are what the operator says of upstream models, by the beginning of their names.

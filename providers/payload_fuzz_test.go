@@ -27,7 +27,7 @@ func FuzzPayload(f *testing.F) {
 			return // which of two insertions at one place comes first is nobody's promise
 		}
 		original := bytes.Clone(body)
-		call := providers.Call{Model: model, Body: body, ModelAt: second, Edits: []providers.Edit{{At: first, Text: text}}}
+		call := providers.Call{Model: model, Content: providers.Content{Body: body, ModelAt: second, Edits: []providers.Edit{{At: first, Text: text}}}}
 		payload := call.Payload(upstream)
 
 		name := body[second.From:second.To]

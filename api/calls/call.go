@@ -181,8 +181,8 @@ func (c *Calls) record(ch *charge, failed bool) {
 func JSONCall(endpoint providers.Endpoint, b *body.JSON) Call {
 	return Call{
 		Call: providers.Call{
-			Endpoint: endpoint, Model: b.Text("model"), ModelAt: b.Span("model"), Stream: b.Flag("stream"),
-			ContentType: "application/json", Body: b.Raw, OpenValues: b.Unlisted != nil,
+			Endpoint: endpoint, Model: b.Text("model"), Stream: b.Flag("stream"), OpenValues: b.Unlisted != nil,
+			Content: providers.Content{ContentType: "application/json", Body: b.Raw, ModelAt: b.Span("model")},
 		},
 		Unlisted: b.Unlisted,
 	}

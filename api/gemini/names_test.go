@@ -34,7 +34,7 @@ func FuzzModelNames(f *testing.F) {
 			}
 			return
 		}
-		call := providers.Call{Model: model, Body: []byte(raw), NamesAt: names}
+		call := providers.Call{Model: model, Content: providers.Content{Body: []byte(raw), NamesAt: names}}
 		var sent strings.Builder
 		for _, piece := range call.Payload(other) {
 			sent.Write(piece)

@@ -129,8 +129,11 @@ func (a adder) relayForm(
 	call := calls.Call{
 		Call: providers.Call{
 			Endpoint: providers.Endpoint{Format: providers.OpenAI, Operation: name},
-			Model:    f.Text("model"), ModelAt: f.Span("model"), EncodeModel: func(model string) []byte { return []byte(model) },
-			Stream: f.Text("stream") == "true", ContentType: r.Header.Get("Content-Type"), Header: keepHeader(r), Body: raw,
+			Model:    f.Text("model"), Stream: f.Text("stream") == "true", Header: keepHeader(r),
+			Content: providers.Content{
+				ContentType: r.Header.Get("Content-Type"), Body: raw, ModelAt: f.Span("model"),
+				EncodeModel: func(model string) []byte { return []byte(model) },
+			},
 			OpenValues: f.Unlisted != nil,
 		},
 		Unlisted: f.Unlisted, N: body.Whole([]byte(f.Text("n"))), Events: calls.Events{Last: isDone},

@@ -62,7 +62,7 @@ func TestDefaultVersion(t *testing.T) {
 		_, _ = io.WriteString(w, `{}`)
 	}))
 	t.Cleanup(server.Close)
-	resp, err := send(t, server.URL, providers.Call{Endpoint: messages, Model: "m", Body: []byte(`{}`)})
+	resp, err := send(t, server.URL, providers.Call{Endpoint: messages, Model: "m", Content: providers.Content{Body: []byte(`{}`)}})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -163,7 +163,7 @@ func TestUsage(t *testing.T) {
 			Name: "a", Vendor: "anthropic", BaseURL: server.URL, Keys: []providers.Secret{"k"}, Models: map[string]string{"m": ""}, Groups: []string{"g"},
 		}}, nil)
 		got, err := relay.New(router, catalog, nil).Do(t.Context(), "g", providers.Call{
-			Endpoint: messages, Model: "m", Stream: contentType == "text/event-stream", Body: []byte(`{}`),
+			Endpoint: messages, Model: "m", Stream: contentType == "text/event-stream", Content: providers.Content{Body: []byte(`{}`)},
 		})
 		if err != nil {
 			t.Fatal(err)

@@ -103,7 +103,7 @@ func (s relaySuite) relayer(t *testing.T) providers.Relayer {
 
 func (s relaySuite) call() providers.Call {
 	call := providers.Call{
-		Endpoint: s.tc.Endpoint, Model: "pub", ContentType: s.tc.ContentType, Header: s.tc.Header.Clone(), Body: []byte(s.tc.Body),
+		Endpoint: s.tc.Endpoint, Model: "pub", Content: providers.Content{ContentType: s.tc.ContentType, Body: []byte(s.tc.Body)}, Header: s.tc.Header.Clone(),
 	}
 	if call.ContentType == "" {
 		call.ContentType = "application/json"

@@ -40,7 +40,7 @@ func responsesCall(previous string, stream bool) providers.Call {
 		Stream:   stream,
 		Endpoint: providers.Endpoint{Format: providers.OpenAI, Operation: providers.Responses}, Model: "m",
 		ContinuesFrom: []providers.Made{{ID: previous, Param: "previous_response_id"}}, Token: "anna",
-		ContentType: "application/json", Body: []byte(`{"model":"m","input":"hi"}`),
+		Content: providers.Content{ContentType: "application/json", Body: []byte(`{"model":"m","input":"hi"}`)},
 	}
 }
 

@@ -138,7 +138,7 @@ func TestEveryPair(t *testing.T) {
 						answer = events(to.stream)
 					}
 					r, _, sent := translating(t, nil, scripted{vendor: to.vendor, answer: answer, change: func(c *providers.Channel) { c.Dialect = to.dialect }})
-					call := providers.Call{Endpoint: from.endpoint, Model: "m", Asked: "asked", Stream: stream, Body: []byte(from.body), Token: "t"}
+					call := providers.Call{Endpoint: from.endpoint, Model: "m", Asked: "asked", Stream: stream, Content: providers.Content{Body: []byte(from.body)}, Token: "t"}
 					if stream && from.streams != (providers.Endpoint{}) {
 						call.Endpoint = from.streams
 					}

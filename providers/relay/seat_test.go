@@ -22,7 +22,7 @@ func bounded(t *testing.T, name string, priority, most int, serve http.HandlerFu
 	t.Cleanup(server.Close)
 	return providers.Channel{
 		Name: name, Vendor: "openai", BaseURL: server.URL, Keys: []providers.Secret{providers.Secret("hush-" + name)},
-		Models: map[string]string{"m": ""}, Groups: []string{"default"}, Priority: priority, MaxCalls: most,
+		Models: map[string]string{"m": ""}, Groups: []string{"default"}, Priority: priority, Capacity: providers.Capacity{MaxCalls: most},
 	}
 }
 
@@ -188,7 +188,7 @@ func TestSeatOutlivesPanic(t *testing.T) {
 		return &http.Response{StatusCode: http.StatusOK, Header: http.Header{"Content-Type": {"application/json"}}, Body: io.NopCloser(strings.NewReader("{}"))}, nil
 	})}}
 	routes := router.New(catalog, []providers.Channel{{
-		Name: "a", Vendor: "openai", BaseURL: "http://upstream.invalid", Keys: []providers.Secret{"k"}, Models: map[string]string{"m": ""}, Groups: []string{"default"}, MaxCalls: 1,
+		Name: "a", Vendor: "openai", BaseURL: "http://upstream.invalid", Keys: []providers.Secret{"k"}, Models: map[string]string{"m": ""}, Groups: []string{"default"}, Capacity: providers.Capacity{MaxCalls: 1},
 	}}, nil)
 	r := relay.New(routes, catalog, &relay.Options{SeatWait: time.Millisecond})
 	func() {

@@ -44,7 +44,7 @@ func pieces() map[string][3]string {
 func everyTranslation(tb testing.TB, texts int, each func(name string, r *relay.Relay, call providers.Call, sent *[]request)) {
 	tb.Helper()
 	for source, from := range clients() {
-		call := providers.Call{Endpoint: from.endpoint, Model: "m", Stream: true, Body: []byte(from.body), Token: "t"}
+		call := providers.Call{Endpoint: from.endpoint, Model: "m", Stream: true, Content: providers.Content{Body: []byte(from.body)}, Token: "t"}
 		if from.streams != (providers.Endpoint{}) {
 			call.Endpoint = from.streams
 		}

@@ -142,7 +142,7 @@ func TestMediaAreNotCopied(t *testing.T) {
 	}
 	door := translate.New(nil)
 	for source, from := range clients() {
-		call := providers.Call{Endpoint: from.endpoint, Model: "m", Body: []byte(bodies[source])}
+		call := providers.Call{Endpoint: from.endpoint, Model: "m", Content: providers.Content{Body: []byte(bodies[source])}}
 		for target, to := range servers() {
 			if source == target {
 				continue

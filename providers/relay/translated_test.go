@@ -68,8 +68,7 @@ var (
 // sayHi is a call of Anthropic's format.
 func sayHi(change ...func(*providers.Call)) providers.Call {
 	call := providers.Call{
-		Endpoint: toMessages, Model: "m", ContentType: "application/json", Token: "t",
-		Body: []byte(`{"model":"m","max_tokens":64,"messages":[{"role":"user","content":"my private prompt"}],"service_tier":"standard_only"}`),
+		Endpoint: toMessages, Model: "m", Content: providers.Content{ContentType: "application/json", Body: []byte(`{"model":"m","max_tokens":64,"messages":[{"role":"user","content":"my private prompt"}],"service_tier":"standard_only"}`)}, Token: "t",
 	}
 	for _, f := range change {
 		f(&call)
@@ -171,7 +170,7 @@ func TestFallsOverBetweenFormats(t *testing.T) {
 func TestFailsBeforeItSpeaks(t *testing.T) {
 	t.Parallel()
 	start, _, _ := strings.Cut(messagesHi, "event: content_block_start")
-	gemini := providers.Call{Endpoint: toGemini, Model: "m", Stream: true, Body: []byte(`{"contents":[{"role":"user","parts":[{"text":"Hi"}]}]}`)}
+	gemini := providers.Call{Endpoint: toGemini, Model: "m", Stream: true, Content: providers.Content{Body: []byte(`{"contents":[{"role":"user","parts":[{"text":"Hi"}]}]}`)}}
 	for name, tc := range map[string]struct {
 		stream   string
 		attempts int

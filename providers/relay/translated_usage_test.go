@@ -48,7 +48,7 @@ func TestTranslatedUsage(t *testing.T) {
 				r, _, _ := translating(t, nil, scripted{
 					vendor: to.vendor, answer: says(kind, strings.NewReader(test.answer)), change: func(c *providers.Channel) { c.Dialect = to.dialect },
 				})
-				call := providers.Call{Endpoint: from.endpoint, Model: "m", Stream: test.stream, Body: []byte(from.body), Token: "t"}
+				call := providers.Call{Endpoint: from.endpoint, Model: "m", Stream: test.stream, Content: providers.Content{Body: []byte(from.body)}, Token: "t"}
 				if test.stream && from.streams != (providers.Endpoint{}) {
 					call.Endpoint = from.streams
 				}

@@ -124,7 +124,7 @@ func (r *Relay) Try(ctx context.Context, trial Trial) (TrialResult, error) {
 		return result, err
 	}
 	call := providers.Call{
-		Endpoint: result.Endpoint, Model: result.Upstream, Stream: trial.Stream, ContentType: "application/json", Header: http.Header{}, Body: body,
+		Endpoint: result.Endpoint, Model: result.Upstream, Stream: trial.Stream, Content: providers.Content{ContentType: "application/json", Body: body}, Header: http.Header{},
 	}
 	if trial.Stream && result.Endpoint.Format == providers.Gemini {
 		call.Endpoint.Operation = providers.StreamContent

@@ -170,7 +170,7 @@ func TestAnswerHeaders(t *testing.T) {
 	t.Parallel()
 	upstream := http.Header{"Content-Type": {"text/event-stream"}, "Content-Length": {"5"}, "Content-Encoding": {"identity"}, "Content-Disposition": {"inline"}}
 	gemini := providers.Call{
-		Endpoint: providers.Endpoint{Format: providers.Gemini, Operation: providers.StreamContent}, Model: "m", Body: []byte(`{"contents":[{"parts":[{"text":"x"}]}]}`),
+		Endpoint: providers.Endpoint{Format: providers.Gemini, Operation: providers.StreamContent}, Model: "m", Content: providers.Content{Body: []byte(`{"contents":[{"parts":[{"text":"x"}]}]}`)},
 	}
 	for name, test := range map[string]struct {
 		sse  bool

@@ -63,7 +63,7 @@ func (d *Door) Translate(ctx context.Context, call providers.Call, to providers.
 		return nil, providers.Faultf(providers.Internal, "The gateway translates a call that it cannot.")
 	}
 	t.Call = providers.Call{
-		Model: call.Model, Asked: call.Asked, ContentType: "application/json", RequestID: call.RequestID, Affinity: call.Affinity,
+		Model: call.Model, Asked: call.Asked, Content: providers.Content{ContentType: "application/json"}, RequestID: call.RequestID, Affinity: call.Affinity,
 		Token: call.Token, AnyAnswer: true,
 	}
 	var fault *providers.Fault

@@ -84,7 +84,7 @@ func (m *memory) Find(_ context.Context, _ translate.Caller, names []string) map
 // ask makes the upstream's call of a client's.
 func ask(t *testing.T, door *translate.Door, client, upstream peer, model, body string, stream bool) (*translate.Translation, *providers.Fault) {
 	t.Helper()
-	call := providers.Call{Endpoint: client.asks, Model: "m", Body: []byte(body), Stream: stream, Token: "token"}
+	call := providers.Call{Endpoint: client.asks, Model: "m", Content: providers.Content{Body: []byte(body)}, Stream: stream, Token: "token"}
 	if stream && client.name == "gemini" {
 		call.Endpoint.Operation = providers.StreamContent
 	}

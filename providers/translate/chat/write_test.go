@@ -390,7 +390,7 @@ func TestMediaAreReferredTo(t *testing.T) {
 	body := `{"messages":[{"role":"user","content":[{"type":"image_url","image_url":{"url":"data:image/png;base64,` + strings.Repeat("A", 1<<20) + `"}}]}]}`
 	raw := []byte(body)
 	var loss form.Loss
-	p, _, fault := chat.Read(providers.Call{Body: raw}, &loss)
+	p, _, fault := chat.Read(providers.Call{Content: providers.Content{Body: raw}}, &loss)
 	if fault != nil {
 		t.Fatal(fault)
 	}

@@ -70,7 +70,7 @@ func TestWritesForOthers(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			var loss form.Loss
-			p, _, fault := test.read(providers.Call{Model: "m", Body: []byte(test.body)}, &loss)
+			p, _, fault := test.read(providers.Call{Model: "m", Content: providers.Content{Body: []byte(test.body)}}, &loss)
 			if fault != nil {
 				t.Fatal(fault)
 			}

@@ -15,7 +15,7 @@ import (
 func read(body string) (*form.Prompt, form.Ask, form.Loss, *providers.Fault) {
 	var loss form.Loss
 	p, ask, fault := gemini.Read(providers.Call{
-		Endpoint: providers.Endpoint{Format: providers.Gemini, Operation: providers.GenerateContent}, Model: "m", Body: []byte(body),
+		Endpoint: providers.Endpoint{Format: providers.Gemini, Operation: providers.GenerateContent}, Model: "m", Content: providers.Content{Body: []byte(body)},
 	}, &loss)
 	return p, ask, loss, fault
 }
@@ -316,7 +316,7 @@ func TestReadsHowToAnswer(t *testing.T) {
 		{providers.GenerateContent, false, false, false}, {providers.StreamContent, true, true, false}, {providers.StreamContent, false, true, true},
 	} {
 		var loss form.Loss
-		call := providers.Call{Endpoint: providers.Endpoint{Format: providers.Gemini, Operation: test.operation}, Stream: test.events, Body: []byte(`{"contents":[]}`)}
+		call := providers.Call{Endpoint: providers.Endpoint{Format: providers.Gemini, Operation: test.operation}, Stream: test.events, Content: providers.Content{Body: []byte(`{"contents":[]}`)}}
 		if _, ask, fault := gemini.Read(call, &loss); fault != nil || ask.Stream != test.stream || ask.Array != test.arrays {
 			t.Errorf("%+v: got %+v, %v", test, ask, fault)
 		}
@@ -370,8 +370,8 @@ func FuzzRead(f *testing.F) {
 			return
 		}
 		var loss form.Loss
-		_, _, _ = gemini.ReadCount(providers.Call{Body: body}, &loss)
-		p, _, fault := gemini.Read(providers.Call{Body: body}, &loss)
+		_, _, _ = gemini.ReadCount(providers.Call{Content: providers.Content{Body: body}}, &loss)
+		p, _, fault := gemini.Read(providers.Call{Content: providers.Content{Body: body}}, &loss)
 		if fault != nil {
 			return
 		}
@@ -387,7 +387,7 @@ func FuzzRead(f *testing.F) {
 
 func BenchmarkReadWrite(b *testing.B) {
 	body := []byte(`{"contents":[{"role":"user","parts":[{"text":"` + strings.Repeat("words and more ", 70) + `"}]}],"generationConfig":{"temperature":0.5,"maxOutputTokens":100}}`)
-	call := providers.Call{Model: "m", Body: body}
+	call := providers.Call{Model: "m", Content: providers.Content{Body: body}}
 	b.ReportAllocs()
 	for b.Loop() {
 		var loss form.Loss

@@ -31,7 +31,7 @@ func (s *script) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		s.t.Error(err)
 	}
 	var loss form.Loss
-	call := providers.Call{Model: "m", Body: body, Endpoint: providers.Endpoint{Format: providers.Gemini, Operation: providers.GenerateContent}}
+	call := providers.Call{Model: "m", Content: providers.Content{Body: body}, Endpoint: providers.Endpoint{Format: providers.Gemini, Operation: providers.GenerateContent}}
 	if strings.HasSuffix(r.URL.Path, ":countTokens") {
 		p, _, fault := gemini.ReadCount(call, &loss)
 		s.keep(p, fault, loss)

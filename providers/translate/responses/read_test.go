@@ -189,7 +189,7 @@ own include ["reasoning.encrypted_content","web_search_call.results"] must false
 			if !form.Valid([]byte(body)) {
 				t.Fatal("the body is no JSON")
 			}
-			p, ask, fault := responses.Read(providers.Call{Model: "m", Stream: true, Body: []byte(body)}, &loss)
+			p, ask, fault := responses.Read(providers.Call{Model: "m", Stream: true, Content: providers.Content{Body: []byte(body)}}, &loss)
 			if fault != nil {
 				t.Fatalf("refused: %v on %s", fault, fault.Param)
 			}
@@ -226,7 +226,7 @@ func TestReadRefuses(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			_, _, fault := responses.Read(providers.Call{Model: "m", Body: []byte(`{"model":"m",` + test.body + `}`)}, new(form.Loss))
+			_, _, fault := responses.Read(providers.Call{Model: "m", Content: providers.Content{Body: []byte(`{"model":"m",` + test.body + `}`)}}, new(form.Loss))
 			if fault == nil || fault.Kind != providers.Invalid || fault.Param != test.param || !strings.Contains(fault.Message, test.message) {
 				t.Errorf("fault %+v, want one of %s about %q", fault, test.param, test.message)
 			}
@@ -237,7 +237,7 @@ func TestReadRefuses(t *testing.T) {
 func TestReadNamesSpaces(t *testing.T) {
 	t.Parallel()
 	body := `{"model":"m","tools":[{"type":"namespace","name":"files","tools":[{"type":"function","name":"read"},{"type":"custom","name":"edit"}]},{"type":"function","name":"f"}]}`
-	_, ask, fault := responses.Read(providers.Call{Body: []byte(body)}, new(form.Loss))
+	_, ask, fault := responses.Read(providers.Call{Content: providers.Content{Body: []byte(body)}}, new(form.Loss))
 	if fault != nil {
 		t.Fatal(fault)
 	}
@@ -262,7 +262,7 @@ func FuzzRead(f *testing.F) {
 		if !form.Valid(body) {
 			return
 		}
-		p, ask, fault := responses.Read(providers.Call{Model: "m", Body: body}, new(form.Loss))
+		p, ask, fault := responses.Read(providers.Call{Model: "m", Content: providers.Content{Body: body}}, new(form.Loss))
 		if fault == nil && (p == nil || !form.Valid([]byte("{"+string(ask.Echo)+"}"))) {
 			t.Errorf("prompt %v, echo %s", p, ask.Echo)
 		}

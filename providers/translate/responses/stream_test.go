@@ -271,7 +271,7 @@ func TestWriter(t *testing.T) {
 // echoOf is what a call's answer repeats.
 func echoOf(t *testing.T, body string) []byte {
 	t.Helper()
-	_, ask, fault := responses.Read(providers.Call{Body: []byte(body)}, new(form.Loss))
+	_, ask, fault := responses.Read(providers.Call{Content: providers.Content{Body: []byte(body)}}, new(form.Loss))
 	if fault != nil {
 		t.Fatal(fault)
 	}
@@ -383,7 +383,7 @@ func TestThoughtsThatAreNotShown(t *testing.T) {
 		if items.Len() != 2 {
 			t.Fatalf("stream %t: got %s", stream, items)
 		}
-		call := providers.Call{Body: []byte(`{"input":` + strings.TrimSuffix(string(items), "]") + `,{"role":"user","content":"go on"}]}`)}
+		call := providers.Call{Content: providers.Content{Body: []byte(`{"input":` + strings.TrimSuffix(string(items), "]") + `,{"role":"user","content":"go on"}]}`)}}
 		prompt, _, fault := responses.Read(call, new(form.Loss))
 		if fault != nil {
 			t.Fatal(fault)

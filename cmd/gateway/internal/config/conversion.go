@@ -59,7 +59,7 @@ func (c Config) Routes() []providers.Channel {
 func (c Channel) route() providers.Channel {
 	return providers.Channel{
 		Name: c.Name, Vendor: c.Vendor, BaseURL: strings.TrimRight(c.BaseURL, "/"), Keys: c.Keys, Models: c.Models, Groups: c.Groups,
-		Priority: c.Priority, Weight: c.Weight, MaxJobs: c.MaxJobs, MaxCalls: c.MaxCalls, OpenValues: c.OpenValues,
+		Priority: c.Priority, Weight: c.Weight, Capacity: providers.Capacity{MaxJobs: c.MaxJobs, MaxCalls: c.MaxCalls}, OpenValues: c.OpenValues,
 		Dialect: c.Dialect, NativeOnly: !c.Translate, ModelFacts: c.facts(), AllowPrivateResults: c.AllowPrivateResults, Disabled: c.Disabled,
 	}
 }
