@@ -63,7 +63,7 @@ func TestVideo(t *testing.T) {
 			return body.Identifier
 		},
 		Upload:      upload,
-		BareUploads: true, LooksUp: true, CancelReads: "queued",
+		VideoTraits: providertest.VideoTraits{BareUploads: true, LooksUp: true, CancelReads: "queued"},
 	})
 }
 

@@ -63,7 +63,7 @@ func TestVideo(t *testing.T) {
 			data, err := base64.StdEncoding.DecodeString(encoded)
 			return providertest.Upload{Data: data}, err
 		},
-		BareUploads: true,
+		VideoTraits: providertest.VideoTraits{BareUploads: true},
 	})
 }
 

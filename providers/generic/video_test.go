@@ -37,7 +37,7 @@ func TestVideo(t *testing.T) {
 		IdempotencyKey: func(req *http.Request) string {
 			return req.Header.Get("Idempotency-Key")
 		},
-		Upload: upload, BareUploads: true,
+		Upload: upload, VideoTraits: providertest.VideoTraits{BareUploads: true},
 	})
 }
 

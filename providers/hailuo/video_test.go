@@ -59,7 +59,7 @@ func TestVideoFirst(t *testing.T) {
 			err := json.NewDecoder(req.Body).Decode(&body)
 			return upload(body.Image, err)
 		},
-		BareUploads: true,
+		VideoTraits: providertest.VideoTraits{BareUploads: true},
 	})
 }
 
@@ -101,8 +101,10 @@ func TestVideoSecond(t *testing.T) {
 			}
 			return upload(body.Content[1].Image.URL, nil)
 		},
-		BareUploads: true,
-		CancelReads: "queued",
+		VideoTraits: providertest.VideoTraits{
+			BareUploads: true,
+			CancelReads: "queued",
+		},
 	})
 }
 

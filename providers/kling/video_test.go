@@ -24,10 +24,10 @@ func adapter(client *http.Client) providers.VideoAdapter { return kling.NewVideo
 func TestVideo(t *testing.T) {
 	t.Parallel()
 	providertest.TestVideo(t, providertest.VideoSubject{
-		New:     adapter,
-		Channel: providers.Channel{Vendor: "kling"},
-		Answers: os.DirFS("testdata/video"),
-		Lists:   true,
+		New:         adapter,
+		Channel:     providers.Channel{Vendor: "kling"},
+		Answers:     os.DirFS("testdata/video"),
+		VideoTraits: providertest.VideoTraits{Lists: true, LooksUp: true, BareUploads: true},
 		Step: func(req *http.Request) providertest.VideoStep {
 			switch {
 			case req.Method == http.MethodPost && (req.URL.Path == "/text-to-video/up" || req.URL.Path == "/image-to-video/up"):
@@ -59,7 +59,6 @@ func TestVideo(t *testing.T) {
 			_ = json.NewDecoder(req.Body).Decode(&body)
 			return body.Options.Key
 		},
-		LooksUp: true,
 		Upload: func(req *http.Request) (providertest.Upload, error) {
 			var body struct {
 				Contents []struct {
@@ -72,7 +71,6 @@ func TestVideo(t *testing.T) {
 			data, err := base64.StdEncoding.DecodeString(body.Contents[1].URL)
 			return providertest.Upload{Data: data}, err
 		},
-		BareUploads: true,
 	})
 }
 
@@ -114,7 +112,7 @@ func TestLegacy(t *testing.T) {
 			_ = json.NewDecoder(req.Body).Decode(&body)
 			return body.Key
 		},
-		LooksUp: true,
+		VideoTraits: providertest.VideoTraits{LooksUp: true, BareUploads: true},
 		Upload: func(req *http.Request) (providertest.Upload, error) {
 			var body struct {
 				Image []byte `json:"image"`
@@ -122,7 +120,6 @@ func TestLegacy(t *testing.T) {
 			err := json.NewDecoder(req.Body).Decode(&body)
 			return providertest.Upload{Data: body.Image}, err
 		},
-		BareUploads: true,
 	})
 }
 

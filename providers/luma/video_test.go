@@ -43,7 +43,7 @@ func TestVideo(t *testing.T) {
 		Job:         "5b8f1f6e-2c1f-4d55-9a51-0d0f4d9f2a11",
 		Failure:     providers.VideoFailure{Code: providers.FailedContent, Message: "content_moderated: The prompt was moderated."},
 		Upload:      upload,
-		BareUploads: true,
+		VideoTraits: providertest.VideoTraits{BareUploads: true},
 	})
 }
 

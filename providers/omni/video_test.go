@@ -62,7 +62,7 @@ func TestVideo(t *testing.T) {
 			}
 			return prompt, err
 		},
-		BareUploads: true, NoLinks: true,
+		VideoTraits: providertest.VideoTraits{BareUploads: true, NoLinks: true},
 	})
 }
 

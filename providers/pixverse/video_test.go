@@ -58,7 +58,7 @@ func TestVideo(t *testing.T) {
 			data, err := io.ReadAll(file)
 			return providertest.Upload{Name: header.Filename, ContentType: header.Header.Get("Content-Type"), Data: data}, err
 		},
-		NoQueue: true,
+		VideoTraits: providertest.VideoTraits{NoQueue: true},
 	})
 }
 

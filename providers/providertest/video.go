@@ -61,6 +61,13 @@ type VideoSubject struct {
 	IdempotencyKey func(*http.Request) string
 	// Upload reads the one uploaded image of a submit; nil where the vendor takes none.
 	Upload func(*http.Request) (Upload, error)
+	// RemixPrompt reads the prompt of a remix; nil where it is the body's "prompt".
+	RemixPrompt func(*http.Request) (string, error)
+	VideoTraits
+}
+
+// VideoTraits are how the vendor's wire is unlike others'.
+type VideoTraits struct {
 	// NoQueue: the vendor does not tell a queued job from a running one, so there is no queued.http.
 	NoQueue bool
 	// BareUploads: the vendor takes an upload's bytes alone, without name and type.
@@ -74,8 +81,6 @@ type VideoSubject struct {
 	CancelReads string
 	// Lists: the answer about a job is a list of jobs, and one in which it is not says that it is forgotten.
 	Lists bool
-	// RemixPrompt reads the prompt of a remix; nil where it is the body's "prompt".
-	RemixPrompt func(*http.Request) (string, error)
 }
 
 // Upload is an input image as the upstream sees it.
@@ -88,44 +93,54 @@ type Upload struct {
 func TestVideo(t *testing.T, subject VideoSubject) {
 	t.Helper()
 	s := videoSuite{subject: subject}
+	submits, polls, opens, powers := submitChecks{s}, pollChecks{s}, openChecks{s}, powerChecks{s}
 	t.Run("life", s.life)
-	t.Run("submit refused", s.submitRefused)
-	t.Run("submit with a refused key", s.submitKeyRefused)
-	t.Run("submit limited", s.submitLimited)
-	t.Run("submit fails", s.submitFails)
-	t.Run("submit meets garbage", s.submitGarbage)
-	t.Run("submit meets oddities", s.submitOdd)
-	t.Run("poll meets oddities", s.pollOdd)
+	t.Run("submit refused", submits.refused)
+	t.Run("submit with a refused key", submits.keyRefused)
+	t.Run("submit limited", submits.limited)
+	t.Run("submit fails", submits.fails)
+	t.Run("submit meets garbage", submits.garbage)
+	t.Run("submit meets oddities", submits.odd)
+	t.Run("poll meets oddities", polls.odd)
 	t.Run("huge errors", s.hugeErrors)
 	t.Run("redirected", s.redirected)
 	t.Run("long answers", s.longAnswers)
-	t.Run("submit meets nobody", s.submitNobody)
-	t.Run("submit alone", s.submitAlone)
-	t.Run("submit is cut off", s.submitCut)
-	t.Run("submit over HTTP 2 is cut off", s.submitCutHTTP2)
-	t.Run("submit answer is cut off", s.submitAnswerCut)
-	t.Run("submit canceled", s.submitCanceled)
-	t.Run("idempotency key", s.idempotencyKey)
-	t.Run("upload", s.upload)
-	t.Run("upload unreadable", s.uploadUnreadable)
-	t.Run("image address", s.imageAddress)
-	t.Run("poll states", s.pollStates)
-	t.Run("poll fails", s.pollFails)
-	t.Run("poll meets garbage", s.pollGarbage)
-	t.Run("poll canceled", s.pollCanceled)
-	t.Run("open", s.open)
-	t.Run("open fails", s.openFails)
-	t.Run("open canceled", s.openCanceled)
-	t.Run("link renewed", s.linkRenewed)
-	t.Run("links of strangers", s.strangers)
-	t.Run("cancel", s.cancel)
-	t.Run("remix", s.remix)
-	t.Run("variants", s.variants)
-	t.Run("find", s.find)
+	t.Run("submit meets nobody", submits.nobody)
+	t.Run("submit alone", submits.alone)
+	t.Run("submit is cut off", submits.cut)
+	t.Run("submit over HTTP 2 is cut off", submits.cutHTTP2)
+	t.Run("submit answer is cut off", submits.answerCut)
+	t.Run("submit canceled", submits.canceled)
+	t.Run("idempotency key", submits.idempotencyKey)
+	t.Run("upload", submits.upload)
+	t.Run("upload unreadable", submits.uploadUnreadable)
+	t.Run("image address", submits.imageAddress)
+	t.Run("poll states", polls.states)
+	t.Run("poll fails", polls.fails)
+	t.Run("poll meets garbage", polls.garbage)
+	t.Run("poll canceled", polls.canceled)
+	t.Run("open", opens.open)
+	t.Run("open fails", opens.fails)
+	t.Run("open canceled", opens.canceled)
+	t.Run("link renewed", opens.linkRenewed)
+	t.Run("links of strangers", opens.strangers)
+	t.Run("cancel", powers.cancel)
+	t.Run("remix", powers.remix)
+	t.Run("variants", powers.variants)
+	t.Run("find", powers.find)
 	t.Run("concurrent", s.concurrent)
 }
 
+// videoSuite has what the checks share, and those of an adapter as a whole.
 type videoSuite struct{ subject VideoSubject }
+
+// The checks of one step each: that of a create; of a look at a job; of its results; and of what only some vendors can.
+type (
+	submitChecks struct{ videoSuite }
+	pollChecks   struct{ videoSuite }
+	openChecks   struct{ videoSuite }
+	powerChecks  struct{ videoSuite }
+)
 
 func (s videoSuite) adapter(t *testing.T) providers.VideoAdapter {
 	t.Helper()

@@ -11,15 +11,15 @@ import (
 	"modelrelay/providers/upstream"
 )
 
-func (s videoSuite) submitNobody(t *testing.T) {
+func (s submitChecks) nobody(t *testing.T) {
 	t.Parallel()
 	_, err := s.adapter(t).Submit(t.Context(), s.at(nobody), s.request())
 	wantAccepted(t, wantFault(t, err), providers.NotAccepted, true)
 }
 
-// submitCut: an upstream that ends the connection when it has the request, be the connection new or have others
+// cut: an upstream that ends the connection when it has the request, be the connection new or have others
 // finished on it, gets the request once.
-func (s videoSuite) submitCut(t *testing.T) {
+func (s submitChecks) cut(t *testing.T) {
 	t.Parallel()
 	for _, reset := range []bool{false, true} {
 		u := s.upstream(t)
@@ -37,9 +37,9 @@ func (s videoSuite) submitCut(t *testing.T) {
 	}
 }
 
-// submitAlone: a submit has a connection of its own. One that others have used may be closed by the upstream at the very
+// alone: a submit has a connection of its own. One that others have used may be closed by the upstream at the very
 // moment, which would leave the outcome unknown.
-func (s videoSuite) submitAlone(t *testing.T) {
+func (s submitChecks) alone(t *testing.T) {
 	t.Parallel()
 	u := s.upstream(t)
 	adapter, to := s.adapter(t), s.at(u.server.URL)
@@ -64,7 +64,7 @@ func (s videoSuite) submitAlone(t *testing.T) {
 	}
 }
 
-func (s videoSuite) submitCutHTTP2(t *testing.T) {
+func (s submitChecks) cutHTTP2(t *testing.T) {
 	t.Parallel()
 	u := s.idleUpstream(t)
 	u.server.EnableHTTP2 = true
@@ -90,7 +90,7 @@ func (s videoSuite) submitCutHTTP2(t *testing.T) {
 	}
 }
 
-func (s videoSuite) submitAnswerCut(t *testing.T) {
+func (s submitChecks) answerCut(t *testing.T) {
 	t.Parallel()
 	u := s.upstream(t)
 	accepted := u.answer("submitted", "", "")
@@ -118,7 +118,7 @@ func canceled(t *testing.T, err error, gone <-chan struct{}) {
 	<-gone
 }
 
-func (s videoSuite) submitCanceled(t *testing.T) {
+func (s submitChecks) canceled(t *testing.T) {
 	t.Parallel()
 	u := s.upstream(t)
 	ctx, cancel := context.WithCancel(t.Context())

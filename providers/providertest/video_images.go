@@ -12,7 +12,7 @@ import (
 	"modelrelay/providers"
 )
 
-func (s videoSuite) upload(t *testing.T) {
+func (s submitChecks) upload(t *testing.T) {
 	t.Parallel()
 	if s.subject.Upload == nil {
 		t.Skip("the vendor takes no upload")
@@ -63,7 +63,7 @@ func (c *closing) Close() error {
 }
 
 // uploadUnreadable: an input that cannot be read costs nothing.
-func (s videoSuite) uploadUnreadable(t *testing.T) {
+func (s submitChecks) uploadUnreadable(t *testing.T) {
 	t.Parallel()
 	if s.subject.Upload == nil {
 		t.Skip("the vendor takes no upload")
@@ -94,7 +94,7 @@ type failing struct{ err error }
 func (f failing) Read([]byte) (int, error) { return 0, f.err }
 
 // imageAddress: a client's address travels as it is and is fetched by nobody here.
-func (s videoSuite) imageAddress(t *testing.T) {
+func (s submitChecks) imageAddress(t *testing.T) {
 	t.Parallel()
 	u := s.upstream(t)
 	step, answer := u.images()

@@ -65,7 +65,7 @@ func (s videoSuite) wantClip(t *testing.T, adapter providers.VideoAdapter, to pr
 	}
 }
 
-func (s videoSuite) pollStates(t *testing.T) {
+func (s pollChecks) states(t *testing.T) {
 	t.Parallel()
 	u := s.upstream(t)
 	adapter, to := s.adapter(t), s.at(u.server.URL)
@@ -103,7 +103,7 @@ func (s videoSuite) pollStates(t *testing.T) {
 	}
 }
 
-func (s videoSuite) pollFails(t *testing.T) {
+func (s pollChecks) fails(t *testing.T) {
 	t.Parallel()
 	u := s.upstream(t)
 	adapter, to := s.adapter(t), s.at(u.server.URL)
@@ -136,8 +136,8 @@ func (s videoSuite) pollFails(t *testing.T) {
 	}
 }
 
-// pollGarbage: an answer that makes no sense says nothing about the job.
-func (s videoSuite) pollGarbage(t *testing.T) {
+// garbage: an answer that makes no sense says nothing about the job.
+func (s pollChecks) garbage(t *testing.T) {
 	t.Parallel()
 	u := s.upstream(t)
 	adapter, to := s.adapter(t), s.at(u.server.URL)
@@ -156,7 +156,7 @@ func (s videoSuite) pollGarbage(t *testing.T) {
 	}
 }
 
-func (s videoSuite) pollCanceled(t *testing.T) {
+func (s pollChecks) canceled(t *testing.T) {
 	t.Parallel()
 	u := s.upstream(t)
 	adapter, to := s.adapter(t), s.at(u.server.URL)
@@ -213,7 +213,7 @@ func (b toldBody) Read(p []byte) (int, error) {
 	return b.ReadCloser.Read(p)
 }
 
-func (s videoSuite) open(t *testing.T) {
+func (s openChecks) open(t *testing.T) {
 	t.Parallel()
 	u := s.upstream(t)
 	adapter, to := s.adapter(t), s.at(u.server.URL)
@@ -233,7 +233,7 @@ func (s videoSuite) open(t *testing.T) {
 	}
 }
 
-func (s videoSuite) openFails(t *testing.T) {
+func (s openChecks) fails(t *testing.T) {
 	t.Parallel()
 	for name, answer := range map[string]func(*videoUpstream) http.HandlerFunc{
 		"not there": func(u *videoUpstream) http.HandlerFunc { return u.text(http.StatusNotFound, "text/plain", vendorWords) },
@@ -284,7 +284,7 @@ func (s videoSuite) openFails(t *testing.T) {
 	}
 }
 
-func (s videoSuite) openCanceled(t *testing.T) {
+func (s openChecks) canceled(t *testing.T) {
 	t.Parallel()
 	u := s.upstream(t)
 	adapter, to := s.adapter(t), s.at(u.server.URL)
@@ -322,7 +322,7 @@ func (s videoSuite) openCanceled(t *testing.T) {
 }
 
 // linkRenewed: a link that ran out is asked for again, by the ticket alone.
-func (s videoSuite) linkRenewed(t *testing.T) {
+func (s openChecks) linkRenewed(t *testing.T) {
 	t.Parallel()
 	u := s.upstream(t)
 	if !u.link("") {
@@ -349,7 +349,7 @@ func (s videoSuite) linkRenewed(t *testing.T) {
 
 // strangers: a result on another host, linked or redirected to, is fetched without the key, and only at a public address
 // unless the channel allows others.
-func (s videoSuite) strangers(t *testing.T) {
+func (s openChecks) strangers(t *testing.T) {
 	t.Parallel()
 	visited := make(chan struct{}, 2)
 	stranger := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {

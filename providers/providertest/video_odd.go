@@ -54,9 +54,9 @@ func odd(t *testing.T, doc []byte) map[string]string {
 	return found
 }
 
-// submitOdd: an answer with something missing or of another type is a ticket with an id, or nobody knows what became of the job. It
+// odd: an answer with something missing or of another type is a ticket with an id, or nobody knows what became of the job. It
 // never says that nothing was taken.
-func (s videoSuite) submitOdd(t *testing.T) {
+func (s submitChecks) odd(t *testing.T) {
 	t.Parallel()
 	u := s.upstream(t)
 	adapter, to := s.adapter(t), s.at(u.server.URL)
@@ -75,9 +75,9 @@ func (s videoSuite) submitOdd(t *testing.T) {
 	}
 }
 
-// pollOdd: an answer about a job that is done, with something missing or of another type, does not end the job: it is done, with
+// odd: an answer about a job that is done, with something missing or of another type, does not end the job: it is done, with
 // videos to open, still running, or the question is to be asked again.
-func (s videoSuite) pollOdd(t *testing.T) {
+func (s pollChecks) odd(t *testing.T) {
 	t.Parallel()
 	u := s.upstream(t)
 	u.lenient = true // of links that are none

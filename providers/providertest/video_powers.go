@@ -13,7 +13,7 @@ import (
 )
 
 // cancel: a job is stopped; one that ended or is unknown is no error, and an upstream that fails is one.
-func (s videoSuite) cancel(t *testing.T) {
+func (s powerChecks) cancel(t *testing.T) {
 	t.Parallel()
 	canceler, ok := s.adapter(t).(providers.Canceler)
 	if !ok {
@@ -74,7 +74,7 @@ func (s videoSuite) cancel(t *testing.T) {
 }
 
 // remix: a variation is paid for like a submit, once, and its faults say the same.
-func (s videoSuite) remix(t *testing.T) {
+func (s powerChecks) remix(t *testing.T) {
 	t.Parallel()
 	remixer, ok := s.adapter(t).(providers.Remixer)
 	if !ok {
@@ -146,7 +146,7 @@ func bodyPrompt(r *http.Request) (string, error) {
 }
 
 // variants: a video's pictures are read by name, and one that is missing is not found.
-func (s videoSuite) variants(t *testing.T) {
+func (s powerChecks) variants(t *testing.T) {
 	t.Parallel()
 	pictures, ok := s.adapter(t).(providers.Variants)
 	if !ok {
@@ -181,7 +181,7 @@ func (s videoSuite) variants(t *testing.T) {
 
 // find: a submit whose answer was lost is found by its idempotency key. A look that finds nothing out says nothing about
 // the submit, and none makes a job of another request or key.
-func (s videoSuite) find(t *testing.T) {
+func (s powerChecks) find(t *testing.T) {
 	t.Parallel()
 	finder, ok := s.adapter(t).(providers.Finder)
 	if !ok {

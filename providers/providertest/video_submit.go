@@ -13,7 +13,7 @@ import (
 const vendorWords = "words-of-the-vendor-5521"
 
 // refusedSubmit submits and wants a fault after one request.
-func (s videoSuite) refusedSubmit(t *testing.T, u *videoUpstream) *providers.Fault {
+func (s submitChecks) refusedSubmit(t *testing.T, u *videoUpstream) *providers.Fault {
 	t.Helper()
 	ticket, err := s.adapter(t).Submit(t.Context(), s.at(u.server.URL), s.request())
 	if err == nil {
@@ -32,7 +32,7 @@ func wantAccepted(t *testing.T, fault *providers.Fault, accepted providers.Accep
 	}
 }
 
-func (s videoSuite) submitRefused(t *testing.T) {
+func (s submitChecks) refused(t *testing.T) {
 	t.Parallel()
 	u := s.upstream(t)
 	u.on(VideoSubmit, u.send(u.answer("refused", "{{words}}", vendorWords)))
@@ -52,7 +52,7 @@ func (s videoSuite) submitRefused(t *testing.T) {
 	}
 }
 
-func (s videoSuite) submitKeyRefused(t *testing.T) {
+func (s submitChecks) keyRefused(t *testing.T) {
 	t.Parallel()
 	for _, status := range []int{http.StatusUnauthorized, http.StatusForbidden} {
 		u := s.upstream(t)
@@ -67,7 +67,7 @@ func (s videoSuite) submitKeyRefused(t *testing.T) {
 	}
 }
 
-func (s videoSuite) submitLimited(t *testing.T) {
+func (s submitChecks) limited(t *testing.T) {
 	t.Parallel()
 	u := s.upstream(t)
 	limited := u.send(u.answer("limited", "{{words}}", vendorWords))
@@ -82,7 +82,7 @@ func (s videoSuite) submitLimited(t *testing.T) {
 	}
 }
 
-func (s videoSuite) submitFails(t *testing.T) {
+func (s submitChecks) fails(t *testing.T) {
 	t.Parallel()
 	for _, status := range []int{500, 502, 503, 504} {
 		u := s.upstream(t)
@@ -95,7 +95,7 @@ func (s videoSuite) submitFails(t *testing.T) {
 	}
 }
 
-func (s videoSuite) submitGarbage(t *testing.T) {
+func (s submitChecks) garbage(t *testing.T) {
 	t.Parallel()
 	whole := s.upstream(t).answer("submitted", "", "").body
 	for _, body := range []string{"", " ", "null", "[]", "{}", `"x"`, "7", "<html>" + vendorWords, string(whole[:len(whole)/2])} {
@@ -127,7 +127,7 @@ func (s videoSuite) longAnswers(t *testing.T) {
 	}
 }
 
-func (s videoSuite) idempotencyKey(t *testing.T) {
+func (s submitChecks) idempotencyKey(t *testing.T) {
 	t.Parallel()
 	if s.subject.IdempotencyKey == nil {
 		t.Skip("the vendor takes no idempotency key")

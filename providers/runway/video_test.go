@@ -42,11 +42,13 @@ func TestVideo(t *testing.T) {
 			}
 			return req.Header.Get("Authorization") == "" // links need no key
 		},
-		Job:         job,
-		Failure:     providers.VideoFailure{Code: providers.FailedContent, Message: "SAFETY.INPUT.TEXT: The text prompt did not pass our moderation."},
-		Upload:      upload,
-		BareUploads: true,
-		CancelReads: "running",
+		Job:     job,
+		Failure: providers.VideoFailure{Code: providers.FailedContent, Message: "SAFETY.INPUT.TEXT: The text prompt did not pass our moderation."},
+		Upload:  upload,
+		VideoTraits: providertest.VideoTraits{
+			BareUploads: true,
+			CancelReads: "running",
+		},
 	})
 }
 

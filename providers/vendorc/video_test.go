@@ -31,7 +31,7 @@ func TestVideo(t *testing.T) {
 		Authorized: authorized,
 		Job:        "7392616336519610409",
 		Failure:    providers.VideoFailure{Code: "50511", Message: "Post Img Risk Not Pass"},
-		Upload:     upload, BareUploads: true,
+		Upload:     upload, VideoTraits: providertest.VideoTraits{BareUploads: true},
 	})
 }
 

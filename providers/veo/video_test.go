@@ -109,7 +109,7 @@ func TestVideoCloud(t *testing.T) {
 		Job:         modelPath[1:] + "/operations/1a2b",
 		Failure:     providers.VideoFailure{Code: providers.FailedInput, Message: "3: The image could not be read."},
 		Upload:      upload,
-		BareUploads: true, NoQueue: true, NoLinks: true,
+		VideoTraits: providertest.VideoTraits{BareUploads: true, NoQueue: true, NoLinks: true},
 	})
 }
 
@@ -134,7 +134,7 @@ func TestVideoGemini(t *testing.T) {
 		Job:         "models/up/operations/1a2b",
 		Failure:     providers.VideoFailure{Code: providers.FailedInput, Message: "3: The image could not be read."},
 		Upload:      upload,
-		BareUploads: true, NoQueue: true, NoLinks: true,
+		VideoTraits: providertest.VideoTraits{BareUploads: true, NoQueue: true, NoLinks: true},
 	})
 }
 

@@ -59,9 +59,11 @@ func TestVideo(t *testing.T) {
 			_ = json.Unmarshal(raw, &body)
 			return body.Payload
 		},
-		Upload:      upload,
-		BareUploads: true,
-		LooksUp:     true,
+		Upload: upload,
+		VideoTraits: providertest.VideoTraits{
+			BareUploads: true,
+			LooksUp:     true,
+		},
 	})
 }
 

@@ -52,7 +52,7 @@ func TestVideo(t *testing.T) {
 			Code: providers.FailedContent, Message: "DataInspectionFailed: Output data may contain inappropriate content.",
 		},
 		Upload:      upload,
-		BareUploads: true,
+		VideoTraits: providertest.VideoTraits{BareUploads: true},
 	})
 }
 

@@ -43,7 +43,7 @@ func TestVideo(t *testing.T) {
 		Job:         "d97415a1-5796-b7ec-379f-4e6819e08fdf",
 		Failure:     providers.VideoFailure{Code: providers.FailedInput, Message: "invalid_argument: The image could not be read."},
 		Upload:      upload,
-		BareUploads: true, NoQueue: true,
+		VideoTraits: providertest.VideoTraits{BareUploads: true, NoQueue: true},
 	})
 }
 
