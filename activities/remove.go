@@ -8,9 +8,9 @@ import (
 	"slices"
 	"time"
 
-	"modelrelay/storage/taskindex"
-
 	"go.temporal.io/sdk/activity"
+
+	"modelrelay/storage/taskindex"
 )
 
 const (
