@@ -41,7 +41,7 @@ type auditList struct {
 // auditEntry is an entry as operators read it.
 type auditEntry struct {
 	Time      time.Time     `json:"time"`
-	By        audit.Kind    `json:"by" enum:"operator,token,cli,file" doc:"What acted: an operator, a token's holder, the command line, or the configuration file when it is read again"`
+	By        audit.Kind    `json:"by" enum:"operator,token,cli,file,nobody" doc:"What acted: an operator, a token's holder, the command line, the configuration file when it is read again, or somebody whom no key and no link names"`
 	Who       string        `json:"who,omitempty" doc:"The operator's name, the token's id"`
 	From      string        `json:"from,omitempty" doc:"Address, or the host of a command or process"`
 	What      string        `json:"what" doc:"The operation in a word, such as create_token of adminCreateToken; sign_in, sign_out, view_video, try_as_token, reload"`
@@ -111,7 +111,7 @@ func (o *auditOperations) add(g *edge.Group) {
 		Description: "The last 10,000 changes and tries of changes, by this interface, the command line and the configuration file. " +
 			"Finished days stand in the archive as audit/<day>.jsonl for audit.retention.",
 		Parameters: []*huma.Param{
-			{Name: "by", In: "query", Description: "Those of one kind", Schema: &huma.Schema{Type: huma.TypeString, Enum: []any{"operator", "token", "cli", "file"}}},
+			{Name: "by", In: "query", Description: "Those of one kind", Schema: &huma.Schema{Type: huma.TypeString, Enum: []any{"operator", "token", "cli", "file", "nobody"}}},
 			filter("who", "Those of an operator's name or a token's id"), filter("what", "Those of an operation's word"),
 			filter("subject", "Those about an id or a name"),
 			{Name: "outcome", In: "query", Description: "Those that ended so", Schema: &huma.Schema{Type: huma.TypeString, Enum: []any{audit.Done, audit.Refused}}},

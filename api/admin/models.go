@@ -99,6 +99,20 @@ type adminModel struct {
 	LastMonth *adminModelUse        `json:"last_30_days,omitempty" doc:"Absent: not used, or not known now"`
 }
 
+// TransformSchema says that a model may have no price.
+func (adminModel) TransformSchema(_ huma.Registry, s *huma.Schema) *huma.Schema {
+	return orNull(s, "price")
+}
+
+// orNull lets properties of an object, which are objects themselves, be null as well.
+func orNull(s *huma.Schema, properties ...string) *huma.Schema {
+	for _, name := range properties {
+		whole := s.Properties[name]
+		s.Properties[name] = &huma.Schema{Description: whole.Description, AnyOf: []*huma.Schema{{Ref: whole.Ref}, {Type: "null"}}}
+	}
+	return s
+}
+
 type adminUnpriced struct {
 	Model string `json:"model"`
 	adminModelUse

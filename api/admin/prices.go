@@ -33,6 +33,11 @@ type adminPriceChange struct {
 	After  *ModelPrice `json:"after" doc:"What the list says, and of the price that it has what the list says nothing of"`
 }
 
+// TransformSchema says that a model may have had no price.
+func (adminPriceChange) TransformSchema(_ huma.Registry, s *huma.Schema) *huma.Schema {
+	return orNull(s, "before")
+}
+
 type adminAmbiguous struct {
 	Model string   `json:"model"`
 	Found []string `json:"found" nullable:"false" doc:"Entries of the list that say different things"`

@@ -125,6 +125,8 @@ func (p *people) note(r *http.Request, act console.Act) {
 		entry.By = audit.Operator
 	case tokenKind:
 		entry.By = audit.Token
+	default:
+		entry.By = audit.Nobody
 	}
 	if source := x.Source(); source.IsValid() {
 		entry.From = source.String()

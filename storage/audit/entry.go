@@ -18,6 +18,7 @@ const (
 	Token    Kind = "token"    // who is the token's id
 	CLI      Kind = "cli"      // the command line, which works on the stores directly
 	File     Kind = "file"     // the configuration file, when it is read again
+	Nobody   Kind = "nobody"   // somebody whom no key and no link names: a sign-in that was refused
 )
 
 // Outcomes.

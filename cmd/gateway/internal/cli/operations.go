@@ -123,7 +123,7 @@ func setTimes(query url.Values, pairs ...string) error {
 
 // Audit is gateway audit.
 type Audit struct {
-	By      string `help:"What acted: operator, token, cli, file." enum:",operator,token,cli,file" default:"" placeholder:"WORD"`
+	By      string `help:"What acted: operator, token, cli, file, nobody." enum:",operator,token,cli,file,nobody" default:"" placeholder:"WORD"`
 	Who     string `help:"The operator's name, the token's id." placeholder:"NAME"`
 	What    string `help:"The operation in a word, such as create_token." placeholder:"WORD"`
 	Subject string `help:"The id or name that it is about." placeholder:"ID"`
