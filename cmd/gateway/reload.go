@@ -187,7 +187,7 @@ func (w *watcher) take(ctx context.Context, tokens *tokens.Store, text []byte) {
 	w.cfg = cfg
 	w.parts.metrics.Learn(cfg.Routes(), cfg.Named(), w.parts.catalog)
 	w.parts.loaded.Store(&cfg)
-	w.parts.upstreams.load(cfg)
+	w.parts.load(cfg)
 	if err := w.parts.temporal.Load(cfg.Temporal); err != nil { // what the file may hold was checked
 		w.parts.log.Error("keys of temporal stay as they were", "error", err)
 	}

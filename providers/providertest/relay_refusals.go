@@ -2,6 +2,7 @@ package providertest
 
 import (
 	"io"
+	"maps"
 	"net/http"
 	"net/http/httptest"
 	"testing"
@@ -44,9 +45,7 @@ func TestRefusals(t *testing.T, v RefusingVendor) {
 		t.Run(want.Name, func(t *testing.T) {
 			t.Parallel()
 			server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
-				for name, values := range v.Header {
-					w.Header()[name] = values
-				}
+				maps.Copy(w.Header(), v.Header)
 				w.WriteHeader(want.Status)
 				_, _ = io.WriteString(w, want.Body)
 			}))

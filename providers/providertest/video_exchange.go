@@ -77,7 +77,7 @@ func AddVideoAnswers(f *testing.F) {
 		f.Fatal(files, err)
 	}
 	for _, file := range files {
-		raw, err := os.ReadFile(file)
+		raw, err := os.ReadFile(filepath.Clean(file))
 		if err != nil {
 			f.Fatal(err)
 		}

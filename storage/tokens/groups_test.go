@@ -20,11 +20,13 @@ func TestInForce(t *testing.T) {
 	}{
 		{"none of its own", tokens.Token{}, tokens.Token{Limits: tokens.Limits{RequestsPerMinute: 60, Concurrency: 8, MaxSockets: 10, ReadsPerMinute: -1}, Budget: 5}},
 		{
-			"its own", tokens.Token{Limits: tokens.Limits{RequestsPerMinute: 600, Concurrency: 1, MaxSockets: 2, ReadsPerMinute: 7, MaxTasks: 3}, Budget: 50},
+			"its own",
+			tokens.Token{Limits: tokens.Limits{RequestsPerMinute: 600, Concurrency: 1, MaxSockets: 2, ReadsPerMinute: 7, MaxTasks: 3}, Budget: 50},
 			tokens.Token{Limits: tokens.Limits{RequestsPerMinute: 600, Concurrency: 1, MaxSockets: 2, ReadsPerMinute: 7, MaxTasks: 3}, Budget: 50},
 		},
 		{
-			"above the ceilings", tokens.Token{Limits: tokens.Limits{RequestsPerMinute: 601, MaxSockets: tokens.Unlimited}, Budget: 50.5},
+			"above the ceilings",
+			tokens.Token{Limits: tokens.Limits{RequestsPerMinute: 601, MaxSockets: tokens.Unlimited}, Budget: 50.5},
 			tokens.Token{Limits: tokens.Limits{RequestsPerMinute: 600, Concurrency: 8, MaxSockets: 10, ReadsPerMinute: -1}, Budget: 50},
 		},
 	} {

@@ -18,6 +18,7 @@ type Upstreams struct {
 
 // newUpstreams are those of an address, which nobody has started yet.
 func newUpstreams(t *testing.T, addr string) Upstreams {
+	t.Helper()
 	return Upstreams{UpstreamAt: addr, Control: &Control{t: t, Base: "http://" + addr + "/_control"}, t: t}
 }
 

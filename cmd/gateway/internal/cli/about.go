@@ -1,7 +1,12 @@
 package cli
 
 import (
+	"fmt"
 	"runtime/debug"
+
+	"go.yaml.in/yaml/v4"
+
+	"modelrelay/api"
 )
 
 // Version is gateway version.
@@ -46,4 +51,26 @@ func (Version) Run(p *Program) error {
 		return printJSON(p.Stdout, b)
 	}
 	return printFields(p.Stdout, fields{{"version", b.Version}, {"commit", b.Commit}, {"go", b.Go}})
+}
+
+// OpenAPI is gateway openapi.
+type OpenAPI struct {
+	Format string `help:"Output format: yaml or json." enum:"yaml,json" default:"yaml"`
+}
+
+// Run prints the document that the gateway serves at /openapi.yaml and /openapi.json.
+func (c *OpenAPI) Run(p *Program) error {
+	document, err := api.OpenAPI()
+	if err != nil {
+		return fmt.Errorf("write the openapi document: %w", err)
+	}
+	if c.Format == "json" || p.JSON {
+		var content any
+		if err := yaml.Load(document, &content); err != nil {
+			return fmt.Errorf("write the openapi document: %w", err)
+		}
+		return printJSON(p.Stdout, content)
+	}
+	_, err = p.Stdout.Write(document)
+	return err
 }
