@@ -3,10 +3,10 @@ package providertest
 import (
 	"bytes"
 	"io"
+	"io/fs"
 	"net/http"
 	"net/http/httptest"
 	"os"
-	"path/filepath"
 	"testing"
 
 	"modelrelay/providers"
@@ -72,12 +72,13 @@ func (e VideoExchange) RefusesModel(t *testing.T, model string) {
 // AddVideoAnswers begins a fuzzer with the answers that are recorded in the package's testdata/video.
 func AddVideoAnswers(f *testing.F) {
 	f.Helper()
-	files, err := filepath.Glob("testdata/video/*.http")
+	recorded := os.DirFS("testdata/video")
+	files, err := fs.Glob(recorded, "*.http")
 	if err != nil || len(files) == 0 {
 		f.Fatal(files, err)
 	}
 	for _, file := range files {
-		raw, err := os.ReadFile(filepath.Clean(file))
+		raw, err := fs.ReadFile(recorded, file)
 		if err != nil {
 			f.Fatal(err)
 		}
