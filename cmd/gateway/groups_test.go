@@ -5,8 +5,20 @@ import (
 	"strings"
 	"testing"
 
+	"modelrelay/api/calls"
 	"modelrelay/storage/storagetest"
 )
+
+// TestForbiddableWords: what the file lets a group forbid is what calls are held to, no more and no less.
+func TestForbiddableWords(t *testing.T) {
+	t.Parallel()
+	words := strings.Join(calls.Forbiddable(), ", ")
+	file := writeFile(t, "gateway.yaml", configFor("redis://127.0.0.1:1", "http://127.0.0.1:1", "sk-demo", "")+"groups: {default: {forbid: ["+words+", money]}}\n")
+	_, stderr, code := run(t, nil, "config", "check", "--config", file)
+	if want := `groups.default.forbid[5]: "money" is unknown; known are ` + words + "\n"; code != 2 || !strings.Contains(stderr, want) || strings.Count(stderr, "forbid[") != 1 {
+		t.Errorf("code %d: %s, want %s", code, stderr, want)
+	}
+}
 
 // TestReloadOfGroups: a group's limits in the file hold for tokens that were made while the gateway runs, and so does a change
 // of them; what a token has above a ceiling that fell neither counts nor keeps it from being changed.

@@ -243,8 +243,8 @@ func (u *unpacking) number(text string) bool {
 }
 
 func (u *unpacking) member(member byte, text string) bool {
-	if int(member) >= len(members) {
-		return false
+	if int(member) >= len(members) { // of a newer version
+		return true
 	}
 	switch member {
 	case packFlags:
@@ -274,7 +274,7 @@ func (u *unpacking) member(member byte, text string) bool {
 	}
 	m := &members[member]
 	if m.name == "" {
-		return false
+		return true
 	}
 	u.line = appendName(u.line, m.name)
 	if !m.text {

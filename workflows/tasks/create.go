@@ -73,7 +73,7 @@ func (c *creation) run(ctx context.Context) (_ Task, err error) {
 	var back undo
 	defer func() { back.run(ctx) }()
 	id, generation := who.id, newGeneration(now)
-	if ahead != nil && ahead.added {
+	if ahead.mayStand() {
 		back.add(func(ctx context.Context) { c.relist(ctx, id) })
 	}
 	m := memo{Token: c.in.TokenID, Format: c.in.Format, Hash: hash, CreatedAt: now, Generation: generation}
@@ -99,7 +99,7 @@ func (c *creation) run(ctx context.Context) (_ Task, err error) {
 	if err != nil {
 		return otherwise(err)(c.repeatOf(ctx, id))
 	}
-	if listed == entryAdded && (ahead == nil || !ahead.added) {
+	if listed == entryAdded && !ahead.mayStand() {
 		back.add(func(ctx context.Context) { c.relist(ctx, id) })
 	}
 	if err := c.reserve(ctx, start); err != nil {

@@ -140,6 +140,10 @@ type addition struct {
 	err   error
 }
 
+// mayStand tells whether the entry of an id that nobody else ever had may be on the list: it is, or nobody can tell, since Redis
+// may do what it did not answer, and does not say that it did it twice.
+func (a *addition) mayStand() bool { return a != nil && !errors.Is(a.err, taskindex.ErrTooMany) }
+
 func (c *creation) add(ctx context.Context, id string, created time.Time) (a addition) {
 	a.added, a.err = c.opts.Index.Add(ctx, c.in.TokenID, id, created, c.in.MaxTasks)
 	return a

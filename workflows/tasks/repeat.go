@@ -70,8 +70,10 @@ func (c *creation) identify(ctx context.Context, created time.Time) (who identit
 	begun, err := c.opts.Repeats.Begin(ctx, c.in.TokenID, hash, id, c.in.Repeat, age)
 	adding.Wait()
 	if err != nil || begun.TaskID != id {
-		if ahead != nil && ahead.added { // nobody else ever had the id
-			c.delist(context.WithoutCancel(ctx), c.in.TokenID, id)
+		if ahead.mayStand() { // nobody else ever had the id
+			took, cancel := context.WithTimeout(context.WithoutCancel(ctx), delistTimeout)
+			c.delist(took, c.in.TokenID, id)
+			cancel()
 		}
 		ahead = nil
 	}
@@ -94,8 +96,13 @@ func (c *creation) note(ctx context.Context, who identity, failed bool) {
 	}
 }
 
-// noteTimeout bounds the note of a create, which its answer waits for.
-const noteTimeout = 2 * time.Second
+const (
+	// noteTimeout bounds the note of a create, which its answer waits for.
+	noteTimeout = 2 * time.Second
+	// delistTimeout bounds what takes an entry off the list again, which the answer waits for as well; an entry that stays is
+	// dropped by the list's readers.
+	delistTimeout = time.Second
+)
 
 // known is the id that the request's key names, or that an equal request got a while ago; "" for a request that is new.
 func (c *creation) known(ctx context.Context) (string, error) {

@@ -3,12 +3,15 @@ package tasks_test
 import (
 	"context"
 	"errors"
+	"fmt"
+	"io"
 	"strings"
 	"sync/atomic"
 	"testing"
 	"time"
 
 	"github.com/redis/go-redis/v9"
+	"go.temporal.io/api/serviceerror"
 
 	"modelrelay/providers"
 	"modelrelay/storage/storagetest"
@@ -109,5 +112,44 @@ func TestAnEarlierTaskLeavesNoOther(t *testing.T) {
 		if err := index.Remove(t.Context(), "demo", made.ID, time.Time{}); err != nil {
 			t.Fatal(err)
 		}
+	}
+}
+
+// lostAnswer loses the answer of the first script that names a token's unfinished tasks: Redis has run it.
+type lostAnswer struct{ lost atomic.Bool }
+
+func (*lostAnswer) DialHook(next redis.DialHook) redis.DialHook { return next }
+
+func (*lostAnswer) ProcessPipelineHook(next redis.ProcessPipelineHook) redis.ProcessPipelineHook {
+	return next
+}
+
+func (l *lostAnswer) ProcessHook(next redis.ProcessHook) redis.ProcessHook {
+	return func(ctx context.Context, cmd redis.Cmder) error {
+		err := next(ctx, cmd)
+		if err == nil && strings.Contains(fmt.Sprint(cmd.Args()...), "unfinished:") && l.lost.CompareAndSwap(false, true) {
+			err = io.ErrUnexpectedEOF
+			cmd.SetErr(err)
+		}
+		return err
+	}
+}
+
+// TestALostAnswerLeavesNoEntry: a create that comes to nothing leaves nothing on the list, also where Redis put it there and its
+// answer was lost.
+func TestALostAnswerLeavesNoEntry(t *testing.T) {
+	t.Parallel()
+	connection := storagetest.Redis(t)
+	index := taskindex.New(connection, nil)
+	loses := &lostAnswer{}
+	between := storagetest.Again(t, connection)
+	between.AddHook(loses)
+	engine := &fakeEngine{startErr: serviceerror.NewInvalidArgument("no start")}
+	service := tasks.NewClient(engine, options(&fakeArchive{docs: make(map[string][]byte)}, between))
+	if _, err := service.Create(t.Context(), unkeyed("a cat")); err == nil || !loses.lost.Load() {
+		t.Fatalf("a start that was refused: %v; an answer was lost: %v", err, loses.lost.Load())
+	}
+	if entries, all, err := index.Unfinished(t.Context(), "demo", 0, 10); err != nil || all != 0 {
+		t.Errorf("unfinished: %+v, %v", entries, err)
 	}
 }
