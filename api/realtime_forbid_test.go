@@ -68,9 +68,43 @@ func TestRealtimeForbids(t *testing.T) {
 	} {
 		mustEcho(t, conn, websocket.MessageText, []byte(message))
 	}
-	mustEcho(t, conn, websocket.MessageBinary, make([]byte, 2*upstream.MaxChecked))
+	mustEcho(t, conn, websocket.MessageBinary, make([]byte, upstream.MaxChecked))
+	// Some vendors take events in binary messages too.
+	if got := mustAsk(t, conn, websocket.MessageBinary, `{"type":"session.update","session":{"tools":[{"type":"mcp"}]}}`); !strings.Contains(got, "session.tools[0]") {
+		t.Errorf("an event in a binary message: got %.300s", got)
+	}
 	strict.Store(false)
 	mustEcho(t, d.dial(t), websocket.MessageText, []byte(`{"type":"session.update","session":{"tools":[{"type":"mcp"}]}}`))
+}
+
+// mustAsk sends a message and returns the text that answers it.
+func mustAsk(t *testing.T, conn *websocket.Conn, kind websocket.MessageType, message string) string {
+	t.Helper()
+	if err := conn.Write(within(t), kind, []byte(message)); err != nil {
+		t.Fatal(err)
+	}
+	answered, answer, err := conn.Read(within(t))
+	if err != nil || answered != websocket.MessageText {
+		t.Fatalf("answered with %v, %v", answered, err)
+	}
+	return string(answer)
+}
+
+// TestRealtimeHoldsWithinItsShare: a message that is looked at counts for the memory of bodies until it goes on. Where there is no
+// room it is refused, and the conversation goes on.
+func TestRealtimeHoldsWithinItsShare(t *testing.T) {
+	t.Parallel()
+	d := newDialog(t, dialogOptions{api: func(o *api.Options) {
+		o.Bodies.BodyMemory = 256 << 10 // and half of it for a token
+		o.Forbids = func(string) []string { return calls.Forbiddable() }
+	}}, echo)
+	conn := d.dial(t)
+	for range 3 { // what was held is given back
+		if got := mustAsk(t, conn, websocket.MessageText, `{"audio":"`+strings.Repeat("A", 200<<10)+`"}`); !strings.Contains(got, `"error"`) || !strings.Contains(got, "under way together") {
+			t.Errorf("without room: got %.300s", got)
+		}
+		mustEcho(t, conn, websocket.MessageText, []byte(`{"audio":"`+strings.Repeat("A", 100<<10)+`"}`))
+	}
 }
 
 // TestRealtimeRefusalWithinAMessage: a refusal waits for the end of a message that comes in pieces, and stops neither.

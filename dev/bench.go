@@ -46,7 +46,7 @@ type benchCommand struct {
 
 	Pictures string `placeholder:"DIR" help:"Write what grows with a load as pictures here, too."`
 
-	All   bool          `help:"All that has a goal, and growth, in a quarter of an hour on two cores: whole lives of tasks, growing numbers of tasks and streams, and shorter rounds of calls."`
+	All   bool          `help:"The goals of calls, streams and tasks, and growth, in a quarter of an hour on two cores: whole lives of tasks, growing numbers of tasks and streams, and shorter rounds of calls."`
 	Quick bool          `help:"A size for every change: shows what is broken and little else."`
 	Limit time.Duration `default:"20m" help:"Ends it whatever is left to do."`
 	JSON  bool          `name:"json" help:"Print the report as JSON."`

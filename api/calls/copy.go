@@ -77,7 +77,7 @@ func (c *Calls) copyPlain(ch *charge, r *http.Request, answer *relay.Answer, inP
 			// What is left to do for a call is done behind its answer: without a flush, net/http would keep the last bytes until
 			// then. An answer of unknown length has its end to send as well, which goes with them.
 			if eager || thinking || x.Sent() == length {
-				_ = out.Flush() // what it meets, the next write meets
+				_ = out.Flush() // what it meets, the next write or the end of the answer meets
 			}
 		}
 		switch {

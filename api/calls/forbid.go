@@ -66,26 +66,35 @@ func forbiddenIn(words []string, object []byte) (param string) {
 }
 
 // looker looks at what a client says in a conversation; nil: its group forbids nothing.
-func (c *Calls) looker(x *edge.Request, in Dialogue) func(message []byte) (answer []byte) {
+func (c *Calls) looker(x *edge.Request, in Dialogue) *upstream.Check {
 	if c.options.Forbids == nil || len(c.options.Forbids(x.Caller.Group)) == 0 {
 		return nil
 	}
-	return func(message []byte) []byte {
-		if fault := forbiddenEvent(c.options.Forbids(x.Caller.Group), message); fault != nil {
-			return in.Refusal(message, fault)
-		}
-		return nil
+	return &upstream.Check{
+		Look: func(message []byte, text bool) []byte {
+			if fault := forbiddenEvent(c.options.Forbids(x.Caller.Group), message, text); fault != nil {
+				return in.Refusal(message, fault)
+			}
+			return nil
+		},
+		Hold: x.Hold, Release: x.ReleaseBody,
 	}
 }
 
-// forbiddenEvent is why a message of a conversation, nil for one that is too long to be looked at, goes no further; nil: it may
-// go on. What a vendor does for its answers stands in the members of the session, and in those of an answer that is asked for.
-func forbiddenEvent(words []string, message []byte) *providers.Fault {
+// forbiddenEvent is why a message of a conversation, nil for one that was not held, goes no further; nil: it may go on. What a
+// vendor does for its answers stands in the members of the session, and in those of an answer that is asked for. Some vendors take
+// events in binary messages as well; one that is no JSON is none.
+func forbiddenEvent(words []string, message []byte, isText bool) *providers.Fault {
 	switch {
 	case message == nil:
-		return providers.InvalidField("", "Invalid request: with this API key a message may not be longer than %d MiB.", upstream.MaxChecked>>20)
-	case !json.Valid(message):
+		return providers.InvalidField("", "Invalid request: with this API key a message may not be longer than %d MiB, and those under way together only so long.", upstream.MaxChecked>>20)
+	case len(words) == 0: // nothing is forbidden any more
+		return nil
+	case json.Valid(message):
+	case isText:
 		return providers.InvalidField("", "Invalid request: the message is not JSON.")
+	default:
+		return nil
 	}
 	for name, value := range body.Members(message) {
 		switch field := text(message[name.From:name.To]); field {

@@ -34,7 +34,7 @@ type page struct {
 	nav, under, key string
 	// scripts are modules beside app.js, by their names.
 	scripts []string
-	// show reads what the page shows. An error that is a *inprocess.Problem is shown in the frame.
+	// show reads what the page shows. An error that is an *inprocess.Problem is shown in the frame.
 	show func(v *View) (any, error)
 	// csv writes the page's table, nil for none: ?format=csv
 	csv func(v *View, data any) (*Table, error)
@@ -43,7 +43,7 @@ type page struct {
 }
 
 // act does what a form asks for. It returns a path of the gateway to go on to, or data for the page, which is then the
-// answer and nowhere else: that is for secrets that are shown once. An error that is a *inprocess.Problem shows the page again, with
+// answer and nowhere else: that is for secrets that are shown once. An error that is an *inprocess.Problem shows the page again, with
 // what was typed.
 type act struct {
 	roles []Role

@@ -206,10 +206,18 @@ func bulk(v *View, ask tokensQuestion, change map[string]any) (string, any, erro
 		}
 	}
 	data, err := showTokens(v)
-	if err != nil {
+	if err != nil && outcomes == nil {
 		return "", nil, err
 	}
-	shown := data.(tokensData) //nolint:forcetypeassert // of showTokens
+	shown, _ := data.(tokensData)
+	if err != nil { // what was done is told all the same, and why the list is not there
+		problem := inprocess.AsProblem(err)
+		if problem == nil {
+			return "", nil, err
+		}
+		shown.Table = &Table{ID: "tokens", Caption: "tokens.caption", Empty: "tokens.empty"}
+		outcomes = append(outcomes, Outcome{Name: v.T("tokens.caption"), Refused: problem.Message})
+	}
 	shown.Outcomes = outcomes
 	if outcomes == nil {
 		for _, id := range ids {

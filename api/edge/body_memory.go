@@ -68,15 +68,23 @@ func (m *bodyMemory) taken() int64 {
 
 // growBody counts n bytes more of the request's body.
 func (x *Request) growBody(n int) error {
-	if err := x.edge.bodies.take(x.Caller.ID, int64(n)); err != nil {
+	err := x.Hold(n)
+	if err != nil {
 		x.Outcome.Refused = LimitBodies
+	}
+	return err
+}
+
+// Hold counts n bytes more that the request holds as its body's. The error is a fault: there is no room for them.
+func (x *Request) Hold(n int) error {
+	if err := x.edge.bodies.take(x.Caller.ID, int64(n)); err != nil {
 		return err
 	}
 	x.held += int64(n)
 	return nil
 }
 
-// ReleaseBody gives back what the request's body held. The second time nothing happens.
+// ReleaseBody gives back what the request held. The second time nothing happens.
 func (x *Request) ReleaseBody() {
 	if x.held > 0 {
 		_ = x.edge.bodies.take(x.Caller.ID, -x.held) // giving back never fails

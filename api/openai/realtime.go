@@ -32,7 +32,7 @@ func (a adder) addRealtime(standard string) {
 	a.group.Handle(huma.Operation{
 		OperationID: "createRealtimeConversation", Method: http.MethodGet, Path: realtimePath,
 		Tags: []string{edge.RealtimeTag}, Summary: "Realtime conversation",
-		Description: "A WebSocket. Text and binary messages of up to 32 MiB, close codes and reasons pass both ways. Where no " +
+		Description: "A WebSocket. Text and binary messages of up to 32 MiB, or of 1 MiB where the group of the token forbids fields of calls, close codes and reasons pass both ways. Where no " +
 			"header can be set, the API token may stand in the query parameter `key` or in the subprotocol " +
 			"`openai-insecure-api-key.<API_TOKEN>` beside `realtime`.",
 		Parameters: []*huma.Param{{

@@ -111,7 +111,7 @@ func (c *creator) start(x *edge.Request, r *http.Request, in wording, req provid
 		return tasks.Task{}, err
 	}
 	if err := c.forbidden(x, req); err != nil {
-		return tasks.Task{}, err
+		return c.repeated(x, r, create, err)
 	}
 	if err := c.served(x, in, req); err != nil {
 		return c.repeated(x, r, create, err)

@@ -172,7 +172,7 @@ func (w *watcher) take(ctx context.Context, tokens *tokens.Store, text []byte) {
 	cfg, err := w.parse(text)
 	w.secrets = cfg.SecretFiles()
 	if err == nil && tokens != nil {
-		err = tokens.Seed(ctx, cfg.Seeds())
+		err = tokens.SeedGroups(ctx, cfg.Seeds(), cfg.GroupLimits())
 	}
 	if err != nil {
 		w.refuse(ctx, tokens, err)
@@ -180,9 +180,6 @@ func (w *watcher) take(ctx context.Context, tokens *tokens.Store, text []byte) {
 	}
 	if changes := config.Changes(w.cfg, cfg); len(changes) > 0 {
 		w.audit(ctx, tokens, audit.Entry{Changes: changes})
-	}
-	if tokens != nil {
-		tokens.SetGroups(cfg.GroupLimits())
 	}
 	w.cfg = cfg
 	w.parts.metrics.Learn(cfg.Routes(), cfg.Named(), w.parts.catalog)

@@ -149,9 +149,9 @@ const (
 // Run carries messages both ways, unchanged, until one side closes, breaks off, or says nothing for too long, or ctx
 // ends; then both sides are told and closed. Codes and reasons pass from side to side. At the end of ctx both get 1001
 // with its cause for the reason. used, called from another goroutine but never after Run has returned, gets what each
-// event of the upstream counted. check, nil for none, looks at each text message of the client as upstream.CarryChecked has it.
+// event of the upstream counted. check, nil for none, looks at each message of the client.
 // The error is a *providers.Fault where a side broke off without a word.
-func (s *Session) Run(ctx context.Context, client *upstream.Socket, check func(message []byte) (answer []byte), used func(providers.Usage)) error {
+func (s *Session) Run(ctx context.Context, client *upstream.Socket, check *upstream.Check, used func(providers.Usage)) error {
 	defer s.underway.End()
 	idle := time.NewTimer(s.sockets.idle)
 	defer idle.Stop()
@@ -201,7 +201,7 @@ func (s *Session) Run(ctx context.Context, client *upstream.Socket, check func(m
 }
 
 // carry carries messages one way until it breaks.
-func (s *Session) carry(ctx context.Context, from, to *upstream.Socket, check func([]byte) []byte, carried func(upstream.Piece)) *upstream.Broken {
+func (s *Session) carry(ctx context.Context, from, to *upstream.Socket, check *upstream.Check, carried func(upstream.Piece)) *upstream.Broken {
 	next := func() error { return s.sockets.carrier.Carry(ctx, from, to, carried) }
 	if check != nil {
 		next = func() error { return s.sockets.carrier.CarryChecked(ctx, from, to, check, carried) }

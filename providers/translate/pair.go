@@ -153,7 +153,7 @@ func (t *Translation) chat(ctx context.Context, d *Door, call providers.Call, ta
 func checkChoice(prompt *form.Prompt) *providers.Fault {
 	choice, field := prompt.Choice, prompt.Fields[form.FieldChoice]
 	switch {
-	case slices.ContainsFunc(prompt.Own, func(own form.Member) bool { return own.Must }):
+	case slices.ContainsFunc(prompt.Own, func(own form.Member) bool { return own.Must && own.Name != "moderation" }):
 	case choice.Mode == form.ChoiceAny && len(prompt.Tools) == 0:
 		return providers.InvalidField(field, "There are no tools to call.")
 	case slices.ContainsFunc(choice.Names, func(name string) bool {

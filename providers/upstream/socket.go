@@ -17,7 +17,7 @@ import (
 )
 
 // MaxMessage is the largest WebSocket message that passes, in bytes, either way. Realtime events hold up to 15 MiB of
-// sound, which base64 makes 20 MiB. A message is carried in pieces and never held whole.
+// sound, which base64 makes 20 MiB. A message is carried in pieces, and held whole by CarryChecked alone.
 const MaxMessage = 32 << 20
 
 const (
@@ -168,46 +168,80 @@ func (c *Carrier) Carry(ctx context.Context, from, to *Socket, carried func(Piec
 	return c.pass(ctx, from, to, kind, message, carried)
 }
 
-// MaxChecked is the size of the largest text message that CarryChecked carries, in bytes: it is held whole until it is looked
+// MaxChecked is the size of the largest message that CarryChecked carries, in bytes: it is held whole until it is looked
 // at. A tenth of a second of speech, in which clients send it, is a few KiB, and the rest of what they say is smaller.
 const MaxChecked = 1 << 20
 
-// CarryChecked is Carry for messages that are looked at first: a text message of which check returns an answer goes no further,
-// and its sender gets the answer. check gets nil for one that is longer than MaxChecked, which must be answered.
-func (c *Carrier) CarryChecked(ctx context.Context, from, to *Socket, check func(message []byte) (answer []byte), carried func(Piece)) error {
+// Check looks at messages before they are carried on.
+type Check struct {
+	// Look returns what the sender is answered instead of having its message carried on, a text; nil: the message goes on. A
+	// message of nil is one that was not held, for being longer than MaxChecked or for want of room, and must be answered.
+	Look func(message []byte, text bool) (answer []byte)
+	// Hold takes room for n bytes more of a message, Release gives back what was taken. One goroutine calls them.
+	Hold    func(n int) error
+	Release func()
+}
+
+// CarryChecked is Carry for messages that are looked at first.
+func (c *Carrier) CarryChecked(ctx context.Context, from, to *Socket, check *Check, carried func(Piece)) error {
 	kind, message, err := from.next(ctx)
 	if err != nil {
 		return &Broken{Socket: from, Err: err}
 	}
-	if kind != websocket.MessageText {
-		return c.pass(ctx, from, to, kind, message, carried)
-	}
-	text, err := from.all(message)
+	defer check.Release()
+	whole, err := from.all(message, check.Hold)
 	if err != nil {
 		return &Broken{Socket: from, Err: err}
 	}
-	receiver, words := to, text
-	if answer := check(text); answer != nil {
-		receiver, words = from, answer
+	receiver, as, words := to, kind, whole
+	if answer := check.Look(whole, kind == websocket.MessageText); answer != nil {
+		receiver, as, words = from, websocket.MessageText, answer
 	}
 	defer receiver.oneMessage()()
-	if err := receiver.write(c.Stall, func() error { return receiver.conn.Write(ctx, kind, words) }); err != nil {
+	if err := receiver.write(c.Stall, func() error { return receiver.conn.Write(ctx, as, words) }); err != nil {
 		return &Broken{Socket: receiver, Writing: true, Err: err}
 	}
-	carried(Piece{Text: true, Last: true, Bytes: text})
+	carried(Piece{Text: kind == websocket.MessageText, Last: true, Bytes: whole})
 	return nil
 }
 
-// all reads the rest of a message; nil: it is longer than MaxChecked, and has been read to its end all the same.
-func (s *Socket) all(message io.Reader) ([]byte, error) {
-	s.reads.Add(1)
-	defer s.reads.Add(1)
-	text, err := io.ReadAll(io.LimitReader(message, MaxChecked+1))
-	if err != nil || len(text) <= MaxChecked {
-		return text, err
+// all reads the rest of a message; nil: it is longer than MaxChecked or there is no room for it, and it has been read to its end
+// all the same.
+func (s *Socket) all(message io.Reader, hold func(n int) error) ([]byte, error) {
+	var whole []byte
+	for {
+		if len(whole) == cap(whole) {
+			room := min(max(socketPiece, 2*len(whole)), MaxChecked+1)
+			if len(whole) > MaxChecked || hold(room-len(whole)) != nil {
+				return nil, s.discard(message)
+			}
+			whole = append(make([]byte, 0, room), whole...)
+		}
+		// A piece at a time: a peer whose bytes come is there, however slowly they do.
+		n, err := s.fill(message, whole[len(whole):min(len(whole)+socketPiece, cap(whole))])
+		switch whole = whole[:len(whole)+n]; {
+		case err == nil:
+		case !errors.Is(err, io.EOF):
+			return nil, err
+		case len(whole) > MaxChecked:
+			return nil, nil
+		default:
+			return whole, nil
+		}
 	}
-	_, err = io.Copy(io.Discard, message)
-	return nil, err
+}
+
+// discard reads the rest of a message, a piece at a time as all does.
+func (s *Socket) discard(message io.Reader) error {
+	var piece [4 << 10]byte
+	for {
+		switch _, err := s.fill(message, piece[:]); {
+		case errors.Is(err, io.EOF):
+			return nil
+		case err != nil:
+			return err
+		}
+	}
 }
 
 // pass carries a message that has begun.

@@ -113,10 +113,11 @@ func (f *follower) readChanges(ctx context.Context) error {
 	return f.writeSeeds(ctx)
 }
 
-// seed makes next the seeds and writes them, now or as soon as Redis answers.
-func (f *follower) seed(ctx context.Context, next map[keySum]*seeded) error {
+// seed makes next the seeds, right behind before, and writes them, now or as soon as Redis answers.
+func (f *follower) seed(ctx context.Context, next map[keySum]*seeded, before func()) error {
 	f.mu.Lock()
 	defer f.mu.Unlock()
+	before()
 	f.seeds.list.Store(&next)
 	f.seeds.due = seedsWhole
 	if !f.contact.outage.Try(time.Now()) {

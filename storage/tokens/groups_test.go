@@ -95,3 +95,30 @@ func TestSetGroups(t *testing.T) {
 		}
 	}
 }
+
+// TestSeedGroups: the tokens of a file that has changed and the limits of its groups change together; a file that is refused changes neither.
+func TestSeedGroups(t *testing.T) {
+	t.Parallel()
+	store := tokens.New(storagetest.Redis(t), nil)
+	t.Cleanup(store.Close)
+	seed := func(name string, concurrency int) error {
+		return store.SeedGroups(t.Context(), []tokens.Seed{{Token: tokens.Token{Name: name, Group: "team"}, Key: "sk-seeded"}},
+			map[string]tokens.GroupLimits{"team": {Defaults: tokens.Limits{Concurrency: concurrency}}})
+	}
+	held := func(want int) {
+		t.Helper()
+		if token, err := store.Authenticate(t.Context(), "sk-seeded"); err != nil || token.Concurrency != want {
+			t.Errorf("got %d calls at a time, want %d: %v", token.Concurrency, want, err)
+		}
+	}
+	for _, limit := range []int{4, 2} {
+		if err := seed("seeded", limit); err != nil {
+			t.Fatal(err)
+		}
+		held(limit)
+	}
+	if err := seed("", 9); err == nil {
+		t.Error("a token without a name was taken")
+	}
+	held(2)
+}

@@ -51,11 +51,21 @@ func (s *seeded) take(r record) {
 // revoked stays revoked until the file gives it another key. Names and keys must be unique, else nothing is done.
 // Redis being away is no error: the writing is made up for, and a revocation is learnt when it answers.
 func (t *Store) Seed(ctx context.Context, seeds []Seed) error {
+	return t.seed(ctx, seeds, func() {})
+}
+
+// SeedGroups is Seed and SetGroups at once, for a file that has changed: no token is used with the limits that its group had in
+// the file before.
+func (t *Store) SeedGroups(ctx context.Context, seeds []Seed, limits map[string]GroupLimits) error {
+	return t.seed(ctx, seeds, func() { t.SetGroups(limits) })
+}
+
+func (t *Store) seed(ctx context.Context, seeds []Seed, before func()) error {
 	next, err := t.seeds.made(seeds)
 	if err != nil {
 		return err
 	}
-	return t.follower.seed(ctx, next)
+	return t.follower.seed(ctx, next, before)
 }
 
 // seeds are the tokens of the configuration file.

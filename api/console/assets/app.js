@@ -151,8 +151,8 @@ class LiveRegion extends HTMLElement {
       const mark = focused && now.contains(focused) ? pathTo(now, focused) : null;
       now.replaceWith(fresh);
       fresh.original = original;
+      this.dispatchEvent(new CustomEvent('swapped', { bubbles: true, detail: fresh })); // what makes a part of it focusable
       if (mark) follow(fresh, mark)?.focus({ preventScroll: true });
-      this.dispatchEvent(new CustomEvent('swapped', { bubbles: true, detail: fresh }));
     }
     if (from.hasAttribute('while') === false && this.hasAttribute('while')) this.removeAttribute('while');
   }

@@ -32,9 +32,9 @@ type Row struct {
 	// Floor and Gateway are medians over the rounds, where the figure says nothing else; nil where there is none.
 	Floor   *float64 `json:"floor,omitempty"`
 	Gateway *float64 `json:"gateway,omitempty"`
-	// Ratio is the Median over the rounds of gateway by floor; nil where it says nothing.
+	// Ratio is the median over the rounds of gateway by floor; nil where it says nothing.
 	Ratio *float64 `json:"ratio,omitempty"`
-	// Rounds are the ratios that Ratio is the Median of.
+	// Rounds are the ratios that Ratio is the median of.
 	Rounds []float64 `json:"rounds,omitempty"`
 	Target *Target   `json:"target,omitempty"`
 }
@@ -88,7 +88,7 @@ func AtLeast(value float64) *Target { return &Target{Value: value, AtLeast: true
 // RatioAtMost is one that ratios meet up to a value.
 func RatioAtMost(value float64) *Target { return &Target{Value: value, Ratio: true} }
 
-// Add appends a row with the medians of a Series, and with its ratio where the row's target is one.
+// Add appends a row with the medians of a series, and with its ratio where the row's target is one.
 func (r *Report) Add(load, figure, unit string, s Series, want *Target) {
 	row := Row{Load: load, Figure: figure, Unit: unit, Floor: Median(s.Floor), Gateway: Median(s.Gateway), Target: want}
 	if want != nil && want.Ratio {

@@ -58,9 +58,9 @@ func line(ctx context.Context, b *Bench, report *figures.Report) error {
 	}
 	load := fmt.Sprintf("%d tasks of A, then %d of B, %d at a time, 8 s each", b.sizes.Line, lateTasks, lineJobs)
 	seconds := func(d time.Duration) []float64 { return []float64{d.Seconds()} }
-	report.Add(load, "B's figures.Median until finished: alone (floor), beside A", "s",
+	report.Add(load, "B's median until finished: alone (floor), beside A", "s",
 		figures.Series{Floor: seconds(alone.finished), Gateway: seconds(beside.finished)}, figures.RatioAtMost(2))
-	report.Add(load, "B's figures.Median until its job begins: alone (floor), beside A", "s",
+	report.Add(load, "B's median until its job begins: alone (floor), beside A", "s",
 		figures.Series{Floor: seconds(alone.begun), Gateway: seconds(beside.begun)}, nil)
 	return nil
 }

@@ -168,7 +168,7 @@ type Traffic struct {
 	From string `help:"Since a date, an RFC 3339 time, or a duration ago such as 24h; an hour ago. What is more than 26 hours ago is not known." placeholder:"WHEN"`
 	To   string `help:"Before such a time; now." placeholder:"WHEN"`
 	Step string `help:"Length of a step, such as 15m; all: one step of all." default:"all" placeholder:"DURATION"`
-	By   string `help:"Sum by channel, by model, or by both with a comma between." enum:",channel,model,channel\\,model" default:"channel" placeholder:"WORD"`
+	By   string `help:"Sum by channel, by model, or by both with a comma between." default:"channel" placeholder:"WORD"`
 }
 
 // Run prints the sums of calls of the last hours.

@@ -9,13 +9,13 @@ import (
 	"modelrelay/storage/tokens"
 )
 
-// printNewToken prints a token with what is shown this once, if anything is.
+// printNewToken prints a token with what is shown this once, if anything is. Its group's limits are left out where the
+// configuration cannot be read just now: the key would be lost.
 func (p *Program) printNewToken(made newToken) error {
-	cfg, err := p.Load()
-	if err != nil {
-		return err
+	inForce := made.Token
+	if cfg, err := p.Load(); err == nil {
+		inForce = cfg.GroupLimits()[made.Group].InForce(made.Token)
 	}
-	inForce := cfg.GroupLimits()[made.Group].InForce(made.Token)
 	made.InForce = shownLimits{inForce.Limits, inForce.Budget}
 	if p.JSON {
 		return printJSON(p.Stdout, made)
@@ -31,7 +31,7 @@ func (p *Program) printNewToken(made newToken) error {
 	if err := printFields(p.Stdout, shown); err != nil || len(once) == 0 {
 		return err
 	}
-	_, err = fmt.Fprintf(p.Stderr, "Take note of the %s: shown only now.\n", strings.Join(once, " and "))
+	_, err := fmt.Fprintf(p.Stderr, "Take note of the %s: shown only now.\n", strings.Join(once, " and "))
 	return err
 }
 
