@@ -67,9 +67,7 @@ func TestBehindProxies(t *testing.T) {
 	t.Parallel()
 	s := stack.NewRelay(t, nil)
 	g := s.StartGateway(stack.GatewayOptions{
-		Channels: s.AnyModel(), More: "trusted_proxies: [127.0.0.1]\n",
-		Tokens: fmt.Sprintf("  - {name: near, key: %[1]s-near, models: [\"*\"], networks: [%[2]s]}\n"+
-			"  - {name: far, key: %[1]s-far, models: [\"*\"], networks: [203.0.113.0/24]}\n", stack.Token, clientAddr),
+		Channels: s.AnyModel(), More: "trusted_proxies: [127.0.0.1]\n", Tokens: nearAndFar(),
 	})
 	for _, p := range inFront {
 		t.Run(p.name, func(t *testing.T) { // one after the other: they share the upstream's rules
@@ -91,12 +89,34 @@ type front struct {
 	client *http.Client
 }
 
-// start runs the proxy in front of the gateway.
+// TestBehindProxyProtocol drives a gateway through a haproxy that passes bytes on and says in the PROXY protocol, version 2, whose
+// they are. The proxy has an address of its own, since what comes from a proxy's must begin with a header.
+func TestBehindProxyProtocol(t *testing.T) {
+	t.Parallel()
+	const proxyAddr = "127.0.0.3"
+	s := stack.NewRelay(t, nil)
+	g := s.StartGateway(stack.GatewayOptions{
+		Channels: s.AnyModel(), More: "proxy_protocol: true\ntrusted_proxies: [" + proxyAddr + "]\n", Tokens: nearAndFar(),
+	})
+	p := proxy{name: "haproxy", args: []string{"-db", "-f", "{config}"}}
+	at := stack.FreeAddr(t)
+	front := p.run(t, g, at, fmt.Sprintf("defaults\n mode tcp\n timeout connect 5s\n timeout client 1m\n timeout server 1m\n"+
+		"listen gateway\n bind %s\n server one %s send-proxy-v2 source %s\n", at, g.Address, proxyAddr))
+	t.Run("stream", front.stream)
+	t.Run("websocket", front.socket)
+	t.Run("addresses", front.addresses)
+}
+
+// nearAndFar are tokens for the network of the tests' clients, and for another's.
+func nearAndFar() string {
+	return fmt.Sprintf("  - {name: near, key: %[1]s-near, models: [\"*\"], networks: [%[2]s]}\n"+
+		"  - {name: far, key: %[1]s-far, models: [\"*\"], networks: [203.0.113.0/24]}\n", stack.Token, clientAddr)
+}
+
+// start runs the proxy in front of the gateway, with the lines of the operator's document.
 func (p proxy) start(t *testing.T, g *stack.Gateway) *front {
 	t.Helper()
-	path := p.installed(t)
-	dir, at := t.TempDir(), stack.FreeAddr(t)
-	block := documentedBlock(t, p.language)
+	at, block := stack.FreeAddr(t), documentedBlock(t, p.language)
 	replace := func(old, by string) {
 		t.Helper()
 		if strings.Count(block, old) != 1 {
@@ -108,8 +128,15 @@ func (p proxy) start(t *testing.T, g *stack.Gateway) *front {
 	for old, by := range p.listen {
 		replace(old, strings.ReplaceAll(by, "{at}", at))
 	}
+	return p.run(t, g, at, strings.ReplaceAll(p.around, "{block}", block))
+}
+
+// run runs the proxy in front of the gateway, at an address that the text of its configuration has.
+func (p proxy) run(t *testing.T, g *stack.Gateway, at, text string) *front {
+	t.Helper()
+	path, dir := p.installed(t), t.TempDir()
 	config := filepath.Join(dir, p.name+".conf")
-	if err := os.WriteFile(config, []byte(strings.ReplaceAll(p.around, "{block}", block)), 0o600); err != nil {
+	if err := os.WriteFile(config, []byte(text), 0o600); err != nil {
 		t.Fatal(err)
 	}
 	args := make([]string, 0, len(p.args))
