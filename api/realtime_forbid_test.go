@@ -95,7 +95,7 @@ func mustAsk(t *testing.T, conn *websocket.Conn, kind websocket.MessageType, mes
 func TestRealtimeHoldsWithinItsShare(t *testing.T) {
 	t.Parallel()
 	d := newDialog(t, dialogOptions{api: func(o *api.Options) {
-		o.Bodies.BodyMemory = 256 << 10 // and half of it for a token
+		o.BodyMemory = 256 << 10 // and half of it for a token
 		o.Forbids = func(string) []string { return calls.Forbiddable() }
 	}}, echo)
 	conn := d.dial(t)
