@@ -168,10 +168,9 @@ func TestConsoleKeyboard(t *testing.T) {
 	wantBrowser(t)
 	g := stack.NewRelay(t, nil).StartGateway(stack.GatewayOptions{AdminKey: stack.AdminKey})
 	b := newBrowser(t, g)
-	at := func(path string) string {
-		return `location.pathname.endsWith(` + quoted(path) + `) && document.readyState === 'complete'`
-	}
-	b.await("set-up or overview", `document.querySelector('nav a[data-key="k"]')`)
+	const loaded = `document.readyState === 'complete' && ` // until then nobody listens to keys
+	at := func(path string) string { return loaded + `location.pathname.endsWith(` + quoted(path) + `)` }
+	b.await("set-up or overview", loaded+`document.querySelector('nav a[data-key="k"]')`)
 	b.do(chromedp.KeyEvent("g"), chromedp.KeyEvent("k"))
 	b.await("the tokens", at("/tokens"))
 	b.do(chromedp.KeyEvent("?"))
@@ -183,7 +182,7 @@ func TestConsoleKeyboard(t *testing.T) {
 	b.await("the form", at("/tokens/new"))
 	b.tabTo("#f-name")
 	b.do(chromedp.KeyEvent("typed"), chromedp.KeyEvent(kb.Enter))
-	b.await("the key", `document.querySelector('#secret .copyable code')`)
+	b.await("the key", loaded+`document.querySelector('#secret .copyable code')`)
 	b.do(chromedp.KeyEvent("/"))
 	// The driver sends a key's character as an event of its own, which comes although the page took the key. What is typed next
 	// takes its place.
@@ -191,7 +190,7 @@ func TestConsoleKeyboard(t *testing.T) {
 	b.do(chromedp.KeyEvent("typed"), chromedp.KeyEvent(kb.Enter))
 	b.await("what is found", at("/find")+` && [...document.querySelectorAll('main a[href*="tokens/"]')].some((a) => a.textContent === 'typed')`)
 	b.open("/console/tokens")
-	b.await("the rows", `document.querySelector('main tbody tr')`)
+	b.await("the rows", loaded+`document.querySelector('main tbody tr')`)
 	b.do(chromedp.KeyEvent("j"), chromedp.KeyEvent(kb.Enter))
 	b.await("a token", `/\/tokens\/.+/.test(location.pathname)`)
 	b.open("/console/try")
