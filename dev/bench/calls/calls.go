@@ -3,10 +3,8 @@
 package calls
 
 import (
-	"context"
 	"fmt"
 
-	"modelrelay/dev/bench/figures"
 	"modelrelay/dev/bench/stage"
 )
 
@@ -60,21 +58,18 @@ func (b *Bench) Close() { b.collector.close() }
 
 // Loads are what is measured, in their order.
 func (b *Bench) Loads() []stage.Load {
-	run := func(load func(context.Context, *Bench, *figures.Report) error) func(context.Context, *figures.Report) error {
-		return func(ctx context.Context, report *figures.Report) error { return load(ctx, b, report) }
-	}
 	return []stage.Load{
-		{Name: "chat", Size: b.sizes.Requests, Run: run(chat)},
-		{Name: "other proxies", Size: b.sizes.Requests, Run: run(floors)},
-		{Name: "log of calls", Size: b.sizes.Requests, Run: run(callLog)},
-		{Name: "translated chat", Size: b.sizes.Requests, Run: run(translatedChat)},
-		{Name: "streams", Size: b.sizes.Streams, Run: run(streams)},
-		{Name: "translated streams", Size: b.sizes.Streams, Run: run(translatedStreams)},
-		{Name: "growing streams", Size: b.sizes.StreamGrowth, Run: run(streamGrowth)},
-		{Name: "one core", Size: b.sizes.Streams, Run: run(oneCore)},
-		{Name: "leavers", Size: b.sizes.Leavers, Run: run(leavers)},
-		{Name: "slow reader", Size: b.sizes.SlowReaders, Run: run(slow)},
-		{Name: "bodies", Size: b.sizes.Bodies, Run: run(bodies)},
+		{Name: "chat", Size: b.sizes.Requests, Run: stage.Of(b, chat)},
+		{Name: "other proxies", Size: b.sizes.Requests, Run: stage.Of(b, floors)},
+		{Name: "log of calls", Size: b.sizes.Requests, Run: stage.Of(b, callLog)},
+		{Name: "translated chat", Size: b.sizes.Requests, Run: stage.Of(b, translatedChat)},
+		{Name: "streams", Size: b.sizes.Streams, Run: stage.Of(b, streams)},
+		{Name: "translated streams", Size: b.sizes.Streams, Run: stage.Of(b, translatedStreams)},
+		{Name: "growing streams", Size: b.sizes.StreamGrowth, Run: stage.Of(b, streamGrowth)},
+		{Name: "one core", Size: b.sizes.Streams, Run: stage.Of(b, oneCore)},
+		{Name: "leavers", Size: b.sizes.Leavers, Run: stage.Of(b, leavers)},
+		{Name: "slow reader", Size: b.sizes.SlowReaders, Run: stage.Of(b, slow)},
+		{Name: "bodies", Size: b.sizes.Bodies, Run: stage.Of(b, bodies)},
 	}
 }
 

@@ -48,6 +48,11 @@ type Load struct {
 	Run  func(ctx context.Context, report *figures.Report) error
 }
 
+// Of is a load of a bench: what it runs gets the bench.
+func Of[B any](bench B, load func(context.Context, B, *figures.Report) error) func(context.Context, *figures.Report) error {
+	return func(ctx context.Context, report *figures.Report) error { return load(ctx, bench, report) }
+}
+
 // Bound is a number of a user's and what it must be within, so that no slip of a flag keeps the machine busy for hours.
 type Bound struct {
 	Name           string

@@ -12,7 +12,6 @@ import (
 	"go.temporal.io/sdk/client"
 	"go.temporal.io/sdk/log"
 
-	"modelrelay/dev/bench/figures"
 	"modelrelay/dev/bench/stage"
 )
 
@@ -60,16 +59,13 @@ func New(s *stage.Stage, sizes Sizes) *Bench { return &Bench{Stage: s, sizes: si
 
 // Loads are what is measured, in their order.
 func (b *Bench) Loads() []stage.Load {
-	run := func(load func(context.Context, *Bench, *figures.Report) error) func(context.Context, *figures.Report) error {
-		return func(ctx context.Context, report *figures.Report) error { return load(ctx, b, report) }
-	}
 	return []stage.Load{
-		{Name: "tasks", Size: b.sizes.Tasks, Run: run(tasks)},
-		{Name: "lives", Size: b.sizes.Lives, Run: run(lives)},
-		{Name: "task growth", Size: b.sizes.Growth, Run: run(taskGrowth)},
-		{Name: "line", Size: b.sizes.Line, Run: run(line)},
-		{Name: "crowd", Size: b.sizes.Crowd, Run: run(crowd)},
-		{Name: "large", Size: b.sizes.Large, Run: run(large)},
+		{Name: "tasks", Size: b.sizes.Tasks, Run: stage.Of(b, tasks)},
+		{Name: "lives", Size: b.sizes.Lives, Run: stage.Of(b, lives)},
+		{Name: "task growth", Size: b.sizes.Growth, Run: stage.Of(b, taskGrowth)},
+		{Name: "line", Size: b.sizes.Line, Run: stage.Of(b, line)},
+		{Name: "crowd", Size: b.sizes.Crowd, Run: stage.Of(b, crowd)},
+		{Name: "large", Size: b.sizes.Large, Run: stage.Of(b, large)},
 	}
 }
 
