@@ -87,7 +87,7 @@ func (c *Calls) looker(x *edge.Request, in Dialogue) *upstream.Check {
 func forbiddenEvent(words []string, message []byte, isText bool) *providers.Fault {
 	switch {
 	case message == nil:
-		return providers.InvalidField("", "Invalid request: with this API key a message may not be longer than %d MiB, and those under way together only so long.", upstream.MaxChecked>>20)
+		return providers.InvalidField("", "Invalid request: with this API key a message may be at most %d MiB long, and there is room for only so many under way together.", upstream.MaxChecked>>20)
 	case len(words) == 0: // nothing is forbidden any more
 		return nil
 	case json.Valid(message):
