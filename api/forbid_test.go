@@ -78,6 +78,43 @@ func TestForbids(t *testing.T) {
 		{geminiPath, geminiRest, `"tools":{"googleSearch":{}}`, "tools"},
 		{geminiPath, geminiRest, `"tools":{"functionDeclarations":[{"name":"f"}]}`, ""},
 		{responsesPath, responsesRest, `"tools":[{"type":"web_search","type":"function","name":"f"}]`, "tools[0]"},
+		{responsesPath, responsesRest, `"caching":{"type":"enabled"}`, "caching"},
+		{responsesPath, responsesRest, `"caching":{"type":"disabled"}`, ""},
+		// Searches of vendors that speak OpenAI's format.
+		{chatPath, chatRest, `"search_parameters":{"mode":"auto"}`, "search_parameters"},
+		{chatPath, chatRest, `"search_parameters":{"sources":[{"type":"web"}]}`, "search_parameters"},
+		{chatPath, chatRest, `"search_parameters":{"mode":"off"}`, ""},
+		{chatPath, chatRest, `"enable_search":true,"search_options":{"forced_search":true}`, "enable_search"},
+		{chatPath, chatRest, `"enable_search":false`, ""},
+		{chatPath, chatRest, `"enable_search":null`, ""},
+		{chatPath, chatRest, `"enable_code_interpreter":true`, "enable_code_interpreter"},
+		{chatPath, chatRest, `"enable_enhancement":true`, "enable_enhancement"},
+		{chatPath, chatRest, `"force_search_enhancement":true`, "force_search_enhancement"},
+		{chatPath, chatRest, `"web_search":{"enable":true}`, "web_search"},
+		{chatPath, chatRest, `"web_search":{"enable":false}`, ""},
+		{chatPath, chatRest, `"data_sources":[{"type":"azure_search"}]`, "data_sources"},
+		{chatPath, chatRest, `"compound_custom":{"tools":{"enabled_tools":["web_search"]}}`, "compound_custom"},
+		{chatPath, chatRest, `"connectors":[{"id":"web-search"}]`, "connectors"},
+		{chatPath, chatRest, `"extra_body":{"enable_search":true}`, "extra_body.enable_search"},
+		{chatPath, chatRest, `"extra_body":{"google":{"cached_content":"cachedContents/1"}}`, "extra_body.google.cached_content"},
+		{chatPath, chatRest, `"extra_body":{"google":{"thinking_config":{"thinking_budget":5}}}`, ""},
+		// Other models, and who serves them.
+		{chatPath, chatRest, `"models":["m","dear"],"route":"fallback"`, "models"},
+		{chatPath, chatRest, `"provider":{"order":["Dear"]}`, "provider"},
+		{chatPath, chatRest, `"providerOptions":{"gateway":{"models":["dear"]}}`, "providerOptions"},
+		{chatPath, chatRest, `"preset":"dear"`, "preset"},
+		{messagesPath, messagesRest, `"fallbacks":[{"model":"dear"}]`, "fallbacks"},
+		{messagesPath, messagesRest, `"fallbacks":[]`, ""},
+		// Marks of Anthropic's cache.
+		{messagesPath, messagesRest, `"cache_control":{"type":"ephemeral","ttl":"1h"}`, "cache_control.ttl"},
+		{messagesPath, messagesRest, `"cache_control":{"type":"ephemeral"}`, ""},
+		{messagesPath, messagesRest, `"cache_control":{"type":"ephemeral","ttl":"5m"}`, ""},
+		{messagesPath, messagesRest, `"system":[{"type":"text","text":"t","cache_control":{"type":"ephemeral","ttl":"1h"}}]`, "system[0].cache_control.ttl"},
+		{messagesPath, messagesRest, `"tools":[{"name":"f","input_schema":{"type":"object","properties":{"cache_control":{"ttl":"1h"}}}},{"name":"g","input_schema":{"type":"object"},"cache_control":{"t\u0074l":"1h","type":"ephemeral"}}]`, "tools[1].cache_control.ttl"},
+		{chatPath, `"model":"m"`, `"messages":[{"role":"system","content":"s"},{"role":"user","content":[{"type":"text","text":"hi","cache_control":{"type":"ephemeral","ttl":"1h"}}]}]`, "messages[1].content[0].cache_control.ttl"},
+		{responsesPath, `"model":"m"`, `"input":[{"role":"user","content":[{"type":"input_text","text":"hi","prompt_cache_breakpoint":{"mode":"explicit","ttl":"12h"}}]}]`, "input[0].content[0].prompt_cache_breakpoint.ttl"},
+		{messagesPath, `"model":"m","max_tokens":5`, `"messages":[{"role":"user","content":"ttl 1h"},{"role":"assistant","content":[{"type":"tool_use","id":"a","name":"f","input":{"cache_control":{"ttl":"1h"}}}]},{"role":"user","content":[{"type":"tool_result","tool_use_id":"a","content":[{"type":"text","text":"r"}]}]}]`, ""},
+		{messagesPath, `"model":"m","max_tokens":5`, `"messages":[{"role":"user","content":"go"},{"role":"assistant","content":[{"type":"tool_use","id":"a","name":"f","input":{}}]},{"role":"user","content":[{"type":"tool_result","tool_use_id":"a","content":[{"type":"text","text":"r","cache_control":{"type":"ephemeral","ttl":"1h"}}]}]}]`, "messages[2].content[0].content[0].cache_control.ttl"},
 	} {
 		body := "{" + test.rest + "," + test.more + "}"
 		before := sent
@@ -91,6 +128,12 @@ func TestForbids(t *testing.T) {
 		}
 		if rec := g.do(t, request("POST", test.path, body, "Authorization", "Bearer sk-plain", "VendorA-Version", "2023-06-01")); rec.Code != http.StatusOK {
 			t.Errorf("%s %s of another group: got %d %s", test.path, test.more, rec.Code, rec.Body)
+		}
+	}
+	for betas, want := range map[string]int{"context-1m-2025-08-07": http.StatusBadRequest, "a-2025-01-01, Context-1m-2025-08-07": http.StatusBadRequest, "a-2025-01-01": http.StatusOK} {
+		rec := g.do(t, request("POST", messagesPath, "{"+messagesRest+"}", "Anthropic-Version", "2023-06-01", "Anthropic-Beta", betas))
+		if rec.Code != want || want != http.StatusOK && !strings.Contains(rec.Body.String(), "anthropic-beta") {
+			t.Errorf("with betas %s: got %d %s, want %d", betas, rec.Code, rec.Body, want)
 		}
 	}
 	rec := g.do(t, request("POST", chatPath, "{"+chatRest+`,"service_tier":"flex"}`))

@@ -3,6 +3,7 @@ package api_test
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"strings"
 	"sync/atomic"
 	"testing"
@@ -13,6 +14,7 @@ import (
 
 	"modelrelay/api"
 	"modelrelay/api/calls"
+	"modelrelay/api/edge"
 	"modelrelay/providers/relay"
 	"modelrelay/providers/upstream"
 )
@@ -75,6 +77,53 @@ func TestRealtimeForbids(t *testing.T) {
 	}
 	strict.Store(false)
 	mustEcho(t, d.dial(t), websocket.MessageText, []byte(`{"type":"session.update","session":{"tools":[{"type":"mcp"}]}}`))
+}
+
+// TestRealtimeForbidsFromNowOn: a conversation that is open when its group gets its first word, or a further one, ends at once, for
+// its session may have been told what is forbidden now; one whose group forbids less goes on. The next one is held to the words.
+func TestRealtimeForbidsFromNowOn(t *testing.T) {
+	t.Parallel()
+	for name, test := range map[string]struct {
+		before, after []string
+		ends          bool
+	}{
+		"the first word":   {nil, []string{calls.ForbidHostedTools}, true},
+		"a further word":   {[]string{calls.ForbidServiceTier}, []string{calls.ForbidServiceTier, calls.ForbidHostedTools}, true},
+		"another word":     {[]string{calls.ForbidServiceTier}, []string{calls.ForbidHostedTools}, true},
+		"in another order": {[]string{calls.ForbidServiceTier, calls.ForbidBackground}, []string{calls.ForbidBackground, calls.ForbidServiceTier}, false},
+		"fewer words":      {[]string{calls.ForbidServiceTier, calls.ForbidBackground}, []string{calls.ForbidBackground}, false},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			synctest.Test(t, func(t *testing.T) {
+				var words atomic.Pointer[[]string]
+				words.Store(&test.before)
+				d := newDialogInABubble(t, dialogOptions{api: func(o *api.Options) {
+					o.Forbids = func(string) []string { return *words.Load() }
+				}}, echo)
+				const mcp = `{"type":"session.update","session":{"tools":[{"type":"mcp"}]}}`
+				conn := d.dial(t)
+				mustEcho(t, conn, websocket.MessageText, []byte(mcp)) // its session has the tool
+				words.Store(&test.after)
+				time.Sleep(edge.CallerCheck + time.Millisecond) // of the bubble's clock
+				synctest.Wait()
+				if !test.ends {
+					mustEcho(t, conn, websocket.MessageText, []byte(mcp))
+					_ = conn.CloseNow()
+					return
+				}
+				_, _, err := conn.Read(within(t))
+				if closed := (websocket.CloseError{}); !errors.As(err, &closed) || closed.Code != websocket.StatusGoingAway || !strings.Contains(closed.Reason, "may ask for less") {
+					t.Errorf("it ended with %v, want 1001 and the reason", err)
+				}
+				next := d.dial(t)
+				if got := mustAsk(t, next, websocket.MessageText, mcp); !strings.Contains(got, "session.tools[0]") {
+					t.Errorf("the next conversation: got %.300s", got)
+				}
+				_ = next.CloseNow()
+			})
+		})
+	}
 }
 
 // mustAsk sends a message and returns the text that answers it.

@@ -47,7 +47,7 @@ type adminGroup struct {
 	Channels []string    `json:"channels" nullable:"false" doc:"Those that its tokens may use, by name"`
 	Defaults adminLimits `json:"defaults" doc:"Limits of tokens that have none of their own; 0: none"`
 	Ceilings adminLimits `json:"ceilings" doc:"Highest limits that hold for its tokens; 0: any"`
-	Forbid   []string    `json:"forbid" nullable:"false" doc:"What its tokens may not ask for: background, service_tier, hosted_tools, inference_geo, cached_content"`
+	Forbid   []string    `json:"forbid" nullable:"false" doc:"What its tokens may not ask for: background, service_tier, hosted_tools, inference_geo, cached_content, long_cache, long_context, other_models"`
 }
 
 type adminGroupList struct {

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"net/http"
+	"slices"
 	"sync"
 	"time"
 
@@ -19,6 +20,7 @@ var (
 	errStopping = errors.New("the gateway is stopping")
 	errRevoked  = errors.New("the API key may no longer be used")
 	errSpent    = errors.New("the budget of the API key is used up")
+	errStricter = errors.New("the API key may ask for less than before; come again")
 )
 
 // Sockets is how many conversations are open.
@@ -33,7 +35,8 @@ type Dialogue struct {
 }
 
 // Converse dials an upstream, takes the client's WebSocket and carries messages until either leaves. Messages that ask for what
-// the caller's group forbids are answered with a refusal.
+// the caller's group forbids are answered with a refusal. A conversation whose group forbids more while it is open ends within
+// edge.CallerCheck: what its session has been told, by messages that were let pass, would hold on.
 func (c *Calls) Converse(x *edge.Request, r *http.Request, call providers.RealtimeCall, in Dialogue) error { //nolint:contextcheck // attend tells why a conversation outlives its request
 	o, asked := &x.Outcome, call.Model
 	if public := c.options.Router.Public(asked); public != asked {
@@ -71,7 +74,8 @@ func (c *Calls) Converse(x *edge.Request, r *http.Request, call providers.Realti
 		c.recordSession(x, price, true)
 		return edge.ClientGone(err) // the library has answered
 	}
-	ctx, end, leave := c.attend(x, r)
+	words := c.forbids(x) // before the looker asks for them: what comes between the two ends the conversation
+	ctx, end, leave := c.attend(x, r, words)
 	defer leave()
 	err = session.Run(ctx, client, c.looker(x, in), func(usage providers.Usage) { //nolint:contextcheck // attend tells why it is not the request's
 		c.recordUsage(x, price, usage)
@@ -88,9 +92,10 @@ func (c *Calls) Converse(x *edge.Request, r *http.Request, call providers.Realti
 	return err
 }
 
-// attend returns a context that ends, with what the peers are told as its cause, when the process stops or the client's
-// key is no longer good for this, or when end is called. leave must be called.
-func (c *Calls) attend(x *edge.Request, r *http.Request) (attended context.Context, end func(error), leave func()) {
+// attend returns a context that ends, with what the peers are told as its cause, when the process stops, when the client's
+// key is no longer good for this, when its group forbids more than the words that it began with, or when end is called. leave
+// must be called.
+func (c *Calls) attend(x *edge.Request, r *http.Request, words []string) (attended context.Context, end func(error), leave func()) {
 	// The server's own context of a request says nothing once its connection is taken over.
 	ctx, cancel := context.WithCancelCause(context.WithoutCancel(r.Context()))
 	var watching sync.WaitGroup
@@ -112,6 +117,12 @@ func (c *Calls) attend(x *edge.Request, r *http.Request) (attended context.Conte
 				cancel(errRevoked)
 				return
 			}
+			now := c.forbids(x)
+			if slices.ContainsFunc(now, func(word string) bool { return !slices.Contains(words, word) }) {
+				cancel(errStricter)
+				return
+			}
+			words = now
 		}
 	})
 	return ctx, cancel, func() {

@@ -2,8 +2,8 @@ package calls
 
 import (
 	"encoding/json"
+	"net/http"
 	"slices"
-	"strconv"
 	"strings"
 
 	"modelrelay/api/body"
@@ -22,21 +22,61 @@ const (
 	ForbidHostedTools = "hosted_tools"
 	// ForbidInferenceGeo is a choice of where a call is worked on, which Anthropic bills higher than anywhere.
 	ForbidInferenceGeo = "inference_geo"
-	// ForbidCachedContent is what Gemini keeps of earlier calls: nobody here sees it, and its storage is billed by the hour.
+	// ForbidCachedContent is what Gemini, or Ark, keeps of earlier calls: nobody here sees it, and its storage is billed by the hour.
 	ForbidCachedContent = "cached_content"
+	// ForbidLongCache is a mark whose part of the prompt is kept for longer than five minutes. Anthropic bills what is written for
+	// an hour at twice the price of input.
+	ForbidLongCache = "long_cache"
+	// ForbidLongContext is Anthropic's beta of prompts above 200,000 tokens, all of whose tokens cost up to twice as much.
+	ForbidLongContext = "long_context"
+	// ForbidOtherModels is a choice of models, or of their hosts, beside the one that the call names and is priced by.
+	ForbidOtherModels = "other_models"
 )
 
 // Forbiddable lists what a group may forbid.
 func Forbiddable() []string {
-	return []string{ForbidBackground, ForbidServiceTier, ForbidHostedTools, ForbidInferenceGeo, ForbidCachedContent}
+	return []string{
+		ForbidBackground, ForbidServiceTier, ForbidHostedTools, ForbidInferenceGeo, ForbidCachedContent, ForbidLongCache, ForbidLongContext,
+		ForbidOtherModels,
+	}
+}
+
+// forbids are the words of the caller's group.
+func (c *Calls) forbids(x *edge.Request) []string {
+	if c.options.Forbids == nil {
+		return nil
+	}
+	return c.options.Forbids(x.Caller.Group)
 }
 
 // forbidden refuses a call that asks for what its caller's group forbids, before anything is sent. Only calls in JSON can.
 func (c *Calls) forbidden(x *edge.Request, call Call) error {
-	if c.options.Forbids == nil || call.ContentType != "application/json" {
+	words := c.forbids(x)
+	if len(words) == 0 || call.ContentType != "application/json" {
 		return nil
 	}
-	return Forbidden(c.options.Forbids(x.Caller.Group), call.Body)
+	if slices.Contains(words, ForbidLongContext) && longContext(call.Header) {
+		return forbiddenField(betaHeader)
+	}
+	return Forbidden(words, call.Body)
+}
+
+// betaHeader names features of Anthropic's that are not there for everyone yet; longContextBeta begins that of long prompts.
+const (
+	betaHeader      = "anthropic-beta"
+	longContextBeta = "context-1m"
+)
+
+// longContext tells whether a call asks for Anthropic's beta of long prompts.
+func longContext(header http.Header) bool {
+	for _, line := range header.Values(betaHeader) {
+		for beta := range strings.SplitSeq(line, ",") {
+			if strings.HasPrefix(strings.ToLower(strings.TrimSpace(beta)), longContextBeta) {
+				return true
+			}
+		}
+	}
+	return false
 }
 
 // Forbidden is nil for a JSON object that asks for nothing of what the words forbid, else a *providers.Fault that names the
@@ -48,7 +88,26 @@ func Forbidden(words []string, object []byte) error {
 	if param := forbiddenIn(words, object); param != "" {
 		return forbiddenField(param)
 	}
+	if slices.Contains(words, ForbidLongCache) {
+		if param := longMark(object); param != "" {
+			return forbiddenField(param)
+		}
+	}
 	return nil
+}
+
+// shortCache is how long a cache mark keeps its part of a prompt that does not say.
+const shortCache = "5m"
+
+// longMark names the first cache mark that lasts longer than the usual five minutes, "" where there is none. Marks stand beside
+// parts of messages, of results and of instructions, beside tools, and beside all of them.
+func longMark(object []byte) (param string) {
+	for place, ttl := range body.TextsNamed(object, "ttl") {
+		if in := place.In(); (in == "cache_control" || in == "prompt_cache_breakpoint") && string(ttl) != shortCache {
+			return place.String()
+		}
+	}
+	return ""
 }
 
 func forbiddenField(param string) *providers.Fault {
@@ -67,12 +126,12 @@ func forbiddenIn(words []string, object []byte) (param string) {
 
 // looker looks at what a client says in a conversation; nil: its group forbids nothing.
 func (c *Calls) looker(x *edge.Request, in Dialogue) *upstream.Check {
-	if c.options.Forbids == nil || len(c.options.Forbids(x.Caller.Group)) == 0 {
+	if len(c.forbids(x)) == 0 {
 		return nil
 	}
 	return &upstream.Check{
 		Look: func(message []byte, text bool) []byte {
-			if fault := forbiddenEvent(c.options.Forbids(x.Caller.Group), message, text); fault != nil {
+			if fault := forbiddenEvent(c.forbids(x), message, text); fault != nil {
 				return in.Refusal(message, fault)
 			}
 			return nil
@@ -109,43 +168,85 @@ func forbiddenEvent(words []string, message []byte, isText bool) *providers.Faul
 
 // forbiddenMember is the field at fault where a member of a body is forbidden, "" where it is not.
 func forbiddenMember(words []string, field string, value []byte) (param string) {
-	word := ForbidHostedTools
 	switch field {
-	case "background":
-		if string(value) != "true" { // a picture's background is a text
-			return ""
+	case "extra_body", "google": // Google reads its own members of OpenAI's calls there
+		if param := forbiddenIn(words, value); param != "" {
+			return field + "." + param
 		}
-		word = ForbidBackground
-	case "service_tier", "serviceTier":
-		word = ForbidServiceTier
-	case "speed": // of Anthropic's messages a text, whose "fast" costs several times as much; of spoken text a number
-		if value[0] != '"' || text(value) == "standard" {
-			return ""
-		}
-		word = ForbidServiceTier
-	case "inference_geo":
-		if text(value) == "global" { // what it is without the field
-			return ""
-		}
-		word = ForbidInferenceGeo
-	case "cachedContent", "cached_content":
-		word = ForbidCachedContent
-	case "web_search_options", "mcp_servers", "plugins": // plugins are OpenRouter's
-	case "prompt":
-		if value[0] != '{' { // else one that the vendor keeps, with tools of its own
-			return ""
-		}
-	case "tools":
-		if field = hostedTool(value); field == "" {
-			return ""
-		}
-	default:
 		return ""
+	case "tools":
+		if !slices.Contains(words, ForbidHostedTools) {
+			return ""
+		}
+		return hostedTool(value)
 	}
-	if empty := string(value) == "null" || string(value) == "[]"; empty || !slices.Contains(words, word) {
+	empty := string(value) == "null" || string(value) == "[]"
+	if word := wordOf(field, value); empty || word == "" || !slices.Contains(words, word) {
 		return ""
 	}
 	return field
+}
+
+// wordOf is the word that forbids a member with such a value, "" where none does.
+func wordOf(field string, value []byte) string {
+	switch field {
+	case "background": // a picture's background is a text
+		return when(string(value) == "true", ForbidBackground)
+	case "service_tier", "serviceTier":
+		return ForbidServiceTier
+	case "speed": // of Anthropic's messages a text, whose "fast" costs several times as much; of spoken text a number
+		return when(value[0] == '"' && text(value) != "standard", ForbidServiceTier)
+	case "inference_geo": // "global" is what it is without the field
+		return when(text(value) != "global", ForbidInferenceGeo)
+	case "cachedContent", "cached_content":
+		return ForbidCachedContent
+	case "caching": // Ark's
+		return when(text(member(value, "type")) != "disabled", ForbidCachedContent)
+	case "models", "fallbacks": // OpenRouter's and Anthropic's: what answers is billed at its own price
+		return when(value[0] == '[', ForbidOtherModels)
+	case "provider", "providerOptions": // of gateways: who serves the model, at which price
+		return when(value[0] == '{', ForbidOtherModels)
+	case "preset": // OpenRouter's: what it keeps under a name, a model among it
+		return when(value[0] == '"', ForbidOtherModels)
+	}
+	return when(searches(field, value), ForbidHostedTools)
+}
+
+// searches tells whether a member has the vendor search, or run something else that it bills by use, without a tool.
+func searches(field string, value []byte) bool {
+	switch field {
+	case "web_search_options", "mcp_servers",
+		"plugins",         // OpenRouter's, and MiniMax's
+		"data_sources",    // Azure's
+		"compound_custom": // Groq's
+		return true
+	case "prompt": // an object is one that the vendor keeps, with tools of its own
+		return value[0] == '{'
+	case "search_parameters": // xAI's
+		return text(member(value, "mode")) != "off"
+	case "enable_search", "enable_code_interpreter", // Qwen's
+		"enable_enhancement", "force_search_enhancement": // Hunyuan's
+		return string(value) != "false"
+	case "web_search": // Qianfan's
+		return value[0] == '{' && string(member(value, "enable")) != "false"
+	case "connectors": // Cohere's
+		return value[0] == '['
+	}
+	return false
+}
+
+// when is the word where something is so, else "".
+func when(so bool, word string) string {
+	if so {
+		return word
+	}
+	return ""
+}
+
+// member is the raw value of an object's member, nil where there is none.
+func member(object []byte, name string) []byte {
+	at := body.Member(object, name)
+	return object[at.From:at.To]
 }
 
 // text is a name or a text of JSON; "" for anything else.
@@ -153,55 +254,4 @@ func text(value []byte) string {
 	var s string
 	_ = json.Unmarshal(value, &s) // what is no text is ""
 	return s
-}
-
-// hostedTool names the first of a call's tools that is not run by the client itself, "" where all are. A tool that stands
-// without an array is a tool as well: Google's APIs take it for the only one.
-func hostedTool(tools []byte) string {
-	if tools[0] == '{' && !ownTool(tools) {
-		return "tools"
-	}
-	at := 0
-	for item := range body.Items(tools) {
-		if !ownTool(tools[item.From:item.To]) {
-			return "tools[" + strconv.Itoa(at) + "]"
-		}
-		at++
-	}
-	return ""
-}
-
-// ownTool tells whether a tool, in any format, is one that the client runs. What is not known to be counts as the vendor's,
-// and so does a tool of two types, of which an upstream may read either.
-func ownTool(tool []byte) bool {
-	typed, named, others := false, false, false
-	for name, value := range body.Members(tool) {
-		switch text(tool[name.From:name.To]) {
-		case "type":
-			kind := text(tool[value.From:value.To])
-			if kind != "" && !ownType(kind) {
-				return false
-			}
-			typed = typed || kind != ""
-		case "name", "function":
-			named = true
-		case "functionDeclarations", "function_declarations", "computerUse", "computer_use":
-		default:
-			others = true
-		}
-	}
-	return typed || named || !others
-}
-
-// ownType tells whether tools of a type are run by the client.
-func ownType(kind string) bool {
-	return slices.ContainsFunc(ownTools(), func(own string) bool {
-		rest, is := strings.CutPrefix(kind, own)
-		return is && (rest == "" || rest[0] == '_' || rest[0] == '-')
-	})
-}
-
-// ownTools begin the types of tools that clients run, which vendors date behind: bash_20250124.
-func ownTools() []string {
-	return []string{"function", "custom", "local_shell", "apply_patch", "computer", "bash", "text_editor", "str_replace_based_edit_tool", "memory"}
 }

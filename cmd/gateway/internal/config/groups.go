@@ -12,7 +12,7 @@ import (
 type Group struct {
 	Defaults Defaults `yaml:"defaults"`
 	Ceilings Ceilings `yaml:"ceilings"`
-	Forbid   []string `yaml:"forbid" doc:"what changes the price of a call and its tokens may not ask for, else 400: background (true), service_tier (and Anthropic's speed), hosted_tools (tools that the vendor runs, such as a web search), inference_geo (Anthropic's, but for global), cached_content (Gemini's)"`
+	Forbid   []string `yaml:"forbid" doc:"what changes the price of a call and its tokens may not ask for, else 400: background (true), service_tier (and Anthropic's speed), hosted_tools (tools that the vendor runs, such as a web search), inference_geo (Anthropic's, but for global), cached_content (Gemini's), long_cache (marks of longer than 5m), long_context (Anthropic's beta context-1m), other_models (models and hosts beside the model that the call names)"`
 }
 
 // Defaults are limits of tokens that are given none.
@@ -29,7 +29,7 @@ type Ceilings struct {
 
 // forbiddable lists what Group.Forbid may hold.
 func forbiddable() []string {
-	return []string{"background", "service_tier", "hosted_tools", "inference_geo", "cached_content"}
+	return []string{"background", "service_tier", "hosted_tools", "inference_geo", "cached_content", "long_cache", "long_context", "other_models"}
 }
 
 // limits are those of the group as tokens are held to them.

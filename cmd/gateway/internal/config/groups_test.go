@@ -72,7 +72,7 @@ func TestGroups(t *testing.T) {
 	for text, want := range map[string]string{
 		groupsText + "tokens: [{name: a, key: k, concurrency: 9}]":                       "7:28: tokens[0].concurrency: is above 8, the ceiling of the group",
 		groupsText + "tokens: [{name: a, key: k, group: free, requests_per_minute: 11}]": "tokens[0].requests_per_minute: is above 10, the ceiling of the group",
-		"groups: {a: {forbid: [money]}}":                                                 `groups.a.forbid[0]: "money" is unknown; known are background, service_tier, hosted_tools, inference_geo, cached_content`,
+		"groups: {a: {forbid: [money]}}":                                                 `groups.a.forbid[0]: "money" is unknown; known are background, service_tier, hosted_tools, inference_geo, cached_content, long_cache, long_context, other_models`,
 		"groups:\n  a:\n    defaults: {concurrency: 9}\n    ceilings: {concurrency: 8}":  "3:16: groups.a.defaults.concurrency: is above 8",
 		"groups: {a: {ceilings: {max_sockets: -1}}}":                                     "groups.a.ceilings.max_sockets: wants a number above 0",
 		"groups: {a: {defaults: {requests_per_minute: -5}}}":                             "groups.a.defaults.requests_per_minute: is negative",

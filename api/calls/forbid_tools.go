@@ -1,0 +1,60 @@
+package calls
+
+import (
+	"slices"
+	"strconv"
+	"strings"
+
+	"modelrelay/api/body"
+)
+
+// hostedTool names the first of a call's tools that is not run by the client itself, "" where all are. A tool that stands
+// without an array is a tool as well: Google's APIs take it for the only one.
+func hostedTool(tools []byte) string {
+	if tools[0] == '{' && !ownTool(tools) {
+		return "tools"
+	}
+	at := 0
+	for item := range body.Items(tools) {
+		if !ownTool(tools[item.From:item.To]) {
+			return "tools[" + strconv.Itoa(at) + "]"
+		}
+		at++
+	}
+	return ""
+}
+
+// ownTool tells whether a tool, in any format, is one that the client runs. What is not known to be counts as the vendor's,
+// and so does a tool of two types, of which an upstream may read either.
+func ownTool(tool []byte) bool {
+	typed, named, others := false, false, false
+	for name, value := range body.Members(tool) {
+		switch text(tool[name.From:name.To]) {
+		case "type":
+			kind := text(tool[value.From:value.To])
+			if kind != "" && !ownType(kind) {
+				return false
+			}
+			typed = typed || kind != ""
+		case "name", "function":
+			named = true
+		case "functionDeclarations", "function_declarations", "computerUse", "computer_use":
+		default:
+			others = true
+		}
+	}
+	return typed || named || !others
+}
+
+// ownType tells whether tools of a type are run by the client.
+func ownType(kind string) bool {
+	return slices.ContainsFunc(ownTools(), func(own string) bool {
+		rest, is := strings.CutPrefix(kind, own)
+		return is && (rest == "" || rest[0] == '_' || rest[0] == '-')
+	})
+}
+
+// ownTools begin the types of tools that clients run, which vendors date behind: bash_20250124.
+func ownTools() []string {
+	return []string{"function", "custom", "local_shell", "apply_patch", "computer", "bash", "text_editor", "str_replace_based_edit_tool", "memory"}
+}
