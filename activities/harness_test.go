@@ -150,6 +150,14 @@ type fakeAdapter struct {
 	submit func(context.Context, providers.Target, providers.VideoRequest) (providers.Ticket, error)
 	poll   func(context.Context, providers.Target, providers.Ticket) (providers.VideoStatus, error)
 	open   func(context.Context, providers.Target, providers.Ticket, int) (providers.Video, error)
+	pace   *providers.Pace
+}
+
+func (a fakeAdapter) Pace() providers.Pace {
+	if a.pace == nil {
+		return providers.Pace{}
+	}
+	return *a.pace
 }
 
 func (a fakeAdapter) Submit(ctx context.Context, to providers.Target, req providers.VideoRequest) (providers.Ticket, error) {

@@ -28,7 +28,7 @@ const (
 	forgottenShare = 10
 	// goneGrace is how long a task waits for a channel that left the configuration, in case that was a slip.
 	goneGrace = 10 * time.Minute
-	// hintLimit bounds how long an upstream's word about the next look is believed.
+	// hintLimit bounds how long an upstream's word about the next try is believed.
 	hintLimit = 15 * time.Minute
 	// endShare and overdueShare say how a job of known length is looked at near its end: every twentieth of that length,
 	// until it is a quarter late.
@@ -124,7 +124,7 @@ func (a *Poller) Poll(ctx context.Context, in PollInput) (providers.VideoStatus,
 		}
 		p.Unknown++
 		if p.Unknown < forgottenLooks || time.Since(p.UnknownSince) < forgottenShare*a.PollMax {
-			return a.wait(ctx, in, p, a.nextLook(in.Job, &p, status.NextPoll))
+			return a.wait(ctx, in, p, a.nextLook(in.Job, &p, 0))
 		}
 		status.State = providers.JobFailed
 	}
@@ -151,7 +151,7 @@ func (a *Poller) Poll(ctx context.Context, in PollInput) (providers.VideoStatus,
 	if p.State != was.State || p.Percent != was.Percent {
 		a.changed(ctx, in.Job.TaskID)
 	}
-	return a.wait(ctx, in, p, a.nextLook(in.Job, &p, status.NextPoll))
+	return a.wait(ctx, in, p, a.nextLook(in.Job, &p, 0))
 }
 
 // Cancel tells the vendor to stop a job, where it can be told. Cancelling a job that ended is no error. A channel that the
@@ -229,13 +229,25 @@ func (a *Poller) gone(ctx context.Context, in PollInput, p Progress, err error) 
 	return a.wait(ctx, in, p, a.PollMax)
 }
 
-// nextLook is the wait until the next look: the vendor's hint, else until its ETA or the next milestone of the usual
-// duration, then in small shares of that duration around its end; where neither is known, and for an overdue job, from
-// PollMin doubling to PollMax.
-func (a *Poller) nextLook(job Job, p *Progress, hint time.Duration) time.Duration {
-	if hint > 0 {
-		return min(max(hint, a.PollMin), hintLimit)
+// nextLook is the wait until the next look: what the upstream asks for now, else what is to be expected of the job, both within
+// what its vendor wants and what the life of its results allows.
+func (a *Poller) nextLook(job Job, p *Progress, asked time.Duration) time.Duration {
+	pace := providers.PaceOf(a.Catalog[job.Assignment.Vendor].Video)
+	least := max(a.PollMin, pace.Least)
+	if asked > 0 {
+		return min(max(asked, least), hintLimit)
 	}
+	delay := max(least, a.expected(job, p, least))
+	if pace.Most > 0 {
+		delay = min(delay, max(pace.Most, least))
+	}
+	return delay
+}
+
+// expected is the wait until something is to be expected of the job: its vendor's ETA or the next milestone of the usual
+// duration, then small shares of that duration around its end; where neither is known, and for an overdue job, from the least
+// wait doubling to PollMax.
+func (a *Poller) expected(job Job, p *Progress, least time.Duration) time.Duration {
 	elapsed, length := time.Since(p.Since), time.Duration(p.Usual)
 	if job.Ticket.ETA > 0 {
 		length = job.Ticket.ETA
@@ -249,7 +261,7 @@ func (a *Poller) nextLook(job Job, p *Progress, hint time.Duration) time.Duratio
 			}
 		}
 	}
-	delay := max(a.PollMin, part(length, endShare))
+	delay := max(least, part(length, endShare))
 	if elapsed < part(length, overdueShare) {
 		return delay
 	}

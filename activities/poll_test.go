@@ -26,13 +26,15 @@ type watch struct {
 	waits []time.Duration
 	words []string
 	polls int
+	// pace is the vendor's.
+	pace providers.Pace
 }
 
 // newWatch starts a job now, that is on the bubble's clock.
 func newWatch(t *testing.T, poll func(n int) (providers.VideoStatus, error)) *watch {
 	t.Helper()
 	w := &watch{}
-	w.testEnv = newTestEnv(t, fakeAdapter{poll: func(ctx context.Context, to providers.Target, ticket providers.Ticket) (providers.VideoStatus, error) {
+	w.testEnv = newTestEnv(t, fakeAdapter{pace: &w.pace, poll: func(ctx context.Context, to providers.Target, ticket providers.Ticket) (providers.VideoStatus, error) {
 		if deadline, ok := ctx.Deadline(); !ok || time.Until(deadline) > activities.PollTimeout {
 			t.Error("the look is not bounded")
 		}
@@ -139,28 +141,31 @@ func TestPollNotesHowLongItTook(t *testing.T) {
 	t.Parallel()
 	for _, tc := range []struct {
 		name string
-		runs int           // looks that find it on its way, two seconds and then ten minutes apart
+		runs int           // looks that find it on its way, the first after ten minutes
 		says time.Duration // the vendor, of the job
 		want time.Duration
 		as   string // the model, "" for one that the channel lists
 	}{
 		{name: "done at the first look", want: time.Second},
 		{name: "of a model that a client made up", want: time.Second, as: "made up"},
-		{name: "done at the second", runs: 1, want: 2*time.Second + 5*time.Minute},
+		{name: "done at the second", runs: 1, want: 15 * time.Minute},
 		{name: "the vendor tells", runs: 1, says: 3 * time.Minute, want: 3 * time.Minute},
-		{name: "the vendor tells of longer than that", runs: 1, says: time.Hour, want: 2*time.Second + 5*time.Minute},
+		{name: "the vendor tells of longer than that", runs: 1, says: time.Hour, want: 15 * time.Minute},
 	} {
 		t.Run(tc.name, func(t *testing.T) {
 			t.Parallel()
 			synctest.Test(t, func(t *testing.T) {
 				w := newWatch(t, func(n int) (providers.VideoStatus, error) {
 					if n <= tc.runs {
-						return providers.VideoStatus{State: providers.JobRunning, Progress: -1, NextPoll: 10 * time.Minute}, nil
+						return running(-1)
 					}
 					status, err := done()
 					status.Took = tc.says
 					return status, err
 				})
+				if tc.runs > 0 {
+					w.pace.Least = 10 * time.Minute
+				}
 				var took time.Duration
 				w.acts.Poller.Durations = fakeDurations{observe: func(_ context.Context, channel, model string, d time.Duration) error {
 					want := "sora-2"
@@ -185,39 +190,63 @@ func TestPollNotesHowLongItTook(t *testing.T) {
 	}
 }
 
-// TestPollSchedule is the promise about polls: few for a job of usual length, and none noticed late after its expected
-// end.
+// TestPollSchedule is the promise about polls: few for a job of usual length, none noticed late after its expected end, and none
+// more often than the vendor wants.
 func TestPollSchedule(t *testing.T) {
 	t.Parallel()
 	const most = 8
-	for _, usual := range []time.Duration{
-		10 * time.Second, 20 * time.Second, 45 * time.Second, 90 * time.Second, 3 * time.Minute, 10 * time.Minute, 25 * time.Minute, time.Hour,
-	} {
-		for _, share := range []float64{0.8, 0.9, 0.94, 0.951, 0.99, 1, 1.03, 1.1, 1.19, 1.2} {
-			synctest.Test(t, func(t *testing.T) {
-				length := time.Duration(share * float64(usual))
-				var began time.Time
-				w := newWatch(t, func(int) (providers.VideoStatus, error) {
-					if time.Since(began) < length {
-						return running(-1)
+	for _, least := range []time.Duration{0, 5 * time.Second, 10 * time.Second, 15 * time.Second} {
+		for _, usual := range []time.Duration{
+			10 * time.Second, 20 * time.Second, 45 * time.Second, 90 * time.Second, 3 * time.Minute, 10 * time.Minute, 25 * time.Minute, time.Hour,
+		} {
+			for _, share := range []float64{0.8, 0.9, 0.94, 0.951, 0.99, 1, 1.03, 1.1, 1.19, 1.2} {
+				synctest.Test(t, func(t *testing.T) {
+					length := time.Duration(share * float64(usual))
+					var began, last time.Time
+					w := newWatch(t, func(int) (providers.VideoStatus, error) {
+						if between := time.Since(last); !last.IsZero() && between < least {
+							t.Errorf("usually %s, took %s: two looks %s apart, want %s at least", usual, length, between, least)
+						}
+						last = time.Now()
+						if time.Since(began) < length {
+							return running(-1)
+						}
+						return done()
+					})
+					w.acts.Poller.Durations, w.pace.Least = usually(usual), least
+					began = w.in.Job.AcceptedAt
+					if _, err := w.end(t); err != nil {
+						t.Fatal(err)
 					}
-					return done()
+					late := time.Since(began) - length
+					if w.polls > most {
+						t.Errorf("usually %s, took %s: %d polls, want at most %d; waits %s", usual, length, w.polls, most, w.waits)
+					}
+					interval := max(w.acts.Poller.PollMin, usual/20, least)
+					if share > 0.95 && late > interval {
+						t.Errorf("usually %s, took %s: noticed %s late, want at most %s; waits %s", usual, length, late, interval, w.waits)
+					}
 				})
-				w.acts.Poller.Durations = usually(usual)
-				began = w.in.Job.AcceptedAt
-				if _, err := w.end(t); err != nil {
-					t.Fatal(err)
-				}
-				late := time.Since(began) - length
-				if w.polls > most {
-					t.Errorf("usually %s, took %s: %d polls, want at most %d; waits %s", usual, length, w.polls, most, w.waits)
-				}
-				interval := max(w.acts.Poller.PollMin, usual/20)
-				if share > 0.95 && late > interval {
-					t.Errorf("usually %s, took %s: noticed %s late, want at most %s; waits %s", usual, length, late, interval, w.waits)
-				}
-			})
+			}
 		}
+	}
+}
+
+// TestPollBeforeResultsDie: a job whose results live for minutes is looked at in time, however long such jobs take.
+func TestPollBeforeResultsDie(t *testing.T) {
+	t.Parallel()
+	const most = 4 * time.Minute
+	for _, usual := range []time.Duration{0, 10 * time.Minute, 5 * time.Hour} {
+		synctest.Test(t, func(t *testing.T) {
+			w := newWatch(t, func(int) (providers.VideoStatus, error) { return running(-1) })
+			w.acts.Poller.Durations, w.pace.Most = usually(usual), most
+			_, _ = w.end(t)
+			for _, wait := range w.waits {
+				if wait > most {
+					t.Fatalf("usually %s: waits %s, want %s at most", usual, w.waits, most)
+				}
+			}
+		})
 	}
 }
 
@@ -227,7 +256,8 @@ func TestPollWaits(t *testing.T) {
 	for _, tc := range []struct {
 		name       string
 		usual, eta time.Duration
-		hint       time.Duration
+		pace       providers.Pace
+		asked      time.Duration // by an upstream that limits the looks
 		min, max   time.Duration // 0: 2s and 30s
 		want       []time.Duration
 	}{
@@ -237,18 +267,27 @@ func TestPollWaits(t *testing.T) {
 		{name: "usual is very short", usual: 3 * s, want: []time.Duration{2850 * time.Millisecond, 2 * s, 2 * s, 4 * s}},
 		{name: "eta", eta: 60 * s, want: []time.Duration{60 * s, 3 * s, 3 * s, 3 * s, 3 * s, 3 * s, 3 * s, 6 * s, 12 * s, 24 * s, 30 * s, 30 * s}},
 		{name: "eta outweighs usual", usual: time.Hour, eta: 60 * s, want: []time.Duration{60 * s, 3 * s}},
-		{name: "hint", hint: 7 * s, want: []time.Duration{2 * s, 7 * s, 7 * s}},
-		{name: "hint outweighs usual", usual: 100 * s, hint: 7 * s, want: []time.Duration{10 * s, 7 * s, 7 * s}},
-		{name: "hint below the least", hint: time.Millisecond, want: []time.Duration{2 * s, 2 * s, 2 * s}},
-		{name: "hint beyond belief", hint: 5 * time.Hour, want: []time.Duration{2 * s, 15 * time.Minute, 15 * time.Minute}},
+		{name: "the vendor's least", pace: providers.Pace{Least: 7 * s}, want: []time.Duration{7 * s, 14 * s, 28 * s, 30 * s, 30 * s}},
+		{name: "least above poll_max", pace: providers.Pace{Least: 40 * s}, want: []time.Duration{40 * s, 40 * s, 40 * s}},
+		{name: "least and usual", usual: 100 * s, pace: providers.Pace{Least: 7 * s}, want: []time.Duration{10 * s, 40 * s, 45 * s, 7 * s, 7 * s, 7 * s, 7 * s, 7 * s, 7 * s, 14 * s}},
+		{name: "usual below least", usual: 10 * s, pace: providers.Pace{Least: 15 * s}, want: []time.Duration{15 * s, 15 * s, 30 * s}},
+		{name: "least below poll_min", pace: providers.Pace{Least: time.Millisecond}, want: []time.Duration{2 * s, 4 * s, 8 * s}},
+		{name: "the vendor's most", usual: time.Hour, pace: providers.Pace{Least: 2 * s, Most: 4 * time.Minute}, want: []time.Duration{4 * time.Minute, 2 * time.Minute, 4 * time.Minute}},
+		{name: "asked", asked: 7 * s, want: []time.Duration{2 * s, 7 * s, 7 * s}},
+		{name: "asked outweighs usual", usual: 100 * s, asked: 7 * s, want: []time.Duration{10 * s, 7 * s, 7 * s}},
+		{name: "asked below the least", asked: time.Millisecond, pace: providers.Pace{Least: 5 * s}, want: []time.Duration{5 * s, 5 * s, 5 * s}},
+		{name: "asked beyond belief", asked: 5 * time.Hour, want: []time.Duration{2 * s, 15 * time.Minute, 15 * time.Minute}},
 	} {
 		t.Run(tc.name, func(t *testing.T) {
 			t.Parallel()
 			synctest.Test(t, func(t *testing.T) {
 				w := newWatch(t, func(int) (providers.VideoStatus, error) {
-					return providers.VideoStatus{State: providers.JobRunning, Progress: -1, NextPoll: tc.hint}, nil
+					if tc.asked > 0 {
+						return providers.VideoStatus{}, &providers.Fault{Kind: providers.RateLimited, Message: "Slowly.", RetryAfter: tc.asked}
+					}
+					return running(-1)
 				})
-				w.acts.Poller.Durations = usually(tc.usual)
+				w.acts.Poller.Durations, w.pace = usually(tc.usual), tc.pace
 				w.in.Job.Ticket.ETA = tc.eta
 				if tc.min > 0 {
 					w.acts.Poller.PollMin, w.acts.Poller.PollMax = tc.min, tc.max
@@ -439,7 +478,7 @@ func TestPollForgotten(t *testing.T) {
 	for _, tc := range []struct {
 		name    string
 		pollMax time.Duration
-		hint    time.Duration
+		least   time.Duration // the vendor's
 		// back is how long after the first unknown look the job is known again, 0 for never; then it is lost for good.
 		back time.Duration
 		want time.Duration // from the last time it was lost
@@ -448,7 +487,7 @@ func TestPollForgotten(t *testing.T) {
 		{"default", 30 * time.Second, 0, 0, 5 * time.Minute, 15},
 		{"a rollout", 30 * time.Second, 0, 4 * time.Minute, 5 * time.Minute, 15},
 		{"short waits", 2 * time.Second, 0, 0, 20 * time.Second, 12},
-		{"the upstream asks for rare looks", 30 * time.Second, 10 * time.Minute, 0, 40 * time.Minute, 5},
+		{"the vendor wants rare looks", 30 * time.Second, 10 * time.Minute, 0, 40 * time.Minute, 5},
 	} {
 		t.Run(tc.name, func(t *testing.T) {
 			t.Parallel()
@@ -467,10 +506,9 @@ func TestPollForgotten(t *testing.T) {
 						return running(1)
 					}
 					looks++
-					status := forgotten
-					status.NextPoll = tc.hint
-					return status, nil
+					return forgotten, nil
 				})
+				w.pace.Least = tc.least
 				w.acts.Poller.PollMax = tc.pollMax
 				status, err := w.end(t)
 				if err != nil || status.State != providers.JobFailed || status.Failure == nil || status.Failure.Code != "job_not_found" {

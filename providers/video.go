@@ -169,8 +169,6 @@ type VideoStatus struct {
 	Progress int `json:"progress"`
 	// Word is the vendor's own status word.
 	Word string `json:"word,omitempty"`
-	// NextPoll is when the vendor wants to be asked again, from now; 0 when it does not say.
-	NextPoll time.Duration `json:"next_poll,omitempty"`
 	// Outputs is how many videos can be opened; 0 while not done.
 	Outputs int `json:"outputs,omitempty"`
 	// Dies is when the vendor lets the outputs of a job go that is done; zero where it does not say.
@@ -233,6 +231,25 @@ type VideoAdapter interface {
 	Poll(ctx context.Context, to Target, ticket Ticket) (VideoStatus, error)
 	// Open reads output number `output`, counted from 0, of a job that is done. It renews a link that ran out.
 	Open(ctx context.Context, to Target, ticket Ticket, output int) (Video, error)
+}
+
+// Pace is how often a vendor may be asked about a job, and how often it must be.
+type Pace struct {
+	// Least is the shortest wait between two looks: the vendor's rule, or what it recommends. 0 where it says nothing.
+	Least time.Duration
+	// Most is the longest wait after which what a job has made can still be read, with time to spare; 0 where it lives for long.
+	Most time.Duration
+}
+
+// Paced is a VideoAdapter whose vendor says how often it is to be asked about a job.
+type Paced interface{ Pace() Pace }
+
+// PaceOf is an adapter's, and zero where its vendor says nothing.
+func PaceOf(adapter VideoAdapter) Pace {
+	if paced, ok := adapter.(Paced); ok {
+		return paced.Pace()
+	}
+	return Pace{}
 }
 
 // Canceler is a VideoAdapter whose vendor can stop a job. Cancelling a job that has ended or is unknown is no error.

@@ -62,6 +62,9 @@ func (v *Videos) Poll(ctx context.Context, to providers.Target, ticket providers
 	return t.status(to.Key)
 }
 
+// Pace implements providers.Paced.
+func (v *Videos) Pace() providers.Pace { return providers.Pace{Least: leastPoll} }
+
 // Open reads the job's one video at the link of its record, which takes no key.
 func (v *Videos) Open(ctx context.Context, to providers.Target, ticket providers.Ticket, output int) (providers.Video, error) {
 	if err := upstream.OneOutput(output); err != nil {
@@ -136,7 +139,7 @@ func (t task) tokens() providers.VideoTokens {
 // status reads the vendor's words. An unknown one, and none at all, means still running.
 func (t task) status(key providers.Secret) (providers.VideoStatus, error) {
 	word := string(t.Status)
-	s := providers.VideoStatus{State: providers.JobRunning, Progress: -1, Word: providers.Cut(word, providers.WordLimit), NextPoll: leastPoll}
+	s := providers.VideoStatus{State: providers.JobRunning, Progress: -1, Word: providers.Cut(word, providers.WordLimit)}
 	switch word {
 	case "queued":
 		s.State = providers.JobQueued
@@ -144,7 +147,7 @@ func (t task) status(key providers.Secret) (providers.VideoStatus, error) {
 		if t.Content.VideoURL == "" {
 			return providers.VideoStatus{}, upstream.BrokenAnswer("succeeded without a link", nil)
 		}
-		s.State, s.Outputs, s.NextPoll, s.Seconds = providers.JobDone, 1, 0, t.Duration.Number()
+		s.State, s.Outputs, s.Seconds = providers.JobDone, 1, t.Duration.Number()
 		s.Took, s.Dies = upstream.Took(t.Created, t.Updated), t.Updated.Time()
 		s.Resolution, s.Tokens = providers.Cut(string(t.Resolution), providers.WordLimit), t.tokens()
 		if on := string(t.Sound); on == "true" || on == "false" {

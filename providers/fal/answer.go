@@ -19,6 +19,8 @@ const (
 	largeResult     = 10_000
 	// leastPoll is how often the vendor wants to be asked at most.
 	leastPoll = 2 * time.Second
+	// mostPoll leaves two minutes of a large result's life for looks that fail.
+	mostPoll = 4 * time.Minute
 )
 
 // state is what the vendor says of a request. COMPLETED is no success: it may hold an error.
@@ -30,7 +32,7 @@ type state struct {
 
 // going is the status of a request that has not ended. An unknown word, and none at all, means still running.
 func (s state) going() providers.VideoStatus {
-	status := providers.VideoStatus{State: providers.JobRunning, Progress: -1, Word: providers.Cut(string(s.Status), providers.WordLimit), NextPoll: leastPoll}
+	status := providers.VideoStatus{State: providers.JobRunning, Progress: -1, Word: providers.Cut(string(s.Status), providers.WordLimit)}
 	if s.Status == "IN_QUEUE" {
 		status.State = providers.JobQueued
 	}

@@ -109,6 +109,9 @@ func (v *Videos) Poll(ctx context.Context, to providers.Target, ticket providers
 	return done(answer.Body)
 }
 
+// Pace implements providers.Paced: a large result is to be read before it is gone.
+func (v *Videos) Pace() providers.Pace { return providers.Pace{Least: leastPoll, Most: mostPoll} }
+
 // Open reads a video of the result at its link, which takes no key.
 func (v *Videos) Open(ctx context.Context, to providers.Target, ticket providers.Ticket, output int) (providers.Video, error) {
 	answer, err := v.jobs.Do(ctx, to, upstream.JobRequest{Path: requestPath(to, ticket)})

@@ -40,7 +40,7 @@ func (v *Videos) firstStatus(ctx context.Context, to providers.Target, ticket pr
 		return providers.VideoStatus{}, err
 	}
 	s := providers.VideoStatus{
-		State: providers.JobRunning, Progress: -1, Word: providers.Cut(string(j.Status), providers.WordLimit), NextPoll: leastPoll,
+		State: providers.JobRunning, Progress: -1, Word: providers.Cut(string(j.Status), providers.WordLimit),
 	}
 	switch j.Status {
 	case "Preparing", "Queueing":
@@ -49,7 +49,7 @@ func (v *Videos) firstStatus(ctx context.Context, to providers.Target, ticket pr
 		if j.FileID == "" {
 			return providers.VideoStatus{}, upstream.BrokenAnswer("success without a file", nil)
 		}
-		s.State, s.Outputs, s.NextPoll, s.Dies = providers.JobDone, 1, 0, time.Now().Add(linkLife)
+		s.State, s.Outputs, s.Dies = providers.JobDone, 1, time.Now().Add(linkLife)
 		s.Width, s.Height = j.Width.Pixels(), j.Height.Pixels()
 	case "Fail":
 		code, words := string(j.BaseResp.StatusCode), string(j.BaseResp.StatusMsg)

@@ -53,7 +53,7 @@ func (v *Videos) secondStatus(ctx context.Context, to providers.Target, ticket p
 		return providers.VideoStatus{}, err
 	}
 	word, code := string(j.Status), string(j.Error.Code)
-	s := providers.VideoStatus{State: providers.JobRunning, Progress: -1, Word: providers.Cut(word, providers.WordLimit), NextPoll: leastPoll}
+	s := providers.VideoStatus{State: providers.JobRunning, Progress: -1, Word: providers.Cut(word, providers.WordLimit)}
 	switch word {
 	case "queued":
 		s.State = providers.JobQueued
@@ -61,7 +61,7 @@ func (v *Videos) secondStatus(ctx context.Context, to providers.Target, ticket p
 		if j.Content.URL == "" {
 			return providers.VideoStatus{}, upstream.BrokenAnswer("succeeded without a link", nil)
 		}
-		s.State, s.Outputs, s.NextPoll, s.Dies = providers.JobDone, 1, 0, time.Now().Add(linkLife)
+		s.State, s.Outputs, s.Dies = providers.JobDone, 1, time.Now().Add(linkLife)
 		s.Seconds, s.Took = j.Duration.Number(), upstream.Took(j.Created, j.Updated)
 	case "failed", "cancelled":
 		return upstream.FailedJob(word, failureCode(code), code, string(j.Error.Message), word == "failed" && ownFailure(code), to.Key), nil

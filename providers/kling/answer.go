@@ -80,7 +80,7 @@ func readTask(data json.RawMessage) task {
 
 // status reads the vendor's words. An unknown one, and none at all, means still running.
 func (t task) status(key providers.Secret) (providers.VideoStatus, error) {
-	s := providers.VideoStatus{State: providers.JobRunning, Progress: -1, Word: providers.Cut(t.word, providers.WordLimit), NextPoll: leastPoll}
+	s := providers.VideoStatus{State: providers.JobRunning, Progress: -1, Word: providers.Cut(t.word, providers.WordLimit)}
 	switch t.word {
 	case "submitted":
 		s.State = providers.JobQueued
@@ -88,7 +88,7 @@ func (t task) status(key providers.Secret) (providers.VideoStatus, error) {
 		if t.link == "" {
 			return providers.VideoStatus{}, upstream.BrokenAnswer("succeeded without a link", nil)
 		}
-		s.State, s.Outputs, s.NextPoll, s.Seconds, s.Dies = providers.JobDone, 1, 0, t.seconds, time.Now().Add(resultLife)
+		s.State, s.Outputs, s.Seconds, s.Dies = providers.JobDone, 1, t.seconds, time.Now().Add(resultLife)
 	case "failed":
 		return upstream.FailedJob(t.word, failureCode(t.reason), "", t.reason, false, key), nil
 	}

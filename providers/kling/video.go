@@ -111,6 +111,9 @@ func (v *Videos) Poll(ctx context.Context, to providers.Target, ticket providers
 	return job.status(to.Key)
 }
 
+// Pace implements providers.Paced.
+func (v *Videos) Pace() providers.Pace { return providers.Pace{Least: leastPoll} }
+
 // Open reads the job's one video at its link, which takes no key.
 func (v *Videos) Open(ctx context.Context, to providers.Target, ticket providers.Ticket, output int) (providers.Video, error) {
 	if err := upstream.OneOutput(output); err != nil {

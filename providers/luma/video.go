@@ -62,6 +62,9 @@ func (v *Videos) Poll(ctx context.Context, to providers.Target, ticket providers
 	return g.status(to.Key)
 }
 
+// Pace implements providers.Paced.
+func (v *Videos) Pace() providers.Pace { return providers.Pace{Least: leastPoll} }
+
 // Open reads the job's one video. Each answer about a job has a fresh link, which takes no key.
 func (v *Videos) Open(ctx context.Context, to providers.Target, ticket providers.Ticket, output int) (providers.Video, error) {
 	if err := upstream.OneOutput(output); err != nil {
@@ -111,7 +114,7 @@ func (g generation) link() string {
 // status reads the vendor's words. An unknown one, and none at all, means still running.
 func (g generation) status(key providers.Secret) (providers.VideoStatus, error) {
 	s := providers.VideoStatus{
-		State: providers.JobRunning, Progress: -1, Word: providers.Cut(string(g.State), providers.WordLimit), NextPoll: leastPoll,
+		State: providers.JobRunning, Progress: -1, Word: providers.Cut(string(g.State), providers.WordLimit),
 	}
 	switch g.State {
 	case "queued":
@@ -120,7 +123,7 @@ func (g generation) status(key providers.Secret) (providers.VideoStatus, error) 
 		if g.link() == "" {
 			return providers.VideoStatus{}, upstream.BrokenAnswer("completed without a link", nil)
 		}
-		s.State, s.Outputs, s.NextPoll, s.Dies = providers.JobDone, 1, 0, time.Now().Add(linkLife)
+		s.State, s.Outputs, s.Dies = providers.JobDone, 1, time.Now().Add(linkLife)
 	case "failed":
 		code := string(g.FailureCode)
 		return upstream.FailedJob(string(g.State), failureCode(code), code, string(g.FailureReason), false, key), nil

@@ -79,7 +79,7 @@ func (i interaction) billed() bool { return i.tokens().Output > 0 }
 // status reads the vendor's words. An unknown one, and none at all, means still running.
 func (i interaction) status(key providers.Secret) (providers.VideoStatus, error) {
 	word := string(i.Status)
-	s := providers.VideoStatus{State: providers.JobRunning, Progress: -1, Word: providers.Cut(word, providers.WordLimit), NextPoll: leastPoll}
+	s := providers.VideoStatus{State: providers.JobRunning, Progress: -1, Word: providers.Cut(word, providers.WordLimit)}
 	failed := func(code, vendorCode, reason string) (providers.VideoStatus, error) {
 		return upstream.FailedJob(word, code, vendorCode, reason, false, key), nil
 	}
@@ -90,7 +90,7 @@ func (i interaction) status(key providers.Secret) (providers.VideoStatus, error)
 		video := i.video()
 		switch {
 		case video != (content{}):
-			s.State, s.Outputs, s.NextPoll, s.Tokens = providers.JobDone, 1, 0, i.tokens()
+			s.State, s.Outputs, s.Tokens = providers.JobDone, 1, i.tokens()
 			i.times(&s, video.URI != "")
 		case i.billed() || i.words() == "": // the answer has another shape than is known, and may have a video
 			return providers.VideoStatus{}, upstream.BrokenAnswer("completed without a video", nil)

@@ -106,12 +106,15 @@ func (v *Videos) ready(ctx context.Context, to providers.Target, i interaction, 
 	}
 	switch file.State {
 	case "PROCESSING":
-		return providers.VideoStatus{State: providers.JobRunning, Progress: -1, Word: "PROCESSING", NextPoll: leastPoll}, nil
+		return providers.VideoStatus{State: providers.JobRunning, Progress: -1, Word: "PROCESSING"}, nil
 	case "FAILED":
 		return upstream.FailedJob("FAILED", providers.FailedVendor, "", "The upstream made the video and could not keep its file.", false, to.Key), nil
 	}
 	return s, nil
 }
+
+// Pace implements providers.Paced.
+func (v *Videos) Pace() providers.Pace { return providers.Pace{Least: leastPoll} }
 
 // Open reads the job's one video: at its link, which wants the key at the vendor's own origin, or in the interaction itself.
 func (v *Videos) Open(ctx context.Context, to providers.Target, ticket providers.Ticket, output int) (providers.Video, error) {

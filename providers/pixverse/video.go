@@ -124,6 +124,9 @@ func (v *Videos) Poll(ctx context.Context, to providers.Target, ticket providers
 	return j.status(to.Key)
 }
 
+// Pace implements providers.Paced.
+func (v *Videos) Pace() providers.Pace { return providers.Pace{Least: leastPoll} }
+
 // Open reads the job's one video at its link, which takes no key.
 func (v *Videos) Open(ctx context.Context, to providers.Target, ticket providers.Ticket, output int) (providers.Video, error) {
 	if err := upstream.OneOutput(output); err != nil {
@@ -155,14 +158,14 @@ type job struct {
 // status reads the vendor's numbers. An unknown one, and none at all, means still running: waiting is no other number.
 func (j job) status(key providers.Secret) (providers.VideoStatus, error) {
 	word := providers.Cut(string(j.Status), providers.WordLimit)
-	s := providers.VideoStatus{State: providers.JobRunning, Progress: -1, Word: word, NextPoll: leastPoll}
+	s := providers.VideoStatus{State: providers.JobRunning, Progress: -1, Word: word}
 	const moderated = "The upstream's moderation did not let the video pass."
 	switch word {
 	case "1":
 		if j.URL == "" {
 			return providers.VideoStatus{}, upstream.BrokenAnswer("done without a link", nil)
 		}
-		s.State, s.Outputs, s.NextPoll = providers.JobDone, 1, 0
+		s.State, s.Outputs = providers.JobDone, 1
 		s.Width, s.Height = j.Width.Pixels(), j.Height.Pixels()
 	case "6": // deleted
 		s = upstream.ForgottenJob()

@@ -25,6 +25,9 @@ const BaseURL = "https://api.replicate.com/v1"
 // resultLife is how long the vendor keeps what a prediction made, after its end.
 const resultLife = time.Hour
 
+// mostPoll leaves most of a result's life for its copy.
+const mostPoll = 10 * time.Minute
+
 // Videos drives the vendor's predictions. It takes no key of ours, and its list tells two equal inputs not apart, so a lost
 // prediction is not looked up.
 type Videos struct{ jobs *upstream.Jobs }
@@ -92,6 +95,9 @@ func (v *Videos) Poll(ctx context.Context, to providers.Target, ticket providers
 	}
 	return p.status(to.Key)
 }
+
+// Pace implements providers.Paced: a result is to be copied before it is gone. The vendor has no rule of how often it is asked.
+func (v *Videos) Pace() providers.Pace { return providers.Pace{Most: mostPoll} }
 
 // Open reads one of the job's files at its link. Some lie at the vendor's own address, which wants the key.
 func (v *Videos) Open(ctx context.Context, to providers.Target, ticket providers.Ticket, output int) (providers.Video, error) {

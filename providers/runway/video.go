@@ -72,6 +72,9 @@ func (v *Videos) Poll(ctx context.Context, to providers.Target, ticket providers
 	return t.status(to.Key)
 }
 
+// Pace implements providers.Paced.
+func (v *Videos) Pace() providers.Pace { return providers.Pace{Least: leastPoll} }
+
 // Open reads the task's one video. Each answer about a task has a fresh link, which takes no key.
 func (v *Videos) Open(ctx context.Context, to providers.Target, ticket providers.Ticket, output int) (providers.Video, error) {
 	if err := upstream.OneOutput(output); err != nil {
@@ -162,7 +165,7 @@ func (t task) percent() int {
 // status reads the vendor's words. An unknown one, and none at all, means still running.
 func (t task) status(key providers.Secret) (providers.VideoStatus, error) {
 	s := providers.VideoStatus{
-		State: providers.JobRunning, Progress: t.percent(), Word: providers.Cut(string(t.Status), providers.WordLimit), NextPoll: leastPoll,
+		State: providers.JobRunning, Progress: t.percent(), Word: providers.Cut(string(t.Status), providers.WordLimit),
 	}
 	switch t.Status {
 	case "PENDING", "THROTTLED": // THROTTLED waits for a place among the account's tasks, and will run
@@ -171,7 +174,7 @@ func (t task) status(key providers.Secret) (providers.VideoStatus, error) {
 		if t.link() == "" {
 			return providers.VideoStatus{}, upstream.BrokenAnswer("succeeded without a link", nil)
 		}
-		s.State, s.Outputs, s.NextPoll, s.Dies = providers.JobDone, 1, 0, time.Now().Add(linkLife)
+		s.State, s.Outputs, s.Dies = providers.JobDone, 1, time.Now().Add(linkLife)
 	case "FAILED":
 		code := string(t.FailureCode)
 		own := code == "" || code == "INTERNAL" || strings.HasPrefix(code, "INTERNAL.")

@@ -80,6 +80,7 @@ func (a Ask) await(ctx context.Context, to providers.Target, ticket providers.Ti
 	if every == 0 {
 		every = pollEvery
 	}
+	every = max(every, providers.PaceOf(a.Vendor.Video).Least)
 	timer := time.NewTimer(every)
 	defer timer.Stop()
 	for failed := 0; ; {
@@ -103,7 +104,6 @@ func (a Ask) await(ctx context.Context, to providers.Target, ticket providers.Ti
 			if follow.Told != nil {
 				follow.Told(ticket.Job, status)
 			}
-			wait = max(wait, status.NextPoll)
 		}
 		switch status.State {
 		case providers.JobDone:

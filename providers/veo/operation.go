@@ -64,7 +64,7 @@ func (o operation) videos() []result {
 
 // status reads the operation. The vendor says no more of one than whether it is done. Of several videos some may be held back.
 func (o operation) status(key providers.Secret) (providers.VideoStatus, error) {
-	s := providers.VideoStatus{State: providers.JobRunning, Progress: -1, NextPoll: leastPoll}
+	s := providers.VideoStatus{State: providers.JobRunning, Progress: -1}
 	if !o.Done {
 		return s, nil
 	}
@@ -85,7 +85,7 @@ func (o operation) status(key providers.Secret) (providers.VideoStatus, error) {
 	case len(videos) == 0:
 		return providers.VideoStatus{}, upstream.BrokenAnswer("done without a video", nil)
 	}
-	s.State, s.Outputs, s.NextPoll = providers.JobDone, len(videos), 0
+	s.State, s.Outputs = providers.JobDone, len(videos)
 	if videos[0].URI != "" {
 		s.Dies = time.Now().Add(fileLife)
 	}

@@ -210,6 +210,9 @@ func (v *Videos) Poll(ctx context.Context, to providers.Target, ticket providers
 	return o.status(to.Key)
 }
 
+// Pace implements providers.Paced.
+func (v *Videos) Pace() providers.Pace { return providers.Pace{Least: leastPoll} }
+
 // Open reads a video where the operation says it is: in the vendor's store, at a link that wants the key at the vendor's own origin,
 // or in the operation itself.
 func (v *Videos) Open(ctx context.Context, to providers.Target, ticket providers.Ticket, output int) (providers.Video, error) {

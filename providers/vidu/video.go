@@ -71,6 +71,9 @@ func (v *Videos) Poll(ctx context.Context, to providers.Target, ticket providers
 	return t.status(to.Key)
 }
 
+// Pace implements providers.Paced.
+func (v *Videos) Pace() providers.Pace { return providers.Pace{Least: leastPoll} }
+
 // Open reads the task's one video at its link, which is asked for anew and takes no key.
 func (v *Videos) Open(ctx context.Context, to providers.Target, ticket providers.Ticket, output int) (providers.Video, error) {
 	if err := upstream.OneOutput(output); err != nil {
@@ -164,7 +167,7 @@ func (t task) creation() creation {
 // status reads the vendor's words. An unknown one, and none at all, means still running.
 func (t task) status(key providers.Secret) (providers.VideoStatus, error) {
 	s := providers.VideoStatus{
-		State: providers.JobRunning, Progress: t.Progress.Percent(), Word: providers.Cut(string(t.State), providers.WordLimit), NextPoll: leastPoll,
+		State: providers.JobRunning, Progress: t.Progress.Percent(), Word: providers.Cut(string(t.State), providers.WordLimit),
 	}
 	switch t.State {
 	case "created", "queueing":
@@ -173,7 +176,7 @@ func (t task) status(key providers.Secret) (providers.VideoStatus, error) {
 		if t.creation().URL == "" {
 			return providers.VideoStatus{}, upstream.BrokenAnswer("success without a link", nil)
 		}
-		s.State, s.Outputs, s.NextPoll, s.Dies = providers.JobDone, 1, 0, time.Now().Add(linkLife)
+		s.State, s.Outputs, s.Dies = providers.JobDone, 1, time.Now().Add(linkLife)
 	case "failed":
 		code := string(t.ErrCode)
 		// The credits of a task that failed are 0 where the vendor has given them back.

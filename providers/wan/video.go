@@ -87,6 +87,9 @@ func (v *Videos) Poll(ctx context.Context, to providers.Target, ticket providers
 	return j.status(to.Key)
 }
 
+// Pace implements providers.Paced.
+func (v *Videos) Pace() providers.Pace { return providers.Pace{Least: leastPoll} }
+
 // Open reads the job's one video at the link of its record, which takes no key.
 func (v *Videos) Open(ctx context.Context, to providers.Target, ticket providers.Ticket, output int) (providers.Video, error) {
 	if err := upstream.OneOutput(output); err != nil {
@@ -159,7 +162,7 @@ func (j job) link() string {
 // status reads the vendor's words. An unknown one, and none at all, means still running.
 func (j job) status(key providers.Secret) (providers.VideoStatus, error) {
 	word := string(j.Output.Status)
-	s := providers.VideoStatus{State: providers.JobRunning, Progress: -1, Word: providers.Cut(word, providers.WordLimit), NextPoll: leastPoll}
+	s := providers.VideoStatus{State: providers.JobRunning, Progress: -1, Word: providers.Cut(word, providers.WordLimit)}
 	switch word {
 	case "PENDING":
 		s.State = providers.JobQueued
@@ -167,7 +170,7 @@ func (j job) status(key providers.Secret) (providers.VideoStatus, error) {
 		if j.link() == "" {
 			return providers.VideoStatus{}, upstream.BrokenAnswer("succeeded without a link", nil)
 		}
-		s.State, s.Outputs, s.NextPoll = providers.JobDone, 1, 0
+		s.State, s.Outputs = providers.JobDone, 1
 		j.measure(&s)
 	case "FAILED":
 		code := string(j.Output.Code)

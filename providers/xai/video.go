@@ -9,6 +9,7 @@ import (
 	"net/http"
 	"net/url"
 	"strings"
+	"time"
 
 	"modelrelay/providers"
 	"modelrelay/providers/upstream"
@@ -55,6 +56,12 @@ func (v *Videos) Poll(ctx context.Context, to providers.Target, ticket providers
 	}
 	return j.status(to.Key)
 }
+
+// leastPoll is how often the vendor's own SDKs ask at most.
+const leastPoll = 5 * time.Second
+
+// Pace implements providers.Paced.
+func (v *Videos) Pace() providers.Pace { return providers.Pace{Least: leastPoll} }
 
 // Open reads the job's one video at its link, which is asked for anew and takes no key.
 func (v *Videos) Open(ctx context.Context, to providers.Target, ticket providers.Ticket, output int) (providers.Video, error) {

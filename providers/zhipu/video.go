@@ -69,6 +69,9 @@ func (v *Videos) Poll(ctx context.Context, to providers.Target, ticket providers
 	return j.status(to.Key)
 }
 
+// Pace implements providers.Paced.
+func (v *Videos) Pace() providers.Pace { return providers.Pace{Least: leastPoll} }
+
 // Open reads the job's one video at its link, which takes no key.
 func (v *Videos) Open(ctx context.Context, to providers.Target, ticket providers.Ticket, output int) (providers.Video, error) {
 	return v.open(ctx, to, ticket, output, result.video)
@@ -145,14 +148,14 @@ func (j job) reason() (code, message string) {
 // status reads the vendor's words. An unknown one, and none at all, means still running.
 func (j job) status(key providers.Secret) (providers.VideoStatus, error) {
 	s := providers.VideoStatus{
-		State: providers.JobRunning, Progress: -1, Word: providers.Cut(string(j.Status), providers.WordLimit), NextPoll: leastPoll,
+		State: providers.JobRunning, Progress: -1, Word: providers.Cut(string(j.Status), providers.WordLimit),
 	}
 	switch j.Status {
 	case "SUCCESS":
 		if j.result().URL == "" {
 			return providers.VideoStatus{}, upstream.BrokenAnswer("success without a link", nil)
 		}
-		s.State, s.Outputs, s.NextPoll, s.Dies = providers.JobDone, 1, 0, time.Now().Add(linkLife)
+		s.State, s.Outputs, s.Dies = providers.JobDone, 1, time.Now().Add(linkLife)
 	case "FAIL":
 		code, message := j.reason()
 		return upstream.FailedJob(string(j.Status), failureCode(code), code, message, false, key), nil
