@@ -84,10 +84,10 @@ type budget struct {
 func Add(g *edge.Group, o Options) {
 	s := &service{o}
 	tags := []string{edge.AccountTag}
-	huma.Register(g, huma.Operation{
+	edge.Register(g, huma.Operation{
 		OperationID: "getOwnToken", Method: http.MethodGet, Path: Root, Summary: "What the token may do, and what is left",
 		Description: "Limits and what is left of them, the budget, the models that it can call now, and when it ends.",
-		Tags:        tags, Metadata: edge.Reads(), Responses: edge.DeclareDefault(),
+		Tags:        tags, Metadata: edge.Reads(),
 	}, s.show)
 	g.Handle(huma.Operation{
 		OperationID: "getOwnUsage", Method: http.MethodGet, Path: Root + "/usage", Summary: "What the token used",
@@ -97,9 +97,9 @@ func Add(g *edge.Group, o Options) {
 	logs.AddOwn(g, Root, edge.AccountTag, o.Logs)
 }
 
-func (s *service) show(ctx context.Context, _ *struct{}) (*struct{ Body token }, error) {
+func (s *service) show(ctx context.Context, _ *struct{}) (shown token, err error) {
 	caller := edge.Of(ctx).Caller
-	shown := token{
+	shown = token{
 		Object: "token", ID: caller.ID, Name: caller.Name, Hint: caller.Hint, Group: caller.Group, Models: []string{}, Operations: permitted(caller),
 		Limits: tokenLimit{
 			Concurrency: caller.Concurrency, MaxTasks: caller.MaxTasks, MaxSockets: caller.Sockets().Concurrency, Reads: caller.Reads(),
@@ -116,16 +116,14 @@ func (s *service) show(ctx context.Context, _ *struct{}) (*struct{ Body token },
 		Token: caller.ID, RequestsPerMinute: caller.RequestsPerMinute, TokensPerMinute: caller.TokensPerMinute,
 	}, limits.Cost{})
 	if err != nil {
-		return nil, err
+		return shown, err
 	}
 	grant.Release(0)
 	shown.Limits.Requests, shown.Limits.Tokens = windowOf(grant.Requests), windowOf(grant.Tokens)
 	if caller.Budget > 0 {
-		if shown.Budget, err = s.budget(ctx, caller); err != nil {
-			return nil, err
-		}
+		shown.Budget, err = s.budget(ctx, caller)
 	}
-	return &struct{ Body token }{shown}, nil
+	return shown, err
 }
 
 func (s *service) budget(ctx context.Context, caller *tokens.Token) (*budget, error) {

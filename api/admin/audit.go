@@ -2,12 +2,10 @@ package admin
 
 import (
 	"context"
-	"encoding/csv"
 	"encoding/json"
 	"net/http"
 	"net/url"
 	"slices"
-	"strconv"
 	"strings"
 	"time"
 
@@ -15,7 +13,6 @@ import (
 
 	"modelrelay/api/body"
 	"modelrelay/api/edge"
-	"modelrelay/providers"
 	"modelrelay/storage/audit"
 	"modelrelay/storage/tokens"
 )
@@ -86,13 +83,9 @@ func auditRow(e audit.Entry) []string {
 	for i, change := range e.Changes {
 		changes[i] = change.String()
 	}
-	cells := []string{
+	return []string{
 		e.Time.Format(time.RFC3339), string(e.By), e.Who, e.From, e.What, e.Subject, strings.Join(changes, "; "), e.Outcome, e.Reason, e.RequestID,
 	}
-	for i := range cells {
-		cells[i] = plainCell(cells[i])
-	}
-	return cells
 }
 
 // auditOperations read the audit log.
@@ -131,8 +124,20 @@ func (o *auditOperations) add(g *edge.Group) {
 }
 
 func (o *auditOperations) read(x *edge.Request, r *http.Request) error {
-	filter, after, limit, table, err := parseAudit(r)
-	if err != nil {
+	q := edge.NewQuery(r)
+	filter := audit.Filter{
+		By: q.Text("by"), Who: q.Text("who"), What: q.Text("what"), Subject: q.Text("subject"), Outcome: q.Text("outcome"),
+		Since: q.Moment("since"), Until: q.Moment("until"),
+	}
+	table, standard, after := q.CSV(), auditPage, q.Text("after")
+	if table {
+		standard = audit.Recent
+	}
+	limit := q.Number("limit", standard, 1, auditPageMost)
+	if !audit.IsCursor(after) {
+		q.Refuse("after", "is no cursor of this list.")
+	}
+	if err := q.Err(); err != nil {
 		return err
 	}
 	found, next, err := o.log.Page(r.Context(), filter, after, limit)
@@ -140,17 +145,11 @@ func (o *auditOperations) read(x *edge.Request, r *http.Request) error {
 		return storeFault("entry", "", err)
 	}
 	if table {
-		x.Header().Set("Content-Type", "text/csv; charset=utf-8; header=present")
-		out := csv.NewWriter(x.Paced())
-		_ = out.Write(auditHead()) // Error tells below
+		out := x.Table("", auditHead())
 		for _, entry := range found {
-			_ = out.Write(auditRow(entry))
+			out.Write(auditRow(entry))
 		}
-		out.Flush()
-		if err := out.Error(); err != nil {
-			return edge.ClientGone(err)
-		}
-		return nil
+		return out.End()
 	}
 	list := auditList{Object: "list", Data: make([]auditEntry, len(found))}
 	for i, entry := range found {
@@ -160,41 +159,6 @@ func (o *auditOperations) read(x *edge.Request, r *http.Request) error {
 		list.After = &next
 	}
 	return x.JSON(list)
-}
-
-func parseAudit(r *http.Request) (filter audit.Filter, after string, limit int, table bool, err error) {
-	values := r.URL.Query()
-	filter = audit.Filter{
-		By: values.Get("by"), Who: values.Get("who"), What: values.Get("what"), Subject: values.Get("subject"), Outcome: values.Get("outcome"),
-	}
-	if filter.Since, err = moment("since", values.Get("since")); err != nil {
-		return filter, "", 0, false, err
-	}
-	if filter.Until, err = moment("until", values.Get("until")); err != nil {
-		return filter, "", 0, false, err
-	}
-	switch values.Get("format") {
-	case "":
-		table = edge.HeaderLists(r.Header, "Accept", "text/csv")
-	case "json":
-	case "csv":
-		table = true
-	default:
-		return filter, "", 0, false, providers.InvalidField("format", "Invalid request: 'format' takes json or csv.")
-	}
-	if limit = auditPage; table {
-		limit = audit.Recent
-	}
-	if given := values.Get("limit"); given != "" {
-		limit, err = strconv.Atoi(given)
-		if err != nil || limit < 1 || limit > auditPageMost {
-			return filter, "", 0, false, providers.InvalidField("limit", "Invalid request: 'limit' takes a number from 1 to %d.", auditPageMost)
-		}
-	}
-	if after = values.Get("after"); !audit.IsCursor(after) {
-		return filter, "", 0, false, providers.InvalidField("after", "Invalid request: 'after' is no cursor of this list.")
-	}
-	return filter, after, limit, table, nil
 }
 
 // TokenChanges are the fields in which a token differs, for the audit log. No secret is among them, nor what a webhook's

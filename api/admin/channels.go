@@ -91,10 +91,6 @@ type ChannelName struct {
 	Name string `path:"name" doc:"The channel's name"`
 }
 
-type channelAnswer struct {
-	Body router.ChannelState
-}
-
 // ChannelOptions are what the operations on channels work with.
 type ChannelOptions struct {
 	// Desk pauses, wakes and tests channels.
@@ -119,25 +115,21 @@ type adminChannelList struct {
 
 // addStates adds the channels' state.
 func (o *channelOperations) addStates(g *edge.Group) {
-	huma.Register(g, huma.Operation{
+	edge.Register(g, huma.Operation{
 		OperationID: "adminListChannels", Method: http.MethodGet, Path: Root + "/channels", Summary: "How the channels are doing",
 		Description: "State, cooldown, calls in flight and rates of every channel, of its models that are not closed, and of each of its keys, which are named by their fingerprints.",
-		Responses:   edge.DeclareDefault(),
-	}, func(ctx context.Context, _ *struct{}) (*struct{ Body adminChannelList }, error) {
+	}, func(ctx context.Context, _ *struct{}) (adminChannelList, error) {
 		states, err := o.States(ctx)
-		if err != nil {
-			return nil, storeFault("channel", "", err)
-		}
-		return &struct{ Body adminChannelList }{adminChannelList{Object: "list", Data: states}}, nil
+		return adminChannelList{Object: "list", Data: states}, storeFault("channel", "", err)
 	})
 }
 
 // addVerbs adds what operators do with channels.
 func (o *channelOperations) addVerbs(g *edge.Group) {
-	huma.Register(g, huma.Operation{
+	edge.Register(g, huma.Operation{
 		OperationID: "adminPauseChannel", Method: http.MethodPost, Path: channelPath + "/pause", Summary: "Pause a channel",
 		Description: "No call goes there and no new video job, in any process within a second; video jobs that run there go on being polled. " +
-			"It holds over restarts. A pause that is there already is replaced.", Responses: edge.DeclareDefault(),
+			"It holds over restarts. A pause that is there already is replaced.",
 	}, func(ctx context.Context, in *struct {
 		ChannelName
 
@@ -147,30 +139,30 @@ func (o *channelOperations) addVerbs(g *edge.Group) {
 			_       struct{} `json:"-" additionalProperties:"false"`
 		}
 	},
-	) (*channelAnswer, error) {
+	) (router.ChannelState, error) {
 		x := edge.Of(ctx)
 		x.Act.Changes = []audit.Change{audit.Set("minutes", in.Body.Minutes), audit.Set("reason", in.Body.Reason)}
 		pause := &router.Pause{Until: time.Now().Add(time.Duration(in.Body.Minutes) * time.Minute).UTC(), By: x.Act.By.Name, Reason: in.Body.Reason}
 		return o.done(ctx, in.Name, func() error { return o.Desk.Pause(ctx, in.Name, pause) })
 	})
-	huma.Register(g, huma.Operation{
+	edge.Register(g, huma.Operation{
 		OperationID: "adminResumeChannel", Method: http.MethodPost, Path: channelPath + "/resume", Summary: "End a channel's pause",
-		Description: "In every process within a second. One that is not paused stays as it is.", Responses: edge.DeclareDefault(),
-	}, func(ctx context.Context, in *ChannelName) (*channelAnswer, error) {
+		Description: "In every process within a second. One that is not paused stays as it is.",
+	}, func(ctx context.Context, in *ChannelName) (router.ChannelState, error) {
 		return o.done(ctx, in.Name, func() error { return o.Desk.Pause(ctx, in.Name, nil) })
 	})
-	huma.Register(g, huma.Operation{
+	edge.Register(g, huma.Operation{
 		OperationID: "adminWakeChannel", Method: http.MethodPost, Path: channelPath + "/wake", Summary: "End a channel's cooldowns",
-		Description: "Those of its models and keys too, in every process within a second. What goes on failing cools down again.", Responses: edge.DeclareDefault(),
-	}, func(ctx context.Context, in *ChannelName) (*channelAnswer, error) {
+		Description: "Those of its models and keys too, in every process within a second. What goes on failing cools down again.",
+	}, func(ctx context.Context, in *ChannelName) (router.ChannelState, error) {
 		return o.done(ctx, in.Name, func() error { return o.Desk.Wake(ctx, in.Name) })
 	})
-	huma.Register(g, huma.Operation{
+	edge.Register(g, huma.Operation{
 		OperationID: "adminTestChannel", Method: http.MethodPost, Path: channelPath + "/test", Summary: "Test a channel",
 		Description: "Asks the vendor something free (models, the account, an unknown job) with one key and says in a line whether address, key and rights are good. " +
 			"Its paid member says what a test with pay would make, and its price. With pay, one short chat is made, or the cheapest video, which is followed until it was read: " +
 			"that takes minutes. No other channel or key is tried, no token pays, and a paused or resting channel is asked as well. " +
-			"Of a chat the answer has the upstream's own words, also where it refuses. The upstream bills what is made.", Responses: edge.DeclareDefault(),
+			"Of a chat the answer has the upstream's own words, also where it refuses. The upstream bills what is made.",
 	}, o.test)
 }
 
@@ -186,7 +178,7 @@ func (o *channelOperations) test(ctx context.Context, in *struct {
 		_      struct{} `json:"-" additionalProperties:"false"`
 	}
 },
-) (*struct{ Body ChannelTested }, error) {
+) (ChannelTested, error) {
 	trial := ChannelTrial{Channel: in.Name}
 	x := edge.Of(ctx)
 	x.Act.Subject = in.Name
@@ -197,33 +189,29 @@ func (o *channelOperations) test(ctx context.Context, in *struct {
 		}
 	}
 	if !o.Desk.Has(in.Name) {
-		return nil, storeFault("channel", in.Name, storage.ErrNotFound)
+		return ChannelTested{}, storeFault("channel", in.Name, storage.ErrNotFound)
 	}
 	// Whoever asked may be gone when the video is there: the audit log says where the vendor has it.
 	trial.Told = func(job string) { x.Act.Changes = append(x.Act.Changes, audit.Set("job", job)) }
-	tested, err := o.Desk.Try(ctx, trial)
-	if err != nil {
-		return nil, err
-	}
-	return &struct{ Body ChannelTested }{tested}, nil
+	return o.Desk.Try(ctx, trial)
 }
 
 // done does something with a channel and answers with how the channel is doing now.
-func (o *channelOperations) done(ctx context.Context, name string, do func() error) (*channelAnswer, error) {
+func (o *channelOperations) done(ctx context.Context, name string, do func() error) (now router.ChannelState, err error) {
 	edge.Of(ctx).Act.Subject = name
-	if !o.Desk.Has(name) {
-		return nil, storeFault("channel", name, storage.ErrNotFound)
+	var states []router.ChannelState
+	if err = storage.ErrNotFound; o.Desk.Has(name) {
+		err = do()
 	}
-	if err := do(); err != nil {
-		return nil, storeFault("channel", name, err)
+	if err == nil {
+		states, err = o.States(ctx)
 	}
-	states, err := o.States(ctx)
 	if err != nil {
-		return nil, storeFault("channel", name, err)
+		return now, storeFault("channel", name, err)
 	}
 	at := slices.IndexFunc(states, func(state router.ChannelState) bool { return state.Name == name })
 	if at < 0 { // the configuration changed meanwhile
-		return nil, storeFault("channel", name, storage.ErrNotFound)
+		return now, storeFault("channel", name, storage.ErrNotFound)
 	}
-	return &channelAnswer{Body: states[at]}, nil
+	return states[at], nil
 }

@@ -57,11 +57,10 @@ type adminGroupList struct {
 
 // addGroups adds the list of groups.
 func (o *tokenOperations) addGroups(g *edge.Group) {
-	huma.Register(g, huma.Operation{
+	edge.Register(g, huma.Operation{
 		OperationID: "adminListGroups", Method: http.MethodGet, Path: Root + "/groups", Summary: "List the groups of tokens",
 		Description: "By name: those that the configuration file describes, those that channels name, and default. Their limits hold for every token, whenever it was made.",
-		Responses:   edge.DeclareDefault(),
-	}, func(context.Context, *struct{}) (*struct{ Body adminGroupList }, error) {
+	}, func(context.Context, *struct{}) (adminGroupList, error) {
 		groups := o.Groups()
 		list := adminGroupList{Object: "list", Data: []adminGroup{}}
 		for _, name := range slices.Sorted(maps.Keys(groups)) {
@@ -72,6 +71,6 @@ func (o *tokenOperations) addGroups(g *edge.Group) {
 				Ceilings: adminLimits{tokens.AllLimits(group.Ceilings), group.CeilingBudget},
 			})
 		}
-		return &struct{ Body adminGroupList }{list}, nil
+		return list, nil
 	})
 }

@@ -170,14 +170,13 @@ type modelOperations struct {
 
 // add adds what the channels make of models.
 func (o *modelOperations) add(g *edge.Group) {
-	huma.Register(g, huma.Operation{
+	edge.Register(g, huma.Operation{
 		OperationID: "adminListModels", Method: http.MethodGet, Path: Root + "/models", Summary: "List the models of all groups",
 		Description: "What reaches each model, who serves it now, what it costs, how long its videos take and what it was used for; and what was used without a price.",
-		Responses:   edge.DeclareDefault(),
 	}, o.list)
 }
 
-func (o *modelOperations) list(ctx context.Context, _ *struct{}) (*struct{ Body adminModelList }, error) {
+func (o *modelOperations) list(ctx context.Context, _ *struct{}) (adminModelList, error) {
 	models, open := o.Catalogue.Catalogue()
 	list := adminModelList{Object: "list", Data: make([]adminModel, len(models)), Open: orNone(open), Unpriced: []adminUnpriced{}}
 	states := make(map[string]string)
@@ -192,7 +191,7 @@ func (o *modelOperations) list(ctx context.Context, _ *struct{}) (*struct{ Body 
 	o.time(ctx, models, list.Data)
 	sums, at, err := o.uses.of(ctx, o.usage)
 	if err != nil {
-		return &struct{ Body adminModelList }{list}, nil //nolint:nilerr // the list says that uses are not known
+		return list, nil //nolint:nilerr // the list says that uses are not known
 	}
 	list.UsedAt = &at
 	for _, sum := range sums {
@@ -207,7 +206,7 @@ func (o *modelOperations) list(ctx context.Context, _ *struct{}) (*struct{ Body 
 		}
 	}
 	slices.SortStableFunc(list.Unpriced, func(a, b adminUnpriced) int { return cmp.Compare(b.Requests+b.Tasks, a.Requests+a.Tasks) })
-	return &struct{ Body adminModelList }{list}, nil
+	return list, nil
 }
 
 func (o *modelOperations) show(model router.Listed, states map[string]string) adminModel {

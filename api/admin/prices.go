@@ -60,22 +60,22 @@ type priceOperations struct {
 
 // add adds the draft of prices.
 func (o *priceOperations) add(g *edge.Group) {
-	huma.Register(g, huma.Operation{
+	edge.Register(g, huma.Operation{
 		OperationID: "adminDraftPrices", Method: http.MethodPost, Path: Root + "/prices/draft", Summary: "Draft prices from a public list",
 		Description: "The body is LiteLLM's model_prices_and_context_window.json, models.dev's api.json or OpenRouter's /api/v1/models, up to 8 MiB. Nothing is " +
 			"fetched and nothing is changed: the answer has YAML to put into the configuration file, and what it differs in. Prices for long " +
 			"inputs, for tiers and for tools are not read; the list's currency is taken for the file's.",
-		MaxBodyBytes: MostPriceList, BodyReadTimeout: priceListTimeout, Responses: edge.DeclareDefault(),
+		MaxBodyBytes: MostPriceList, BodyReadTimeout: priceListTimeout,
 	}, o.draft)
 }
 
 func (o *priceOperations) draft(_ context.Context, in *struct {
 	Body json.RawMessage `doc:"The list"`
 },
-) (*struct{ Body adminPriceDraft }, error) {
+) (adminPriceDraft, error) {
 	offers, err := pricing.ParseOffers(in.Body)
 	if err != nil {
-		return nil, &providers.Fault{Kind: providers.Invalid, Message: "Invalid request: this is none of the price lists that are read: " + pricing.ErrOffers.Error() + ".", Err: err}
+		return adminPriceDraft{}, &providers.Fault{Kind: providers.Invalid, Message: "Invalid request: this is none of the price lists that are read: " + pricing.ErrOffers.Error() + ".", Err: err}
 	}
 	draft := adminPriceDraft{Object: "price_draft", Source: offers.Source, Data: []adminPriceChange{}, Ambiguous: []adminAmbiguous{}, Missing: []string{}}
 	models, _ := o.catalogue.Catalogue()
@@ -101,7 +101,7 @@ func (o *priceOperations) draft(_ context.Context, in *struct {
 	if yaml.Len() > 0 {
 		draft.YAML = "prices:\n" + yaml.String()
 	}
-	return &struct{ Body adminPriceDraft }{draft}, nil
+	return draft, nil
 }
 
 // find looks for a model under the names that its channels' upstreams have for it, and then under its own.

@@ -84,13 +84,12 @@ type setupOperations struct {
 
 // add adds the look at the set-up.
 func (o *setupOperations) add(g *edge.Group) {
-	huma.Register(g, huma.Operation{
+	edge.Register(g, huma.Operation{
 		OperationID: "adminGetSetup", Method: http.MethodGet, Path: Root + "/setup", Summary: "Look at the set-up",
 		Description: "Checks what the gateway stands on, each part for itself and all at once, and names the command that mends what is wrong. " +
 			"It answers within five seconds whatever is away; answers of the last two seconds are shared.",
-		Responses: edge.DeclareDefault(),
-	}, func(ctx context.Context, _ *struct{}) (*struct{ Body adminSetup }, error) {
-		return &struct{ Body adminSetup }{o.run(ctx)}, nil
+	}, func(ctx context.Context, _ *struct{}) (adminSetup, error) {
+		return o.run(ctx), nil
 	})
 }
 

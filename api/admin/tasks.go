@@ -56,8 +56,7 @@ type tasksQuery struct {
 	Stuck   bool   `query:"stuck" doc:"Those that have been in their state for longer than usual"`
 	Since   string `query:"since" doc:"Those made since a date or a time of RFC 3339"`
 	Until   string `query:"until" doc:"Those made before a date or a time of RFC 3339"`
-	After   string `query:"after" doc:"The cursor of the page before"`
-	Limit   int    `query:"limit" minimum:"1" maximum:"500" default:"50" doc:"Length of the page"`
+	PageOf
 }
 
 type adminTaskList struct {
@@ -69,10 +68,6 @@ type adminTaskList struct {
 // TaskName is the path of one task. It is exported as TokenChange is.
 type TaskName struct {
 	ID string `path:"task_id" doc:"Video task id"`
-}
-
-type taskAnswer struct {
-	Body tasks.Story
 }
 
 // TaskOptions are what the operations on tasks work with.
@@ -94,26 +89,25 @@ type taskOperations struct {
 
 // add adds the operations on tasks.
 func (o *taskOperations) add(g *edge.Group) {
-	huma.Register(g, huma.Operation{
+	edge.Register(g, huma.Operation{
 		OperationID: "adminListTasks", Method: http.MethodGet, Path: tasksPath, Summary: "List the tasks of all tokens",
 		Description: "Newest first, as Temporal's visibility knows them, a moment late. Who asks for the same page within two seconds gets the same answer.",
-		Responses:   edge.DeclareDefault(),
 	}, o.list)
-	huma.Register(g, huma.Operation{
+	edge.Register(g, huma.Operation{
 		OperationID: "adminGetTask", Method: http.MethodGet, Path: taskPath, Summary: "Tell all there is to know of a task",
-		Description: "Its attempts with tickets and faults, its steps, what it waits for, its outputs, its webhook.", Responses: edge.DeclareDefault(),
-	}, func(ctx context.Context, in *TaskName) (*taskAnswer, error) {
+		Description: "Its attempts with tickets and faults, its steps, what it waits for, its outputs, its webhook.",
+	}, func(ctx context.Context, in *TaskName) (tasks.Story, error) {
 		return o.show(ctx, in.ID, nil)
 	})
-	huma.Register(g, huma.Operation{
+	edge.Register(g, huma.Operation{
 		OperationID: "adminCancelTask", Method: http.MethodPost, Path: taskPath + "/cancel", Summary: "Cancel a task",
-		Description: "As its client could. Waits up to two seconds for the end. A task that has ended: 409.", Responses: edge.DeclareDefault(),
-	}, func(ctx context.Context, in *TaskName) (*taskAnswer, error) {
+		Description: "As its client could. Waits up to two seconds for the end. A task that has ended: 409.",
+	}, func(ctx context.Context, in *TaskName) (tasks.Story, error) {
 		return o.end(ctx, in.ID, o.Operator.Cancel(ctx, in.ID))
 	})
-	huma.Register(g, huma.Operation{
+	edge.Register(g, huma.Operation{
 		OperationID: "adminFailTask", Method: http.MethodPost, Path: taskPath + "/fail", Summary: "End a task as failed",
-		Description: "The client reads the reason. Waits up to two seconds for the end. A task that has ended: 409.", Responses: edge.DeclareDefault(),
+		Description: "The client reads the reason. Waits up to two seconds for the end. A task that has ended: 409.",
 	}, func(ctx context.Context, in *struct {
 		TaskName
 
@@ -122,27 +116,24 @@ func (o *taskOperations) add(g *edge.Group) {
 			_      struct{} `json:"-" additionalProperties:"false"`
 		}
 	},
-	) (*taskAnswer, error) {
+	) (tasks.Story, error) {
 		edge.Of(ctx).Act.Changes = []audit.Change{audit.Set("reason", in.Body.Reason)}
 		return o.end(ctx, in.ID, o.Operator.Fail(ctx, in.ID, in.Body.Reason))
 	})
-	huma.Register(g, huma.Operation{
+	edge.Register(g, huma.Operation{
 		OperationID: "adminRetryArchive", Method: http.MethodPost, Path: taskPath + "/retry-archive", Summary: "Archive a task again",
-		Description: "Only for a task that failed with archive_failed; any other is answered 409.", Responses: edge.DeclareDefault(),
-	}, func(ctx context.Context, in *TaskName) (*taskAnswer, error) {
+		Description: "Only for a task that failed with archive_failed; any other is answered 409.",
+	}, func(ctx context.Context, in *TaskName) (tasks.Story, error) {
 		_, err := o.Operator.RetryArchive(ctx, in.ID)
 		return o.show(ctx, in.ID, err)
 	})
-	huma.Register(g, huma.Operation{
+	edge.Register(g, huma.Operation{
 		OperationID: "adminRedeliver", Method: http.MethodPost, Path: taskPath + "/redeliver", Summary: "Deliver the event of a task's end to its webhook again",
-		Description: "The event keeps its id. Waits up to ten seconds for the receiver; the delivery goes on without this request.", Responses: edge.DeclareDefault(),
-	}, func(ctx context.Context, in *TaskName) (*struct{ Body adminNotice }, error) {
+		Description: "The event keeps its id. Waits up to ten seconds for the receiver; the delivery goes on without this request.",
+	}, func(ctx context.Context, in *TaskName) (adminNotice, error) {
 		edge.Of(ctx).Act.Subject = in.ID
 		notice, err := o.Webhooks.Redeliver(ctx, in.ID, redeliverWait)
-		if err != nil {
-			return nil, err
-		}
-		return &struct{ Body adminNotice }{newNotice(notice)}, nil
+		return newNotice(notice), err
 	})
 	o.addWatch(g)
 }
@@ -170,42 +161,50 @@ func newNotice(n tasks.Notice) adminNotice {
 // redeliverWait is how long a redelivery is waited for: most receivers answer at once.
 const redeliverWait = 10 * time.Second
 
-func (o *taskOperations) list(ctx context.Context, in *tasksQuery) (*struct{ Body adminTaskList }, error) {
-	since, until, err := span(in.Since, in.Until)
+func (o *taskOperations) list(ctx context.Context, in *tasksQuery) (list adminTaskList, err error) {
+	filter := tasks.Filter{Model: in.Model, Channel: in.Channel, Phase: workflows.Phase(in.State), Stuck: in.Stuck}
+	cursor, err := in.cursor("model", in.Model, "channel", in.Channel)
+	if err == nil {
+		filter.Since, filter.Until, err = span(in.Since, in.Until)
+	}
+	if err == nil {
+		filter.Token, err = o.names.id(ctx, in.Token)
+	}
 	if err != nil {
+		return list, err
+	}
+	found, next, err := o.Operator.Page(ctx, filter, cursor, in.Limit)
+	return adminTaskList{Object: "list", Data: orNone(found), After: after(next)}, err
+}
+
+// PageOf is which page of a list is asked for. It is exported as TokenChange is.
+type PageOf struct {
+	After string `query:"after" doc:"The cursor of the page before"`
+	Limit int    `query:"limit" minimum:"1" maximum:"500" default:"50" doc:"Length of the page"`
+}
+
+// cursor is where the page begins, empty for the first one. filters are names and values of what else is asked for.
+func (p PageOf) cursor(filters ...string) ([]byte, error) {
+	if err := plainFilters(filters...); err != nil {
 		return nil, err
 	}
-	if err := plainFilters("model", in.Model, "channel", in.Channel); err != nil {
-		return nil, err
-	}
-	cursor, ok := readCursor(in.After)
+	cursor, ok := readCursor(p.After)
 	if !ok {
-		return nil, providers.InvalidField("after", "Invalid request: 'after' is no cursor of this list.")
+		return nil, noCursor()
 	}
-	token, err := o.names.id(ctx, in.Token)
-	if err != nil {
-		return nil, err
-	}
-	found, next, err := o.Operator.Page(ctx, tasks.Filter{
-		Token: token, Model: in.Model, Channel: in.Channel, Phase: workflows.Phase(in.State), Stuck: in.Stuck, Since: since, Until: until,
-	}, cursor, in.Limit)
-	if err != nil {
-		return nil, err
-	}
-	list := adminTaskList{Object: "list", Data: found}
-	if found == nil {
-		list.Data = []tasks.Listed{}
-	}
-	list.After = after(next)
-	return &struct{ Body adminTaskList }{list}, nil
+	return cursor, nil
+}
+
+func noCursor() error {
+	return providers.InvalidField("after", "Invalid request: 'after' is no cursor of this list.")
 }
 
 // span reads the times between which something was made.
 func span(sinceText, untilText string) (since, until time.Time, err error) {
-	if since, err = moment("since", sinceText); err != nil {
+	if since, err = edge.Moment("since", sinceText); err != nil {
 		return since, until, err
 	}
-	if until, err = moment("until", untilText); err == nil && !until.IsZero() && !since.Before(until) {
+	if until, err = edge.Moment("until", untilText); err == nil && !until.IsZero() && !since.Before(until) {
 		err = providers.InvalidField("until", "Invalid request: 'until' does not lie after 'since'.")
 	}
 	return since, until, err
@@ -254,7 +253,7 @@ func plainFilters(pairs ...string) error {
 }
 
 // end waits a while for the end of a task that was told to end, and shows it.
-func (o *taskOperations) end(ctx context.Context, id string, err error) (*taskAnswer, error) {
+func (o *taskOperations) end(ctx context.Context, id string, err error) (tasks.Story, error) {
 	if err == nil {
 		_, _ = o.Operator.Wait(ctx, id, endWait) // what has come of it is shown next
 	}
@@ -262,14 +261,10 @@ func (o *taskOperations) end(ctx context.Context, id string, err error) (*taskAn
 }
 
 // show renders a task, or what went wrong before.
-func (o *taskOperations) show(ctx context.Context, id string, err error) (*taskAnswer, error) {
+func (o *taskOperations) show(ctx context.Context, id string, err error) (tasks.Story, error) {
 	edge.Of(ctx).Act.Subject = id
-	var story tasks.Story
-	if err == nil {
-		story, err = o.Operator.Show(ctx, id)
-	}
 	if err != nil {
-		return nil, err
+		return tasks.Story{}, err
 	}
-	return &taskAnswer{Body: story}, nil
+	return o.Operator.Show(ctx, id)
 }

@@ -6,6 +6,7 @@ import (
 
 	"github.com/danielgtaylor/huma/v2"
 
+	"modelrelay/api/edge"
 	"modelrelay/internal/secret"
 	"modelrelay/providers"
 	"modelrelay/providers/pricing"
@@ -103,9 +104,10 @@ func (o *tokenOperations) balances(ctx context.Context, tokens []adminToken) err
 	return nil
 }
 
-func orNone(list []string) []string {
+// orNone is a list that JSON never has as null.
+func orNone[T any](list []T) []T {
 	if list == nil {
-		return []string{}
+		return []T{}
 	}
 	return list
 }
@@ -172,23 +174,10 @@ func (c *TokenChange) apply(t *tokens.Token, made string) error {
 	if c.Expires == nil {
 		return nil
 	}
-	expires, err := moment("expires", *c.Expires)
+	expires, err := edge.Moment("expires", *c.Expires)
 	if err == nil && !expires.IsZero() && !expires.After(time.Now()) {
 		err = providers.InvalidField("expires", "Invalid request: 'expires' lies in the past.")
 	}
 	t.Expires = expires
 	return err
-}
-
-// moment reads a date or a time of RFC 3339; "" is the zero time.
-func moment(param, text string) (time.Time, error) {
-	if text == "" {
-		return time.Time{}, nil
-	}
-	for _, layout := range []string{time.DateOnly, time.RFC3339} {
-		if t, err := time.Parse(layout, text); err == nil && !t.IsZero() { // the zero time would be none
-			return t.UTC(), nil
-		}
-	}
-	return time.Time{}, providers.InvalidField(param, "Invalid request: '%s' is neither a date such as 2026-01-31 nor a time of RFC 3339.", param)
 }

@@ -39,8 +39,7 @@ type tokensQuery struct {
 	Group string `query:"group" doc:"Tokens of this group"`
 	State string `query:"state" enum:"active,disabled,expired,revoked" doc:"Tokens in this state"`
 	Sort  string `query:"sort" enum:"name,spent,last_used,expires,created_at" default:"name" doc:"name: by name; spent, last_used, created_at: the most, or the latest, first; expires: the next first, those that never do last. All but name: of deployments with at most 10,000 tokens"`
-	After string `query:"after" doc:"The cursor of the page before"`
-	Limit int    `query:"limit" minimum:"1" maximum:"500" default:"50" doc:"Length of the page"`
+	PageOf
 }
 
 // wanted tells whether a token fits the query.
@@ -53,18 +52,14 @@ func (q *tokensQuery) wanted(now time.Time) func(*tokens.Token) bool {
 	}
 }
 
-func (o *tokenOperations) list(ctx context.Context, in *tokensQuery) (*struct{ Body adminTokenList }, error) {
-	if err := plainFilters("group", in.Group, "q", in.Q); err != nil {
-		return nil, err
+func (o *tokenOperations) list(ctx context.Context, in *tokensQuery) (list adminTokenList, err error) {
+	cursor, err := in.cursor("group", in.Group, "q", in.Q)
+	if err != nil {
+		return list, err
 	}
-	cursor, ok := readCursor(in.After)
-	if !ok {
-		return nil, providers.InvalidField("after", "Invalid request: 'after' is no cursor of this list.")
-	}
-	list, now := adminTokenList{Object: "list"}, time.Now()
+	now := time.Now()
 	var found []tokens.Token
 	var next []byte
-	var err error
 	if in.Sort == byName || in.Sort == "" {
 		var page tokens.Page
 		page, err = o.Keeper.Page(ctx, tokens.PageQuery{After: string(cursor), Limit: in.Limit, Wanted: in.wanted(now)})
@@ -73,17 +68,14 @@ func (o *tokenOperations) list(ctx context.Context, in *tokensQuery) (*struct{ B
 		found, next, err = o.sorted(ctx, in, cursor, now)
 	}
 	if err != nil {
-		return nil, storeFault("token", "", err)
+		return list, storeFault("token", "", err)
 	}
-	list.Data, list.After = make([]adminToken, len(found)), after(next)
+	list = adminTokenList{Object: "list", Data: make([]adminToken, len(found)), After: after(next)}
 	groups := o.Groups()
 	for i, token := range found {
 		list.Data[i] = groups[token.Group].shown(token, now)
 	}
-	if err := o.balances(ctx, list.Data); err != nil {
-		return nil, storeFault("token", "", err)
-	}
-	return &struct{ Body adminTokenList }{list}, nil
+	return list, storeFault("token", "", o.balances(ctx, list.Data))
 }
 
 // place is where a token stands in an order: the least first, and those that are equal by id.
@@ -103,7 +95,7 @@ func (o *tokenOperations) sorted(ctx context.Context, in *tokensQuery, cursor []
 	if len(cursor) > 0 {
 		last = new(place)
 		if json.Unmarshal(cursor, last) != nil || last.Sort != in.Sort {
-			return nil, nil, providers.InvalidField("after", "Invalid request: 'after' is no cursor of this list.")
+			return nil, nil, noCursor()
 		}
 	}
 	count, err := o.Keeper.Count(ctx)

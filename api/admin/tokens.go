@@ -72,10 +72,6 @@ type adminSecretRotation struct {
 	}
 }
 
-type tokenAnswer struct {
-	Body adminToken
-}
-
 // TokenOptions are what the operations on tokens work with.
 type TokenOptions struct {
 	// Keeper has the client tokens.
@@ -95,46 +91,43 @@ type tokenOperations struct {
 }
 
 // answer renders a token, or what went wrong with the one that was named.
-func (o *tokenOperations) answer(ctx context.Context, name string, token tokens.Token, err error) (*tokenAnswer, error) {
+func (o *tokenOperations) answer(ctx context.Context, name string, token tokens.Token, err error) (adminToken, error) {
 	x := edge.Of(ctx)
 	x.Act.Subject = name
 	if err != nil {
-		return nil, storeFault("token", name, err)
+		return adminToken{}, storeFault("token", name, err)
 	}
 	x.Act.Subject = token.ID
 	one := []adminToken{o.Groups()[token.Group].shown(token, time.Now())}
 	_ = o.balances(ctx, one) // what was asked for is done, and they are not the answer's point
-	return &tokenAnswer{Body: one[0]}, nil
+	return one[0], nil
 }
 
 // add adds the operations on tokens.
 func (o *tokenOperations) add(g *edge.Group) {
-	huma.Register(g, huma.Operation{
+	edge.Register(g, huma.Operation{
 		OperationID: "adminListTokens", Method: http.MethodGet, Path: tokensPath, Summary: "List the tokens",
 		Description: "By name unless another order is asked for; revoked ones too. A page looks at 5,000 tokens at most: one that is shorter than its limit goes on behind after.",
-		Responses:   edge.DeclareDefault(),
 	}, o.list)
-	huma.Register(g, huma.Operation{
+	edge.Register(g, huma.Operation{
 		OperationID: "adminCreateToken", Method: http.MethodPost, Path: tokensPath, Summary: "Make a token",
-		Description: "The answer holds its key, which is shown nowhere else.", DefaultStatus: http.StatusCreated, Responses: edge.DeclareDefault(),
+		Description: "The answer holds its key, which is shown nowhere else.", DefaultStatus: http.StatusCreated,
 	}, o.create)
-	huma.Register(g, huma.Operation{
-		OperationID: "adminGetToken", Method: http.MethodGet, Path: tokenPath, Summary: "Get a token", Responses: edge.DeclareDefault(),
-	}, func(ctx context.Context, in *TokenName) (*tokenAnswer, error) {
+	edge.Register(g, huma.Operation{
+		OperationID: "adminGetToken", Method: http.MethodGet, Path: tokenPath, Summary: "Get a token",
+	}, func(ctx context.Context, in *TokenName) (adminToken, error) {
 		token, err := o.Keeper.Find(ctx, in.Token)
 		return o.answer(ctx, in.Token, token, err)
 	})
-	huma.Register(g, huma.Operation{
+	edge.Register(g, huma.Operation{
 		OperationID: "adminUpdateToken", Method: http.MethodPatch, Path: tokenPath, Summary: "Change a token",
 		Description: "What is absent stays. The change holds in every process within a second. A token of the configuration file " +
 			"changes there: 409, as where its version is another than the change's.",
-		Responses: edge.DeclareDefault(),
 	}, o.update)
-	huma.Register(g, huma.Operation{
+	edge.Register(g, huma.Operation{
 		OperationID: "adminRevokeToken", Method: http.MethodDelete, Path: tokenPath, Summary: "Revoke a token",
 		Description: "For good, in every process within a second. Its tasks go on, its name is free again.",
-		Responses:   edge.DeclareDefault(),
-	}, func(ctx context.Context, in *TokenName) (*tokenAnswer, error) {
+	}, func(ctx context.Context, in *TokenName) (adminToken, error) {
 		token, err := o.Keeper.Find(ctx, in.Token)
 		if err == nil {
 			err = o.Keeper.Revoke(ctx, token.ID)
@@ -144,37 +137,32 @@ func (o *tokenOperations) add(g *edge.Group) {
 		}
 		return o.answer(ctx, in.Token, token, err)
 	})
-	huma.Register(g, huma.Operation{
+	edge.Register(g, huma.Operation{
 		OperationID: "adminRotateToken", Method: http.MethodPost, Path: tokenPath + "/rotate", Summary: "Give a token a new key",
-		Description: "The answer holds the new key; the one before is unknown within a second.", Responses: edge.DeclareDefault(),
-	}, func(ctx context.Context, in *TokenName) (*tokenAnswer, error) {
+		Description: "The answer holds the new key; the one before is unknown within a second.",
+	}, func(ctx context.Context, in *TokenName) (adminToken, error) {
 		token, key, err := o.Keeper.Rotate(ctx, in.Token)
 		edge.Of(ctx).Act.Changes = []audit.Change{audit.Set("hint", token.Hint)}
 		answer, err := o.answer(ctx, in.Token, token, err)
-		if err == nil {
-			answer.Body.Key = key
-		}
+		answer.Key = key
 		return answer, err
 	})
-	huma.Register(g, huma.Operation{
+	edge.Register(g, huma.Operation{
 		OperationID: "adminRotateWebhookSecret", Method: http.MethodPost, Path: tokenPath + "/rotate-webhook-secret",
 		Summary: "Give a token a new webhook secret", Description: "The answer holds it; a token without one gets its first.",
-		Responses: edge.DeclareDefault(),
-	}, func(ctx context.Context, in *adminSecretRotation) (*tokenAnswer, error) {
+	}, func(ctx context.Context, in *adminSecretRotation) (adminToken, error) {
 		overlap := tokens.SecretOverlap
 		if in.Body != nil && in.Body.Overlap != nil {
 			overlap = time.Duration(*in.Body.Overlap) * time.Second
 		}
 		token, secret, err := o.Keeper.RotateWebhookSecret(ctx, in.Token, overlap)
 		answer, err := o.answer(ctx, in.Token, token, err)
-		if err == nil {
-			answer.Body.WebhookSecret = secret.Reveal()
-		}
+		answer.WebhookSecret = secret.Reveal()
 		return answer, err
 	})
 }
 
-func (o *tokenOperations) create(ctx context.Context, in *struct{ Body adminTokenCreate }) (*tokenAnswer, error) {
+func (o *tokenOperations) create(ctx context.Context, in *struct{ Body adminTokenCreate }) (adminToken, error) {
 	secret := in.Body.secret()
 	token := tokens.Token{Name: in.Body.Name, Group: defaultGroup, Weight: 1, Lane: slots.LaneNormal}
 	plain := token
@@ -188,9 +176,7 @@ func (o *tokenOperations) create(ctx context.Context, in *struct{ Body adminToke
 		edge.Of(ctx).Act.Changes = TokenChanges(plain, token)
 	}
 	answer, err := o.answer(ctx, in.Body.Name, token, err)
-	if err == nil {
-		answer.Body.Key, answer.Body.WebhookSecret = key, secret
-	}
+	answer.Key, answer.WebhookSecret = key, secret
 	return answer, err
 }
 
@@ -199,7 +185,7 @@ func (o *tokenOperations) update(ctx context.Context, in *struct {
 
 	Body adminTokenUpdate
 },
-) (*tokenAnswer, error) {
+) (adminToken, error) {
 	secret := in.Body.secret()
 	var before tokens.Token
 	token, err := o.Keeper.Update(ctx, in.Token, func(token *tokens.Token) error {
@@ -215,8 +201,6 @@ func (o *tokenOperations) update(ctx context.Context, in *struct {
 	})
 	edge.Of(ctx).Act.Changes = TokenChanges(before, token)
 	answer, err := o.answer(ctx, in.Token, token, err)
-	if err == nil {
-		answer.Body.WebhookSecret = secret
-	}
+	answer.WebhookSecret = secret
 	return answer, err
 }

@@ -118,13 +118,9 @@ type adminUnsettledList struct {
 	Amount pricing.Money  `json:"amount" doc:"Of all together"`
 }
 
-type unsettledAnswer struct {
-	Body adminUnsettledList
-}
-
-func answerUnsettled(list []Unsettled) *unsettledAnswer {
+func newUnsettledList(list []Unsettled) adminUnsettledList {
 	rows, sum := NewUnsettledRows(list)
-	return &unsettledAnswer{Body: adminUnsettledList{Object: "list", Data: rows, Amount: sum}}
+	return adminUnsettledList{Object: "list", Data: rows, Amount: sum}
 }
 
 // unsettledOperations are those on money that nobody is going to settle.
@@ -135,42 +131,38 @@ type unsettledOperations struct {
 
 // add adds the operations on money that nobody is going to settle.
 func (o *unsettledOperations) add(g *edge.Group) {
-	huma.Register(g, huma.Operation{
+	edge.Register(g, huma.Operation{
 		OperationID: "adminListUnsettled", Method: http.MethodGet, Path: unsettledPath, Summary: "List money that nobody will settle",
 		Description: "Reservations of calls whose gateway is gone, which shows about a minute later, and of tasks that do not run. " +
 			"Until they are charged or refunded they count against their tokens' budgets.",
-		Responses: edge.DeclareDefault(),
-	}, func(ctx context.Context, in *unsettledQuery) (*unsettledAnswer, error) {
+	}, func(ctx context.Context, in *unsettledQuery) (adminUnsettledList, error) {
 		token, err := o.names.id(ctx, in.Token)
 		if err != nil {
-			return nil, err
+			return adminUnsettledList{}, err
 		}
 		list, err := o.money.Unsettled(ctx, UnsettledFilter{Token: token, Model: in.Model})
-		if err != nil {
-			return nil, storeFault("reservation", "", err)
-		}
-		return answerUnsettled(list), nil
+		return newUnsettledList(list), storeFault("reservation", "", err)
 	})
 	const answer = " The answer lists what was ended. An id that is not listed, or no more: 404."
-	huma.Register(g, huma.Operation{
+	edge.Register(g, huma.Operation{
 		OperationID: "adminChargeUnsettled", Method: http.MethodPost, Path: reservationPath + "/charge", Summary: "Charge a reservation",
-		Description: "Its amount counts as spent, and stands in today's ledger as of a call or task that failed." + answer, Responses: edge.DeclareDefault(),
-	}, func(ctx context.Context, in *unsettledName) (*unsettledAnswer, error) {
+		Description: "Its amount counts as spent, and stands in today's ledger as of a call or task that failed." + answer,
+	}, func(ctx context.Context, in *unsettledName) (adminUnsettledList, error) {
 		return o.end(ctx, in, true)
 	})
-	huma.Register(g, huma.Operation{
+	edge.Register(g, huma.Operation{
 		OperationID: "adminRefundUnsettled", Method: http.MethodPost, Path: reservationPath + "/refund", Summary: "Refund a reservation",
-		Description: "Its token may spend the amount again; the ledger has nothing of it." + answer, Responses: edge.DeclareDefault(),
-	}, func(ctx context.Context, in *unsettledName) (*unsettledAnswer, error) {
+		Description: "Its token may spend the amount again; the ledger has nothing of it." + answer,
+	}, func(ctx context.Context, in *unsettledName) (adminUnsettledList, error) {
 		return o.end(ctx, in, false)
 	})
 }
 
-func (o *unsettledOperations) end(ctx context.Context, in *unsettledName, charge bool) (*unsettledAnswer, error) {
+func (o *unsettledOperations) end(ctx context.Context, in *unsettledName, charge bool) (adminUnsettledList, error) {
 	edge.Of(ctx).Act.Subject = in.ID
 	token, err := o.names.id(ctx, in.Token)
 	if err != nil {
-		return nil, err
+		return adminUnsettledList{}, err
 	}
 	filter := UnsettledFilter{Token: token, Model: in.Model}
 	if in.ID != everyUnsettled {
@@ -178,11 +170,8 @@ func (o *unsettledOperations) end(ctx context.Context, in *unsettledName, charge
 	}
 	ended, err := EndUnsettled(ctx, o.money, filter, charge)
 	edge.Of(ctx).Act.Changes = UnsettledChanges(ended)
-	switch {
-	case err != nil:
-		return nil, storeFault("reservation", in.ID, err)
-	case len(ended) == 0 && filter.ID != "":
-		return nil, storeFault("unsettled reservation", in.ID, storage.ErrNotFound)
+	if err == nil && len(ended) == 0 && filter.ID != "" {
+		return adminUnsettledList{}, storeFault("unsettled reservation", in.ID, storage.ErrNotFound)
 	}
-	return answerUnsettled(ended), nil
+	return newUnsettledList(ended), storeFault("reservation", in.ID, err)
 }

@@ -2,7 +2,6 @@ package admin
 
 import (
 	"context"
-	"encoding/csv"
 	"net/http"
 	"slices"
 	"strconv"
@@ -13,7 +12,6 @@ import (
 
 	"modelrelay/api/body"
 	"modelrelay/api/edge"
-	"modelrelay/providers"
 	"modelrelay/providers/pricing"
 	"modelrelay/storage/ledger"
 )
@@ -95,18 +93,9 @@ func (u UsageRow) Cells(by []string) []string {
 func (u UsageRow) Record(by []string) []string {
 	cells := u.Cells(by)
 	for i, name := range cells[:len(by)] {
-		cells[i] = plainCell(name)
+		cells[i] = edge.PlainCell(name)
 	}
 	return cells
-}
-
-// plainCell is a text as a cell of a CSV file. Programs that show one take a text that begins like a formula for a formula,
-// and clients make up names: such a text gets an apostrophe in front, which those hide.
-func plainCell(text string) string {
-	if text != "" && strings.ContainsRune("=+-@\t\r", rune(text[0])) {
-		return "'" + text
-	}
-	return text
 }
 
 // usageList is the answer in JSON.
@@ -234,61 +223,27 @@ func ServeUsage(
 }
 
 func parseUsage(r *http.Request, groups UsageGroups, now time.Time) (usageQuery, error) {
-	values := r.URL.Query()
+	q := edge.NewQuery(r)
 	query := usageQuery{
-		token: values.Get("token"), model: values.Get("model"), by: groups.Standard,
-		csv: edge.HeaderLists(r.Header, "Accept", "text/csv"),
-	}
-	var err error
-	if query.to, err = moment("to", values.Get("to")); err != nil {
-		return query, err
+		token: q.Text("token"), model: q.Text("model"), to: q.Moment("to"), from: q.Moment("from"), by: q.Words("group_by", groups.All, groups.Standard), csv: q.CSV(),
 	}
 	if query.to.IsZero() {
 		query.to = now.UTC()
-	}
-	if query.from, err = moment("from", values.Get("from")); err != nil {
-		return query, err
 	}
 	if query.from.IsZero() {
 		query.from = query.to.AddDate(0, 0, 1-usageDays)
 	}
 	if query.from.Truncate(day).After(query.to) { // days count, not their hours
-		return query, providers.InvalidField("from", "Invalid request: 'from' lies after 'to'.")
+		q.Refuse("from", "lies after 'to'.")
 	}
-	if words, given := values["group_by"]; given {
-		query.by = nil
-		for _, word := range strings.FieldsFunc(strings.Join(words, ","), func(r rune) bool { return r == ',' || r == ' ' }) {
-			if !slices.Contains(groups.All, word) {
-				return query, providers.InvalidField("group_by", "Invalid request: 'group_by' takes %s.", strings.Join(groups.All, ", "))
-			}
-			if !slices.Contains(query.by, word) {
-				query.by = append(query.by, word)
-			}
-		}
-	}
-	switch values.Get("format") {
-	case "":
-	case "json":
-		query.csv = false
-	case "csv":
-		query.csv = true
-	default:
-		return query, providers.InvalidField("format", "Invalid request: 'format' takes json or csv.")
-	}
-	return query, nil
+	return query, q.Err()
 }
 
 // writeUsageCSV answers with a table.
 func writeUsageCSV(x *edge.Request, sums []ledger.Row, by []string) error {
-	x.Header().Set("Content-Type", "text/csv; charset=utf-8; header=present")
-	table := csv.NewWriter(x)
-	_ = table.Write(UsageHead(by)) // Error tells below
+	table := x.Table("", UsageHead(by))
 	for _, sum := range sums {
-		_ = table.Write(NewUsageRow(sum, nil).Record(by))
+		table.Write(NewUsageRow(sum, nil).Record(by))
 	}
-	table.Flush()
-	if err := table.Error(); err != nil {
-		return edge.ClientGone(err)
-	}
-	return nil
+	return table.End()
 }

@@ -8,7 +8,6 @@ import (
 	"github.com/danielgtaylor/huma/v2"
 
 	"modelrelay/api/edge"
-	"modelrelay/providers"
 	"modelrelay/workflows"
 	"modelrelay/workflows/tasks"
 )
@@ -40,8 +39,7 @@ type deliveriesQuery struct {
 	State string `query:"state" enum:"delivering,delivered,undelivered,any" default:"undelivered" doc:"Where they stand; undelivered: given up"`
 	Since string `query:"since" doc:"Those begun since a date or a time of RFC 3339"`
 	Until string `query:"until" doc:"Those begun before a date or a time of RFC 3339"`
-	After string `query:"after" doc:"The cursor of the page before"`
-	Limit int    `query:"limit" minimum:"1" maximum:"500" default:"50" doc:"Length of the page"`
+	PageOf
 }
 
 type adminDeliveryList struct {
@@ -55,59 +53,43 @@ const anyState = "any"
 
 // addWatch adds what looks over all tasks: how many there are, their webhooks, and what they made.
 func (o *taskOperations) addWatch(g *edge.Group) {
-	huma.Register(g, huma.Operation{
+	edge.Register(g, huma.Operation{
 		OperationID: "adminCountTasks", Method: http.MethodGet, Path: tasksPath + "/counts", Summary: "Count the tasks of all tokens",
-		Description: "A census that is at most ten seconds old and is the same for all who ask one process.", Responses: edge.DeclareDefault(),
+		Description: "A census that is at most ten seconds old and is the same for all who ask one process.",
 	}, o.count)
-	huma.Register(g, huma.Operation{
+	edge.Register(g, huma.Operation{
 		OperationID: "adminListDeliveries", Method: http.MethodGet, Path: Root + "/deliveries", Summary: "List the deliveries of webhooks",
 		Description: "Those that were given up, unless another state is asked for; newest first, a moment late. The task tells of each delivery's tries.",
-		Responses:   edge.DeclareDefault(),
 	}, o.deliveries)
 	o.addContent(g)
 }
 
-func (o *taskOperations) count(ctx context.Context, _ *struct{}) (*struct{ Body adminTaskCounts }, error) {
+func (o *taskOperations) count(ctx context.Context, _ *struct{}) (adminTaskCounts, error) {
 	census, err := o.Counter.Census(ctx)
-	if err != nil {
-		return nil, err
-	}
-	return &struct{ Body adminTaskCounts }{adminTaskCounts{
+	return adminTaskCounts{
 		Object: "task_counts", Queued: census.Phases[workflows.PhaseQueued], Submitting: census.Phases[workflows.PhaseSubmitting],
 		Polling: census.Phases[workflows.PhasePolling], Archiving: census.Phases[workflows.PhaseArchiving], Stuck: census.Stuck,
 		Failed: census.Failed, Undelivered: census.Undelivered, Workers: census.Workers, CountedAt: census.At,
-	}}, nil
+	}, err
 }
 
-func (o *taskOperations) deliveries(ctx context.Context, in *deliveriesQuery) (*struct{ Body adminDeliveryList }, error) {
-	since, until, err := span(in.Since, in.Until)
-	if err != nil {
-		return nil, err
-	}
-	if err := plainFilters("model", in.Model); err != nil {
-		return nil, err
-	}
-	cursor, ok := readCursor(in.After)
-	if !ok {
-		return nil, providers.InvalidField("after", "Invalid request: 'after' is no cursor of this list.")
-	}
-	token, err := o.names.id(ctx, in.Token)
-	if err != nil {
-		return nil, err
-	}
-	filter := tasks.DeliveryFilter{Token: token, Model: in.Model, Since: since, Until: until}
+func (o *taskOperations) deliveries(ctx context.Context, in *deliveriesQuery) (list adminDeliveryList, err error) {
+	filter := tasks.DeliveryFilter{Model: in.Model}
 	if in.State != anyState {
 		filter.Phase = workflows.Phase(in.State)
 	}
-	found, next, err := o.Operator.Deliveries(ctx, filter, cursor, in.Limit)
+	cursor, err := in.cursor("model", in.Model)
+	if err == nil {
+		filter.Since, filter.Until, err = span(in.Since, in.Until)
+	}
+	if err == nil {
+		filter.Token, err = o.names.id(ctx, in.Token)
+	}
 	if err != nil {
-		return nil, err
+		return list, err
 	}
-	list := adminDeliveryList{Object: "list", Data: found, After: after(next)}
-	if found == nil {
-		list.Data = []tasks.ListedDelivery{}
-	}
-	return &struct{ Body adminDeliveryList }{list}, nil
+	found, next, err := o.Operator.Deliveries(ctx, filter, cursor, in.Limit)
+	return adminDeliveryList{Object: "list", Data: orNone(found), After: after(next)}, err
 }
 
 // addContent adds GET and HEAD of a task's output.

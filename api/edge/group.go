@@ -1,6 +1,7 @@
 package edge
 
 import (
+	"context"
 	"net/http"
 	"net/url"
 	"slices"
@@ -188,9 +189,16 @@ func permissionOf(op *huma.Operation) string {
 	}
 }
 
-// DeclareDefault keeps huma.Register from declaring its own error shape; the group's takes this place.
-func DeclareDefault() map[string]*huma.Response {
-	return map[string]*huma.Response{"default": {}}
+// Register declares and routes an operation whose input huma reads and checks, and whose answer is JSON.
+func Register[I, B any](g *Group, op huma.Operation, answer func(context.Context, *I) (B, error)) {
+	op.Responses = map[string]*huma.Response{"default": {}} // huma's own error shape is not declared; the group's takes this place
+	huma.Register(g, op, func(ctx context.Context, in *I) (*struct{ Body B }, error) {
+		body, err := answer(ctx, in)
+		if err != nil {
+			return nil, err
+		}
+		return &struct{ Body B }{body}, nil
+	})
 }
 
 // PathParameter declares a text in the path.

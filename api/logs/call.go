@@ -4,8 +4,6 @@
 package logs
 
 import (
-	"encoding/csv"
-	"io"
 	"strconv"
 	"strings"
 	"time"
@@ -144,43 +142,4 @@ func (c Call) Cells() []string {
 		whole(c.InputTokens), whole(c.CachedTokens), whole(c.OutputTokens), whole(c.Images), number(c.AudioSeconds), c.Cost.String(),
 		strconv.FormatBool(c.Estimated), whole(c.Bytes), c.UserAgent, strings.Join(attempts, "; "),
 	}
-}
-
-// Table writes calls as CSV.
-type Table struct{ rows *csv.Writer }
-
-// NewTable begins a table with its head.
-func NewTable(w io.Writer) Table {
-	t := Table{csv.NewWriter(w)}
-	_ = t.rows.Write(Head()) // Flush tells
-	return t
-}
-
-// Write adds calls.
-func (t Table) Write(calls []Call) {
-	for _, call := range calls {
-		cells := call.Cells()
-		for i := range cells {
-			cells[i] = safeCell(cells[i])
-		}
-		_ = t.rows.Write(cells) // Flush tells
-	}
-}
-
-// Flush writes what is left, and tells what could not be written.
-func (t Table) Flush() error {
-	t.rows.Flush()
-	return t.rows.Error()
-}
-
-// safeCell keeps programs that show tables from taking a stranger's text for a formula: an apostrophe, which they hide, stands
-// in front of it. A number stays one.
-func safeCell(text string) string {
-	if text == "" || !strings.ContainsRune("=+-@\t\r", rune(text[0])) {
-		return text
-	}
-	if _, err := strconv.ParseFloat(text, 64); err == nil {
-		return text
-	}
-	return "'" + text
 }

@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"net/http"
-	"slices"
 	"time"
 
 	"github.com/danielgtaylor/huma/v2"
@@ -170,17 +169,14 @@ func (s *service) table(x *edge.Request, r *http.Request, q query) error {
 	if err != nil {
 		return err
 	}
-	x.Header().Set("Content-Type", "text/csv; charset=utf-8; header=present")
-	x.Header().Set("Content-Disposition", `attachment; filename="calls.csv"`)
-	table := NewTable(x.Paced())
+	table := x.Table("calls.csv", Head())
 	for {
-		table.Write(s.calls(page))
-		left -= len(page.Calls)
-		if err := table.Flush(); err != nil {
-			return edge.ClientGone(err)
+		for _, call := range s.calls(page) {
+			table.Write(call.Cells())
 		}
-		if page.Next == "" || left <= 0 || time.Now().After(ends) {
-			return nil
+		left -= len(page.Calls)
+		if err := table.End(); err != nil || page.Next == "" || left <= 0 || time.Now().After(ends) {
+			return err
 		}
 		q.within.After, q.within.Limit = page.Next, left
 		if page, err = s.scan(r.Context(), q.filter, q.within); err != nil {
@@ -244,9 +240,3 @@ func textOrNull(text string) *string {
 	}
 	return &text
 }
-
-// groups are the words of group_by.
-func groups() []string { return []string{"channel", "model"} }
-
-// isGroup tells whether a word is one of them.
-func isGroup(word string) bool { return slices.Contains(groups(), word) }

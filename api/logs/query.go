@@ -1,6 +1,7 @@
 package logs
 
 import (
+	"math"
 	"net/http"
 	"net/url"
 	"strconv"
@@ -58,49 +59,30 @@ func parameters(operators bool) []*huma.Param {
 
 // parse reads a request's query.
 func parse(r *http.Request) (query, error) {
-	values := r.URL.Query()
-	q := query{
-		within: calllog.Range{After: values.Get("after"), Above: values.Get("newer")},
-		csv:    edge.HeaderLists(r.Header, "Accept", "text/csv"),
+	in := edge.NewQuery(r)
+	filter, err := ParseFilter(in.Values())
+	if err != nil {
+		return query{}, err
 	}
-	var err error
-	if q.filter, err = ParseFilter(values); err != nil {
-		return q, err
-	}
-	q.filter.Token = values.Get("token")
-	if text := values.Get("min_ms"); text != "" {
-		ms, err := strconv.ParseUint(text, 10, 31)
-		if err != nil {
-			return q, providers.InvalidField("min_ms", "Invalid request: 'min_ms' must be a whole number of milliseconds.")
-		}
-		q.filter.Slower = time.Duration(ms) * time.Millisecond
-	}
-	switch text := values.Get("stream"); text {
+	q := query{filter: filter, within: calllog.Range{After: in.Text("after"), Above: in.Text("newer")}, csv: in.CSV()}
+	q.filter.Token, q.filter.Since, q.filter.Until = in.Text("token"), in.Moment("since"), in.Moment("until")
+	q.filter.Slower = time.Duration(in.Number("min_ms", 0, 0, math.MaxInt32)) * time.Millisecond
+	switch text := in.Text("stream"); text {
 	case "":
 	case "true", "false":
 		q.filter.Stream = new(text == "true")
 	default:
-		return q, providers.InvalidField("stream", "Invalid request: 'stream' takes true or false.")
-	}
-	if q.filter.Since, err = moment("since", values.Get("since")); err != nil {
-		return q, err
-	}
-	if q.filter.Until, err = moment("until", values.Get("until")); err != nil {
-		return q, err
+		in.Refuse("stream", "takes true or false.")
 	}
 	if !q.filter.Until.IsZero() && !q.filter.Since.Before(q.filter.Until) {
-		return q, providers.InvalidField("since", "Invalid request: 'since' does not lie before 'until'.")
+		in.Refuse("since", "does not lie before 'until'.")
 	}
-	switch values.Get("format") {
-	case "":
-	case "json":
-		q.csv = false
-	case "csv":
-		q.csv = true
-	default:
-		return q, providers.InvalidField("format", "Invalid request: 'format' takes json or csv.")
+	standard, most := defaultLimit, pageMost
+	if q.csv {
+		standard, most = defaultTable, tableMost
 	}
-	return q, q.readLimit(values.Get("limit"))
+	q.within.Limit = in.Number("limit", standard, 1, most)
+	return q, in.Err()
 }
 
 // ParseFilter reads the words of a filter that name things: model, channel, operation, fault and status.
@@ -129,34 +111,4 @@ func readStatus(f *calllog.Filter, text string) error {
 		return nil
 	}
 	return providers.InvalidField("status", "Invalid request: 'status' takes an HTTP status, a class such as 5xx, or failed.")
-}
-
-func (q *query) readLimit(text string) error {
-	standard, most := defaultLimit, pageMost
-	if q.csv {
-		standard, most = defaultTable, tableMost
-	}
-	q.within.Limit = standard
-	if text == "" {
-		return nil
-	}
-	n, err := strconv.Atoi(text)
-	if err != nil || n < 1 || n > most {
-		return providers.InvalidField("limit", "Invalid request: 'limit' must be a whole number from 1 to %d.", most)
-	}
-	q.within.Limit = n
-	return nil
-}
-
-// moment reads a date or a time; "" is the zero time.
-func moment(param, text string) (time.Time, error) {
-	if text == "" {
-		return time.Time{}, nil
-	}
-	for _, layout := range []string{time.DateOnly, time.RFC3339} {
-		if t, err := time.Parse(layout, text); err == nil && !t.IsZero() {
-			return t.UTC(), nil
-		}
-	}
-	return time.Time{}, providers.InvalidField(param, "Invalid request: '%s' is neither a date such as 2026-01-31 nor a time of RFC 3339.", param)
 }

@@ -55,37 +55,33 @@ const (
 )
 
 func (s *service) addTraffic(g *edge.Group, root string) {
-	huma.Register(g, huma.Operation{
+	edge.Register(g, huma.Operation{
 		OperationID: "adminTraffic", Method: http.MethodGet, Path: root + "/traffic", Summary: "Calls by time",
 		Description: "What was counted of relayed calls, conversations and creates of tasks by the minute in which they ended, over the last 26 hours; steps without calls are absent. What is charged stands in the ledger: see adminUsage.",
-		Responses:   edge.DeclareDefault(),
-	}, func(ctx context.Context, in *trafficQuery) (*struct{ Body TrafficList }, error) {
+	}, func(ctx context.Context, in *trafficQuery) (TrafficList, error) {
 		list, by, err := in.read(time.Now().UTC())
 		if err != nil {
-			return nil, err
+			return list, err
 		}
 		rows, err := s.Traffic.Read(ctx, list.From, list.To)
 		if errors.Is(err, storage.ErrUnavailable) {
-			return nil, &providers.Fault{Kind: providers.Overloaded, Message: "The store does not answer at the moment.", RetryAfter: time.Second, Err: err}
-		}
-		if err != nil {
-			return nil, err
+			return list, &providers.Fault{Kind: providers.Overloaded, Message: "The store does not answer at the moment.", RetryAfter: time.Second, Err: err}
 		}
 		list.Data = sumTraffic(rows, list.From, time.Duration(list.Step)*time.Second, by)
-		return &struct{ Body TrafficList }{list}, nil
+		return list, err
 	})
 }
 
 // read reads the query: the list's times, and the words that its sums are by.
 func (q *trafficQuery) read(now time.Time) (list TrafficList, by []string, err error) {
 	list.Object = "list"
-	if list.To, err = moment("to", q.To); err != nil {
+	if list.To, err = edge.Moment("to", q.To); err != nil {
 		return list, nil, err
 	}
 	if list.To.IsZero() {
 		list.To = now
 	}
-	if list.From, err = moment("from", q.From); err != nil {
+	if list.From, err = edge.Moment("from", q.From); err != nil {
 		return list, nil, err
 	}
 	if list.From.IsZero() {
@@ -103,13 +99,12 @@ func (q *trafficQuery) read(now time.Time) (list TrafficList, by []string, err e
 		return list, nil, err
 	}
 	list.Step = int(step / time.Second)
-	for _, word := range strings.FieldsFunc(q.GroupBy, func(r rune) bool { return r == ',' || r == ' ' }) {
-		if !isGroup(word) {
-			return list, nil, providers.InvalidField("group_by", "Invalid request: 'group_by' takes %s.", strings.Join(groups(), ", "))
-		}
-		by = append(by, word)
+	known := []string{"channel", "model"}
+	by, wrong := edge.Words(q.GroupBy, known)
+	if wrong {
+		err = providers.InvalidField("group_by", "Invalid request: 'group_by' takes %s.", strings.Join(known, ", "))
 	}
-	return list, by, nil
+	return list, by, err
 }
 
 func stepOf(text string, span time.Duration) (time.Duration, error) {

@@ -77,10 +77,6 @@ func newGenericVideo(task tasks.Task, urls []string) genericVideo {
 	return video
 }
 
-type genericAnswer struct {
-	Body genericVideo
-}
-
 // generic is the operations of the generic format.
 type generic struct{ service *Service }
 
@@ -88,17 +84,17 @@ type generic struct{ service *Service }
 func (v generic) add(g *edge.Group) {
 	tags := []string{edge.VideoTag}
 	v.addCreate(g, tags)
-	huma.Register(g, huma.Operation{
+	edge.Register(g, huma.Operation{
 		OperationID: "getVideoGeneration", Method: http.MethodGet, Path: genericPath + "/{task_id}", Tags: tags,
-		Summary: "Get a video task, generic format", Metadata: edge.Reads(), Responses: edge.DeclareDefault(),
-	}, func(ctx context.Context, in *waitQuery) (*genericAnswer, error) {
+		Summary: "Get a video task, generic format", Metadata: edge.Reads(),
+	}, func(ctx context.Context, in *waitQuery) (genericVideo, error) {
 		task, err := v.service.reader.read(ctx, in.ID, in.wait())
 		return v.answer(ctx, task, err)
 	})
-	huma.Register(g, huma.Operation{
+	edge.Register(g, huma.Operation{
 		OperationID: "cancelVideoGeneration", Method: http.MethodPost, Path: genericPath + "/{task_id}/cancel", Tags: tags,
-		Summary: "Cancel a video task, generic format", Description: cancelWords, Metadata: edge.Reads(), Responses: edge.DeclareDefault(),
-	}, func(ctx context.Context, in *videoPath) (*genericAnswer, error) {
+		Summary: "Cancel a video task, generic format", Description: cancelWords, Metadata: edge.Reads(),
+	}, func(ctx context.Context, in *videoPath) (genericVideo, error) {
 		task, err := v.service.tasks.Cancel(ctx, in.ID, edge.Of(ctx).Caller.ID)
 		return v.answer(ctx, task, err)
 	})
@@ -108,11 +104,11 @@ func (v generic) add(g *edge.Group) {
 	})
 }
 
-func (v generic) answer(ctx context.Context, task tasks.Task, err error) (*genericAnswer, error) {
+func (v generic) answer(ctx context.Context, task tasks.Task, err error) (genericVideo, error) {
 	if err != nil {
-		return nil, err
+		return genericVideo{}, err
 	}
-	return &genericAnswer{Body: newGenericVideo(task, v.service.addresses.outputs(ctx, task, ""))}, nil
+	return newGenericVideo(task, v.service.addresses.outputs(ctx, task, "")), nil
 }
 
 // addCreate adds POST /v1/video/generations.

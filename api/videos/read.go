@@ -99,22 +99,15 @@ type videoDeleted struct {
 	Deleted bool   `json:"deleted"`
 }
 
-type videoDeletedAnswer struct {
-	Body videoDeleted
-}
-
 // addDelete adds the deletion of a task at a path.
 func (s *Service) addDelete(g *edge.Group, operationID, path string) {
-	huma.Register(g, huma.Operation{
+	edge.Register(g, huma.Operation{
 		OperationID: operationID, Method: http.MethodDelete, Path: path, Tags: []string{edge.VideoTag},
-		Summary: "Delete a video task", Metadata: edge.Reads(), Responses: edge.DeclareDefault(),
+		Summary: "Delete a video task", Metadata: edge.Reads(),
 		Description: "Removes the task and its videos; one that runs is cancelled first. Waits up to two seconds for the effect; " +
 			"the task is not found from then on.",
-	}, func(ctx context.Context, in *videoPath) (*videoDeletedAnswer, error) {
-		if err := s.tasks.Delete(ctx, in.ID, edge.Of(ctx).Caller.ID); err != nil {
-			return nil, err
-		}
-		return &videoDeletedAnswer{Body: videoDeleted{ID: in.ID, Object: "video.deleted", Deleted: true}}, nil
+	}, func(ctx context.Context, in *videoPath) (videoDeleted, error) {
+		return videoDeleted{ID: in.ID, Object: "video.deleted", Deleted: true}, s.tasks.Delete(ctx, in.ID, edge.Of(ctx).Caller.ID)
 	})
 }
 

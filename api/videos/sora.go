@@ -87,10 +87,6 @@ func unixOrNull(t time.Time) *int64 {
 	return &seconds
 }
 
-type videoAnswer struct {
-	Body openAIVideo
-}
-
 // sora is the operations of the Sora-compatible format.
 type sora struct{ service *Service }
 
@@ -99,17 +95,19 @@ func (s sora) add(g *edge.Group) {
 	tags := []string{edge.VideoTag}
 	s.addCreate(g, tags)
 
-	huma.Register(g, huma.Operation{
+	edge.Register(g, huma.Operation{
 		OperationID: "getVideo", Method: http.MethodGet, Path: "/v1/videos/{task_id}", Tags: tags,
-		Summary: "Get a video task", Metadata: edge.Reads(), Responses: edge.DeclareDefault(),
-	}, func(ctx context.Context, in *waitQuery) (*videoAnswer, error) {
-		return answerTask(s.service.reader.read(ctx, in.ID, in.wait()))
+		Summary: "Get a video task", Metadata: edge.Reads(),
+	}, func(ctx context.Context, in *waitQuery) (openAIVideo, error) {
+		task, err := s.service.reader.read(ctx, in.ID, in.wait())
+		return newOpenAIVideo(task), err
 	})
-	huma.Register(g, huma.Operation{
+	edge.Register(g, huma.Operation{
 		OperationID: "cancelVideo", Method: http.MethodPost, Path: "/v1/videos/{task_id}/cancel", Tags: tags,
-		Summary: "Cancel a video task", Description: cancelWords, Metadata: edge.Reads(), Responses: edge.DeclareDefault(),
-	}, func(ctx context.Context, in *videoPath) (*videoAnswer, error) {
-		return answerTask(s.service.tasks.Cancel(ctx, in.ID, edge.Of(ctx).Caller.ID))
+		Summary: "Cancel a video task", Description: cancelWords, Metadata: edge.Reads(),
+	}, func(ctx context.Context, in *videoPath) (openAIVideo, error) {
+		task, err := s.service.tasks.Cancel(ctx, in.ID, edge.Of(ctx).Caller.ID)
+		return newOpenAIVideo(task), err
 	})
 	s.addList(g, tags)
 	s.addRemix(g, tags)
@@ -120,13 +118,6 @@ func (s sora) add(g *edge.Group) {
 		return newOpenAIVideo(task)
 	})
 	s.service.content.add(g, tags)
-}
-
-func answerTask(task tasks.Task, err error) (*videoAnswer, error) {
-	if err != nil {
-		return nil, err
-	}
-	return &videoAnswer{Body: newOpenAIVideo(task)}, nil
 }
 
 // addCreate adds POST /v1/videos.
@@ -172,33 +163,29 @@ type openAIVideoList struct {
 	HasMore bool          `json:"has_more"`
 }
 
-type videoListAnswer struct {
-	Body openAIVideoList
-}
-
 // addList adds GET /v1/videos.
 func (s sora) addList(g *edge.Group, tags []string) {
-	huma.Register(g, huma.Operation{
+	edge.Register(g, huma.Operation{
 		OperationID: "listVideos", Method: http.MethodGet, Path: "/v1/videos", Tags: tags,
-		Summary: "List the token's video tasks", Responses: edge.DeclareDefault(),
-	}, func(ctx context.Context, in *videoListQuery) (*videoListAnswer, error) {
+		Summary: "List the token's video tasks",
+	}, func(ctx context.Context, in *videoListQuery) (list openAIVideoList, err error) {
 		if err := edge.Of(ctx).TakeReads(in.Limit); err != nil { // each task of the page is one
-			return nil, err
+			return list, err
 		}
 		page, err := s.service.tasks.List(ctx, tasks.ListQuery{
 			TokenID: edge.Of(ctx).Caller.ID, After: in.After, Limit: in.Limit, Ascending: in.Order == "asc",
 		})
 		if err != nil {
-			return nil, err
+			return list, err
 		}
-		list := openAIVideoList{Object: "list", Data: make([]openAIVideo, len(page.Tasks)), HasMore: page.More}
+		list = openAIVideoList{Object: "list", Data: make([]openAIVideo, len(page.Tasks)), HasMore: page.More}
 		for i, task := range page.Tasks {
 			list.Data[i] = newOpenAIVideo(task)
 		}
 		if n := len(page.Tasks); n > 0 {
 			list.FirstID, list.LastID = &page.Tasks[0].ID, &page.Tasks[n-1].ID
 		}
-		return &videoListAnswer{Body: list}, nil
+		return list, nil
 	})
 }
 

@@ -75,9 +75,7 @@ func (c *Calls) Run(ctx context.Context, p *Program) error {
 	case p.JSON:
 		return printJSON(p.Stdout, calls)
 	case c.CSV:
-		table := logs.NewTable(p.Stdout)
-		table.Write(calls)
-		return table.Flush()
+		return printCSV(p.Stdout, logs.Head(), calls, logs.Call.Cells)
 	}
 	slices.Reverse(calls) // the newest stands above the prompt, where --follow goes on
 	for _, call := range calls {
@@ -147,9 +145,7 @@ func (c *Calls) one(ctx context.Context, p *Program, reader *calllog.Reader, fil
 	case p.JSON:
 		return printJSON(p.Stdout, call)
 	case c.CSV:
-		table := logs.NewTable(p.Stdout)
-		table.Write(found)
-		return table.Flush()
+		return printCSV(p.Stdout, logs.Head(), found, logs.Call.Cells)
 	}
 	var list fields
 	for i, name := range logs.Head() {

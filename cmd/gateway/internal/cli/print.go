@@ -13,6 +13,7 @@ import (
 	"unicode/utf16"
 	"unicode/utf8"
 
+	"modelrelay/api/edge"
 	"modelrelay/providers"
 )
 
@@ -42,6 +43,15 @@ func printTable(w io.Writer, head []string, rows [][]string) error {
 		fmt.Fprintln(tab, strings.Join(cells, "\t"))
 	}
 	return tab.Flush()
+}
+
+// printCSV prints a list as a table for programs.
+func printCSV[T any](w io.Writer, head []string, list []T, cells func(T) []string) error {
+	table := edge.NewTable(w, head)
+	for _, one := range list {
+		table.Write(cells(one))
+	}
+	return table.Flush()
 }
 
 // printJSON prints one indented document. What a terminal might obey of its texts stands as JSON's escapes.

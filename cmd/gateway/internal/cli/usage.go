@@ -2,7 +2,6 @@ package cli
 
 import (
 	"context"
-	"encoding/csv"
 	"errors"
 	"fmt"
 	"slices"
@@ -97,13 +96,7 @@ func (c *Usage) print(p *Program, s *Services, sums []ledger.Row) error {
 	case "json":
 		return printJSON(p.Stdout, rows)
 	case "csv":
-		table := csv.NewWriter(p.Stdout)
-		_ = table.Write(head) // Error tells below
-		for _, row := range rows {
-			_ = table.Write(row.Record(c.By))
-		}
-		table.Flush()
-		return table.Error()
+		return printCSV(p.Stdout, head, rows, func(row admin.UsageRow) []string { return row.Record(c.By) })
 	}
 	for i := range head {
 		head[i] = strings.ToUpper(strings.ReplaceAll(head[i], "_", " "))

@@ -1,0 +1,170 @@
+package edge
+
+import (
+	"encoding/csv"
+	"io"
+	"net/http"
+	"net/url"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"modelrelay/providers"
+)
+
+// Query reads the parameters of a list for an operation that huma does not read them for. It goes on where one is wrong: Err tells
+// of the first.
+type Query struct {
+	values url.Values
+	header http.Header
+	err    error
+}
+
+// NewQuery reads the query of a request.
+func NewQuery(r *http.Request) *Query { return &Query{values: r.URL.Query(), header: r.Header} }
+
+// Refuse notes that a parameter is wrong: what is a sentence without its subject, the parameter.
+func (q *Query) Refuse(name, what string, args ...any) {
+	if q.err == nil {
+		q.err = providers.InvalidField(name, "Invalid request: '"+name+"' "+what, args...)
+	}
+}
+
+// Err is a *providers.Fault that names the first parameter that is wrong, nil where none is.
+func (q *Query) Err() error { return q.err }
+
+// Text is a parameter as it is, "" where it is absent.
+func (q *Query) Text(name string) string { return q.values.Get(name) }
+
+// Values are all parameters.
+func (q *Query) Values() url.Values { return q.values }
+
+// Moment is a date or a time of RFC 3339, the zero time where it is absent.
+func (q *Query) Moment(name string) time.Time {
+	at, err := Moment(name, q.Text(name))
+	if q.err == nil {
+		q.err = err
+	}
+	return at
+}
+
+// Number is a whole number from least to most, or the standard one where it is absent.
+func (q *Query) Number(name string, standard, least, most int) int {
+	text := q.Text(name)
+	if text == "" {
+		return standard
+	}
+	n, err := strconv.Atoi(text)
+	if err != nil || n < least || n > most {
+		q.Refuse(name, "must be a whole number from %d to %d.", least, most)
+	}
+	return n
+}
+
+// Words are words of the known ones with commas between, each once, and the standard ones where the parameter is absent.
+func (q *Query) Words(name string, known, standard []string) []string {
+	given, there := q.values[name]
+	if !there {
+		return standard
+	}
+	words, wrong := Words(strings.Join(given, ","), known)
+	if wrong {
+		q.Refuse(name, "takes %s.", strings.Join(known, ", "))
+	}
+	return words
+}
+
+// CSV tells whether the answer is a table: by the parameter format, else by the header Accept.
+func (q *Query) CSV() bool {
+	switch q.Text("format") {
+	case "":
+		return HeaderLists(q.header, "Accept", "text/csv")
+	case "json":
+		return false
+	case "csv":
+		return true
+	}
+	q.Refuse("format", "takes json or csv.")
+	return false
+}
+
+// Moment reads a date or a time of RFC 3339; "" is the zero time. The error is a *providers.Fault that names the parameter.
+func Moment(name, text string) (time.Time, error) {
+	if text == "" {
+		return time.Time{}, nil
+	}
+	for _, layout := range []string{time.DateOnly, time.RFC3339} {
+		if t, err := time.Parse(layout, text); err == nil && !t.IsZero() { // the zero time would be none
+			return t.UTC(), nil
+		}
+	}
+	return time.Time{}, providers.InvalidField(name, "Invalid request: '%s' is neither a date such as 2026-01-31 nor a time of RFC 3339.", name)
+}
+
+// Words are the words of a text with commas or spaces between, each once. wrong: one of them is not known.
+func Words(text string, known []string) (words []string, wrong bool) {
+	for _, word := range strings.FieldsFunc(text, func(r rune) bool { return r == ',' || r == ' ' }) {
+		if !slices.Contains(known, word) {
+			return words, true
+		}
+		if !slices.Contains(words, word) {
+			words = append(words, word)
+		}
+	}
+	return words, false
+}
+
+// Table is CSV under way. Flush tells what could not be written.
+type Table struct{ rows *csv.Writer }
+
+// NewTable begins a table with the names of its columns.
+func NewTable(w io.Writer, head []string) Table {
+	t := Table{csv.NewWriter(w)}
+	t.Write(head)
+	return t
+}
+
+// Table begins an answer that is a table of any length. file names it for those who save it, "" for no name.
+func (x *Request) Table(file string, head []string) Table {
+	x.Header().Set("Content-Type", "text/csv; charset=utf-8; header=present")
+	if file != "" {
+		x.Header().Set("Content-Disposition", `attachment; filename="`+file+`"`)
+	}
+	return NewTable(x.Paced(), head)
+}
+
+// Write adds a row. Programs that show tables take a text that begins like a formula for one, and strangers make up names: such a
+// text gets an apostrophe in front, which those hide. A number stays one.
+func (t Table) Write(cells []string) {
+	plain := make([]string, len(cells))
+	for i, cell := range cells {
+		if _, err := strconv.ParseFloat(cell, 64); err != nil {
+			cell = PlainCell(cell)
+		}
+		plain[i] = cell
+	}
+	_ = t.rows.Write(plain) // Flush tells
+}
+
+// PlainCell is a text as a cell of a table that no program takes for a formula.
+func PlainCell(text string) string {
+	if text != "" && strings.ContainsRune("=+-@\t\r", rune(text[0])) {
+		return "'" + text
+	}
+	return text
+}
+
+// Flush sends what was written.
+func (t Table) Flush() error {
+	t.rows.Flush()
+	return t.rows.Error()
+}
+
+// End is Flush of an answer, whose client may have left.
+func (t Table) End() error {
+	if err := t.Flush(); err != nil {
+		return ClientGone(err)
+	}
+	return nil
+}
