@@ -9,6 +9,7 @@ import (
 	"net/http"
 	"net/netip"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"modelrelay/api/edge"
@@ -32,6 +33,8 @@ type placed struct {
 	leave    func()
 	// begun: its first bytes were looked at.
 	begun bool
+	// hasty: reads take what has arrived and wait for no more.
+	hasty atomic.Bool
 }
 
 // Close closes the descriptor before its place is free.
@@ -40,8 +43,15 @@ func (c *placed) Close() error {
 	return c.TCPConn.Close()
 }
 
+// Await implements edge.Connection.
+func (c *placed) Await(wait bool) { c.hasty.Store(!wait) }
+
 // Read tells the log of a header that does not count, which would be read as a broken request.
 func (c *placed) Read(p []byte) (int, error) {
+	// Behind a body's end net/http waits for a single byte, to see whether the client leaves: that is no part of the body.
+	if len(p) > 1 && c.hasty.Load() {
+		return readArrived(c.TCPConn, p), nil
+	}
 	n, err := c.TCPConn.Read(p)
 	if !c.begun && n > 0 {
 		c.begun = true
@@ -140,27 +150,34 @@ func (c *introduced) Close() error {
 	return err
 }
 
-type listenerKey struct{}
-
-// withListener notes in the context of a connection's requests where it came in.
-func withListener(ctx context.Context, conn net.Conn) context.Context {
+// withConnection notes in the context of a connection's requests what they come over.
+func withConnection(ctx context.Context, conn net.Conn) context.Context {
 	if secured, ok := conn.(*tls.Conn); ok {
 		conn = secured.NetConn()
 	}
-	switch c := conn.(type) {
-	case *placed:
-		ctx = context.WithValue(ctx, listenerKey{}, c.listener)
-	case *introduced:
-		ctx = context.WithValue(ctx, listenerKey{}, c.listener)
+	if c, ok := conn.(edge.Connection); ok {
+		ctx = edge.WithConnection(ctx, c)
 	}
 	return ctx
+}
+
+// listenerOf is where a request came in; nil: nobody knows.
+func listenerOf(r *http.Request) *listener {
+	switch c := edge.ConnectionOf(r.Context()).(type) {
+	case *placed:
+		return c.listener
+	case *introduced:
+		return c.listener
+	default:
+		return nil
+	}
 }
 
 // streams gives each request over HTTP/2 a place of its own beside its connection's: each takes as many files as a connection
 // of HTTP/1 does, and there are many in one. One that finds none, or whose network has its share, is refused.
 func streams(next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		l, _ := r.Context().Value(listenerKey{}).(*listener)
+		l := listenerOf(r)
 		if l == nil || r.ProtoMajor < 2 || r.URL.Path == edge.AlivePath || r.URL.Path == edge.ReadyPath {
 			next.ServeHTTP(w, r)
 			return

@@ -57,7 +57,7 @@ func (s *Server) HTTPServer(addr string, handler http.Handler, opts *HTTPOptions
 	return &http.Server{
 		// net/http writes into its configuration when it begins to serve.
 		Addr: addr, Handler: handler, TLSConfig: opts.TLS.Clone(), Protocols: protocols, ReadHeaderTimeout: readHeaderTimeout, IdleTimeout: idleTimeout,
-		MaxHeaderBytes: maxHeaderBytes, ConnContext: withListener, ErrorLog: said,
+		MaxHeaderBytes: maxHeaderBytes, ConnContext: withConnection, ErrorLog: said,
 		HTTP2: &http.HTTP2Config{
 			MaxConcurrentStreams: maxStreams, MaxDecoderHeaderTableSize: maxHeaderTable, MaxEncoderHeaderTableSize: maxHeaderTable,
 			MaxReceiveBufferPerConnection: connectionWindow, MaxReceiveBufferPerStream: streamWindow,

@@ -74,7 +74,7 @@ func Add(g *edge.Group, c *calls.Calls) {
 		Parameters:  parameters(),
 		RequestBody: body.DeclareJSON[anthropicMessages](registry),
 		Responses:   calls.DeclareAnswer("A message, or its events", true),
-		Metadata:    edge.Calls(),
+		Metadata:    edge.CallsThatReserve(),
 	}, relay(c, providers.Messages, body.NewChecker[anthropicMessages](registry, "thinking.budget_tokens", "container.id")))
 	g.Handle(huma.Operation{
 		OperationID: "countMessageTokens", Method: http.MethodPost, Path: messagesPath + "/count_tokens", Tags: tags,
@@ -82,7 +82,7 @@ func Add(g *edge.Group, c *calls.Calls) {
 		Parameters:  parameters(),
 		RequestBody: body.DeclareJSON[anthropicCount](registry),
 		Responses:   body.DeclareAnswer[anthropicTokens](registry, "The count"),
-		Metadata:    edge.Calls(),
+		Metadata:    edge.CallsThatReserve(),
 	}, relay(c, providers.CountTokens, body.NewChecker[anthropicCount](registry)))
 }
 

@@ -36,8 +36,10 @@ type Admission struct {
 	Spent int
 
 	calls limits.Grant
-	// money is reserved of the budget beside calls; it holds nothing where there is none.
+	// money is reserved of the budget; it holds nothing where there is none, and is calls where both were granted at once.
 	money limits.Grant
+	// due: the request is still to be admitted, by Reserve or before that.
+	due bool
 }
 
 // TokensUnknown leaves the estimate of a call as what it spent.
@@ -45,11 +47,24 @@ const TokensUnknown = -1
 
 // Admit holds a request to its caller's limits of calls. What is granted is given back when the request is over.
 func (x *Request) Admit(r *http.Request) error {
-	x.recorded = true
+	x.recorded, x.Admission.due = true, false
 	grant, err := x.edge.options.Limits.Admit(r.Context(), x.Caller.Counted(), limits.Cost{Requests: 1, Tokens: estimateTokens(r.ContentLength)})
 	if err != nil {
 		return err
 	}
+	return x.granted(grant)
+}
+
+// admitDue is Admit of a request that still is to be admitted.
+func (x *Request) admitDue(ctx context.Context) error {
+	if !x.Admission.due {
+		return nil
+	}
+	return x.Admit(x.http.WithContext(ctx))
+}
+
+// granted shows what the limits say of a call, and refuses it where they do.
+func (x *Request) granted(grant limits.Grant) error {
 	x.Format.showLimit(x.Header(), "requests", grant.Requests)
 	x.Format.showLimit(x.Header(), "tokens", grant.Tokens)
 	if !grant.Allowed {
@@ -61,10 +76,27 @@ func (x *Request) Admit(r *http.Request) error {
 	return nil
 }
 
-// Reserve holds what the request may cost of its caller's budget. A caller without one has nothing to reserve.
+// Reserve holds what the request may cost of its caller's budget, and admits one that still is to be admitted. A caller without
+// a budget has nothing to reserve.
 func (x *Request) Reserve(ctx context.Context, cost limits.Cost) error {
 	if x.Caller.Budget <= 0 {
-		return nil
+		return x.admitDue(ctx)
+	}
+	if x.Admission.due {
+		both := cost
+		both.Requests, both.Tokens = 1, estimateTokens(x.http.ContentLength)
+		grant, err := x.edge.options.Limits.Admit(ctx, x.Caller.Admitted(), both)
+		if err != nil {
+			return err
+		}
+		if !grant.Spent {
+			x.Admission.due = false
+			x.Admission.money = grant
+			return x.granted(grant)
+		}
+		if err := x.admitDue(ctx); err != nil { // a call that only its budget refuses has counted as one
+			return err
+		}
 	}
 	money, err := x.edge.options.Limits.Admit(ctx, x.Caller.Charged(), cost)
 	if err != nil {
@@ -101,15 +133,15 @@ func (x *Request) AdmitSocket(ctx context.Context) (leave func(), err error) {
 // reserved. The entry names the reservation that is returned. It comes before the last byte of an answer, since its client
 // may send its next call after that one.
 func (a *Admission) Settle(cost int64) (reservation string) {
+	a.money.Settle(a.Spent, cost) // first: it may be calls as well
 	a.calls.Release(a.Spent)
-	a.money.Settle(0, cost)
 	return a.money.Reservation()
 }
 
 // release gives back what Settle did not.
 func (a *Admission) release() {
+	a.money.Release(a.Spent)
 	a.calls.Release(a.Spent)
-	a.money.Release(0)
 }
 
 // Spend counts tokens of a conversation in the minute in which they are used.

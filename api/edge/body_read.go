@@ -30,15 +30,21 @@ const (
 // at once where Content-Length says so, Invalid when the body is encoded or does not arrive in full, RateLimited or
 // Overloaded when there is no room for it. What the body holds is given back by ReleaseBody.
 func (x *Request) ReadBody(r *http.Request) ([]byte, error) {
+	raw, have, err := x.readArrived(r)
+	if err != nil || have > 0 && have == len(raw) {
+		return raw, err
+	}
 	stop, err := x.openBody(r)
 	if err != nil {
 		return nil, err
 	}
 	defer stop()
-	var raw []byte
-	if r.ContentLength >= 0 {
+	switch {
+	case raw != nil:
+		_, err = io.ReadFull(r.Body, raw[have:])
+	case r.ContentLength >= 0:
 		raw, err = readSized(r.Body, int(r.ContentLength), x.growBody)
-	} else {
+	default:
 		raw, err = readPieces(r.Body, x.growBody)
 	}
 	if err != nil {
@@ -124,6 +130,9 @@ func join(full [][]byte, last []byte, size int) []byte {
 // openBody bounds a body in size and time before it is read. stop follows the reading: it lifts the time limit of a body
 // that came to its end, where it would cut off the answer, and shortens that of any other.
 func (x *Request) openBody(r *http.Request) (stop func(), err error) {
+	if err := x.admitDue(r.Context()); err != nil {
+		return nil, err
+	}
 	if encoding := r.Header.Get("Content-Encoding"); encoding != "" && !strings.EqualFold(encoding, "identity") {
 		return nil, providers.InvalidField("", "The request body must not be compressed.")
 	}

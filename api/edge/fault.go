@@ -129,8 +129,14 @@ func wholeSeconds(d time.Duration) int {
 	return max(1, int(math.Ceil(d.Seconds())))
 }
 
-// Fail answers a request with a fault in its format. After the header is sent it only notes the fault.
-func (x *Request) Fail(err error) { x.FailWith(0, x.whose(providers.AsFault(err))) }
+// Fail answers a request with a fault in its format. After the header is sent it only notes the fault. A request that fails
+// before it was admitted counts as a call all the same, and learns of its limits first.
+func (x *Request) Fail(err error) {
+	if refused := x.admitDue(context.WithoutCancel(x.presence.ctx)); refused != nil {
+		err = refused
+	}
+	x.FailWith(0, x.whose(providers.AsFault(err)))
+}
 
 // whose is the fault of a request as its log line and its count have it: what failed when its client had left failed because
 // of that, whatever the part that was asked calls it, and speaks against no part.

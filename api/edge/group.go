@@ -87,6 +87,9 @@ func (g *Group) enter(x *Request, r *http.Request, op *huma.Operation) error {
 	}
 	switch op.Metadata[limitKey] {
 	case callLimit:
+		if x.Admission.due = op.Metadata[reserveKey] == true && x.admitsLater(r); x.Admission.due {
+			return nil
+		}
 		return x.Admit(r)
 	case readLimit:
 		return x.TakeReads(1)
@@ -156,6 +159,13 @@ const (
 
 // Calls marks an operation that costs something: a call, or the create of a task.
 func Calls() map[string]any { return map[string]any{limitKey: callLimit} }
+
+// reserveKey is where an operation's metadata says that its handler reads the body, and then calls Reserve.
+const reserveKey = "reserve"
+
+// CallsThatReserve is Calls of an operation whose handler calls ReadBody and then Reserve, and does nothing in between that a
+// call beyond its limits must not do.
+func CallsThatReserve() map[string]any { return map[string]any{limitKey: callLimit, reserveKey: true} }
 
 // Reads marks an operation that reads a task, or looks for one.
 func Reads() map[string]any { return map[string]any{limitKey: readLimit} }

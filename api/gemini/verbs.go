@@ -98,7 +98,7 @@ func addVerbs(g *edge.Group, c *calls.Calls, prefix, suffix string, routes map[s
 			Tags: []string{verb.tag}, Summary: verb.summary + ", " + prefix,
 			Description: "Fields that are not listed here reach the upstream untouched.",
 			Parameters:  []*huma.Param{edge.PathParameter("model", "Model id; it may hold slashes and colons")},
-			RequestBody: requestBody, Responses: declareAnswer(verb.streams), Metadata: edge.Calls(),
+			RequestBody: requestBody, Responses: declareAnswer(verb.streams), Metadata: edge.CallsThatReserve(),
 		}
 		if verb.streams {
 			op.Parameters = append(op.Parameters, &huma.Param{

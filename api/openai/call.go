@@ -55,7 +55,7 @@ type relayed struct {
 func addCall[Body any](a adder, op relayed) {
 	registry := a.registry()
 	check := newChecker[Body](registry)
-	op.Method, op.RequestBody, op.Metadata = http.MethodPost, body.DeclareJSON[Body](registry), edge.Calls()
+	op.Method, op.RequestBody, op.Metadata = http.MethodPost, body.DeclareJSON[Body](registry), edge.CallsThatReserve()
 	if op.route == "" {
 		op.route = op.Path
 	}

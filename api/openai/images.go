@@ -100,7 +100,7 @@ func (a adder) addImages() {
 	a.group.Handle(huma.Operation{
 		OperationID: "editImage", Method: http.MethodPost, Path: "/v1/images/edits", Tags: tags, Summary: "Edit an image",
 		Description: either + "Fields and parts that are not listed here reach the upstream untouched.",
-		RequestBody: request, Responses: calls.DeclareAnswer("The images", true), Metadata: edge.Calls(),
+		RequestBody: request, Responses: calls.DeclareAnswer("The images", true), Metadata: edge.CallsThatReserve(),
 	}, func(x *edge.Request, r *http.Request) error {
 		if boundary, form := body.IsForm(r.Header.Get("Content-Type")); form {
 			return a.relayForm(x, r, boundary, fields, edit.name, needPromptPart)

@@ -66,8 +66,10 @@ type Limiter struct {
 	failures atomic.Int64
 
 	wake chan struct{} // there is something to settle
-	stop context.CancelFunc
-	done chan struct{} // closed when the upkeep has ended
+	// timed: the upkeep will look for what is to be settled by itself, so that the next call need not wake it.
+	timed atomic.Bool
+	stop  context.CancelFunc
+	done  chan struct{} // closed when the upkeep has ended
 }
 
 // Cost is what one call asks for.

@@ -18,8 +18,10 @@ const (
 type memory struct {
 	mu      sync.Mutex
 	settles []settlement                              // not yet sent
+	since   time.Time                                 // when the first of settles came
 	running map[storage.Allowance]map[string]struct{} // leases of calls in flight
-	refused map[storage.Allowance]refusal             // tokens whose requests are used up
+	atOnce  map[string]int                            // calls in flight that have a place, by token id, above 0
+	refused map[storage.Allowance]refusal             // tokens whose requests are used up, by refusalKey
 	windows map[string]*window                        // by token id, while Redis is away
 	used    map[string]int64                          // of budgets, by token id: spent and reserved
 }
@@ -45,10 +47,17 @@ type refusal struct {
 func newMemory() *memory {
 	return &memory{
 		running: make(map[storage.Allowance]map[string]struct{}),
+		atOnce:  make(map[string]int),
 		refused: make(map[storage.Allowance]refusal),
 		windows: make(map[string]*window),
 		used:    make(map[string]int64),
 	}
+}
+
+// refusalKey is what a refusal holds for: used requests have nothing to do with money.
+func refusalKey(token storage.Allowance) storage.Allowance {
+	token.Budget = 0
+	return token
 }
 
 // refusal answers for a token whose requests are used up.
@@ -58,13 +67,14 @@ func (m *memory) refusal(token storage.Allowance, cost Cost, now time.Time) (Gra
 	}
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	r, ok := m.refused[token]
+	key := refusalKey(token)
+	r, ok := m.refused[key]
 	if !ok {
 		return Grant{}, false
 	}
 	past := now.Sub(r.at)
 	if past >= r.grant.RetryAfter {
-		delete(m.refused, token)
+		delete(m.refused, key)
 		return Grant{}, false
 	}
 	r.grant.RetryAfter -= past
@@ -83,7 +93,7 @@ func (m *memory) admit(a *admission, now time.Time) (code byte, state windowStat
 		m.windows[a.token.Token] = w
 	}
 	w.advance(now.Unix())
-	code = w.admit(a.token, a.cost, len(m.running[a.token]), m.used[a.token.Token])
+	code = w.admit(a.token, a.cost, m.atOnce[a.token.Token], m.used[a.token.Token])
 	state = w.state(now, a.token, a.cost, code)
 	if code != codeAdmitted {
 		return code, state
@@ -107,6 +117,26 @@ func (m *memory) start(a *admission) {
 		m.running[a.token] = calls
 	}
 	calls[a.lease] = struct{}{}
+	if a.token.Concurrency > 0 {
+		m.atOnce[a.token.Token]++
+	}
+}
+
+// end notes that a call is over. m.mu is held.
+func (m *memory) end(token storage.Allowance, lease string) {
+	calls := m.running[token]
+	if _, ok := calls[lease]; !ok {
+		return
+	}
+	if delete(calls, lease); len(calls) == 0 {
+		delete(m.running, token)
+	}
+	if token.Concurrency == 0 {
+		return
+	}
+	if m.atOnce[token.Token]--; m.atOnce[token.Token] == 0 {
+		delete(m.atOnce, token.Token)
+	}
 }
 
 // note keeps what Redis answered to the calls of one token: those that are in flight now, what is used of the budget, and a
@@ -128,7 +158,7 @@ func (m *memory) note(g *admitGroup, codes string, used int64, now time.Time) {
 			if len(m.refused) >= refusedMost {
 				clear(m.refused)
 			}
-			m.refused[a.token] = refusal{grant: a.grant, at: now}
+			m.refused[refusalKey(a.token)] = refusal{grant: a.grant, at: now}
 		}
 	}
 }
@@ -146,12 +176,7 @@ func (m *memory) redisAnswers() bool {
 func (m *memory) settle(h *held, s settlement) (first bool) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	if calls := m.running[s.token]; s.lease != "" {
-		delete(calls, s.lease)
-		if len(calls) == 0 {
-			delete(m.running, s.token)
-		}
-	}
+	m.end(s.token, s.lease)
 	if h.local {
 		if w := m.windows[h.token.Token]; w != nil {
 			w.correct(time.Now().Unix(), s.second, s.delta)
@@ -171,6 +196,9 @@ func (m *memory) settle(h *held, s settlement) (first bool) {
 
 // keep adds what is to be settled. m.mu is held.
 func (m *memory) keep(s settlement) {
+	if len(m.settles) == 0 {
+		m.since = time.Now()
+	}
 	if len(m.settles) < settleKept {
 		m.settles = append(m.settles, s)
 	}
@@ -215,8 +243,9 @@ func (m *memory) renew() (reserved bool) {
 	return reserved
 }
 
-func (m *memory) unsettled() int {
+// unsettled is how many settlements wait, and since when the first of them does.
+func (m *memory) unsettled() (waiting int, since time.Time) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	return len(m.settles)
+	return len(m.settles), m.since
 }

@@ -10,6 +10,9 @@ import (
 )
 
 func (l *Limiter) wakeUpkeep() {
+	if l.timed.Swap(true) {
+		return
+	}
 	select {
 	case l.wake <- struct{}{}:
 	default:
@@ -30,6 +33,7 @@ func (l *Limiter) upkeep(ctx context.Context) {
 		case <-l.wake:
 			wait.Reset(settleAfter)
 		case <-wait.C:
+			l.timed.Store(false)
 			if again := l.flush(ctx); again > 0 {
 				wait.Reset(again)
 			}
@@ -51,14 +55,20 @@ func (l *Limiter) confirm(ctx context.Context) {
 
 // flush sends settlements and says after what time to come again; 0: when there is something new.
 func (l *Limiter) flush(ctx context.Context) time.Duration {
-	if l.memory.unsettled() == 0 {
+	waiting, since := l.memory.unsettled()
+	if waiting == 0 {
 		return 0
+	}
+	if young := settleAfter - time.Since(since); young > 0 { // older ones went with a call
+		l.timed.Store(true)
+		return young
 	}
 	if !l.out.Resting(time.Now()) {
 		l.admissions.Do(ctx, &admission{settle: true}, make(chan bool, 1))
 	}
+	waiting, _ = l.memory.unsettled()
 	switch {
-	case l.memory.unsettled() == 0:
+	case waiting == 0:
 		return 0
 	case l.out.Resting(time.Now()):
 		return storage.Pause
@@ -71,7 +81,10 @@ func (l *Limiter) flush(ctx context.Context) time.Duration {
 func (l *Limiter) Close(ctx context.Context) error {
 	l.stop()
 	<-l.done
-	for l.memory.unsettled() > 0 {
+	for {
+		if waiting, _ := l.memory.unsettled(); waiting == 0 {
+			return nil
+		}
 		if err := ctx.Err(); err != nil {
 			return err
 		}
@@ -80,5 +93,4 @@ func (l *Limiter) Close(ctx context.Context) error {
 			return storage.RedisError("release calls in flight", storage.ErrUnavailable)
 		}
 	}
-	return nil
 }

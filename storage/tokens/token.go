@@ -137,6 +137,13 @@ func (t *Token) Charged() storage.Allowance {
 	return storage.Allowance{Token: t.ID, Budget: storage.Billionths(t.Budget)}
 }
 
+// Admitted is both, for a call that is counted and whose money is reserved in one step.
+func (t *Token) Admitted() storage.Allowance {
+	whole := t.Counted()
+	whole.Budget = t.Charged().Budget
+	return whole
+}
+
 // Sockets is what admission counts of open realtime connections: each is a call in flight, of which there may be MaxSockets,
 // or DefaultSockets.
 func (t *Token) Sockets() storage.Allowance {

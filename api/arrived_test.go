@@ -1,0 +1,307 @@
+package api_test
+
+import (
+	"bufio"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"net/http"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+
+	"modelrelay/api"
+	"modelrelay/internal/testwait"
+	"modelrelay/providers"
+	"modelrelay/providers/pricing"
+	"modelrelay/storage"
+	"modelrelay/storage/limits"
+	"modelrelay/storage/tokens"
+)
+
+// askedLimits are limits that note what they are asked.
+type askedLimits struct {
+	*limits.Limiter
+
+	mu    sync.Mutex
+	asked []storage.Allowance
+}
+
+func (l *askedLimits) Admit(ctx context.Context, caller storage.Allowance, cost limits.Cost) (limits.Grant, error) {
+	l.mu.Lock()
+	l.asked = append(l.asked, caller)
+	l.mu.Unlock()
+	return l.Limiter.Admit(ctx, caller, cost)
+}
+
+// take returns what was asked since the last time.
+func (l *askedLimits) take() []storage.Allowance {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	defer func() { l.asked = nil }()
+	return l.asked
+}
+
+// metered is a gateway at a listener whose good token has limits and a budget, of which each call takes a thousandth.
+func metered(t *testing.T, token tokens.Token, upstream relayer) (listening, *askedLimits) {
+	t.Helper()
+	token.ID, token.Name, token.Group = "good", "good", "default"
+	asked := &askedLimits{Limiter: redisLimits(t)}
+	g := newGateway(t, upstream, func(g *gateway, o *api.Options) {
+		g.tokens[goodKey], o.Limits = &token, asked
+		o.Prices = pricing.NewList(map[string]pricing.Price{"gpt-4o": {Request: rate(t, "0.001")}})
+	})
+	return listenWith(t, g, 100), asked
+}
+
+// chatHead is the header of a chat with a body of so many bytes.
+func chatHead(size int) string {
+	return fmt.Sprintf("POST /v1/chat/completions HTTP/1.1\r\nHost: gateway.test\r\nAuthorization: Bearer %s\r\n"+
+		"Content-Type: application/json\r\nContent-Length: %d\r\n\r\n", goodKey, size)
+}
+
+// client is one connection to a gateway.
+type client struct {
+	net.Conn
+
+	answers *bufio.Reader
+}
+
+func (l listening) client(t *testing.T) client {
+	t.Helper()
+	conn := l.connect(t, "127.0.0.1")
+	return client{conn, bufio.NewReader(conn)}
+}
+
+func (c client) send(t *testing.T, text string) {
+	t.Helper()
+	if _, err := io.WriteString(c, text); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// answer reads the next answer.
+func (c client) answer(t *testing.T) (*http.Response, string) {
+	t.Helper()
+	resp, err := http.ReadResponse(c.answers, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer resp.Body.Close()
+	text, err := io.ReadAll(resp.Body)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return resp, string(text)
+}
+
+// TestArrivedCallAsksItsLimitsOnce: a call that comes in one piece is counted and its money reserved in one step; one whose body
+// is still to come is counted before that is awaited. Both on one connection, in turns.
+func TestArrivedCallAsksItsLimitsOnce(t *testing.T) {
+	t.Parallel()
+	token := tokens.Token{Limits: tokens.Limits{RequestsPerMinute: 100, TokensPerMinute: 1 << 20, Concurrency: 5}, Budget: 1}
+	bodies := make(chan string, 1)
+	l, asked := metered(t, token, func(_ context.Context, to providers.Target, call providers.Call) (*http.Response, error) {
+		bodies <- sent(t, to, call)
+		return upstreamAnswer("application/json", `{"usage":{"prompt_tokens":1,"completion_tokens":1}}`), nil
+	})
+	token.ID = "good"
+	c := l.client(t)
+	remaining := []string{"99", "98", "97", "96"}
+	for i, inOne := range []bool{true, false, true, false} {
+		want := []storage.Allowance{token.Admitted()}
+		if inOne {
+			c.send(t, chatHead(len(smallChat))+smallChat)
+		} else {
+			want = []storage.Allowance{token.Counted(), token.Charged()}
+			c.send(t, chatHead(len(smallChat))+smallChat[:10])
+			testwait.Eventually(t, "the limits are asked", patience, func() bool {
+				asked.mu.Lock()
+				defer asked.mu.Unlock()
+				return len(asked.asked) > 0
+			})
+			c.send(t, smallChat[10:])
+		}
+		resp, text := c.answer(t)
+		if resp.StatusCode != http.StatusOK || resp.Header.Get("X-Ratelimit-Remaining-Requests") != remaining[i] {
+			t.Fatalf("call %d: got %s %v %s", i, resp.Status, resp.Header, text)
+		}
+		if got := <-bodies; got != smallChat {
+			t.Errorf("call %d: the upstream got %q", i, got)
+		}
+		if got := asked.take(); !slices.Equal(got, want) {
+			t.Errorf("call %d: the limits were asked for %+v, want %+v", i, got, want)
+		}
+	}
+	long := strings.Replace(smallChat, "{", "{"+strings.Repeat(" ", 12<<10), 1) // more than the server reads at once
+	c.send(t, chatHead(len(long))+long)
+	if resp, text := c.answer(t); resp.StatusCode != http.StatusOK {
+		t.Fatalf("a long call: got %s %s", resp.Status, text)
+	}
+	if got := <-bodies; got != long {
+		t.Errorf("the upstream got %d bytes of a long call, want %d", len(got), len(long))
+	}
+}
+
+// TestLimitsHoldBeforeABodyThatIsAwaited is TestLimitsHoldBeforeTheBody for short bodies over connections: nothing is awaited of
+// a call beyond its limits, and one whose body never comes has counted.
+func TestLimitsHoldBeforeABodyThatIsAwaited(t *testing.T) {
+	t.Parallel()
+	for name, limits := range map[string]tokens.Limits{
+		"calls at a time":   {Concurrency: 2},
+		"requests a minute": {RequestsPerMinute: 2},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			l, asked := metered(t, tokens.Token{Limits: limits, Budget: 1}, nil)
+			slow := []client{l.client(t), l.client(t)}
+			for _, c := range slow {
+				c.send(t, chatHead(len(smallChat))+smallChat[:1])
+			}
+			testwait.Eventually(t, "both have counted", patience, func() bool {
+				asked.mu.Lock()
+				defer asked.mu.Unlock()
+				return len(asked.asked) == 2
+			})
+			third := l.client(t)
+			third.send(t, chatHead(len(smallChat)))
+			if resp, text := third.answer(t); resp.StatusCode != http.StatusTooManyRequests {
+				t.Errorf("the third: got %s %s, want 429", resp.Status, text)
+			}
+			for _, c := range slow {
+				_ = c.Close()
+			}
+			if limits.RequestsPerMinute > 0 {
+				c := l.client(t)
+				if c.send(t, chatHead(len(smallChat))+smallChat); true {
+					if resp, text := c.answer(t); resp.StatusCode != http.StatusTooManyRequests {
+						t.Errorf("after two whose bodies never came: got %s %s, want 429", resp.Status, text)
+					}
+				}
+				return
+			}
+			testwait.Eventually(t, "a third is served", patience, func() bool {
+				c := l.client(t)
+				c.send(t, chatHead(len(smallChat))+smallChat)
+				resp, _ := c.answer(t)
+				return resp.StatusCode == http.StatusOK
+			})
+		})
+	}
+}
+
+// TestRefusedCallsCount: a call that comes in one piece counts as a request of its minute, whatever refuses it: what its body
+// says, or the budget.
+func TestRefusedCallsCount(t *testing.T) {
+	t.Parallel()
+	for name, test := range map[string]struct {
+		budget     float64
+		body, word string
+	}{
+		"a broken body": {1, `{"model":`, "invalid_request"},
+		"no model":      {1, `{"model":"nobody","messages":[{"role":"user","content":"hi"}]}`, "model"},
+		"over budget":   {0.0001, smallChat, "budget"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			l, _ := metered(t, tokens.Token{Limits: tokens.Limits{RequestsPerMinute: 2}, Budget: test.budget}, nil)
+			c := l.client(t)
+			for _, remaining := range []string{"1", "0"} {
+				c.send(t, chatHead(len(test.body))+test.body)
+				resp, text := c.answer(t)
+				if resp.StatusCode < 400 || resp.Header.Get("X-Ratelimit-Remaining-Requests") != remaining || !strings.Contains(text, test.word) {
+					t.Errorf("got %s %v %s, want a refusal for its %s and %s requests left", resp.Status, resp.Header, text, name, remaining)
+				}
+			}
+			c.send(t, chatHead(len(test.body))+test.body)
+			if resp, text := c.answer(t); resp.StatusCode != http.StatusTooManyRequests || !strings.Contains(text, "requests per minute") {
+				t.Errorf("the third: got %s %s, want 429 for its requests", resp.Status, text)
+			}
+		})
+	}
+}
+
+// TestArrivedCallIsLeft: the end of a client whose call came in one piece is noticed while its upstream works.
+func TestArrivedCallIsLeft(t *testing.T) {
+	t.Parallel()
+	began, left := make(chan struct{}), make(chan struct{})
+	l, _ := metered(t, tokens.Token{Budget: 1}, func(ctx context.Context, _ providers.Target, _ providers.Call) (*http.Response, error) {
+		close(began)
+		<-ctx.Done()
+		close(left)
+		return nil, context.Cause(ctx)
+	})
+	c := l.client(t)
+	c.send(t, chatHead(len(smallChat))+smallChat)
+	<-began
+	_ = c.Close()
+	<-left
+}
+
+// countingConn notes how much is asked of a connection at a time.
+type countingConn struct {
+	net.Conn
+
+	asked chan int
+}
+
+func (c countingConn) Read(p []byte) (int, error) {
+	c.asked <- len(p)
+	return c.Conn.Read(p)
+}
+
+type countingListener struct {
+	net.Listener
+
+	asked chan int
+}
+
+func (l countingListener) Accept() (net.Conn, error) {
+	conn, err := l.Listener.Accept()
+	if err != nil {
+		return nil, err
+	}
+	return countingConn{conn, l.asked}, nil
+}
+
+// TestServerAwaitsOneByte: behind a body net/http asks for a single byte, by which a connection tells that read from those of a
+// body. If it asks for more one day, a client that leaves might go unnoticed.
+func TestServerAwaitsOneByte(t *testing.T) {
+	t.Parallel()
+	inner, err := (&net.ListenConfig{}).Listen(t.Context(), "tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	asked, read := make(chan int, 100), make(chan struct{})
+	server := &http.Server{ReadHeaderTimeout: patience, Handler: http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) { //nolint:gosec // its only client is this test
+		for len(asked) > 0 {
+			<-asked
+		}
+		_, _ = io.Copy(io.Discard, r.Body)
+		close(read)
+		<-r.Context().Done()
+	})}
+	ended := make(chan error, 1)
+	go func() { ended <- server.Serve(countingListener{inner, asked}) }()
+	t.Cleanup(func() {
+		_ = server.Close()
+		if err := <-ended; !errors.Is(err, http.ErrServerClosed) {
+			t.Errorf("serve: %v", err)
+		}
+	})
+	conn, err := new(net.Dialer).DialContext(t.Context(), "tcp", inner.Addr().String())
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer conn.Close()
+	if _, err := io.WriteString(conn, chatHead(len(smallChat))+smallChat); err != nil {
+		t.Fatal(err)
+	}
+	<-read
+	if got := <-asked; got != 1 {
+		t.Errorf("behind the body net/http asks for %d bytes, want 1", got)
+	}
+}
