@@ -60,7 +60,7 @@ func (e *fakeEngine) ExecuteWorkflow(_ context.Context, opts client.StartWorkflo
 	}
 	if _, ok := e.tasks[opts.ID]; ok {
 		if opts.WorkflowIDConflictPolicy == enumspb.WORKFLOW_ID_CONFLICT_POLICY_USE_EXISTING {
-			return started{}, nil
+			return started{id: opts.ID}, nil
 		}
 		return nil, serviceerror.NewWorkflowExecutionAlreadyStarted("", "", "")
 	}
@@ -82,20 +82,27 @@ func (e *fakeEngine) ExecuteWorkflow(_ context.Context, opts client.StartWorkflo
 	}}
 	var err error
 	e.input, err = json.Marshal(args[0])
-	return started{}, err
+	return started{id: opts.ID}, err
 }
 
-// started is a run that never ends.
-type started struct{ client.WorkflowRun }
+// started is the newest run of an id, or the one that is named.
+type started struct {
+	client.WorkflowRun
 
+	id, run string
+}
+
+func (s started) GetID() string    { return s.id }
+func (s started) GetRunID() string { return s.run }
+
+// Get waits for an end that never comes.
 func (started) Get(ctx context.Context, _ any) error {
 	<-ctx.Done()
 	return ctx.Err()
 }
 
-// GetWorkflow is a run that never ends.
-func (e *fakeEngine) GetWorkflow(context.Context, string, string) client.WorkflowRun {
-	return started{}
+func (e *fakeEngine) GetWorkflow(_ context.Context, id, run string) client.WorkflowRun {
+	return started{id: id, run: run}
 }
 
 func (e *fakeEngine) CancelWorkflow(_ context.Context, id, _ string) error {
