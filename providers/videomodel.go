@@ -87,6 +87,13 @@ type VideoInput struct {
 	With *InputRole
 }
 
+// Frames are a first and a last frame that are alike. A last one wants a first.
+func Frames(like VideoInput) []VideoInput {
+	last, first := like, FirstFrame
+	last.Role, last.With = LastFrame, &first
+	return []VideoInput{like, last}
+}
+
 // VideoShape is what of a request a VideoModel is asked about. It stands in workflow histories.
 type VideoShape struct {
 	Seconds       string       `json:"seconds,omitempty"`

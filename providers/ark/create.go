@@ -4,7 +4,6 @@ import (
 	"context"
 	"crypto/sha256"
 	"encoding/hex"
-	"encoding/json"
 	"strings"
 
 	"modelrelay/providers"
@@ -34,22 +33,16 @@ type place struct {
 
 // createBody writes a create. Every failure is before anything was sent.
 func createBody(ctx context.Context, model string, req providers.VideoRequest) ([]byte, error) {
-	table, shape := modelOf(model), req.Shape()
-	frame, fault := table.Accept(shape)
-	if fault != nil {
-		return nil, fault
+	table := modelOf(model)
+	frame, seconds, err := upstream.Accept(req, table, refuse(table, model, req.Shape()), "callback_url")
+	if err != nil {
+		return nil, err
 	}
 	own, err := req.Parameters()
 	if err != nil {
 		return nil, err
 	}
-	if err := upstream.Reserved(req, "callback_url"); err != nil {
-		return nil, err
-	}
-	if fault := refuse(table, model, shape); fault != nil {
-		return nil, fault
-	}
-	members, err := settings(model, table, req, frame)
+	members, err := settings(model, table, req, frame, seconds)
 	if err != nil {
 		return nil, err
 	}
@@ -72,28 +65,14 @@ func createBody(ctx context.Context, model string, req providers.VideoRequest) (
 }
 
 // settings are the members beside the content.
-func settings(model string, table providers.VideoModel, req providers.VideoRequest, frame providers.Frame) (map[string]any, error) {
-	seconds, err := upstream.WholeSeconds(req.Seconds)
-	if err != nil {
-		return nil, err
-	}
-	members := map[string]any{"model": model}
-	if seconds != 0 {
-		members["duration"] = seconds
-	}
-	for name, word := range map[string]string{"ratio": frame.AspectRatio, "resolution": frame.Resolution} {
-		if word != "" {
-			members[name] = word
-		}
-	}
-	if req.GenerateAudio != nil && table.Audio == providers.AudioOption {
-		members["generate_audio"] = *req.GenerateAudio
-	}
-	if req.Seed != nil {
-		if *req.Seed < -1 || *req.Seed > maxSeed {
-			return nil, providers.InvalidField("seed", "The upstream takes a seed from -1 to %d.", maxSeed)
-		}
-		members["seed"] = *req.Seed
+func settings(model string, table providers.VideoModel, req providers.VideoRequest, frame providers.Frame, seconds int) (upstream.Members, error) {
+	members := upstream.Members{"model": model}
+	members.Number("duration", seconds)
+	members.Words(map[string]string{"ratio": frame.AspectRatio, "resolution": frame.Resolution})
+	members.Sound("generate_audio", req, table)
+	members.Seed(req)
+	if req.Seed != nil && (*req.Seed < -1 || *req.Seed > maxSeed) {
+		return nil, providers.InvalidField("seed", "The upstream takes a seed from -1 to %d.", maxSeed)
 	}
 	if family(model) != seedance25 {
 		return members, nil
@@ -120,19 +99,20 @@ func contents(ctx context.Context, req providers.VideoRequest) ([]item, error) {
 		if err != nil {
 			return nil, err
 		}
-		at := &place{text}
+		one := item{Type: "image_url", ImageURL: &place{text}}
 		switch input.Role {
 		case providers.FirstFrame:
-			items = append(items, item{Type: "image_url", ImageURL: at, Role: "first_frame"})
+			one.Role = "first_frame"
 		case providers.LastFrame:
-			items = append(items, item{Type: "image_url", ImageURL: at, Role: "last_frame"})
+			one.Role = "last_frame"
 		case providers.Reference:
-			items = append(items, item{Type: "image_url", ImageURL: at, Role: "reference_image"})
+			one.Role = "reference_image"
 		case providers.SourceVideo, providers.ExtendVideo:
-			items = append(items, item{Type: "video_url", VideoURL: at, Role: "reference_video"})
+			one = item{Type: "video_url", VideoURL: &place{text}, Role: "reference_video"}
 		case providers.SourceAudio:
-			items = append(items, item{Type: "audio_url", AudioURL: at, Role: "reference_audio"})
+			one = item{Type: "audio_url", AudioURL: &place{text}, Role: "reference_audio"}
 		}
+		items = append(items, one)
 	}
 	if len(items) == 0 {
 		return nil, providers.InvalidField("prompt", "The upstream needs a 'prompt' or an input.")
@@ -183,7 +163,6 @@ func identifier(attempt string) string {
 // named is the safety_identifier by which a create can be looked up; "" where the client gave its own, which other jobs may
 // bear as well.
 func named(req providers.VideoRequest) (string, error) {
-	var own map[string]json.RawMessage
 	own, err := req.Parameters()
 	if err != nil {
 		return "", err

@@ -60,7 +60,7 @@ func (v *Videos) list(ctx context.Context, to providers.Target, page int) ([]tas
 	var list struct {
 		Items []task `json:"items"`
 	}
-	err := v.jobs.Read(ctx, to, upstream.JobRequest{Path: tasksPath + "?" + query.Encode()}, &list)
+	err := v.Jobs.Read(ctx, to, upstream.JobRequest{Path: tasksPath + "?" + query.Encode()}, &list)
 	return list.Items, err
 }
 

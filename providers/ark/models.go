@@ -79,11 +79,7 @@ func imageTypes() []string {
 
 // frames are a first and a last frame.
 func frames(types []string) []providers.VideoInput {
-	first := providers.FirstFrame
-	return []providers.VideoInput{
-		{Role: providers.FirstFrame, Types: types, MaxBytes: maxImage},
-		{Role: providers.LastFrame, Types: types, MaxBytes: maxImage, With: &first},
-	}
+	return providers.Frames(providers.VideoInput{Types: types, MaxBytes: maxImage})
 }
 
 // inputs are the frames and references of Seedance 2: so many images, and so many videos and sounds each.

@@ -30,11 +30,14 @@ const (
 )
 
 // Videos drives the jobs of POST /contents/generations/tasks.
-type Videos struct{ jobs *upstream.Jobs }
+type Videos struct{ upstream.Linked[task] }
 
 // NewVideos makes the adapter over the process's client.
 func NewVideos(client *http.Client) *Videos {
-	return &Videos{upstream.NewJobs(client, upstream.JobVendor{Name: "ark", Classify: classify})}
+	return &Videos{upstream.Linked[task]{
+		Paced: providers.Pace{Least: leastPoll},
+		Jobs:  upstream.NewJobs(client, upstream.JobVendor{Name: "ark", Classify: classify}), Path: taskPath, Nobody: "cgt-20240101000000-00000",
+	}}
 }
 
 // Submit starts a job.
@@ -43,47 +46,13 @@ func (v *Videos) Submit(ctx context.Context, to providers.Target, req providers.
 	if err != nil {
 		return providers.Ticket{}, err
 	}
-	var made task
-	if err := v.jobs.Read(ctx, to, upstream.JobRequest{Method: http.MethodPost, Path: tasksPath, Body: body, Paid: true}, &made); err != nil {
-		return providers.Ticket{}, err
-	}
-	if made.ID == "" {
-		return providers.Ticket{}, upstream.BrokenAnswer("no id", nil)
-	}
-	return providers.Ticket{Job: string(made.ID)}, nil
-}
-
-// Poll reads the job.
-func (v *Videos) Poll(ctx context.Context, to providers.Target, ticket providers.Ticket) (providers.VideoStatus, error) {
-	t, err := v.task(ctx, to, ticket)
-	if err != nil {
-		return upstream.Unread(err)
-	}
-	return t.status(to.Key)
-}
-
-// Pace implements providers.Paced.
-func (v *Videos) Pace() providers.Pace { return providers.Pace{Least: leastPoll} }
-
-// Open reads the job's one video at the link of its record, which takes no key.
-func (v *Videos) Open(ctx context.Context, to providers.Target, ticket providers.Ticket, output int) (providers.Video, error) {
-	if err := upstream.OneOutput(output); err != nil {
-		return providers.Video{}, err
-	}
-	t, err := v.task(ctx, to, ticket)
-	if err != nil {
-		return providers.Video{}, err
-	}
-	if t.Content.VideoURL == "" {
-		return providers.Video{}, providers.Faultf(providers.NotFound, "The upstream no longer has the video.")
-	}
-	return v.jobs.Open(ctx, to, string(t.Content.VideoURL), false)
+	return v.Jobs.Start(ctx, to, tasksPath, body, "id")
 }
 
 // Cancel stops a job that waits; one that runs cannot be stopped. The same request deletes the record of a job that has
 // ended, video and all, so the job is read first.
 func (v *Videos) Cancel(ctx context.Context, to providers.Target, ticket providers.Ticket) error {
-	t, err := v.task(ctx, to, ticket)
+	t, err := v.Record(ctx, to, ticket)
 	if upstream.Forgotten(err) {
 		return nil
 	}
@@ -97,18 +66,10 @@ func (v *Videos) Cancel(ctx context.Context, to providers.Target, ticket provide
 	default:
 		return &providers.Fault{Kind: providers.Conflict, Message: "The upstream stops no job that runs.", Accepted: providers.NotAccepted}
 	}
-	_, err = v.jobs.Do(ctx, to, upstream.JobRequest{Method: http.MethodDelete, Path: tasksPath + "/" + url.PathEscape(ticket.Job)})
-	if upstream.Forgotten(err) {
-		return nil
-	}
-	return err
+	return v.Jobs.Stop(ctx, to, http.MethodDelete, taskPath(ticket))
 }
 
-func (v *Videos) task(ctx context.Context, to providers.Target, ticket providers.Ticket) (task, error) {
-	var t task
-	err := v.jobs.Read(ctx, to, upstream.JobRequest{Path: tasksPath + "/" + url.PathEscape(ticket.Job)}, &t)
-	return t, err
-}
+func taskPath(ticket providers.Ticket) string { return tasksPath + "/" + url.PathEscape(ticket.Job) }
 
 // task is the vendor's job.
 type task struct {
@@ -136,40 +97,32 @@ func (t task) tokens() providers.VideoTokens {
 	return providers.VideoTokens{Output: usage.Output.Count()}
 }
 
-// status reads the vendor's words. An unknown one, and none at all, means still running.
-func (t task) status(key providers.Secret) (providers.VideoStatus, error) {
+// VideoLinks is where the video lies, at a link that takes no key.
+func (t task) VideoLinks() []string { return []string{string(t.Content.VideoURL)} }
+
+// VideoStatus reads the vendor's words.
+func (t task) VideoStatus(key providers.Secret) (providers.VideoStatus, error) {
 	word := string(t.Status)
-	s := providers.VideoStatus{State: providers.JobRunning, Progress: -1, Word: providers.Cut(word, providers.WordLimit)}
 	switch word {
-	case "queued":
-		s.State = providers.JobQueued
-	case "succeeded":
-		if t.Content.VideoURL == "" {
-			return providers.VideoStatus{}, upstream.BrokenAnswer("succeeded without a link", nil)
-		}
-		s.State, s.Outputs, s.Seconds = providers.JobDone, 1, t.Duration.Number()
-		s.Took, s.Dies = upstream.Took(t.Created, t.Updated), t.Updated.Time()
-		s.Resolution, s.Tokens = providers.Cut(string(t.Resolution), providers.WordLimit), t.tokens()
-		if on := string(t.Sound); on == "true" || on == "false" {
-			s.Audio = on
-		}
-		if s.Dies.IsZero() {
-			s.Dies = time.Now()
-		}
-		s.Dies = s.Dies.Add(linkLife)
 	case "failed":
-		why := said(t.Error)
-		return upstream.FailedJob(word, failureCode(why.Code), why.Code, why.Message, false, key), nil
+		code, message := upstream.Words(t.Error)
+		return upstream.FailedJob(word, failureCode(code), code, message, false, key), nil
 	case "expired":
 		return upstream.FailedJob(word, providers.FailedTimeout, word, "The upstream gave the job up.", false, key), nil
 	case "cancelled":
 		return upstream.FailedJob(word, providers.FailedVendor, word, "The job was cancelled at the upstream.", false, key), nil
 	}
+	s, err := upstream.States{Queued: "queued", Done: "succeeded", Life: linkLife}.Status(t.Status, t.VideoLinks())
+	if err != nil || s.State != providers.JobDone {
+		return s, err
+	}
+	s.Seconds, s.Took = t.Duration.Number(), upstream.Took(t.Created, t.Updated)
+	s.Resolution, s.Tokens = providers.Cut(string(t.Resolution), providers.WordLimit), t.tokens()
+	if on := string(t.Sound); on == "true" || on == "false" {
+		s.Audio = on
+	}
+	if ended := t.Updated.Time(); !ended.IsZero() {
+		s.Dies = ended.Add(linkLife)
+	}
 	return s, nil
-}
-
-// Check implements providers.Checker, by a look-up of a job that nobody has made.
-func (v *Videos) Check(ctx context.Context, to providers.Target, _ []string) (providers.Checked, error) {
-	_, err := v.task(ctx, to, providers.Ticket{Job: "cgt-20240101000000-00000"})
-	return upstream.LookedUp(err, nil)
 }

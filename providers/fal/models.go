@@ -1,7 +1,6 @@
 package fal
 
 import (
-	"slices"
 	"strings"
 
 	"modelrelay/providers"
@@ -39,24 +38,11 @@ func hostedOf(model string) upstream.Hosted {
 	}
 }
 
-// taking gives a model its inputs by their names. A last frame wants a first.
+// taking gives a model its inputs by their names.
 func taking(model providers.VideoModel, length providers.FieldForm, names map[providers.InputRole]string, needs ...providers.InputRole) upstream.Hosted {
-	for _, role := range [...]providers.InputRole{first, last, reference, sound} {
-		if _, ok := names[role]; !ok {
-			continue
-		}
-		input := providers.VideoInput{Role: role}
-		switch role {
-		case last:
-			start := first
-			input.With = &start
-		case reference:
-			input.Max = maxReferences
-		}
-		input.Needed = slices.Contains(needs, role)
-		model.Inputs = append(model.Inputs, input)
-	}
-	return upstream.Hosted{Model: model, Inputs: names, Length: length}
+	hosted := upstream.Taking(model, maxReferences, names, needs...)
+	hosted.Length = length
+	return hosted
 }
 
 // lookUp finds a model by its family and, at the end of its name, by what it makes a video from.

@@ -58,17 +58,10 @@ func (v *Videos) Submit(ctx context.Context, to providers.Target, req providers.
 		RequestID   upstream.Loose `json:"request_id"`
 		ResponseURL upstream.Loose `json:"response_url"`
 	}
-	if err := v.jobs.Read(ctx, to, upstream.JobRequest{Method: http.MethodPost, Path: "/" + path, Body: body, Paid: true}, &made); err != nil {
+	if err := v.jobs.Read(ctx, to, upstream.Create("/"+path, body), &made); err != nil {
 		return providers.Ticket{}, err
 	}
-	if made.RequestID == "" {
-		return providers.Ticket{}, upstream.BrokenAnswer("no request id", nil)
-	}
-	data, err := json.Marshal(handle{appOf(to, string(made.ResponseURL))})
-	if err != nil {
-		return providers.Ticket{}, upstream.BrokenAnswer("ticket", err)
-	}
-	return providers.Ticket{Job: string(made.RequestID), Data: data}, nil
+	return upstream.NewTicket(made.RequestID, handle{appOf(to, string(made.ResponseURL))})
 }
 
 // appOf is the path before /requests in the address that the vendor names, where it names one; else the model's first two words.
@@ -88,13 +81,9 @@ func appOf(to providers.Target, named string) string {
 
 // Poll reads the request's state, and once it is done its result, which alone tells a video from a failure.
 func (v *Videos) Poll(ctx context.Context, to providers.Target, ticket providers.Ticket) (providers.VideoStatus, error) {
-	answer, err := v.jobs.Do(ctx, to, upstream.JobRequest{Path: requestPath(to, ticket) + "/status"})
-	if err != nil {
-		return upstream.Unread(err)
-	}
 	var s state
-	if err := upstream.Decode(answer.Body, &s); err != nil {
-		return providers.VideoStatus{}, err
+	if err := v.jobs.Read(ctx, to, upstream.JobRequest{Path: requestPath(to, ticket) + "/status"}, &s); err != nil {
+		return upstream.Unread(err)
 	}
 	if s.Status != "COMPLETED" {
 		return s.going(), nil
@@ -102,7 +91,7 @@ func (v *Videos) Poll(ctx context.Context, to providers.Target, ticket providers
 	if said := s.failure(); said.message != "" || said.kind != "" {
 		return said.status(to.Key), nil
 	}
-	answer, err = v.jobs.Do(ctx, to, upstream.JobRequest{Path: requestPath(to, ticket)})
+	answer, err := v.jobs.Do(ctx, to, upstream.JobRequest{Path: requestPath(to, ticket)})
 	if err != nil {
 		return ended(err, to.Key)
 	}

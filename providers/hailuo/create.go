@@ -32,15 +32,11 @@ func firstBody(ctx context.Context, model string, req providers.VideoRequest) ([
 	if err := upstream.Reserved(req, callback); err != nil {
 		return nil, err
 	}
-	members := map[string]any{"model": model}
-	if req.Prompt != "" {
-		members["prompt"] = req.Prompt
-	}
-	if seconds > 0 && !fixed(model) {
-		members["duration"] = seconds
-	}
-	if frame.Resolution != "" && !fixed(model) {
-		members["resolution"] = strings.ToUpper(frame.Resolution)
+	members := upstream.Members{"model": model}
+	members.Words(map[string]string{"prompt": req.Prompt})
+	if !fixed(model) {
+		members.Number("duration", seconds)
+		members.Words(map[string]string{"resolution": strings.ToUpper(frame.Resolution)})
 	}
 	for _, input := range req.Inputs {
 		text, err := upstream.InputText(ctx, input)
@@ -108,22 +104,11 @@ type item map[string]any
 // secondBody writes a create of the second API. Every failure is before anything was sent.
 func secondBody(ctx context.Context, model string, req providers.VideoRequest) ([]byte, error) {
 	table, _ := secondModel(model)
-	shape := req.Shape()
-	frame, fault := table.Accept(shape)
-	if fault != nil {
-		return nil, fault
-	}
-	if fault := refuseSecond(shape); fault != nil {
-		return nil, fault
-	}
-	seconds, err := upstream.WholeSeconds(req.Seconds)
+	frame, seconds, err := upstream.Accept(req, table, refuseSecond(req.Shape()), callback)
 	if err != nil {
 		return nil, err
 	}
-	if err := upstream.Reserved(req, callback); err != nil {
-		return nil, err
-	}
-	members := map[string]any{"model": model}
+	members := upstream.Members{"model": model}
 	fields, err := req.Parameters()
 	if err != nil {
 		return nil, err

@@ -1,9 +1,9 @@
 package hailuo
 
 import (
+	"cmp"
 	"context"
 	"net/url"
-	"time"
 
 	"modelrelay/providers"
 	"modelrelay/providers/upstream"
@@ -18,9 +18,9 @@ type firstJob struct {
 	said
 }
 
-// firstRead asks for the job. One that failed has its reason where others have that of a refused look.
-func (v *Videos) firstRead(ctx context.Context, to providers.Target, ticket providers.Ticket) (j firstJob, err error) {
-	answer, err := v.jobs.Do(ctx, to, upstream.JobRequest{Path: "/v1/query/video_generation?task_id=" + url.QueryEscape(ticket.Job)})
+// firstJob asks for the job. One that failed has its reason where others have that of a refused look.
+func (v *Videos) firstJob(ctx context.Context, to providers.Target, ticket providers.Ticket) (j firstJob, err error) {
+	answer, err := v.Jobs.Do(ctx, to, upstream.JobRequest{Path: "/v1/query/video_generation?task_id=" + url.QueryEscape(ticket.Job)})
 	if err != nil {
 		return j, err
 	}
@@ -28,43 +28,34 @@ func (v *Videos) firstRead(ctx context.Context, to providers.Target, ticket prov
 		return j, err
 	}
 	if code := string(j.BaseResp.StatusCode); code != "" && code != "0" && j.Status != "Fail" {
-		return j, v.jobs.Refuse(answer, statusOf(code), to.Key, false)
+		return j, v.Jobs.Refuse(answer, statusOf(code), to.Key, false)
 	}
 	return j, nil
 }
 
-// firstStatus reads the first API's words. An unknown one, and none at all, means still running.
-func (v *Videos) firstStatus(ctx context.Context, to providers.Target, ticket providers.Ticket) (providers.VideoStatus, error) {
-	j, err := v.firstRead(ctx, to, ticket)
-	if err != nil {
-		return providers.VideoStatus{}, err
-	}
-	s := providers.VideoStatus{
-		State: providers.JobRunning, Progress: -1, Word: providers.Cut(string(j.Status), providers.WordLimit),
-	}
-	switch j.Status {
-	case "Preparing", "Queueing":
-		s.State = providers.JobQueued
-	case "Success":
-		if j.FileID == "" {
-			return providers.VideoStatus{}, upstream.BrokenAnswer("success without a file", nil)
-		}
-		s.State, s.Outputs, s.Dies = providers.JobDone, 1, time.Now().Add(linkLife)
-		s.Width, s.Height = j.Width.Pixels(), j.Height.Pixels()
-	case "Fail":
+// VideoLinks implements upstream.Record: the link stands elsewhere, see firstLink.
+func (firstJob) VideoLinks() []string { return nil }
+
+// VideoStatus reads the first API's words.
+func (j firstJob) VideoStatus(key providers.Secret) (providers.VideoStatus, error) {
+	if j.Status == "Fail" {
 		code, words := string(j.BaseResp.StatusCode), string(j.BaseResp.StatusMsg)
 		if code == "0" { // it speaks of the look, which succeeded
 			code, words = "", ""
 		}
 		// The vendor does not say of these models that a failed job costs nothing.
-		return upstream.FailedJob(string(j.Status), failureCode(code), code, words, false, to.Key), nil
+		return upstream.FailedJob(string(j.Status), failureCode(code), code, words, false, key), nil
 	}
-	return s, nil
+	s, err := upstream.States{Queued: "Preparing Queueing", Done: "Success", Life: linkLife}.Status(j.Status, []string{string(j.FileID)})
+	if s.State == providers.JobDone {
+		s.Width, s.Height = j.Width.Pixels(), j.Height.Pixels()
+	}
+	return s, err
 }
 
 // firstLink asks for the link to the job's file.
 func (v *Videos) firstLink(ctx context.Context, to providers.Target, ticket providers.Ticket) (string, error) {
-	j, err := v.firstRead(ctx, to, ticket)
+	j, err := v.firstJob(ctx, to, ticket)
 	if err != nil || j.FileID == "" {
 		return "", err
 	}
@@ -81,8 +72,5 @@ func (v *Videos) firstLink(ctx context.Context, to providers.Target, ticket prov
 	if err := upstream.Decode(answer.Body, &found); err != nil {
 		return "", err
 	}
-	if found.File.DownloadURL == "" {
-		return string(found.File.BackupURL), nil
-	}
-	return string(found.File.DownloadURL), nil
+	return string(cmp.Or(found.File.DownloadURL, found.File.BackupURL)), nil
 }

@@ -27,10 +27,10 @@ func VideoModels(name string) (providers.VideoModel, bool) {
 
 // firstModel is one of the first API's. It has no field for the ratio: from text the video is wide, from an image as the image.
 func firstModel(name string) (providers.VideoModel, bool) {
-	first := providers.FirstFrame
+	frames := providers.Frames(providers.VideoInput{MaxBytes: maxImage})
 	table := providers.VideoModel{
 		Seconds: []string{"6", "10"}, Resolutions: []string{"768p", "1080p"}, MaxPrompt: maxPrompt,
-		Inputs: []providers.VideoInput{{Role: first, MaxBytes: maxImage}},
+		Inputs: frames[:1],
 	}
 	switch name {
 	case "MiniMax-Hailuo-2.3":
@@ -40,7 +40,7 @@ func firstModel(name string) (providers.VideoModel, bool) {
 		return table, true
 	case "MiniMax-Hailuo-02":
 		table.Resolutions = []string{"512p", "768p", "1080p"}
-		table.Inputs = append(table.Inputs, providers.VideoInput{Role: providers.LastFrame, MaxBytes: maxImage, With: &first})
+		table.Inputs = frames
 		return table, true
 	}
 	table.Seconds, table.Resolutions = []string{"6"}, []string{"720p"}
@@ -72,17 +72,14 @@ func firstOf(name string) providers.VideoModel {
 
 // secondModel is one of the second API's.
 func secondModel(name string) (providers.VideoModel, bool) {
-	first, reference := providers.FirstFrame, providers.Reference
+	reference := providers.Reference
 	types := []string{"image/png", "image/jpeg", "image/webp", "image/heic", "image/heif"}
 	table := providers.VideoModel{
 		AspectRatios: []string{"21:9", "16:9", "4:3", "1:1", "3:4", "9:16", "adaptive"}, MaxPrompt: maxSecondPrompt, NeedsPrompt: true,
 		Audio: providers.AudioAlways, Apart: true,
-		Inputs: []providers.VideoInput{
-			{Role: first, Types: types, MaxBytes: maxSecondImage},
-			{Role: providers.LastFrame, Types: types, MaxBytes: maxSecondImage, With: &first},
-			{Role: reference, Types: types, MaxBytes: maxSecondImage, Max: maxSecondImages},
-			{Role: providers.SourceAudio, MaxBytes: maxSecondSound, Max: maxSecondTones, With: &reference},
-		},
+		Inputs: append(providers.Frames(providers.VideoInput{Types: types, MaxBytes: maxSecondImage}),
+			providers.VideoInput{Role: reference, Types: types, MaxBytes: maxSecondImage, Max: maxSecondImages},
+			providers.VideoInput{Role: providers.SourceAudio, MaxBytes: maxSecondSound, Max: maxSecondTones, With: &reference}),
 	}
 	switch name {
 	case "MiniMax-H3":

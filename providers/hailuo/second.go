@@ -4,7 +4,6 @@ import (
 	"context"
 	"net/url"
 	"slices"
-	"time"
 
 	"modelrelay/providers"
 	"modelrelay/providers/upstream"
@@ -35,43 +34,28 @@ func secondPath(ticket providers.Ticket) string {
 }
 
 func (v *Videos) secondJob(ctx context.Context, to providers.Target, ticket providers.Ticket) (secondJob, error) {
-	answer, err := v.jobs.Do(ctx, to, upstream.JobRequest{Path: "/v2/query/video_generation/" + url.PathEscape(ticket.Job)})
-	if err != nil {
-		return secondJob{}, err
-	}
 	var found struct {
 		Task secondJob `json:"task"`
 	}
-	err = upstream.Decode(answer.Body, &found)
+	err := v.Jobs.Read(ctx, to, upstream.JobRequest{Path: "/v2/query/video_generation/" + url.PathEscape(ticket.Job)}, &found)
 	return found.Task, err
 }
 
-// secondStatus reads the second API's words. An unknown one, and none at all, means still running.
-func (v *Videos) secondStatus(ctx context.Context, to providers.Target, ticket providers.Ticket) (providers.VideoStatus, error) {
-	j, err := v.secondJob(ctx, to, ticket)
-	if err != nil {
-		return providers.VideoStatus{}, err
-	}
-	word, code := string(j.Status), string(j.Error.Code)
-	s := providers.VideoStatus{State: providers.JobRunning, Progress: -1, Word: providers.Cut(word, providers.WordLimit)}
-	switch word {
-	case "queued":
-		s.State = providers.JobQueued
-	case "succeeded":
-		if j.Content.URL == "" {
-			return providers.VideoStatus{}, upstream.BrokenAnswer("succeeded without a link", nil)
-		}
-		s.State, s.Outputs, s.Dies = providers.JobDone, 1, time.Now().Add(linkLife)
-		s.Seconds, s.Took = j.Duration.Number(), upstream.Took(j.Created, j.Updated)
-	case "failed", "cancelled":
-		return upstream.FailedJob(word, failureCode(code), code, string(j.Error.Message), word == "failed" && ownFailure(code), to.Key), nil
-	case "expired":
-		return upstream.FailedJob(word, providers.FailedTimeout, code, string(j.Error.Message), false, to.Key), nil
-	}
-	return s, nil
-}
+// VideoLinks is where the video lies, at a link that takes no key.
+func (j secondJob) VideoLinks() []string { return []string{string(j.Content.URL)} }
 
-func (v *Videos) secondLink(ctx context.Context, to providers.Target, ticket providers.Ticket) (string, error) {
-	j, err := v.secondJob(ctx, to, ticket)
-	return string(j.Content.URL), err
+// VideoStatus reads the second API's words.
+func (j secondJob) VideoStatus(key providers.Secret) (providers.VideoStatus, error) {
+	word, code, message := string(j.Status), string(j.Error.Code), string(j.Error.Message)
+	switch word {
+	case "failed", "cancelled":
+		return upstream.FailedJob(word, failureCode(code), code, message, word == "failed" && ownFailure(code), key), nil
+	case "expired":
+		return upstream.FailedJob(word, providers.FailedTimeout, code, message, false, key), nil
+	}
+	s, err := upstream.States{Queued: "queued", Done: "succeeded", Life: linkLife}.Status(j.Status, j.VideoLinks())
+	if s.State == providers.JobDone {
+		s.Seconds, s.Took = j.Duration.Number(), upstream.Took(j.Created, j.Updated)
+	}
+	return s, err
 }

@@ -33,11 +33,18 @@ const (
 )
 
 // Videos drives the jobs of POST /v1/video_generation and /v2/video_generation. The vendor looks no job up by a key of ours.
-type Videos struct{ jobs *upstream.Jobs }
+type Videos struct {
+	upstream.Linked[upstream.Record]
+}
 
 // NewVideos makes the adapter over the process's client.
 func NewVideos(client *http.Client) *Videos {
-	return &Videos{upstream.NewJobs(client, upstream.JobVendor{Name: "hailuo", Classify: classify, Reason: reason})}
+	v := &Videos{upstream.Linked[upstream.Record]{
+		Paced: providers.Pace{Least: leastPoll},
+		Jobs:  upstream.NewJobs(client, upstream.JobVendor{Name: "hailuo", Classify: classify, Reason: reason}), Lost: lost,
+	}}
+	v.Read = v.job
+	return v
 }
 
 // handle is the adapter's part of a ticket.
@@ -60,7 +67,7 @@ func (v *Videos) Submit(ctx context.Context, to providers.Target, req providers.
 	if err != nil {
 		return providers.Ticket{}, err
 	}
-	answer, err := v.do(ctx, to, upstream.JobRequest{Method: http.MethodPost, Path: path, Body: body, Paid: true})
+	answer, err := v.do(ctx, to, upstream.Create(path, body))
 	if err != nil {
 		return providers.Ticket{}, err
 	}
@@ -70,57 +77,44 @@ func (v *Videos) Submit(ctx context.Context, to providers.Target, req providers.
 	if err := upstream.Decode(answer.Body, &made); err != nil {
 		return providers.Ticket{}, err
 	}
-	if made.TaskID == "" {
-		return providers.Ticket{}, upstream.BrokenAnswer("no task id", nil)
-	}
-	data, err := json.Marshal(at)
-	if err != nil {
-		return providers.Ticket{}, upstream.BrokenAnswer("ticket", err)
-	}
-	return providers.Ticket{Job: string(made.TaskID), Data: data}, nil
+	return upstream.NewTicket(made.TaskID, at)
 }
 
-// Poll reads the job.
-func (v *Videos) Poll(ctx context.Context, to providers.Target, ticket providers.Ticket) (providers.VideoStatus, error) {
-	status := v.firstStatus
+// job reads a job at the API that made it.
+func (v *Videos) job(ctx context.Context, to providers.Target, ticket providers.Ticket) (upstream.Record, error) {
 	at, err := handleOf(ticket)
 	if err != nil {
-		return providers.VideoStatus{}, err
+		return nil, err
 	}
-	if at.Second {
-		status = v.secondStatus
-	}
-	s, err := status(ctx, to, ticket)
-	if lost(err) {
-		return upstream.ForgottenJob(), nil
-	}
-	return s, err
+	return v.look(ctx, to, ticket, at.Second)
 }
 
-// Pace implements providers.Paced.
-func (v *Videos) Pace() providers.Pace { return providers.Pace{Least: leastPoll} }
+func (v *Videos) look(ctx context.Context, to providers.Target, ticket providers.Ticket, second bool) (upstream.Record, error) {
+	if second {
+		return v.secondJob(ctx, to, ticket)
+	}
+	return v.firstJob(ctx, to, ticket)
+}
 
 // Open reads the job's one video at its link, which is asked for anew and takes no key.
 func (v *Videos) Open(ctx context.Context, to providers.Target, ticket providers.Ticket, output int) (providers.Video, error) {
-	if err := upstream.OneOutput(output); err != nil {
-		return providers.Video{}, err
-	}
 	at, err := handleOf(ticket)
-	if err != nil {
+	switch {
+	case err != nil:
 		return providers.Video{}, err
+	case at.Second:
+		return v.Linked.Open(ctx, to, ticket, output)
+	case output != 0:
+		return providers.Video{}, upstream.OneOutput(output)
 	}
-	find := v.firstLink
-	if at.Second {
-		find = v.secondLink
-	}
-	link, err := find(ctx, to, ticket)
+	link, err := v.firstLink(ctx, to, ticket)
 	if err != nil && !lost(err) {
 		return providers.Video{}, err
 	}
 	if link == "" {
 		return providers.Video{}, providers.Faultf(providers.NotFound, "The upstream no longer has the video.")
 	}
-	return v.jobs.Open(ctx, to, link, false)
+	return v.Jobs.Open(ctx, to, link, false)
 }
 
 // Cancel stops a job of the second API that has not begun: the vendor stops no other, and the same request erases a job that
@@ -145,7 +139,7 @@ func (v *Videos) Cancel(ctx context.Context, to providers.Target, ticket provide
 	case j.Status != "queued":
 		return runs
 	}
-	_, err = v.jobs.Do(ctx, to, upstream.JobRequest{Method: http.MethodDelete, Path: secondPath(ticket)})
+	_, err = v.Jobs.Do(ctx, to, upstream.JobRequest{Method: http.MethodDelete, Path: secondPath(ticket)})
 	if lost(err) {
 		return nil
 	}
@@ -163,22 +157,18 @@ func handleOf(ticket providers.Ticket) (at handle, err error) {
 
 // do sends a request of the first API or a create of either. A refusal of status 200 is a fault.
 func (v *Videos) do(ctx context.Context, to providers.Target, r upstream.JobRequest) (upstream.JobAnswer, error) {
-	answer, err := v.jobs.Do(ctx, to, r)
+	answer, err := v.Jobs.Do(ctx, to, r)
 	if err != nil {
 		return answer, err
 	}
 	if code := codeOf(answer.Body); code != "" && code != "0" {
-		return answer, v.jobs.Refuse(answer, statusOf(code), to.Key, r.Paid)
+		return answer, v.Jobs.Refuse(answer, statusOf(code), to.Key, r.Paid)
 	}
 	return answer, nil
 }
 
 // Check implements providers.Checker, by a look-up of a job that nobody has made.
 func (v *Videos) Check(ctx context.Context, to providers.Target, models []string) (providers.Checked, error) {
-	look := v.firstStatus
-	if slices.ContainsFunc(models, second) {
-		look = v.secondStatus
-	}
-	_, err := look(ctx, to, providers.Ticket{Job: "1"})
+	_, err := v.look(ctx, to, providers.Ticket{Job: "1"}, slices.ContainsFunc(models, second))
 	return upstream.LookedUp(err, lost)
 }

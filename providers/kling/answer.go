@@ -78,21 +78,19 @@ func readTask(data json.RawMessage) task {
 	return read
 }
 
-// status reads the vendor's words. An unknown one, and none at all, means still running.
-func (t task) status(key providers.Secret) (providers.VideoStatus, error) {
-	s := providers.VideoStatus{State: providers.JobRunning, Progress: -1, Word: providers.Cut(t.word, providers.WordLimit)}
-	switch t.word {
-	case "submitted":
-		s.State = providers.JobQueued
-	case "succeeded", "succeed":
-		if t.link == "" {
-			return providers.VideoStatus{}, upstream.BrokenAnswer("succeeded without a link", nil)
-		}
-		s.State, s.Outputs, s.Seconds, s.Dies = providers.JobDone, 1, t.seconds, time.Now().Add(resultLife)
-	case "failed":
+// VideoLinks is where the video lies, at a link that takes no key.
+func (t task) VideoLinks() []string { return []string{t.link} }
+
+// VideoStatus reads the vendor's words.
+func (t task) VideoStatus(key providers.Secret) (providers.VideoStatus, error) {
+	if t.word == "failed" {
 		return upstream.FailedJob(t.word, failureCode(t.reason), "", t.reason, false, key), nil
 	}
-	return s, nil
+	s, err := upstream.States{Queued: "submitted", Done: "succeeded succeed", Life: resultLife}.Status(upstream.Loose(t.word), t.VideoLinks())
+	if s.State == providers.JobDone {
+		s.Seconds = t.seconds
+	}
+	return s, err
 }
 
 // failureCode is the product's word for the vendor's, which are free text.
@@ -108,12 +106,9 @@ func failureCode(reason string) string {
 
 // classify decides by the vendor's code, whatever the status: an account without credit is a 429.
 func classify(fault *providers.Fault) {
-	var answer struct {
-		Code upstream.Loose `json:"code"`
-	}
-	_ = json.Unmarshal(fault.Upstream.Body, &answer) // another shape says nothing more than the status
-	fault.Code = providers.Cut(string(answer.Code), providers.WordLimit)
-	switch answer.Code {
+	code, _ := upstream.Words(fault.Upstream.Body)
+	fault.Code = providers.Cut(code, providers.WordLimit)
+	switch code {
 	case "1000", "1001", "1002", "1003", "1004", "1304":
 		upstream.Reclass(fault, http.StatusUnauthorized)
 	case "1100", "1101", "1102":

@@ -5,6 +5,7 @@ import (
 	"context"
 	"encoding/json"
 	"net/url"
+	"slices"
 
 	"modelrelay/providers"
 	"modelrelay/providers/upstream"
@@ -40,19 +41,12 @@ func newCreate(ctx context.Context, to providers.Target, req providers.VideoRequ
 			Message: "The upstream serves the model to API keys alone; with an access key and its secret it has the names kling-v….",
 		}
 	}
-	table, shape := modelOf(to.Model, legacy), req.Shape()
-	frame, fault := table.Accept(shape)
-	if fault != nil {
-		return create{}, fault
-	}
-	seconds, err := upstream.WholeSeconds(req.Seconds)
+	table := modelOf(to.Model, legacy)
+	frame, seconds, err := upstream.Accept(req, table, refuse(table, to.Model, req.Shape()), "callback_url")
 	if err != nil {
 		return create{}, err
 	}
 	w := wish{VideoRequest: req, model: to.Model, seconds: seconds, ratio: frame.AspectRatio, resolution: frame.Resolution}
-	if fault := refuse(table, to.Model, shape); fault != nil {
-		return create{}, fault
-	}
 	if err := w.read(ctx); err != nil {
 		return create{}, err
 	}
@@ -132,9 +126,6 @@ func (w *wish) newCreate() (create, error) {
 	if err != nil {
 		return create{}, err
 	}
-	if fields["callback_url"] != nil {
-		return create{}, providers.InvalidField("callback_url", "The gateway asks for the job itself: 'callback_url' cannot be given.")
-	}
 	settings, err := object(fields, "settings", "resolution", "aspect_ratio", "duration", "audio", "multi_shot", "character_orientation")
 	if err != nil {
 		return create{}, err
@@ -166,15 +157,9 @@ func (w *wish) newCreate() (create, error) {
 }
 
 // settings writes what the request says over what the caller gave.
-func (w *wish) settings(settings map[string]any) {
-	for name, word := range map[string]string{"resolution": w.resolution, "aspect_ratio": w.ratio} {
-		if word != "" {
-			settings[name] = word
-		}
-	}
-	if w.seconds > 0 {
-		settings["duration"] = w.seconds
-	}
+func (w *wish) settings(settings upstream.Members) {
+	settings.Words(map[string]string{"resolution": w.resolution, "aspect_ratio": w.ratio})
+	settings.Number("duration", w.seconds)
 	table := modelOf(w.model, false)
 	if w.GenerateAudio == nil || table.Audio != providers.AudioOption {
 		return
@@ -236,12 +221,7 @@ func (w *wish) contents(fields map[string]any) (kind string, err error) {
 
 // takesReferences tells that the model has the route of references.
 func (w *wish) takesReferences() bool {
-	for _, input := range modelOf(w.model, false).Inputs {
-		if input.Role == providers.Reference {
-			return true
-		}
-	}
-	return false
+	return slices.ContainsFunc(modelOf(w.model, false).Inputs, func(input providers.VideoInput) bool { return input.Role == providers.Reference })
 }
 
 // object takes the object of a name out of the caller's parameters, with the members that belong into it and stand beside it.

@@ -1,7 +1,6 @@
 package kling
 
 import (
-	"encoding/json"
 	"net/http"
 	"strconv"
 	"strings"
@@ -10,6 +9,7 @@ import (
 	"github.com/golang-jwt/jwt/v5"
 
 	"modelrelay/providers"
+	"modelrelay/providers/upstream"
 )
 
 // The routes of the older API.
@@ -57,25 +57,14 @@ func authorize(req *http.Request, key providers.Secret) error {
 
 // legacyCreate writes the create of the older API, which is flat.
 func (w *wish) legacyCreate() (create, error) {
-	fields, err := w.Parameters()
-	if err != nil {
-		return create{}, err
-	}
-	if fields["callback_url"] != nil {
-		return create{}, providers.InvalidField("callback_url", "The gateway asks for the job itself: 'callback_url' cannot be given.")
-	}
 	mode, err := w.mode()
 	if err != nil {
 		return create{}, err
 	}
-	members := map[string]any{"model_name": w.model, "prompt": w.Prompt}
-	for name, text := range map[string]string{
+	members := upstream.Members{"model_name": w.model, "prompt": w.Prompt}
+	members.Words(map[string]string{
 		"negative_prompt": w.NegativePrompt, "mode": mode, "aspect_ratio": w.ratio, "external_task_id": w.IdempotencyKey,
-	} {
-		if text != "" {
-			members[name] = text
-		}
-	}
+	})
 	if w.seconds > 0 {
 		members["duration"] = strconv.Itoa(w.seconds)
 	}
@@ -86,16 +75,9 @@ func (w *wish) legacyCreate() (create, error) {
 	if err != nil {
 		return create{}, err
 	}
-	for name, value := range members {
-		raw, err := json.Marshal(value)
-		if err != nil {
-			return create{}, providers.Unwritable(err)
-		}
-		fields[name] = raw
-	}
-	body, err := json.Marshal(fields)
+	body, err := upstream.Encode(w.VideoRequest, members)
 	if err != nil {
-		return create{}, providers.Unwritable(err)
+		return create{}, err
 	}
 	return create{path: "/v1/videos/" + kind, kind: kind, body: body}, nil
 }

@@ -64,10 +64,7 @@ func VideoModels(model string) (providers.VideoModel, bool) {
 }
 
 func frames(most int64) []providers.VideoInput {
-	first, kinds := providers.FirstFrame, []string{"image/png", "image/jpeg"}
-	return []providers.VideoInput{
-		{Role: providers.FirstFrame, Types: kinds, MaxBytes: most}, {Role: providers.LastFrame, Types: kinds, MaxBytes: most, With: &first},
-	}
+	return providers.Frames(providers.VideoInput{Types: []string{"image/png", "image/jpeg"}, MaxBytes: most})
 }
 
 // references are what an omni model takes beside the frames. Videos are taken as links only.

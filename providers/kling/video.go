@@ -25,11 +25,16 @@ const BaseURL = "https://api-singapore.klingai.com"
 
 // Videos drives the vendor's jobs. It does not cancel them. A job is looked up by the attempt's key; the vendor does not say
 // how soon, nor that it refuses a key that it has seen, so one that is not found may still be there.
-type Videos struct{ jobs *upstream.Jobs }
+type Videos struct{ upstream.Linked[task] }
 
 // NewVideos makes the adapter over the process's client.
 func NewVideos(client *http.Client) *Videos {
-	return &Videos{upstream.NewJobs(client, upstream.JobVendor{Name: "kling", Authorize: authorize, Classify: classify})}
+	v := &Videos{upstream.Linked[task]{
+		Paced: providers.Pace{Least: leastPoll},
+		Jobs:  upstream.NewJobs(client, upstream.JobVendor{Name: "kling", Authorize: authorize, Classify: classify}), Lost: forgotten, Nobody: "1",
+	}}
+	v.Read = v.task
+	return v
 }
 
 // CheckKey refuses half a pair: an access key without its secret key.
@@ -52,7 +57,7 @@ func (v *Videos) Submit(ctx context.Context, to providers.Target, req providers.
 	if err != nil {
 		return providers.Ticket{}, err
 	}
-	data, err := v.ask(ctx, to, upstream.JobRequest{Method: http.MethodPost, Path: made.path, Body: made.body, Paid: true})
+	data, err := v.ask(ctx, to, upstream.Create(made.path, made.body))
 	if err != nil {
 		return providers.Ticket{}, err
 	}
@@ -65,15 +70,7 @@ func (c create) ticket(to providers.Target, data json.RawMessage) (providers.Tic
 	if speaksLegacy(to) {
 		h.Legacy = c.kind
 	}
-	job := readTask(data)
-	if job.id == "" {
-		return providers.Ticket{}, upstream.BrokenAnswer("no id", nil)
-	}
-	raw, err := json.Marshal(h)
-	if err != nil {
-		return providers.Ticket{}, upstream.BrokenAnswer("ticket", err)
-	}
-	return providers.Ticket{Job: job.id, Data: raw}, nil
+	return upstream.NewTicket(upstream.Loose(readTask(data).id), h)
 }
 
 // Find looks a job up by the attempt's key.
@@ -97,36 +94,6 @@ func (v *Videos) Find(ctx context.Context, to providers.Target, req providers.Vi
 		}
 	}
 	return providers.Ticket{}, providers.Faultf(providers.NotFound, "The upstream shows no such job.")
-}
-
-// Poll reads the job.
-func (v *Videos) Poll(ctx context.Context, to providers.Target, ticket providers.Ticket) (providers.VideoStatus, error) {
-	job, err := v.task(ctx, to, ticket)
-	if forgotten(err) {
-		return upstream.ForgottenJob(), nil
-	}
-	if err != nil {
-		return providers.VideoStatus{}, err
-	}
-	return job.status(to.Key)
-}
-
-// Pace implements providers.Paced.
-func (v *Videos) Pace() providers.Pace { return providers.Pace{Least: leastPoll} }
-
-// Open reads the job's one video at its link, which takes no key.
-func (v *Videos) Open(ctx context.Context, to providers.Target, ticket providers.Ticket, output int) (providers.Video, error) {
-	if err := upstream.OneOutput(output); err != nil {
-		return providers.Video{}, err
-	}
-	job, err := v.task(ctx, to, ticket)
-	if err != nil {
-		return providers.Video{}, err
-	}
-	if job.link == "" {
-		return providers.Video{}, providers.Faultf(providers.NotFound, "The upstream no longer has the video.")
-	}
-	return v.jobs.Open(ctx, to, job.link, false)
 }
 
 // task reads the job.
@@ -166,7 +133,7 @@ func forgotten(err error) bool {
 
 // ask sends a request, and reads the envelope of its answer: the vendor may say no with a 200.
 func (v *Videos) ask(ctx context.Context, to providers.Target, r upstream.JobRequest) (json.RawMessage, error) {
-	answer, err := v.jobs.Do(ctx, to, r)
+	answer, err := v.Jobs.Do(ctx, to, r)
 	if err != nil {
 		return nil, err
 	}
@@ -178,16 +145,10 @@ func (v *Videos) ask(ctx context.Context, to providers.Target, r upstream.JobReq
 		return nil, err
 	}
 	if envelope.Code != "" && envelope.Code != "0" {
-		return nil, v.jobs.Refuse(answer, http.StatusInternalServerError, to.Key, r.Paid)
+		return nil, v.Jobs.Refuse(answer, http.StatusInternalServerError, to.Key, r.Paid)
 	}
 	if len(envelope.Data) == 0 {
 		return nil, upstream.BrokenAnswer("no data", nil)
 	}
 	return envelope.Data, nil
-}
-
-// Check implements providers.Checker, by a look-up of a job that nobody has made.
-func (v *Videos) Check(ctx context.Context, to providers.Target, _ []string) (providers.Checked, error) {
-	_, err := v.task(ctx, to, providers.Ticket{Job: "1"})
-	return upstream.LookedUp(err, forgotten)
 }

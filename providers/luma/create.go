@@ -40,27 +40,15 @@ func modelOf(model string) providers.VideoModel {
 
 // createBody writes a create. Every failure is before anything was sent.
 func createBody(ctx context.Context, model string, req providers.VideoRequest) ([]byte, error) {
-	table, shape := modelOf(model), req.Shape()
-	frame, fault := table.Accept(shape)
-	if fault != nil {
-		return nil, fault
-	}
-	seconds, err := upstream.WholeSeconds(req.Seconds)
+	frame, seconds, err := upstream.Accept(req, modelOf(model), RefuseVideo(model, req.Shape()))
 	if err != nil {
 		return nil, err
 	}
-	if fault := RefuseVideo(model, shape); fault != nil {
-		return nil, fault
-	}
 	// The vendor makes an image where neither is said.
-	members := map[string]any{"model": model, "type": "video", "prompt": req.Prompt}
-	if frame.AspectRatio != "" {
-		members["aspect_ratio"] = frame.AspectRatio
-	}
-	video := make(map[string]any)
-	if frame.Resolution != "" {
-		video["resolution"] = frame.Resolution
-	}
+	members := upstream.Members{"model": model, "type": "video", "prompt": req.Prompt}
+	members.Words(map[string]string{"aspect_ratio": frame.AspectRatio})
+	video := make(upstream.Members)
+	video.Words(map[string]string{"resolution": frame.Resolution})
 	if seconds > 0 {
 		video["duration"] = strconv.Itoa(seconds) + "s"
 	}

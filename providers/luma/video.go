@@ -30,11 +30,15 @@ const (
 )
 
 // Videos drives the jobs of POST /generations. The vendor neither looks jobs up by a key of ours nor cancels them.
-type Videos struct{ jobs *upstream.Jobs }
+type Videos struct{ upstream.Linked[generation] }
 
 // NewVideos makes the adapter over the process's client.
 func NewVideos(client *http.Client) *Videos {
-	return &Videos{upstream.NewJobs(client, upstream.JobVendor{Name: "luma", Classify: classify, Reason: reason})}
+	return &Videos{upstream.Linked[generation]{
+		Paced: providers.Pace{Least: leastPoll},
+		Jobs:  upstream.NewJobs(client, upstream.JobVendor{Name: "luma", Classify: classify, Reason: reason}), Nobody: upstream.NobodysJob,
+		Path: func(ticket providers.Ticket) string { return "/generations/" + url.PathEscape(ticket.Job) },
+	}}
 }
 
 // Submit starts a job.
@@ -43,61 +47,19 @@ func (v *Videos) Submit(ctx context.Context, to providers.Target, req providers.
 	if err != nil {
 		return providers.Ticket{}, err
 	}
-	var made generation
-	if err := v.jobs.Read(ctx, to, upstream.JobRequest{Method: http.MethodPost, Path: "/generations", Body: body, Paid: true}, &made); err != nil {
-		return providers.Ticket{}, err
-	}
-	if made.ID == "" {
-		return providers.Ticket{}, upstream.BrokenAnswer("no id", nil)
-	}
-	return providers.Ticket{Job: string(made.ID)}, nil
-}
-
-// Poll reads the job.
-func (v *Videos) Poll(ctx context.Context, to providers.Target, ticket providers.Ticket) (providers.VideoStatus, error) {
-	g, err := v.generation(ctx, to, ticket)
-	if err != nil {
-		return upstream.Unread(err)
-	}
-	return g.status(to.Key)
-}
-
-// Pace implements providers.Paced.
-func (v *Videos) Pace() providers.Pace { return providers.Pace{Least: leastPoll} }
-
-// Open reads the job's one video. Each answer about a job has a fresh link, which takes no key.
-func (v *Videos) Open(ctx context.Context, to providers.Target, ticket providers.Ticket, output int) (providers.Video, error) {
-	if err := upstream.OneOutput(output); err != nil {
-		return providers.Video{}, err
-	}
-	g, err := v.generation(ctx, to, ticket)
-	if err != nil {
-		return providers.Video{}, err
-	}
-	link := g.link()
-	if link == "" {
-		return providers.Video{}, providers.Faultf(providers.NotFound, "The upstream no longer has the video.")
-	}
-	return v.jobs.Open(ctx, to, link, false)
-}
-
-func (v *Videos) generation(ctx context.Context, to providers.Target, ticket providers.Ticket) (generation, error) {
-	var g generation
-	err := v.jobs.Read(ctx, to, upstream.JobRequest{Path: "/generations/" + url.PathEscape(ticket.Job)}, &g)
-	return g, err
+	return v.Jobs.Start(ctx, to, "/generations", body, "id")
 }
 
 // generation is the vendor's job.
 type generation struct {
-	ID            upstream.Loose  `json:"id"`
 	State         upstream.Loose  `json:"state"`
 	FailureCode   upstream.Loose  `json:"failure_code"`
 	FailureReason upstream.Loose  `json:"failure_reason"`
 	Output        json.RawMessage `json:"output"`
 }
 
-// link is where the video lies; another output may be of another type.
-func (g generation) link() string {
+// VideoLinks is where the video lies, by a fresh link in each record, which takes no key; another output may be of another type.
+func (g generation) VideoLinks() []string {
 	var outputs []struct {
 		Type upstream.Loose `json:"type"`
 		URL  upstream.Loose `json:"url"`
@@ -105,30 +67,19 @@ func (g generation) link() string {
 	_ = json.Unmarshal(g.Output, &outputs) // what is no such list has no link
 	for _, output := range outputs {
 		if output.URL != "" && (output.Type == "video" || output.Type == "") {
-			return string(output.URL)
+			return []string{string(output.URL)}
 		}
 	}
-	return ""
+	return nil
 }
 
-// status reads the vendor's words. An unknown one, and none at all, means still running.
-func (g generation) status(key providers.Secret) (providers.VideoStatus, error) {
-	s := providers.VideoStatus{
-		State: providers.JobRunning, Progress: -1, Word: providers.Cut(string(g.State), providers.WordLimit),
-	}
-	switch g.State {
-	case "queued":
-		s.State = providers.JobQueued
-	case "completed":
-		if g.link() == "" {
-			return providers.VideoStatus{}, upstream.BrokenAnswer("completed without a link", nil)
-		}
-		s.State, s.Outputs, s.Dies = providers.JobDone, 1, time.Now().Add(linkLife)
-	case "failed":
+// VideoStatus reads the vendor's words.
+func (g generation) VideoStatus(key providers.Secret) (providers.VideoStatus, error) {
+	if g.State == "failed" {
 		code := string(g.FailureCode)
 		return upstream.FailedJob(string(g.State), failureCode(code), code, string(g.FailureReason), false, key), nil
 	}
-	return s, nil
+	return upstream.States{Queued: "queued", Done: "completed", Life: linkLife}.Status(g.State, g.VideoLinks())
 }
 
 // failureCode is the product's word for the vendor's.
@@ -169,10 +120,4 @@ func reason(body []byte) string {
 		text = list[0].Message
 	}
 	return string(text)
-}
-
-// Check implements providers.Checker, by a look-up of a job that nobody has made.
-func (v *Videos) Check(ctx context.Context, to providers.Target, _ []string) (providers.Checked, error) {
-	_, err := v.generation(ctx, to, providers.Ticket{Job: upstream.NobodysJob})
-	return upstream.LookedUp(err, nil)
 }

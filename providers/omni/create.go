@@ -36,15 +36,11 @@ func VideoModels(model string) (providers.VideoModel, bool) {
 
 // inputs are taken as bytes alone: whether the vendor fetches a link for a video model is not documented.
 func inputs() []providers.VideoInput {
-	first := providers.FirstFrame
 	images := []string{"image/png", "image/jpeg", "image/webp", "image/heic", "image/heif"}
-	return []providers.VideoInput{
-		{Role: providers.FirstFrame, Types: images, NoLinks: true},
-		{Role: providers.LastFrame, Types: images, NoLinks: true, With: &first},
-		{Role: providers.Reference, Types: images, NoLinks: true, Max: maxReferences},
-		{Role: providers.SourceVideo, NoLinks: true},
-		{Role: providers.ExtendVideo, NoLinks: true},
-	}
+	return append(providers.Frames(providers.VideoInput{Types: images, NoLinks: true}),
+		providers.VideoInput{Role: providers.Reference, Types: images, NoLinks: true, Max: maxReferences},
+		providers.VideoInput{Role: providers.SourceVideo, NoLinks: true},
+		providers.VideoInput{Role: providers.ExtendVideo, NoLinks: true})
 }
 
 // modelOf is what a model takes, and of one that is not in the table what the vendor has fields for.
@@ -68,56 +64,37 @@ type part struct {
 
 // createBody writes a create; before is the interaction whose video it changes, "" for none. Every failure is before anything was sent.
 func createBody(ctx context.Context, model, before string, req providers.VideoRequest) ([]byte, error) {
-	table, shape := modelOf(model), req.Shape()
-	frame, fault := table.Accept(shape)
-	if fault != nil {
-		return nil, fault
+	frame, seconds, err := upstream.Accept(req, modelOf(model), RefuseVideo(model, req.Shape()), "stream")
+	if err != nil {
+		return nil, err
 	}
 	own, err := req.Parameters()
 	if err != nil {
 		return nil, err
 	}
-	if err := upstream.Reserved(req, "stream"); err != nil {
-		return nil, err
-	}
 	if before != "" && len(req.Inputs) > 0 {
 		return nil, providers.InvalidField(providers.InputField(req.Inputs[0].Role), "The upstream changes a video by a prompt alone.")
 	}
-	if fault := RefuseVideo(model, shape); fault != nil {
-		return nil, fault
-	}
-	seconds, err := upstream.WholeSeconds(req.Seconds)
-	if err != nil {
-		return nil, err
-	}
 	// Without "background" the answer comes minutes later, with the video.
-	members := map[string]any{"model": model, "background": true}
-	if before != "" {
-		members["previous_interaction_id"] = before
-	}
+	members := upstream.Members{"model": model, "background": true}
+	members.Words(map[string]string{"previous_interaction_id": before})
 	if members["input"], err = input(ctx, req); err != nil {
 		return nil, err
 	}
-	response := map[string]any{"type": "video"}
+	response := upstream.Members{"type": "video"}
 	if !hasMember(own["response_format"], "delivery") {
 		response["delivery"] = "uri"
 	}
-	for name, word := range map[string]string{"aspect_ratio": frame.AspectRatio, "resolution": frame.Resolution} {
-		if word != "" {
-			response[name] = word
-		}
-	}
+	response.Words(map[string]string{"aspect_ratio": frame.AspectRatio, "resolution": frame.Resolution})
 	if seconds != 0 {
 		response["duration"] = strconv.Itoa(seconds) + "s"
 	}
-	generation := make(map[string]any)
+	generation := make(upstream.Members)
 	if task := taskOf(req); task != "" {
 		generation["video_config"] = map[string]any{"task": task}
 	}
-	if req.Seed != nil {
-		generation["seed"] = *req.Seed
-	}
-	for name, ours := range map[string]map[string]any{"response_format": response, "generation_config": generation} {
+	generation.Seed(req)
+	for name, ours := range map[string]upstream.Members{"response_format": response, "generation_config": generation} {
 		if err := merge(members, own, name, ours); err != nil {
 			return nil, err
 		}
@@ -187,7 +164,7 @@ func RefuseVideo(_ string, shape providers.VideoShape) *providers.Fault {
 }
 
 // merge puts an object into a create, over the members that the caller gave in the vendor's own one.
-func merge(members map[string]any, own map[string]json.RawMessage, name string, ours map[string]any) error {
+func merge(members upstream.Members, own map[string]json.RawMessage, name string, ours upstream.Members) error {
 	var theirs map[string]json.RawMessage
 	if raw := own[name]; raw != nil && (json.Unmarshal(raw, &theirs) != nil || theirs == nil) {
 		return providers.InvalidField(name, "The upstream's own '%s' is an object.", name)

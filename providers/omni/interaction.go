@@ -1,6 +1,7 @@
 package omni
 
 import (
+	"cmp"
 	"encoding/json"
 	"time"
 
@@ -76,40 +77,31 @@ func (i interaction) tokens() (tokens providers.VideoTokens) {
 // billed tells whether video was counted.
 func (i interaction) billed() bool { return i.tokens().Output > 0 }
 
-// status reads the vendor's words. An unknown one, and none at all, means still running.
+// status reads the vendor's words.
 func (i interaction) status(key providers.Secret) (providers.VideoStatus, error) {
-	word := string(i.Status)
-	s := providers.VideoStatus{State: providers.JobRunning, Progress: -1, Word: providers.Cut(word, providers.WordLimit)}
+	word, video := string(i.Status), i.video()
 	failed := func(code, vendorCode, reason string) (providers.VideoStatus, error) {
 		return upstream.FailedJob(word, code, vendorCode, reason, false, key), nil
 	}
 	switch word {
-	case "queued":
-		s.State = providers.JobQueued
-	case "completed":
-		video := i.video()
-		switch {
-		case video != (content{}):
-			s.State, s.Outputs, s.Tokens = providers.JobDone, 1, i.tokens()
-			i.times(&s, video.URI != "")
-		case i.billed() || i.words() == "": // the answer has another shape than is known, and may have a video
-			return providers.VideoStatus{}, upstream.BrokenAnswer("completed without a video", nil)
-		default: // a refusal
-			return failed(providers.FailedContent, "", i.words())
+	case "completed": // an answer of another shape than is known may have a video; with words and no tokens it is a refusal
+		if words := i.words(); video == (content{}) && !i.billed() && words != "" {
+			return failed(providers.FailedContent, "", words)
 		}
 	case "failed":
 		said := i.said()
-		vendorCode := said.Status
-		if vendorCode == "" {
-			vendorCode = said.Code
-		}
-		return failed(upstream.RPCFailure(said), vendorCode, said.Message)
+		return failed(upstream.RPCFailure(said), cmp.Or(said.Status, said.Code), said.Message)
 	case "budget_exceeded":
 		return failed(providers.FailedQuota, word, "The job took more than the upstream's budget.")
 	case "cancelled", "incomplete", "requires_action":
 		return failed(providers.FailedVendor, word, "The upstream ended the job.")
 	}
-	return s, nil
+	s, err := upstream.States{Queued: "queued", Done: "completed"}.Status(i.Status, []string{string(cmp.Or(video.URI, video.Data))})
+	if s.State == providers.JobDone {
+		s.Tokens = i.tokens()
+		i.times(&s, video.URI != "")
+	}
+	return s, err
 }
 
 // times reads how long a job took and until when its file can be read.

@@ -60,13 +60,12 @@ func (v *Videos) create(ctx context.Context, to providers.Target, before string,
 		return providers.Ticket{}, err
 	}
 	var made interaction
-	if err := v.jobs.Read(ctx, to, upstream.JobRequest{Method: http.MethodPost, Path: interactionsPath, Body: body, Paid: true, Inline: true}, &made); err != nil {
+	start := upstream.Create(interactionsPath, body)
+	start.Inline = true
+	if err := v.jobs.Read(ctx, to, start, &made); err != nil {
 		return providers.Ticket{}, err
 	}
-	if made.ID == "" {
-		return providers.Ticket{}, upstream.BrokenAnswer("no id", nil)
-	}
-	return providers.Ticket{Job: string(made.ID)}, nil
+	return upstream.NewTicket(made.ID, nil)
 }
 
 // Poll reads the interaction, and of one that is completed the file: it may not be ready yet.
@@ -91,17 +90,14 @@ func (v *Videos) ready(ctx context.Context, to providers.Target, i interaction, 
 	if name == "" {
 		return s, nil
 	}
-	answer, err := v.jobs.Do(ctx, to, upstream.JobRequest{Path: "/files/" + url.PathEscape(name)})
+	var file struct {
+		State upstream.Loose `json:"state"`
+	}
+	err := v.jobs.Read(ctx, to, upstream.JobRequest{Path: "/files/" + url.PathEscape(name)}, &file)
 	if upstream.Forgotten(err) {
 		return s, nil
 	}
 	if err != nil {
-		return providers.VideoStatus{}, err
-	}
-	var file struct {
-		State upstream.Loose `json:"state"`
-	}
-	if err := upstream.Decode(answer.Body, &file); err != nil {
 		return providers.VideoStatus{}, err
 	}
 	switch file.State {
@@ -161,16 +157,12 @@ func path(ticket providers.Ticket) string {
 
 // interaction reads a job. A 400 of another reason than the job's name has been seen to pass, so it decides nothing.
 func (v *Videos) interaction(ctx context.Context, to providers.Target, ticket providers.Ticket) (interaction, error) {
-	answer, err := v.jobs.Do(ctx, to, upstream.JobRequest{Path: path(ticket), Inline: true})
+	var i interaction
+	err := v.jobs.Read(ctx, to, upstream.JobRequest{Path: path(ticket), Inline: true}, &i)
 	var fault *providers.Fault
 	if errors.As(err, &fault) && fault.Kind == providers.Invalid && !forgotten(err) {
 		upstream.Reclass(fault, http.StatusBadGateway)
 	}
-	if err != nil {
-		return interaction{}, err
-	}
-	var i interaction
-	err = upstream.Decode(answer.Body, &i)
 	return i, err
 }
 

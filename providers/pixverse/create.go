@@ -40,15 +40,10 @@ const (
 
 // VideoModels is the table of the vendor's models.
 func VideoModels(name string) (providers.VideoModel, bool) {
-	first := providers.FirstFrame
 	table := providers.VideoModel{
 		Seconds: []string{"5", "8"}, AspectRatios: []string{"16:9", "4:3", "1:1", "3:4", "9:16"}, Resolutions: []string{"360p", "540p", "720p", fullHD},
 		MaxPrompt: maxPrompt, NeedsPrompt: true, Seed: true, Apart: true,
-		Inputs: []providers.VideoInput{
-			{Role: first, MaxBytes: maxFile},
-			{Role: providers.LastFrame, MaxBytes: maxFile, With: &first},
-			{Role: providers.ExtendVideo, LinksOnly: true},
-		},
+		Inputs: append(providers.Frames(providers.VideoInput{MaxBytes: maxFile}), providers.VideoInput{Role: providers.ExtendVideo, LinksOnly: true}),
 	}
 	references := 0
 	switch name {
@@ -82,7 +77,7 @@ func modelOf(name string) providers.VideoModel {
 // plan is a create that lacks the ids of its inputs.
 type plan struct {
 	mode    mode
-	members map[string]any
+	members upstream.Members
 	// names are those of the references in the prompt that are not used yet.
 	names []string
 }
@@ -94,15 +89,8 @@ func planOf(model string, req providers.VideoRequest) (*plan, error) {
 	if fault := table.Check(shape); fault != nil {
 		return nil, fault
 	}
-	if fault := RefuseVideo(model, shape); fault != nil {
-		return nil, fault
-	}
 	table = in(table, at)
-	frame, fault := table.Frame(shape)
-	if fault != nil {
-		return nil, fault
-	}
-	seconds, err := upstream.WholeSeconds(req.Seconds)
+	frame, seconds, err := upstream.Accept(req, table, RefuseVideo(model, shape))
 	if err != nil {
 		return nil, err
 	}
@@ -116,7 +104,7 @@ func planOf(model string, req providers.VideoRequest) (*plan, error) {
 	if err != nil {
 		return nil, err
 	}
-	p.members = map[string]any{"model": model, "prompt": req.Prompt}
+	p.members = upstream.Members{"model": model, "prompt": req.Prompt}
 	set := func(name string, given bool, value, usual any) {
 		switch {
 		case given:
@@ -130,12 +118,8 @@ func planOf(model string, req providers.VideoRequest) (*plan, error) {
 	if at.wide() {
 		set("aspect_ratio", frame.AspectRatio != "", frame.AspectRatio, usualRatio)
 	}
-	if req.Seed != nil {
-		p.members["seed"] = *req.Seed
-	}
-	if req.GenerateAudio != nil && table.Audio == providers.AudioOption {
-		p.members["generate_audio_switch"] = *req.GenerateAudio
-	}
+	p.members.Seed(req)
+	p.members.Sound("generate_audio_switch", req, table)
 	return p, nil
 }
 

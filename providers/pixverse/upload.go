@@ -2,12 +2,11 @@ package pixverse
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"encoding/json"
-	"mime"
 	"mime/multipart"
 	"net/http"
-	"net/textproto"
 
 	"modelrelay/providers"
 	"modelrelay/providers/upstream"
@@ -37,7 +36,7 @@ func (v *Videos) upload(ctx context.Context, to providers.Target, input provider
 		if err := form.WriteField(link, input.URL); err != nil {
 			return "", providers.Unwritable(err)
 		}
-	} else if err := writeFile(ctx, form, file, input); err != nil {
+	} else if err := upstream.WriteFile(ctx, form, file, input); err != nil {
 		return "", err
 	}
 	if err := form.Close(); err != nil {
@@ -53,31 +52,9 @@ func (v *Videos) upload(ctx context.Context, to providers.Target, input provider
 	if err := v.do(ctx, to, request, true, &made); err != nil {
 		return "", err
 	}
-	id := made.ImageID
-	if id == "" {
-		id = made.MediaID
-	}
+	id := cmp.Or(made.ImageID, made.MediaID)
 	if id.Number() == "" {
 		return "", upstream.BrokenAnswer("an upload without an id", nil)
 	}
 	return json.Number(id), nil
-}
-
-func writeFile(ctx context.Context, form *multipart.Writer, field string, input providers.Media) error {
-	name, kind := input.Name, input.ContentType
-	if name == "" {
-		name = field
-	}
-	// A type that is none, or that would end its header line, is the client's word about its file and nothing more.
-	if _, _, err := mime.ParseMediaType(kind); err != nil {
-		kind = "application/octet-stream"
-	}
-	header := make(textproto.MIMEHeader)
-	header.Set("Content-Disposition", multipart.FileContentDisposition(field, name))
-	header.Set("Content-Type", kind)
-	part, err := form.CreatePart(header)
-	if err != nil {
-		return providers.Unwritable(err)
-	}
-	return input.CopyTo(ctx, part)
 }

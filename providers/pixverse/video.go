@@ -4,6 +4,7 @@
 package pixverse
 
 import (
+	"cmp"
 	"context"
 	"crypto/rand"
 	"encoding/json"
@@ -28,13 +29,18 @@ const BaseURL = "https://app-api.pixverse.ai"
 const leastPoll = 5 * time.Second
 
 // Videos drives the jobs of POST /video/*/generate. The vendor neither looks jobs up by a key of ours nor cancels them.
-type Videos struct{ jobs *upstream.Jobs }
+type Videos struct{ upstream.Linked[job] }
 
 // NewVideos makes the adapter over the process's client.
 func NewVideos(client *http.Client) *Videos {
-	return &Videos{upstream.NewJobs(client, upstream.JobVendor{
-		Name: "pixverse", Root: "/openapi/v2", Authorize: authorize, Classify: classify, Reason: reason,
-	})}
+	v := &Videos{upstream.Linked[job]{
+		Lost: lost, Nobody: "1", Paced: providers.Pace{Least: leastPoll},
+		Jobs: upstream.NewJobs(client, upstream.JobVendor{
+			Name: "pixverse", Root: "/openapi/v2", Authorize: authorize, Classify: classify, Reason: reason,
+		}),
+	}}
+	v.Read = v.job
+	return v
 }
 
 // authorize puts the key on a request, and an id that must be another for each request: the vendor makes no second video of one that
@@ -59,17 +65,12 @@ type answer struct {
 	OtherMsg  upstream.Loose `json:"err_msg"`
 }
 
-func (a answer) code() string {
-	if a.Code != "" {
-		return string(a.Code)
-	}
-	return string(a.OtherCode)
-}
+func (a answer) code() string { return string(cmp.Or(a.Code, a.OtherCode)) }
 
 // do sends a request and reads the content of the envelope into a struct. A refusal of status 200 is a fault; tells: with the vendor's
 // words.
 func (v *Videos) do(ctx context.Context, to providers.Target, r upstream.JobRequest, tells bool, into any) error {
-	got, err := v.jobs.Do(ctx, to, r)
+	got, err := v.Jobs.Do(ctx, to, r)
 	if err != nil {
 		return err
 	}
@@ -78,7 +79,7 @@ func (v *Videos) do(ctx context.Context, to providers.Target, r upstream.JobRequ
 		return err
 	}
 	if code := a.code(); code != "" && code != "0" {
-		return v.jobs.Refuse(got, statusOf(code), to.Key, tells)
+		return v.Jobs.Refuse(got, statusOf(code), to.Key, tells)
 	}
 	if len(a.Resp) == 0 || string(a.Resp) == "null" {
 		return nil
@@ -102,44 +103,10 @@ func (v *Videos) Submit(ctx context.Context, to providers.Target, req providers.
 	var made struct {
 		VideoID upstream.Loose `json:"video_id"`
 	}
-	create := upstream.JobRequest{Method: http.MethodPost, Path: string(plan.mode), Body: body, Paid: true}
-	if err := v.do(ctx, to, create, true, &made); err != nil {
+	if err := v.do(ctx, to, upstream.Create(string(plan.mode), body), true, &made); err != nil {
 		return providers.Ticket{}, err
 	}
-	if made.VideoID == "" {
-		return providers.Ticket{}, upstream.BrokenAnswer("no video id", nil)
-	}
-	return providers.Ticket{Job: string(made.VideoID)}, nil
-}
-
-// Poll reads the job.
-func (v *Videos) Poll(ctx context.Context, to providers.Target, ticket providers.Ticket) (providers.VideoStatus, error) {
-	j, err := v.job(ctx, to, ticket)
-	if lost(err) {
-		return upstream.ForgottenJob(), nil
-	}
-	if err != nil {
-		return providers.VideoStatus{}, err
-	}
-	return j.status(to.Key)
-}
-
-// Pace implements providers.Paced.
-func (v *Videos) Pace() providers.Pace { return providers.Pace{Least: leastPoll} }
-
-// Open reads the job's one video at its link, which takes no key.
-func (v *Videos) Open(ctx context.Context, to providers.Target, ticket providers.Ticket, output int) (providers.Video, error) {
-	if err := upstream.OneOutput(output); err != nil {
-		return providers.Video{}, err
-	}
-	j, err := v.job(ctx, to, ticket)
-	if err != nil && !lost(err) {
-		return providers.Video{}, err
-	}
-	if j.URL == "" {
-		return providers.Video{}, providers.Faultf(providers.NotFound, "The upstream no longer has the video.")
-	}
-	return v.jobs.Open(ctx, to, string(j.URL), false)
+	return upstream.NewTicket(made.VideoID, nil)
 }
 
 func (v *Videos) job(ctx context.Context, to providers.Target, ticket providers.Ticket) (j job, err error) {
@@ -155,27 +122,28 @@ type job struct {
 	Height upstream.Loose `json:"outputHeight"`
 }
 
-// status reads the vendor's numbers. An unknown one, and none at all, means still running: waiting is no other number.
-func (j job) status(key providers.Secret) (providers.VideoStatus, error) {
+// VideoLinks is where the video lies, at a link that takes no key.
+func (j job) VideoLinks() []string { return []string{string(j.URL)} }
+
+// VideoStatus reads the vendor's numbers; waiting is none of these.
+func (j job) VideoStatus(key providers.Secret) (providers.VideoStatus, error) {
 	word := providers.Cut(string(j.Status), providers.WordLimit)
-	s := providers.VideoStatus{State: providers.JobRunning, Progress: -1, Word: word}
-	const moderated = "The upstream's moderation did not let the video pass."
 	switch word {
-	case "1":
-		if j.URL == "" {
-			return providers.VideoStatus{}, upstream.BrokenAnswer("done without a link", nil)
-		}
-		s.State, s.Outputs = providers.JobDone, 1
-		s.Width, s.Height = j.Width.Pixels(), j.Height.Pixels()
 	case "6": // deleted
-		s = upstream.ForgottenJob()
+		s := upstream.ForgottenJob()
 		s.Word = word
+		return s, nil
 	case "7", "10": // 10 is seen by clients and not documented, and so is 9
+		const moderated = "The upstream's moderation did not let the video pass."
 		return upstream.FailedJob(word, providers.FailedContent, "status "+word, moderated, false, key), nil
 	case "8", "9":
 		return upstream.FailedJob(word, providers.FailedVendor, "status "+word, "The upstream could not make the video.", false, key), nil
 	}
-	return s, nil
+	s, err := upstream.States{Done: "1"}.Status(j.Status, j.VideoLinks())
+	if s.State == providers.JobDone {
+		s.Width, s.Height = j.Width.Pixels(), j.Height.Pixels()
+	}
+	return s, err
 }
 
 // statusOf is the HTTP status that a code means. Of a code that is not listed, what became of the request is unknown.
@@ -220,20 +188,11 @@ func classify(fault *providers.Fault) {
 func reason(body []byte) string {
 	var a answer
 	_ = json.Unmarshal(body, &a) // another shape has no words to show
-	if a.Msg != "" {
-		return string(a.Msg)
-	}
-	return string(a.OtherMsg)
+	return string(cmp.Or(a.Msg, a.OtherMsg))
 }
 
 // lost tells whether an error is the vendor's word that it does not know the job.
 func lost(err error) bool {
 	fault := providers.AsFault(err)
 	return fault != nil && fault.Upstream != nil && fault.Kind == providers.NotFound
-}
-
-// Check implements providers.Checker, by a look-up of a job that nobody has made.
-func (v *Videos) Check(ctx context.Context, to providers.Target, _ []string) (providers.Checked, error) {
-	_, err := v.job(ctx, to, providers.Ticket{Job: "1"})
-	return upstream.LookedUp(err, lost)
 }

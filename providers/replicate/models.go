@@ -32,25 +32,6 @@ func hostedOf(model string) upstream.Hosted {
 // names are those of the inputs of a model.
 type names map[providers.InputRole]string
 
-// taking gives a model its inputs. A last frame wants a first.
-func taking(model providers.VideoModel, references int, inputs names) upstream.Hosted {
-	for _, role := range [...]providers.InputRole{providers.FirstFrame, providers.LastFrame, providers.Reference, providers.ExtendVideo, providers.SourceAudio} {
-		if _, ok := inputs[role]; !ok {
-			continue
-		}
-		input := providers.VideoInput{Role: role}
-		switch role {
-		case providers.LastFrame:
-			first := providers.FirstFrame
-			input.With = &first
-		case providers.Reference:
-			input.Max = references
-		}
-		model.Inputs = append(model.Inputs, input)
-	}
-	return upstream.Hosted{Model: model, Inputs: inputs}
-}
-
 func lookUp(model string) (upstream.Hosted, bool) {
 	const seedanceReferences, veoReferences, klingReferences = 9, 3, 7
 	name, _, _ := strings.Cut(model, ":")
@@ -96,7 +77,7 @@ func lookUp(model string) (upstream.Hosted, bool) {
 	default:
 		return upstream.Hosted{}, false
 	}
-	hosted := taking(table, references, inputs)
+	hosted := upstream.Taking(table, references, inputs)
 	if name == "wan-video/wan-2.5-i2v" || name == "runwayml/gen4-turbo" {
 		hosted.Model.Inputs[0].Needed = true // the first frame
 	}

@@ -6,6 +6,7 @@ package replicate
 import (
 	"context"
 	"encoding/json"
+	"maps"
 	"net/http"
 	"net/url"
 	"slices"
@@ -25,16 +26,20 @@ const BaseURL = "https://api.replicate.com/v1"
 // resultLife is how long the vendor keeps what a prediction made, after its end.
 const resultLife = time.Hour
 
-// mostPoll leaves most of a result's life for its copy.
+// mostPoll leaves most of a result's life for its copy. The vendor has no rule of how often it is asked.
 const mostPoll = 10 * time.Minute
 
 // Videos drives the vendor's predictions. It takes no key of ours, and its list tells two equal inputs not apart, so a lost
 // prediction is not looked up.
-type Videos struct{ jobs *upstream.Jobs }
+type Videos struct{ upstream.Linked[prediction] }
 
 // NewVideos makes the adapter over the process's client.
 func NewVideos(client *http.Client) *Videos {
-	return &Videos{upstream.NewJobs(client, upstream.JobVendor{Name: "replicate"})}
+	return &Videos{upstream.Linked[prediction]{
+		Paced: providers.Pace{Most: mostPoll},
+		Jobs:  upstream.NewJobs(client, upstream.JobVendor{Name: "replicate"}), Path: predictionPath,
+		LinkKey: true, // some files lie at the vendor's own address, which wants it
+	}}
 }
 
 // Submit starts a job.
@@ -43,14 +48,7 @@ func (v *Videos) Submit(ctx context.Context, to providers.Target, req providers.
 	if err != nil {
 		return providers.Ticket{}, err
 	}
-	var made prediction
-	if err := v.jobs.Read(ctx, to, upstream.JobRequest{Method: http.MethodPost, Path: path, Body: body, Paid: true}, &made); err != nil {
-		return providers.Ticket{}, err
-	}
-	if made.ID == "" {
-		return providers.Ticket{}, upstream.BrokenAnswer("no id", nil)
-	}
-	return providers.Ticket{Job: string(made.ID)}, nil
+	return v.Jobs.Start(ctx, to, path, body, "id")
 }
 
 // createBody writes a create and says where it goes: to a model by its name, to a version of one, or to a deployment
@@ -87,49 +85,17 @@ func createBody(ctx context.Context, to providers.Target, req providers.VideoReq
 	return path, body, nil
 }
 
-// Poll reads the job.
-func (v *Videos) Poll(ctx context.Context, to providers.Target, ticket providers.Ticket) (providers.VideoStatus, error) {
-	p, err := v.prediction(ctx, to, ticket)
-	if err != nil {
-		return upstream.Unread(err)
-	}
-	return p.status(to.Key)
-}
-
-// Pace implements providers.Paced: a result is to be copied before it is gone. The vendor has no rule of how often it is asked.
-func (v *Videos) Pace() providers.Pace { return providers.Pace{Most: mostPoll} }
-
-// Open reads one of the job's files at its link. Some lie at the vendor's own address, which wants the key.
-func (v *Videos) Open(ctx context.Context, to providers.Target, ticket providers.Ticket, output int) (providers.Video, error) {
-	p, err := v.prediction(ctx, to, ticket)
-	if err != nil {
-		return providers.Video{}, err
-	}
-	links := p.links()
-	if output < 0 || output >= len(links) {
-		return providers.Video{}, providers.Faultf(providers.NotFound, "The upstream does not have video %d, or no longer.", output+1)
-	}
-	return v.jobs.Open(ctx, to, links[output], true)
-}
-
 // Cancel stops the job. What ran until then may be billed.
 func (v *Videos) Cancel(ctx context.Context, to providers.Target, ticket providers.Ticket) error {
-	_, err := v.jobs.Do(ctx, to, upstream.JobRequest{Method: http.MethodPost, Path: "/predictions/" + url.PathEscape(ticket.Job) + "/cancel"})
-	if upstream.Forgotten(err) {
-		return nil
-	}
-	return err
+	return v.Jobs.Stop(ctx, to, http.MethodPost, predictionPath(ticket)+"/cancel")
 }
 
-func (v *Videos) prediction(ctx context.Context, to providers.Target, ticket providers.Ticket) (prediction, error) {
-	var p prediction
-	err := v.jobs.Read(ctx, to, upstream.JobRequest{Path: "/predictions/" + url.PathEscape(ticket.Job)}, &p)
-	return p, err
+func predictionPath(ticket providers.Ticket) string {
+	return "/predictions/" + url.PathEscape(ticket.Job)
 }
 
 // prediction is the vendor's job.
 type prediction struct {
-	ID      upstream.Loose  `json:"id"`
 	Status  upstream.Loose  `json:"status"`
 	Output  json.RawMessage `json:"output"`
 	Error   json.RawMessage `json:"error"`
@@ -138,9 +104,9 @@ type prediction struct {
 	Ended   upstream.Loose  `json:"completed_at"`
 }
 
-// links are the addresses in an output, which is one, a list of them, or an object of either; of an object with a video that
+// VideoLinks are the addresses in an output, which is one, a list of them, or an object of either; of an object with a video that
 // alone.
-func (p prediction) links() []string {
+func (p prediction) VideoLinks() []string {
 	var bare upstream.Loose
 	if json.Unmarshal(p.Output, &bare) == nil && bare != "" {
 		return []string{string(bare)}
@@ -162,12 +128,7 @@ func (p prediction) links() []string {
 				walk(video)
 				return
 			}
-			members := make([]string, 0, len(value))
-			for name := range value {
-				members = append(members, name)
-			}
-			slices.Sort(members)
-			for _, name := range members {
+			for _, name := range slices.Sorted(maps.Keys(value)) {
 				walk(value[name])
 			}
 		}
@@ -178,29 +139,13 @@ func (p prediction) links() []string {
 	return found
 }
 
-// status reads the vendor's words. An unknown one, and none at all, means still running.
-func (p prediction) status(key providers.Secret) (providers.VideoStatus, error) {
-	word := string(p.Status)
-	s := providers.VideoStatus{State: providers.JobRunning, Progress: -1, Word: providers.Cut(word, providers.WordLimit)}
+// VideoStatus reads the vendor's words.
+func (p prediction) VideoStatus(key providers.Secret) (providers.VideoStatus, error) {
+	links := p.VideoLinks()
 	failed := func(code, text string) (providers.VideoStatus, error) {
-		return upstream.FailedJob(word, code, "", text, false, key), nil
+		return upstream.FailedJob(string(p.Status), code, "", text, false, key), nil
 	}
 	switch p.Status {
-	case "starting":
-		s.State = providers.JobQueued
-	case "succeeded":
-		links := len(p.links())
-		switch {
-		case links == 0 && string(p.Removed) == "true":
-			return failed(providers.FailedForgotten, "The upstream has removed what the job made.")
-		case links == 0:
-			return providers.VideoStatus{}, upstream.BrokenAnswer("succeeded without a link", nil)
-		}
-		ended := moment(p.Ended)
-		s.State, s.Outputs, s.Dies, s.Took = providers.JobDone, links, ended.Add(resultLife), took(moment(p.Created), ended)
-		if ended.IsZero() {
-			s.Dies = time.Now().Add(resultLife)
-		}
 	case "failed":
 		reason := p.reason()
 		return failed(failureCode(reason), reason)
@@ -208,16 +153,21 @@ func (p prediction) status(key providers.Secret) (providers.VideoStatus, error) 
 		return failed(providers.FailedVendor, "The prediction was canceled.")
 	case "aborted":
 		return failed(providers.FailedTimeout, "The prediction did not start before its deadline.")
+	case "succeeded":
+		if len(links) == 0 && string(p.Removed) == "true" {
+			return failed(providers.FailedForgotten, "The upstream has removed what the job made.")
+		}
 	}
-	return s, nil
+	s, err := upstream.States{Queued: "starting", Done: "succeeded", Life: resultLife}.Status(p.Status, links)
+	if ended := moment(p.Ended); s.State == providers.JobDone && !ended.IsZero() {
+		s.Dies, s.Took = ended.Add(resultLife), took(moment(p.Created), ended)
+	}
+	return s, err
 }
 
 // moment reads a time; the zero one for anything else.
 func moment(text upstream.Loose) time.Time {
-	at, err := time.Parse(time.RFC3339, string(text))
-	if err != nil {
-		return time.Time{}
-	}
+	at, _ := time.Parse(time.RFC3339, string(text)) // the zero time is that of an error
 	return at
 }
 
@@ -254,7 +204,7 @@ func failureCode(reason string) string {
 // Check implements providers.Checker, by the account and the models.
 func (v *Videos) Check(ctx context.Context, to providers.Target, models []string) (providers.Checked, error) {
 	checked := providers.Checked{Asked: "the account", Told: true}
-	if _, err := v.jobs.Free(ctx, to, "/account"); err != nil {
+	if _, err := v.Jobs.Free(ctx, to, "/account"); err != nil {
 		return checked, err
 	}
 	for _, model := range models {
@@ -268,7 +218,7 @@ func (v *Videos) Check(ctx context.Context, to providers.Target, models []string
 		case !strings.HasPrefix(path, "deployments/"):
 			path = "models/" + path
 		}
-		if _, err := v.jobs.Free(ctx, to, "/"+path); upstream.Forgotten(err) {
+		if _, err := v.Jobs.Free(ctx, to, "/"+path); upstream.Forgotten(err) {
 			checked.Lacks = append(checked.Lacks, model)
 		} else if err != nil {
 			return checked, err

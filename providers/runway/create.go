@@ -18,7 +18,7 @@ func (v *Videos) createBody(ctx context.Context, to providers.Target, req provid
 	if fault := known.refuse(shape); fault != nil {
 		return "", nil, fault
 	}
-	at, members := routeOf(shape), map[string]any{"model": to.Model}
+	at, members := routeOf(shape), upstream.Members{"model": to.Model}
 	if err := known.frame(at, shape, req, members); err != nil {
 		return "", nil, err
 	}
@@ -76,7 +76,7 @@ func (m model) in(at route) providers.VideoModel {
 }
 
 // frame writes the size: "ratio" in pixels or as a word, "resolution" as a word.
-func (m model) frame(at route, shape providers.VideoShape, req providers.VideoRequest, members map[string]any) error {
+func (m model) frame(at route, shape providers.VideoShape, req providers.VideoRequest, members upstream.Members) error {
 	frame, fault := m.in(at).Frame(shape)
 	if fault != nil {
 		return fault
@@ -100,16 +100,12 @@ func (m model) frame(at route, shape providers.VideoShape, req providers.VideoRe
 			ratio = m.ratio
 		}
 	}
-	for member, word := range map[string]string{name: ratio, "resolution": frame.Resolution} {
-		if word != "" {
-			members[member] = word
-		}
-	}
+	members.Words(map[string]string{name: ratio, "resolution": frame.Resolution})
 	return nil
 }
 
 // words writes the prompt, the length and what else has a field of its own.
-func (m model) words(req providers.VideoRequest, members map[string]any) error {
+func (m model) words(req providers.VideoRequest, members upstream.Members) error {
 	seconds, err := upstream.WholeSeconds(req.Seconds)
 	if err != nil {
 		return err
@@ -121,26 +117,15 @@ func (m model) words(req providers.VideoRequest, members map[string]any) error {
 	if seconds == 0 && fields["duration"] == nil {
 		seconds = m.seconds
 	}
-	if seconds > 0 {
-		members["duration"] = seconds
-	}
-	if req.Prompt != "" {
-		members["promptText"] = req.Prompt
-	}
-	if req.NegativePrompt != "" {
-		members["negativePrompt"] = req.NegativePrompt
-	}
-	if req.Seed != nil {
-		members["seed"] = *req.Seed
-	}
-	if req.GenerateAudio != nil && m.Audio == providers.AudioOption {
-		members["audio"] = *req.GenerateAudio
-	}
+	members.Number("duration", seconds)
+	members.Words(map[string]string{"promptText": req.Prompt, "negativePrompt": req.NegativePrompt})
+	members.Seed(req)
+	members.Sound("audio", req, m.VideoModel)
 	return nil
 }
 
 // inputs writes what the video is made from; place says where an input is.
-func (m model) inputs(place func(providers.Media) (string, error), req providers.VideoRequest, members map[string]any) error {
+func (m model) inputs(place func(providers.Media) (string, error), req providers.VideoRequest, members upstream.Members) error {
 	var images, references, sounds []map[string]string
 	for _, input := range req.Inputs {
 		uri, err := place(input)

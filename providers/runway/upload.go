@@ -21,16 +21,12 @@ func (v *Videos) place(ctx context.Context, to providers.Target, input providers
 	if err != nil {
 		return "", providers.Unwritable(err)
 	}
-	answer, err := v.jobs.Do(ctx, to, upstream.JobRequest{Method: http.MethodPost, Path: "/v1/uploads", Body: body})
-	if err != nil {
-		return "", upstream.Unpaid(err)
-	}
 	var made struct {
 		UploadURL upstream.Loose            `json:"uploadUrl"`
 		Fields    map[string]upstream.Loose `json:"fields"`
 		URI       upstream.Loose            `json:"runwayUri"`
 	}
-	if err := upstream.Decode(answer.Body, &made); err != nil {
+	if err := v.Jobs.Read(ctx, to, upstream.JobRequest{Method: http.MethodPost, Path: "/v1/uploads", Body: body}, &made); err != nil {
 		return "", upstream.Unpaid(err)
 	}
 	if made.UploadURL == "" || made.URI == "" {
@@ -40,7 +36,7 @@ func (v *Videos) place(ctx context.Context, to providers.Target, input providers
 	for field, value := range made.Fields {
 		fields[field] = string(value)
 	}
-	return string(made.URI), v.jobs.Upload(ctx, to, string(made.UploadURL), fields, name, input)
+	return string(made.URI), v.Jobs.Upload(ctx, to, string(made.UploadURL), fields, name, input)
 }
 
 // extension is what the name of a file of the type ends with.

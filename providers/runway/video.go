@@ -34,11 +34,14 @@ const (
 
 // Videos drives the tasks of POST /v1/text_to_video, /v1/image_to_video and /v1/video_to_video. The vendor has neither an
 // idempotency key nor a list of tasks, so it is no Finder.
-type Videos struct{ jobs *upstream.Jobs }
+type Videos struct{ upstream.Linked[task] }
 
 // NewVideos makes the adapter over the process's client.
 func NewVideos(client *http.Client) *Videos {
-	return &Videos{upstream.NewJobs(client, upstream.JobVendor{Name: "runway", Authorize: authorize, Classify: classify, Reason: reason})}
+	return &Videos{upstream.Linked[task]{
+		Paced: providers.Pace{Least: leastPoll},
+		Jobs:  upstream.NewJobs(client, upstream.JobVendor{Name: "runway", Authorize: authorize, Classify: classify, Reason: reason}), Path: taskPath,
+	}}
 }
 
 func authorize(req *http.Request, key providers.Secret) error {
@@ -53,48 +56,13 @@ func (v *Videos) Submit(ctx context.Context, to providers.Target, req providers.
 	if err != nil {
 		return providers.Ticket{}, err
 	}
-	var made task
-	if err := v.jobs.Read(ctx, to, upstream.JobRequest{Method: http.MethodPost, Path: path, Body: body, Paid: true}, &made); err != nil {
-		return providers.Ticket{}, err
-	}
-	if made.ID == "" {
-		return providers.Ticket{}, upstream.BrokenAnswer("no id", nil)
-	}
-	return providers.Ticket{Job: string(made.ID)}, nil
-}
-
-// Poll reads the task.
-func (v *Videos) Poll(ctx context.Context, to providers.Target, ticket providers.Ticket) (providers.VideoStatus, error) {
-	t, err := v.task(ctx, to, ticket)
-	if err != nil {
-		return upstream.Unread(err)
-	}
-	return t.status(to.Key)
-}
-
-// Pace implements providers.Paced.
-func (v *Videos) Pace() providers.Pace { return providers.Pace{Least: leastPoll} }
-
-// Open reads the task's one video. Each answer about a task has a fresh link, which takes no key.
-func (v *Videos) Open(ctx context.Context, to providers.Target, ticket providers.Ticket, output int) (providers.Video, error) {
-	if err := upstream.OneOutput(output); err != nil {
-		return providers.Video{}, err
-	}
-	t, err := v.task(ctx, to, ticket)
-	if err != nil {
-		return providers.Video{}, err
-	}
-	link := t.link()
-	if link == "" {
-		return providers.Video{}, providers.Faultf(providers.NotFound, "The upstream no longer has the video.")
-	}
-	return v.jobs.Open(ctx, to, link, false)
+	return v.Jobs.Start(ctx, to, path, body, "id")
 }
 
 // Cancel stops a task. The vendor's one route for that deletes a task that has ended, with its result: such a one is left
 // alone, and what ends between the look and the request is lost.
 func (v *Videos) Cancel(ctx context.Context, to providers.Target, ticket providers.Ticket) error {
-	t, err := v.task(ctx, to, ticket)
+	t, err := v.Record(ctx, to, ticket)
 	if upstream.Forgotten(err) {
 		return nil
 	}
@@ -106,24 +74,13 @@ func (v *Videos) Cancel(ctx context.Context, to providers.Target, ticket provide
 	default:
 		return nil
 	}
-	_, err = v.jobs.Do(ctx, to, upstream.JobRequest{Method: http.MethodDelete, Path: taskPath(ticket)})
-	if upstream.Forgotten(err) {
-		return nil
-	}
-	return err
+	return v.Jobs.Stop(ctx, to, http.MethodDelete, taskPath(ticket))
 }
 
 func taskPath(ticket providers.Ticket) string { return "/v1/tasks/" + url.PathEscape(ticket.Job) }
 
-func (v *Videos) task(ctx context.Context, to providers.Target, ticket providers.Ticket) (task, error) {
-	var t task
-	err := v.jobs.Read(ctx, to, upstream.JobRequest{Path: taskPath(ticket)}, &t)
-	return t, err
-}
-
 // task is the vendor's job.
 type task struct {
-	ID          upstream.Loose  `json:"id"`
 	Status      upstream.Loose  `json:"status"`
 	Progress    upstream.Loose  `json:"progress"` // 0 to 1
 	Failure     upstream.Loose  `json:"failure"`
@@ -132,16 +89,16 @@ type task struct {
 	Cost        json.RawMessage `json:"cost"`
 }
 
-// link is where the video lies: the first output. Another is a file beside it.
-func (t task) link() string {
+// VideoLinks is where the video lies: the first output, by a fresh link in each record, which takes no key. Another is a file beside it.
+func (t task) VideoLinks() []string {
 	var outputs []upstream.Loose
 	_ = json.Unmarshal(t.Output, &outputs) // what is no such list has no link
 	for _, output := range outputs {
 		if output != "" {
-			return string(output)
+			return []string{string(output)}
 		}
 	}
-	return ""
+	return nil
 }
 
 // free tells whether the vendor says that a task that ended costs nothing.
@@ -162,27 +119,18 @@ func (t task) percent() int {
 	return int(math.Round(whole * min(1, max(0, fraction))))
 }
 
-// status reads the vendor's words. An unknown one, and none at all, means still running.
-func (t task) status(key providers.Secret) (providers.VideoStatus, error) {
-	s := providers.VideoStatus{
-		State: providers.JobRunning, Progress: t.percent(), Word: providers.Cut(string(t.Status), providers.WordLimit),
-	}
-	switch t.Status {
-	case "PENDING", "THROTTLED": // THROTTLED waits for a place among the account's tasks, and will run
-		s.State = providers.JobQueued
-	case "SUCCEEDED":
-		if t.link() == "" {
-			return providers.VideoStatus{}, upstream.BrokenAnswer("succeeded without a link", nil)
-		}
-		s.State, s.Outputs, s.Dies = providers.JobDone, 1, time.Now().Add(linkLife)
+// VideoStatus reads the vendor's words. THROTTLED waits for a place among the account's tasks, and will run.
+func (t task) VideoStatus(key providers.Secret) (providers.VideoStatus, error) {
+	switch code := string(t.FailureCode); t.Status {
 	case "FAILED":
-		code := string(t.FailureCode)
 		own := code == "" || code == "INTERNAL" || strings.HasPrefix(code, "INTERNAL.")
 		return upstream.FailedJob(string(t.Status), failureCode(code), code, string(t.Failure), own && t.free(), key), nil
 	case "CANCELLED":
 		return upstream.FailedJob(string(t.Status), providers.FailedVendor, "", "", false, key), nil
 	}
-	return s, nil
+	s, err := upstream.States{Queued: "PENDING THROTTLED", Done: "SUCCEEDED", Life: linkLife}.Status(t.Status, t.VideoLinks())
+	s.Progress = t.percent()
+	return s, err
 }
 
 // failureCode is the product's word for the vendor's, which has parts: SAFETY.INPUT.TEXT, INPUT_PREPROCESSING.SAFETY.TEXT.
@@ -239,6 +187,6 @@ func reason(body []byte) string {
 
 // Check implements providers.Checker, by the account.
 func (v *Videos) Check(ctx context.Context, to providers.Target, _ []string) (providers.Checked, error) {
-	_, err := v.jobs.Free(ctx, to, "/v1/organization")
+	_, err := v.Jobs.Free(ctx, to, "/v1/organization")
 	return providers.Checked{Asked: "the account"}, err
 }

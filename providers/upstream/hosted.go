@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"context"
 	"net/url"
+	"slices"
 	"strconv"
 	"strings"
 
@@ -21,6 +22,26 @@ type Hosted struct {
 	Length providers.FieldForm
 	// Sound is the name of the switch for sound, "" for generate_audio.
 	Sound string
+}
+
+// Taking gives a model its inputs by their names, of references at most so many. A last frame wants a first, and each of needs must be
+// there.
+func Taking(model providers.VideoModel, references int, names map[providers.InputRole]string, needs ...providers.InputRole) Hosted {
+	for _, role := range [...]providers.InputRole{providers.FirstFrame, providers.LastFrame, providers.Reference, providers.ExtendVideo, providers.SourceAudio} {
+		if _, ok := names[role]; !ok {
+			continue
+		}
+		input := providers.VideoInput{Role: role, Needed: slices.Contains(needs, role)}
+		switch role {
+		case providers.LastFrame:
+			first := providers.FirstFrame
+			input.With = &first
+		case providers.Reference:
+			input.Max = references
+		}
+		model.Inputs = append(model.Inputs, input)
+	}
+	return Hosted{Model: model, Inputs: names}
 }
 
 // ModelPath is a model's name as a part of an address, each of its words escaped. A channel that takes every name passes on what a

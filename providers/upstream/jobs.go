@@ -3,7 +3,6 @@ package upstream
 import (
 	"bytes"
 	"context"
-	"encoding/base64"
 	"encoding/json"
 	"errors"
 	"io"
@@ -258,98 +257,6 @@ func OneOutput(output int) error {
 		return providers.Faultf(providers.NotFound, "The job has one video, not %d.", output+1)
 	}
 	return nil
-}
-
-// Encode writes a create's members over the caller's own parameters, which they overrule. The same request has the same
-// bytes each time.
-func Encode(req providers.VideoRequest, members map[string]any) ([]byte, error) {
-	fields, err := req.Parameters()
-	if err != nil {
-		return nil, err
-	}
-	for name, value := range members {
-		raw, err := json.Marshal(value)
-		if err != nil {
-			return nil, providers.Unwritable(err)
-		}
-		fields[name] = raw
-	}
-	body, err := json.Marshal(fields)
-	if err != nil {
-		return nil, providers.Unwritable(err)
-	}
-	return body, nil
-}
-
-// Reserved refuses parameters of the caller's own that the gateway keeps to itself.
-func Reserved(req providers.VideoRequest, names ...string) error {
-	fields, err := req.Parameters()
-	if err != nil {
-		return err
-	}
-	for _, name := range names {
-		if fields[name] != nil {
-			return providers.InvalidField(name, "The gateway sets '%s' at this upstream itself.", name)
-		}
-	}
-	return nil
-}
-
-// Fits refuses a create that is larger than a vendor takes, in bytes: its inputs are too large together.
-func Fits(body []byte, most int) error {
-	if len(body) > most {
-		return providers.InvalidField("image", "The request has %d bytes with its inputs, and the upstream takes %d.", len(body), most)
-	}
-	return nil
-}
-
-// WholeSeconds reads a length that a vendor takes as an integer; 0 for "". The error is a *providers.Fault.
-func WholeSeconds(text string) (int, error) {
-	if text == "" {
-		return 0, nil
-	}
-	f, err := strconv.ParseFloat(text, 64)
-	if err != nil || f != float64(int(f)) {
-		return 0, providers.InvalidField("seconds", "The upstream takes whole seconds, not %s.", text)
-	}
-	return int(f), nil
-}
-
-// SecondsFrom are the words of the whole seconds between two, both among them, for a VideoModel.
-func SecondsFrom(from, to int) (words []string) {
-	for n := from; n <= to; n++ {
-		words = append(words, strconv.Itoa(n))
-	}
-	return words
-}
-
-// InputText is an input as most vendors take it: its address, or its bytes in a data URL.
-func InputText(ctx context.Context, input providers.Media) (string, error) {
-	if input.URL != "" {
-		return input.URL, nil
-	}
-	data, err := InputBase64(ctx, input)
-	if err != nil {
-		return "", err
-	}
-	kind := input.ContentType
-	if kind == "" {
-		kind = "application/octet-stream"
-	}
-	return "data:" + kind + ";base64," + data, nil
-}
-
-// InputBase64 is an upload's bytes in Base64.
-func InputBase64(ctx context.Context, input providers.Media) (string, error) {
-	var text strings.Builder
-	encoder := base64.NewEncoder(base64.StdEncoding, &text)
-	if err := input.CopyTo(ctx, encoder); err != nil {
-		return "", err
-	}
-	if err := encoder.Close(); err != nil {
-		return "", providers.Unwritable(err)
-	}
-	return text.String(), nil
 }
 
 // reasonOf finds the words of an error answer where most vendors have them.

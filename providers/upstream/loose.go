@@ -28,6 +28,22 @@ func (l *Loose) UnmarshalJSON(raw []byte) error {
 	return nil
 }
 
+// LooseOf reads one value; "" for none.
+func LooseOf(raw json.RawMessage) (l Loose) {
+	_ = json.Unmarshal(raw, &l) // nothing there is ""
+	return l
+}
+
+// Words reads an error as most vendors write it, {"code","message"}; what it cannot read is "".
+func Words(raw json.RawMessage) (code, message string) {
+	var said struct {
+		Code    Loose `json:"code"`
+		Message Loose `json:"message"`
+	}
+	_ = json.Unmarshal(raw, &said) // another shape says nothing
+	return string(said.Code), string(said.Message)
+}
+
 // Number passes decimal text that is a number of sensible length; "" for anything else.
 func (l Loose) Number() string {
 	const sense = 16

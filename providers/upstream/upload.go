@@ -2,6 +2,7 @@ package upstream
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"io"
 	"maps"
@@ -64,15 +65,29 @@ func beginFile(form *multipart.Writer, fields map[string]string, name, kind stri
 			return err
 		}
 	}
+	_, err := filePart(form, "file", name, kind)
+	return err
+}
+
+// filePart begins a file of a form.
+func filePart(form *multipart.Writer, field, name, kind string) (io.Writer, error) {
 	// A type that is none, or that would end its header line, is the client's word about its file and nothing more.
 	if _, _, err := mime.ParseMediaType(kind); err != nil {
 		kind = "application/octet-stream"
 	}
 	header := make(textproto.MIMEHeader)
-	header.Set("Content-Disposition", multipart.FileContentDisposition("file", name))
+	header.Set("Content-Disposition", multipart.FileContentDisposition(field, name))
 	header.Set("Content-Type", kind)
-	_, err := form.CreatePart(header)
-	return err
+	return form.CreatePart(header)
+}
+
+// WriteFile writes an input as a file of a form, under the field's name where it has none of its own.
+func WriteFile(ctx context.Context, form *multipart.Writer, field string, input providers.Media) error {
+	part, err := filePart(form, field, cmp.Or(input.Name, field), input.ContentType)
+	if err != nil {
+		return providers.Unwritable(err)
+	}
+	return input.CopyTo(ctx, part)
 }
 
 // Unpaid is the fault of what comes before a paid submit.

@@ -51,13 +51,10 @@ func VideoModels(model string) (providers.VideoModel, bool) {
 
 // inputs are taken as bytes alone: the vendor fetches nothing but what lies in its own store.
 func inputs() []providers.VideoInput {
-	first, images := providers.FirstFrame, []string{"image/png", "image/jpeg"}
-	return []providers.VideoInput{
-		{Role: providers.FirstFrame, Types: images, MaxBytes: maxImage, NoLinks: true},
-		{Role: providers.LastFrame, Types: images, MaxBytes: maxImage, NoLinks: true, With: &first},
-		{Role: providers.Reference, Types: images, MaxBytes: maxImage, NoLinks: true, Max: maxReferences},
-		{Role: providers.ExtendVideo, NoLinks: true},
-	}
+	image := providers.VideoInput{Types: []string{"image/png", "image/jpeg"}, MaxBytes: maxImage, NoLinks: true}
+	reference := image
+	reference.Role, reference.Max = providers.Reference, maxReferences
+	return append(providers.Frames(image), reference, providers.VideoInput{Role: providers.ExtendVideo, NoLinks: true})
 }
 
 // modelOf is what a model takes, and of one that is not in the table what the vendor has fields for.
@@ -86,15 +83,12 @@ type reference struct {
 
 // createBody writes a create for Google Cloud, or for the Gemini API. Every failure is before anything was sent.
 func createBody(ctx context.Context, model string, cloud bool, req providers.VideoRequest) ([]byte, error) {
-	table, shape := modelOf(model), req.Shape()
-	frame, fault := table.Accept(shape)
-	if fault != nil {
-		return nil, fault
+	table := modelOf(model)
+	frame, seconds, err := upstream.Accept(req, table, refuse(table, cloud, req.Shape()))
+	if err != nil {
+		return nil, err
 	}
-	if fault := refuse(table, cloud, shape); fault != nil {
-		return nil, fault
-	}
-	parameters, err := parametersOf(table, cloud, req, frame)
+	parameters, err := parametersOf(table, cloud, req, frame, seconds)
 	if err != nil {
 		return nil, err
 	}
@@ -136,18 +130,16 @@ func createBody(ctx context.Context, model string, cloud bool, req providers.Vid
 }
 
 // setOwn sets a parameter of the caller's own, unless the request has said it.
-func setOwn(parameters map[string]any, name string, raw json.RawMessage) {
+func setOwn(parameters upstream.Members, name string, raw json.RawMessage) {
 	if _, said := parameters[name]; !said {
 		parameters[name] = raw
 	}
 }
 
 // instanceOf is the prompt with the inputs.
-func instanceOf(ctx context.Context, cloud bool, req providers.VideoRequest) (map[string]any, error) {
-	instance := make(map[string]any)
-	if req.Prompt != "" {
-		instance["prompt"] = req.Prompt
-	}
+func instanceOf(ctx context.Context, cloud bool, req providers.VideoRequest) (upstream.Members, error) {
+	instance := make(upstream.Members)
+	instance.Words(map[string]string{"prompt": req.Prompt})
 	var references []reference
 	for _, input := range req.Inputs {
 		data, err := upstream.InputBase64(ctx, input)
@@ -174,28 +166,16 @@ func instanceOf(ctx context.Context, cloud bool, req providers.VideoRequest) (ma
 }
 
 // parametersOf are the settings.
-func parametersOf(table providers.VideoModel, cloud bool, req providers.VideoRequest, frame providers.Frame) (map[string]any, error) {
-	seconds, err := upstream.WholeSeconds(req.Seconds)
-	if err != nil {
-		return nil, err
+func parametersOf(table providers.VideoModel, cloud bool, req providers.VideoRequest, frame providers.Frame, seconds int) (upstream.Members, error) {
+	parameters := upstream.Members{"sampleCount": max(req.N, 1)}
+	parameters.Number("durationSeconds", seconds)
+	parameters.Words(map[string]string{"aspectRatio": frame.AspectRatio, "resolution": frame.Resolution, "negativePrompt": req.NegativePrompt})
+	if cloud {
+		parameters.Sound("generateAudio", req, table)
 	}
-	parameters := map[string]any{"sampleCount": max(req.N, 1)}
-	if seconds != 0 {
-		parameters["durationSeconds"] = seconds
-	}
-	for name, word := range map[string]string{"aspectRatio": frame.AspectRatio, "resolution": frame.Resolution, "negativePrompt": req.NegativePrompt} {
-		if word != "" {
-			parameters[name] = word
-		}
-	}
-	if req.GenerateAudio != nil && table.Audio == providers.AudioOption && cloud {
-		parameters["generateAudio"] = *req.GenerateAudio
-	}
-	if req.Seed != nil {
-		if *req.Seed < 0 || *req.Seed > maxSeed {
-			return nil, providers.InvalidField("seed", "The upstream takes a seed from 0 to %d.", maxSeed)
-		}
-		parameters["seed"] = *req.Seed
+	parameters.Seed(req)
+	if req.Seed != nil && (*req.Seed < 0 || *req.Seed > maxSeed) {
+		return nil, providers.InvalidField("seed", "The upstream takes a seed from 0 to %d.", maxSeed)
 	}
 	return parameters, nil
 }

@@ -150,7 +150,7 @@ func (v *Videos) Submit(ctx context.Context, to providers.Target, req providers.
 	if err != nil {
 		return providers.Ticket{}, err
 	}
-	answer, err := v.do(ctx, to, upstream.JobRequest{Method: http.MethodPost, Path: model + ":predictLongRunning", Body: body, Paid: true})
+	answer, err := v.do(ctx, to, upstream.Create(model+":predictLongRunning", body))
 	if err != nil {
 		return providers.Ticket{}, err
 	}
@@ -160,14 +160,7 @@ func (v *Videos) Submit(ctx context.Context, to providers.Target, req providers.
 	if err := upstream.Decode(answer.Body, &made); err != nil {
 		return providers.Ticket{}, err
 	}
-	if made.Name == "" {
-		return providers.Ticket{}, upstream.BrokenAnswer("no name of an operation", nil)
-	}
-	data, err := json.Marshal(handle{model})
-	if err != nil {
-		return providers.Ticket{}, upstream.BrokenAnswer("ticket", err)
-	}
-	return providers.Ticket{Job: string(made.Name), Data: data}, nil
+	return upstream.NewTicket(made.Name, handle{model})
 }
 
 // look is the request for an operation. Google Cloud wants a POST at the model.
@@ -285,15 +278,15 @@ func (v *Videos) Check(ctx context.Context, to providers.Target, models []string
 	if err != nil {
 		return providers.Checked{}, err
 	}
-	data, err := json.Marshal(handle{Model: model})
-	if err != nil {
-		return providers.Checked{}, providers.Unwritable(err)
-	}
 	base, _, _ := strings.Cut(model, "/publishers/")
 	if at := projectPath.FindString(to.Channel.BaseURL); at != "" {
 		base = at
 	}
 	name := strings.TrimPrefix(base, "/") + model[strings.Index(model, "/publishers/"):] + "/operations/" + upstream.NobodysJob
-	_, err = v.operation(ctx, to, providers.Ticket{Job: name, Data: data})
+	ticket, err := upstream.NewTicket(upstream.Loose(name), handle{model})
+	if err != nil {
+		return providers.Checked{}, err
+	}
+	_, err = v.operation(ctx, to, ticket)
 	return upstream.LookedUp(err, nil)
 }

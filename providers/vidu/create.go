@@ -27,39 +27,19 @@ func createBody(ctx context.Context, model string, req providers.VideoRequest) (
 	if fault := table.Check(shape); fault != nil {
 		return "", nil, fault
 	}
-	if err := upstream.Reserved(req, "payload", "callback_url"); err != nil {
-		return "", nil, err
-	}
-	if fault := RefuseVideo(model, shape); fault != nil {
-		return "", nil, fault
-	}
 	at := modeOf(shape)
 	table = in(table, model, at)
-	frame, fault := table.Frame(shape)
-	if fault != nil {
-		return "", nil, fault
-	}
-	seconds, err := upstream.WholeSeconds(req.Seconds)
+	frame, seconds, err := upstream.Accept(req, table, RefuseVideo(model, shape), "payload", "callback_url")
 	if err != nil {
 		return "", nil, err
 	}
-	members := map[string]any{"model": model}
-	for name, word := range map[string]string{
+	members := upstream.Members{"model": model}
+	members.Words(map[string]string{
 		"prompt": req.Prompt, "aspect_ratio": frame.AspectRatio, "resolution": frame.Resolution, "payload": req.IdempotencyKey,
-	} {
-		if word != "" {
-			members[name] = word
-		}
-	}
-	if seconds > 0 {
-		members["duration"] = seconds
-	}
-	if req.Seed != nil {
-		members["seed"] = *req.Seed
-	}
-	if req.GenerateAudio != nil && table.Audio == providers.AudioOption {
-		members["audio"] = *req.GenerateAudio
-	}
+	})
+	members.Number("duration", seconds)
+	members.Seed(req)
+	members.Sound("audio", req, table)
 	if err := inputs(ctx, at, req, members); err != nil {
 		return "", nil, err
 	}

@@ -57,7 +57,7 @@ func (v *Videos) find(ctx context.Context, to providers.Target, req providers.Vi
 			payload := one.Payload
 			if alike := one.Prompt == upstream.Loose(req.Prompt) || one.Prompt == ""; payload == nil && alike && reads < mostReads {
 				reads++
-				t, err := v.task(ctx, to, string(one.ID))
+				t, err := v.Record(ctx, to, providers.Ticket{Job: string(one.ID)})
 				if err != nil {
 					return ticket, err
 				}
@@ -81,15 +81,11 @@ func (v *Videos) list(ctx context.Context, to providers.Target, page int, token 
 	if token != "" {
 		query.Set("pager.page_token", token)
 	}
-	answer, err := v.jobs.Do(ctx, to, upstream.JobRequest{Path: "/tasks?" + query.Encode()})
-	if err != nil {
-		return nil, "", err
-	}
 	var list struct {
 		Tasks *[]listed      `json:"tasks"`
 		Next  upstream.Loose `json:"next_page_token"`
 	}
-	if err := upstream.Decode(answer.Body, &list); err != nil {
+	if err := v.Jobs.Read(ctx, to, upstream.JobRequest{Path: "/tasks?" + query.Encode()}, &list); err != nil {
 		return nil, "", err
 	}
 	if list.Tasks == nil {

@@ -110,12 +110,12 @@ func VideoModels(model string) (providers.VideoModel, bool) {
 		slices.SortFunc(*list, byNumber)
 		*list = slices.Compact(*list)
 	}
-	first := providers.FirstFrame
+	frames := providers.Frames(providers.VideoInput{MaxBytes: maxImage})
 	if _, ok := modes[fromImage]; ok {
-		table.Inputs = append(table.Inputs, providers.VideoInput{Role: first, MaxBytes: maxImage})
+		table.Inputs = append(table.Inputs, frames[0])
 	}
 	if _, ok := modes[fromFrames]; ok {
-		table.Inputs = append(table.Inputs, providers.VideoInput{Role: providers.LastFrame, MaxBytes: maxImage, With: &first})
+		table.Inputs = append(table.Inputs, frames[1])
 	}
 	if references, ok := modes[fromReferences]; ok {
 		table.Inputs = append(table.Inputs, providers.VideoInput{Role: providers.Reference, MaxBytes: maxImage, Max: references.references})
@@ -148,14 +148,10 @@ func modelOf(model string) providers.VideoModel {
 	if known, ok := VideoModels(model); ok {
 		return known
 	}
-	first := providers.FirstFrame
 	return providers.VideoModel{
 		Seconds: providers.AnyWord(), AspectRatios: providers.AnyWord(), Resolutions: providers.AnyWord(), Audio: providers.AudioOption, Seed: true, Apart: true,
-		Inputs: []providers.VideoInput{
-			{Role: first, MaxBytes: maxImage},
-			{Role: providers.LastFrame, MaxBytes: maxImage, With: &first},
-			{Role: providers.Reference, MaxBytes: maxImage, Max: maxReferences},
-			{Role: providers.ExtendVideo, LinksOnly: true},
-		},
+		Inputs: append(providers.Frames(providers.VideoInput{MaxBytes: maxImage}),
+			providers.VideoInput{Role: providers.Reference, MaxBytes: maxImage, Max: maxReferences},
+			providers.VideoInput{Role: providers.ExtendVideo, LinksOnly: true}),
 	}
 }

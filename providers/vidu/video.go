@@ -32,11 +32,15 @@ const (
 )
 
 // Videos drives the tasks of Vidu. Each bears the request's idempotency key as its payload, by which Find knows it.
-type Videos struct{ jobs *upstream.Jobs }
+type Videos struct{ upstream.Linked[task] }
 
 // NewVideos makes the adapter over the process's client.
 func NewVideos(client *http.Client) *Videos {
-	return &Videos{upstream.NewJobs(client, upstream.JobVendor{Name: "vidu", Root: "/ent/v2", Authorize: authorize, Classify: classify})}
+	return &Videos{upstream.Linked[task]{
+		Paced: providers.Pace{Least: leastPoll},
+		Jobs:  upstream.NewJobs(client, upstream.JobVendor{Name: "vidu", Root: "/ent/v2", Authorize: authorize, Classify: classify}), Nobody: "1",
+		Path: func(ticket providers.Ticket) string { return "/tasks/" + url.PathEscape(ticket.Job) + "/creations" },
+	}}
 }
 
 func authorize(req *http.Request, key providers.Secret) error {
@@ -50,62 +54,12 @@ func (v *Videos) Submit(ctx context.Context, to providers.Target, req providers.
 	if err != nil {
 		return providers.Ticket{}, err
 	}
-	var made struct {
-		TaskID upstream.Loose `json:"task_id"`
-	}
-	if err := v.jobs.Read(ctx, to, upstream.JobRequest{Method: http.MethodPost, Path: path, Body: body, Paid: true}, &made); err != nil {
-		return providers.Ticket{}, err
-	}
-	if made.TaskID == "" {
-		return providers.Ticket{}, upstream.BrokenAnswer("no task id", nil)
-	}
-	return providers.Ticket{Job: string(made.TaskID)}, nil
-}
-
-// Poll reads the task.
-func (v *Videos) Poll(ctx context.Context, to providers.Target, ticket providers.Ticket) (providers.VideoStatus, error) {
-	t, err := v.task(ctx, to, ticket.Job)
-	if err != nil {
-		return upstream.Unread(err)
-	}
-	return t.status(to.Key)
-}
-
-// Pace implements providers.Paced.
-func (v *Videos) Pace() providers.Pace { return providers.Pace{Least: leastPoll} }
-
-// Open reads the task's one video at its link, which is asked for anew and takes no key.
-func (v *Videos) Open(ctx context.Context, to providers.Target, ticket providers.Ticket, output int) (providers.Video, error) {
-	if err := upstream.OneOutput(output); err != nil {
-		return providers.Video{}, err
-	}
-	t, err := v.task(ctx, to, ticket.Job)
-	if err != nil {
-		return providers.Video{}, err
-	}
-	return v.open(ctx, to, t.creation().URL)
+	return v.Jobs.Start(ctx, to, path, body, "task_id")
 }
 
 // OpenVariant reads the video's cover.
 func (v *Videos) OpenVariant(ctx context.Context, to providers.Target, ticket providers.Ticket, output int, variant string) (providers.Video, error) {
-	if err := upstream.OneOutput(output); err != nil {
-		return providers.Video{}, err
-	}
-	if variant != providers.Thumbnail {
-		return providers.Video{}, providers.Faultf(providers.NotFound, "The upstream makes no %s.", variant)
-	}
-	t, err := v.task(ctx, to, ticket.Job)
-	if err != nil {
-		return providers.Video{}, err
-	}
-	return v.open(ctx, to, t.creation().CoverURL)
-}
-
-func (v *Videos) open(ctx context.Context, to providers.Target, link upstream.Loose) (providers.Video, error) {
-	if link == "" {
-		return providers.Video{}, providers.Faultf(providers.NotFound, "The upstream no longer has the video.")
-	}
-	return v.jobs.Open(ctx, to, string(link), false)
+	return v.OpenThumbnail(ctx, to, ticket, output, variant, func(t task) []string { return []string{string(t.creation().CoverURL)} })
 }
 
 // Cancel stops a task that has not begun: the vendor refuses to stop another. One that has ended is left as it is.
@@ -114,7 +68,7 @@ func (v *Videos) Cancel(ctx context.Context, to providers.Target, ticket provide
 	if err != nil {
 		return providers.Unwritable(err)
 	}
-	_, err = v.jobs.Do(ctx, to, upstream.JobRequest{Method: http.MethodPost, Path: "/tasks/" + url.PathEscape(ticket.Job) + "/cancel", Body: body})
+	_, err = v.Jobs.Do(ctx, to, upstream.JobRequest{Method: http.MethodPost, Path: "/tasks/" + url.PathEscape(ticket.Job) + "/cancel", Body: body})
 	var fault *providers.Fault
 	switch {
 	case upstream.Forgotten(err):
@@ -122,7 +76,7 @@ func (v *Videos) Cancel(ctx context.Context, to providers.Target, ticket provide
 	case !errors.As(err, &fault) || fault.Kind != providers.Invalid:
 		return err
 	}
-	t, err := v.task(ctx, to, ticket.Job)
+	t, err := v.Record(ctx, to, ticket)
 	switch {
 	case upstream.Forgotten(err), err == nil && (t.State == "success" || t.State == "failed"):
 		return nil
@@ -130,12 +84,6 @@ func (v *Videos) Cancel(ctx context.Context, to providers.Target, ticket provide
 		return err
 	}
 	return &providers.Fault{Kind: providers.Conflict, Message: "The upstream does not stop a job that has begun.", Accepted: providers.NotAccepted, Err: fault}
-}
-
-func (v *Videos) task(ctx context.Context, to providers.Target, id string) (task, error) {
-	var t task
-	err := v.jobs.Read(ctx, to, upstream.JobRequest{Path: "/tasks/" + url.PathEscape(id) + "/creations"}, &t)
-	return t, err
 }
 
 // task is the vendor's job.
@@ -164,26 +112,20 @@ func (t task) creation() creation {
 	return made[0]
 }
 
-// status reads the vendor's words. An unknown one, and none at all, means still running.
-func (t task) status(key providers.Secret) (providers.VideoStatus, error) {
-	s := providers.VideoStatus{
-		State: providers.JobRunning, Progress: t.Progress.Percent(), Word: providers.Cut(string(t.State), providers.WordLimit),
-	}
-	switch t.State {
-	case "created", "queueing":
-		s.State = providers.JobQueued
-	case "success":
-		if t.creation().URL == "" {
-			return providers.VideoStatus{}, upstream.BrokenAnswer("success without a link", nil)
-		}
-		s.State, s.Outputs, s.Dies = providers.JobDone, 1, time.Now().Add(linkLife)
-	case "failed":
+// VideoLinks is where the video lies, at a link that takes no key.
+func (t task) VideoLinks() []string { return []string{string(t.creation().URL)} }
+
+// VideoStatus reads the vendor's words.
+func (t task) VideoStatus(key providers.Secret) (providers.VideoStatus, error) {
+	if t.State == "failed" {
 		code := string(t.ErrCode)
 		// The credits of a task that failed are 0 where the vendor has given them back.
 		own := t.Credits == "0" && slices.Contains([]string{internalFailure, "SystemThrottling"}, code)
 		return upstream.FailedJob(string(t.State), failureCode(code), code, "", own, key), nil
 	}
-	return s, nil
+	s, err := upstream.States{Queued: "created queueing", Done: "success", Life: linkLife}.Status(t.State, t.VideoLinks())
+	s.Progress = t.Progress.Percent()
+	return s, err
 }
 
 // Codes of the vendor's.
@@ -232,10 +174,4 @@ func classify(fault *providers.Fault) {
 	case status == http.StatusForbidden:
 		fault.RefuseKey(providers.KeyRefused)
 	}
-}
-
-// Check implements providers.Checker, by a look-up of a job that nobody has made.
-func (v *Videos) Check(ctx context.Context, to providers.Target, _ []string) (providers.Checked, error) {
-	_, err := v.task(ctx, to, "1")
-	return upstream.LookedUp(err, nil)
 }

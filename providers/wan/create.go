@@ -2,6 +2,7 @@ package wan
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"encoding/json"
 	"net/http"
@@ -33,10 +34,9 @@ func request(ctx context.Context, model string, req providers.VideoRequest) (ups
 	if !ok {
 		known = anyFamily()
 	}
-	shape := req.Shape()
-	frame, fault := known.table.Accept(shape)
-	if fault != nil {
-		return upstream.JobRequest{}, fault
+	frame, seconds, err := upstream.Accept(req, known.table, known.refuse(model, req.Shape()))
+	if err != nil {
+		return upstream.JobRequest{}, err
 	}
 	switch {
 	case req.Prompt == "" && len(req.Inputs) == 0 && !ownInput(req):
@@ -44,14 +44,11 @@ func request(ctx context.Context, model string, req providers.VideoRequest) (ups
 	case utf8.RuneCountInString(req.NegativePrompt) > maxNegative:
 		return upstream.JobRequest{}, providers.InvalidField("negative_prompt", "The upstream takes %d characters of 'negative_prompt'.", maxNegative)
 	}
-	if fault := known.refuse(model, shape); fault != nil {
-		return upstream.JobRequest{}, fault
-	}
 	input, err := known.input(ctx, req)
 	if err != nil {
 		return upstream.JobRequest{}, err
 	}
-	parameters, err := known.parameters(model, req, frame)
+	parameters, err := known.parameters(model, req, frame, seconds)
 	if err != nil {
 		return upstream.JobRequest{}, err
 	}
@@ -70,14 +67,9 @@ func request(ctx context.Context, model string, req providers.VideoRequest) (ups
 }
 
 // input is the prompt with the media, as the family wants them.
-func (f family) input(ctx context.Context, req providers.VideoRequest) (map[string]any, error) {
-	members := make(map[string]any)
-	if req.Prompt != "" {
-		members["prompt"] = req.Prompt
-	}
-	if req.NegativePrompt != "" {
-		members["negative_prompt"] = req.NegativePrompt
-	}
+func (f family) input(ctx context.Context, req providers.VideoRequest) (upstream.Members, error) {
+	members := make(upstream.Members)
+	members.Words(map[string]string{"prompt": req.Prompt, "negative_prompt": req.NegativePrompt})
 	var media []map[string]string
 	var references []string
 	for _, input := range req.Inputs {
@@ -135,21 +127,10 @@ func (f family) mediaType(role providers.InputRole) string {
 }
 
 // parameters are the settings.
-func (f family) parameters(model string, req providers.VideoRequest, frame providers.Frame) (map[string]any, error) {
-	seconds, err := upstream.WholeSeconds(req.Seconds)
-	if err != nil {
-		return nil, err
-	}
-	members := make(map[string]any)
-	if seconds == 0 {
-		seconds = f.seconds
-	}
-	if seconds != 0 {
-		members["duration"] = seconds
-	}
-	if frame.Resolution == "" {
-		frame.Resolution = f.resolution
-	}
+func (f family) parameters(model string, req providers.VideoRequest, frame providers.Frame, seconds int) (upstream.Members, error) {
+	members := make(upstream.Members)
+	members.Number("duration", cmp.Or(seconds, f.seconds))
+	frame.Resolution = cmp.Or(frame.Resolution, f.resolution)
 	if frame.Resolution != "" && f.form != sizeForm {
 		members["resolution"] = strings.ToUpper(frame.Resolution)
 	}
@@ -159,9 +140,8 @@ func (f family) parameters(model string, req providers.VideoRequest, frame provi
 	if frame.Size != "" && f.form == sizeForm {
 		members["size"] = strings.ReplaceAll(frame.Size, "x", "*")
 	}
-	if req.GenerateAudio != nil && f.table.Audio == providers.AudioOption {
-		members["audio"] = *req.GenerateAudio
-	}
+	members.Sound("audio", req, f.table)
+	members.Seed(req)
 	if req.Seed != nil {
 		least := int64(0)
 		if strings.HasPrefix(model, "wan3") {
@@ -170,7 +150,6 @@ func (f family) parameters(model string, req providers.VideoRequest, frame provi
 		if *req.Seed < least || *req.Seed > maxSeed {
 			return nil, providers.InvalidField("seed", "The upstream takes a seed from %d to %d.", least, maxSeed)
 		}
-		members["seed"] = *req.Seed
 	}
 	if strings.HasPrefix(model, "happyhorse") {
 		members["watermark"] = false // it would be there
@@ -249,7 +228,7 @@ func ownInput(req providers.VideoRequest) bool {
 }
 
 // merge writes a create over the caller's own parameters, each where the vendor wants it.
-func merge(model string, req providers.VideoRequest, input, parameters map[string]any) ([]byte, error) {
+func merge(model string, req providers.VideoRequest, input, parameters upstream.Members) ([]byte, error) {
 	own, err := req.Parameters()
 	if err != nil {
 		return nil, err
@@ -274,7 +253,7 @@ func merge(model string, req providers.VideoRequest, input, parameters map[strin
 		return nil, providers.InvalidField("media", "The upstream's own 'media' takes no inputs beside it.")
 	}
 	for _, part := range [...]struct {
-		ours map[string]any
+		ours upstream.Members
 		into map[string]json.RawMessage
 	}{{input, body.Input}, {parameters, body.Parameters}} {
 		for name, value := range part.ours {

@@ -1,7 +1,6 @@
 package wan
 
 import (
-	"encoding/json"
 	"net/http"
 	"slices"
 	"strings"
@@ -33,19 +32,15 @@ func failureCode(code string) (as string, retryable bool) {
 
 // classify reads what the vendor's codes say beside the status: an account in debt is a 400, one that bought nothing a 429.
 func classify(fault *providers.Fault) {
-	var answer struct {
-		Code    upstream.Loose `json:"code"`
-		Message upstream.Loose `json:"message"`
-	}
-	_ = json.Unmarshal(fault.Upstream.Body, &answer) // another shape says nothing more than the status
-	fault.Code = providers.Cut(string(answer.Code), providers.WordLimit)
-	switch status := fault.Upstream.Status; answer.Code {
+	code, message := upstream.Words(fault.Upstream.Body)
+	fault.Code = providers.Cut(code, providers.WordLimit)
+	switch status := fault.Upstream.Status; code {
 	case "Arrearage", "CommodityNotPurchased", "PrepaidBillOverdue", "PostpaidBillOverdue", "AllocationQuota.FreeTierOnly":
 		if status/100 == 4 {
 			fault.RefuseKey(providers.KeyExhausted)
 		}
 	case "Throttling.AllocationQuota":
-		if status == http.StatusTooManyRequests && strings.Contains(strings.ToLower(string(answer.Message)), "free allocated quota") {
+		if status == http.StatusTooManyRequests && strings.Contains(strings.ToLower(message), "free allocated quota") {
 			fault.RefuseKey(providers.KeyExhausted)
 		}
 	case "WorkSpaceNotFound":

@@ -89,9 +89,7 @@ func image(role providers.InputRole, most int, size int64) providers.VideoInput 
 
 // frames are a first and a last frame.
 func frames(size int64) []providers.VideoInput {
-	first, last := providers.FirstFrame, image(providers.LastFrame, 1, size)
-	last.With = &first
-	return []providers.VideoInput{image(providers.FirstFrame, 1, size), last}
+	return providers.Frames(image(providers.FirstFrame, 1, size))
 }
 
 // linked are videos or sounds, which the vendor fetches itself.

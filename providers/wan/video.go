@@ -34,11 +34,16 @@ const (
 )
 
 // Videos drives the jobs of video-synthesis. The vendor's list of jobs bears nothing of a request, so a lost one cannot be found.
-type Videos struct{ jobs *upstream.Jobs }
+type Videos struct{ upstream.Linked[job] }
 
 // NewVideos makes the adapter over the process's client.
 func NewVideos(client *http.Client) *Videos {
-	return &Videos{upstream.NewJobs(client, upstream.JobVendor{Name: "wan", Classify: classify})}
+	v := &Videos{upstream.Linked[job]{
+		Paced: providers.Pace{Least: leastPoll},
+		Jobs:  upstream.NewJobs(client, upstream.JobVendor{Name: "wan", Classify: classify}), Nobody: upstream.NobodysJob,
+	}}
+	v.Read = v.job
+	return v
 }
 
 // handle is the adapter's part of a ticket: a job is known at the host that made it alone.
@@ -54,17 +59,10 @@ func (v *Videos) Submit(ctx context.Context, to providers.Target, req providers.
 		return providers.Ticket{}, err
 	}
 	var made job
-	if err := v.jobs.Read(ctx, to, create, &made); err != nil {
+	if err := v.Jobs.Read(ctx, to, create, &made); err != nil {
 		return providers.Ticket{}, err
 	}
-	if made.Output.TaskID == "" {
-		return providers.Ticket{}, upstream.BrokenAnswer("no task id", nil)
-	}
-	data, err := json.Marshal(handle{to.Channel.BaseURL})
-	if err != nil {
-		return providers.Ticket{}, upstream.BrokenAnswer("ticket", err)
-	}
-	return providers.Ticket{Job: string(made.Output.TaskID), Data: data}, nil
+	return upstream.NewTicket(made.Output.TaskID, handle{to.Channel.BaseURL})
 }
 
 // based is the target with the address of a job: that of its ticket, else the channel's, which may lack the path.
@@ -78,37 +76,14 @@ func based(to providers.Target, ticket providers.Ticket) providers.Target {
 	return to
 }
 
-// Poll reads the job.
-func (v *Videos) Poll(ctx context.Context, to providers.Target, ticket providers.Ticket) (providers.VideoStatus, error) {
-	j, err := v.job(ctx, to, ticket)
-	if err != nil {
-		return upstream.Unread(err)
-	}
-	return j.status(to.Key)
-}
-
-// Pace implements providers.Paced.
-func (v *Videos) Pace() providers.Pace { return providers.Pace{Least: leastPoll} }
-
-// Open reads the job's one video at the link of its record, which takes no key.
+// Open reads the job's one video at the link of its record.
 func (v *Videos) Open(ctx context.Context, to providers.Target, ticket providers.Ticket, output int) (providers.Video, error) {
-	if err := upstream.OneOutput(output); err != nil {
-		return providers.Video{}, err
-	}
-	j, err := v.job(ctx, to, ticket)
-	if err != nil {
-		return providers.Video{}, err
-	}
-	link := j.link()
-	if link == "" {
-		return providers.Video{}, providers.Faultf(providers.NotFound, "The upstream no longer has the video.")
-	}
-	return v.jobs.Open(ctx, based(to, ticket), link, false)
+	return v.Linked.Open(ctx, based(to, ticket), ticket, output)
 }
 
 // Cancel stops a job that waits. The vendor refuses it for one that runs as for one that has ended, so the job is read then.
 func (v *Videos) Cancel(ctx context.Context, to providers.Target, ticket providers.Ticket) error {
-	_, err := v.jobs.Do(ctx, based(to, ticket), upstream.JobRequest{Method: http.MethodPost, Path: jobPath(ticket) + "/cancel"})
+	_, err := v.Jobs.Do(ctx, based(to, ticket), upstream.JobRequest{Method: http.MethodPost, Path: jobPath(ticket) + "/cancel"})
 	var fault *providers.Fault
 	if upstream.Forgotten(err) {
 		return nil
@@ -131,7 +106,7 @@ func jobPath(ticket providers.Ticket) string { return "/tasks/" + url.PathEscape
 
 func (v *Videos) job(ctx context.Context, to providers.Target, ticket providers.Ticket) (job, error) {
 	var j job
-	err := v.jobs.Read(ctx, based(to, ticket), upstream.JobRequest{Path: jobPath(ticket)}, &j)
+	err := v.Jobs.Read(ctx, based(to, ticket), upstream.JobRequest{Path: jobPath(ticket)}, &j)
 	return j, err
 }
 
@@ -150,28 +125,18 @@ type job struct {
 	Usage json.RawMessage `json:"usage"`
 }
 
-// link is where the video lies; older models have it one level deeper.
-func (j job) link() string {
+// VideoLinks is where the video lies, at a link that takes no key; older models have it one level deeper.
+func (j job) VideoLinks() []string {
 	var older struct {
 		VideoURL upstream.Loose `json:"video_url"`
 	}
 	_ = json.Unmarshal(j.Output.Results, &older) // another shape has no link
-	return string(cmp.Or(j.Output.VideoURL, older.VideoURL))
+	return []string{string(cmp.Or(j.Output.VideoURL, older.VideoURL))}
 }
 
-// status reads the vendor's words. An unknown one, and none at all, means still running.
-func (j job) status(key providers.Secret) (providers.VideoStatus, error) {
-	word := string(j.Output.Status)
-	s := providers.VideoStatus{State: providers.JobRunning, Progress: -1, Word: providers.Cut(word, providers.WordLimit)}
-	switch word {
-	case "PENDING":
-		s.State = providers.JobQueued
-	case "SUCCEEDED":
-		if j.link() == "" {
-			return providers.VideoStatus{}, upstream.BrokenAnswer("succeeded without a link", nil)
-		}
-		s.State, s.Outputs = providers.JobDone, 1
-		j.measure(&s)
+// VideoStatus reads the vendor's words.
+func (j job) VideoStatus(key providers.Secret) (providers.VideoStatus, error) {
+	switch word := string(j.Output.Status); word {
 	case "FAILED":
 		code := string(j.Output.Code)
 		as, retryable := failureCode(code)
@@ -181,7 +146,11 @@ func (j job) status(key providers.Secret) (providers.VideoStatus, error) {
 	case "UNKNOWN": // older than a day, or, just after its create, not seen yet
 		return upstream.ForgottenJob(), nil
 	}
-	return s, nil
+	s, err := upstream.States{Queued: "PENDING", Done: "SUCCEEDED"}.Status(j.Output.Status, j.VideoLinks())
+	if s.State == providers.JobDone {
+		j.measure(&s)
+	}
+	return s, err
 }
 
 // measure reads how long and large the video is, and until when it can be read.
@@ -211,10 +180,4 @@ func moment(text upstream.Loose) (time.Time, bool) {
 	const eastOfGreenwich = 8 * 60 * 60
 	at, err := time.ParseInLocation("2006-01-02 15:04:05.999", string(text), time.FixedZone("Beijing", eastOfGreenwich))
 	return at, err == nil
-}
-
-// Check implements providers.Checker, by a look-up of a job that nobody has made.
-func (v *Videos) Check(ctx context.Context, to providers.Target, _ []string) (providers.Checked, error) {
-	_, err := v.job(ctx, to, providers.Ticket{Job: upstream.NobodysJob})
-	return upstream.LookedUp(err, nil)
 }

@@ -53,31 +53,16 @@ func modelOf(model string) providers.VideoModel {
 
 // createBody writes a create and says where it goes. Every failure is before anything was sent.
 func createBody(ctx context.Context, model string, req providers.VideoRequest) (path string, body []byte, err error) {
-	table, shape := modelOf(model), req.Shape()
-	frame, fault := table.Accept(shape)
-	if fault != nil {
-		return "", nil, fault
-	}
-	if fault := refuse(table, shape); fault != nil {
-		return "", nil, fault
-	}
-	seconds, err := upstream.WholeSeconds(req.Seconds)
+	table := modelOf(model)
+	frame, seconds, err := upstream.Accept(req, table, refuse(table, req.Shape()))
 	if err != nil {
 		return "", nil, err
 	}
-	members := map[string]any{"model": model, "prompt": req.Prompt}
+	members := upstream.Members{"model": model, "prompt": req.Prompt}
 	path = "/videos/generations"
-	for name, word := range map[string]string{"aspect_ratio": frame.AspectRatio, "resolution": frame.Resolution} {
-		if word != "" {
-			members[name] = word
-		}
-	}
-	if seconds > 0 {
-		members["duration"] = seconds
-	}
-	if req.GenerateAudio != nil {
-		members["generate_audio"] = *req.GenerateAudio
-	}
+	members.Words(map[string]string{"aspect_ratio": frame.AspectRatio, "resolution": frame.Resolution})
+	members.Number("duration", seconds)
+	members.Sound("generate_audio", req, table)
 	var references []map[string]string
 	for _, input := range req.Inputs {
 		text, err := upstream.InputText(ctx, input)

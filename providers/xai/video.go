@@ -21,13 +21,21 @@ import (
 // BaseURL is the vendor's own address.
 const BaseURL = "https://api.x.ai/v1"
 
+// leastPoll is how often the vendor's own SDKs ask at most.
+const leastPoll = 5 * time.Second
+
 // Videos drives the jobs of POST /videos/generations, /videos/edits and /videos/extensions. The vendor neither looks jobs up
 // by a key of ours nor cancels them.
-type Videos struct{ jobs *upstream.Jobs }
+type Videos struct{ upstream.Linked[job] }
 
 // NewVideos makes the adapter over the process's client.
 func NewVideos(client *http.Client) *Videos {
-	return &Videos{upstream.NewJobs(client, upstream.JobVendor{Name: "xai", Classify: classify})}
+	v := &Videos{upstream.Linked[job]{
+		Paced: providers.Pace{Least: leastPoll},
+		Jobs:  upstream.NewJobs(client, upstream.JobVendor{Name: "xai", Classify: classify}),
+	}}
+	v.Read = v.job
+	return v
 }
 
 // Submit starts a job.
@@ -36,50 +44,11 @@ func (v *Videos) Submit(ctx context.Context, to providers.Target, req providers.
 	if err != nil {
 		return providers.Ticket{}, err
 	}
-	var made struct {
-		RequestID upstream.Loose `json:"request_id"`
-	}
-	if err := v.jobs.Read(ctx, to, upstream.JobRequest{Method: http.MethodPost, Path: path, Body: body, Paid: true}, &made); err != nil {
-		return providers.Ticket{}, err
-	}
-	if made.RequestID == "" {
-		return providers.Ticket{}, upstream.BrokenAnswer("no request id", nil)
-	}
-	return providers.Ticket{Job: string(made.RequestID)}, nil
-}
-
-// Poll reads the job.
-func (v *Videos) Poll(ctx context.Context, to providers.Target, ticket providers.Ticket) (providers.VideoStatus, error) {
-	j, err := v.job(ctx, to, ticket)
-	if err != nil {
-		return upstream.Unread(err)
-	}
-	return j.status(to.Key)
-}
-
-// leastPoll is how often the vendor's own SDKs ask at most.
-const leastPoll = 5 * time.Second
-
-// Pace implements providers.Paced.
-func (v *Videos) Pace() providers.Pace { return providers.Pace{Least: leastPoll} }
-
-// Open reads the job's one video at its link, which is asked for anew and takes no key.
-func (v *Videos) Open(ctx context.Context, to providers.Target, ticket providers.Ticket, output int) (providers.Video, error) {
-	if err := upstream.OneOutput(output); err != nil {
-		return providers.Video{}, err
-	}
-	j, err := v.job(ctx, to, ticket)
-	if err != nil {
-		return providers.Video{}, err
-	}
-	if j.Video.URL == "" {
-		return providers.Video{}, providers.Faultf(providers.NotFound, "The upstream no longer has the video.")
-	}
-	return v.jobs.Open(ctx, to, string(j.Video.URL), false)
+	return v.Jobs.Start(ctx, to, path, body, "request_id")
 }
 
 func (v *Videos) job(ctx context.Context, to providers.Target, ticket providers.Ticket) (job, error) {
-	answer, err := v.jobs.Do(ctx, to, upstream.JobRequest{Path: "/videos/" + url.PathEscape(ticket.Job)})
+	answer, err := v.Jobs.Do(ctx, to, upstream.JobRequest{Path: "/videos/" + url.PathEscape(ticket.Job)})
 	if err != nil {
 		return job{}, err
 	}
@@ -104,37 +73,27 @@ type job struct {
 	Error json.RawMessage `json:"error"`
 }
 
-// status reads the vendor's words. An unknown one, and none at all without a link, means still running.
-func (j job) status(key providers.Secret) (providers.VideoStatus, error) {
-	s := providers.VideoStatus{
-		State: providers.JobRunning, Progress: j.Progress.Percent(), Word: providers.Cut(string(j.Status), providers.WordLimit),
-		Seconds: j.Video.Duration.Number(),
-	}
+// VideoLinks is where the video lies, at a link that takes no key.
+func (j job) VideoLinks() []string { return []string{string(j.Video.URL)} }
+
+// VideoStatus reads the vendor's words.
+func (j job) VideoStatus(key providers.Secret) (providers.VideoStatus, error) {
 	word := string(j.Status)
 	switch {
 	case word == "failed":
-		code, reason := j.reason()
+		code, reason := upstream.Words(j.Error)
 		return upstream.FailedJob(word, failureCode(code), code, reason, code == "service_unavailable" || code == "internal_error", key), nil
 	case word == "expired":
 		return upstream.FailedJob(word, providers.FailedTimeout, word, "The upstream gave the job up.", false, key), nil
 	case j.Video.RespectModeration != nil && !*j.Video.RespectModeration:
 		return upstream.FailedJob(word, providers.FailedContent, "respect_moderation", "The video did not pass the upstream's moderation.", false, key), nil
-	case word == "done" && j.Video.URL == "":
-		return providers.VideoStatus{}, upstream.BrokenAnswer("done without a link", nil)
-	case word == "done", word == "" && j.Video.URL != "":
+	}
+	s, err := upstream.States{Done: "done"}.Status(j.Status, j.VideoLinks())
+	if word == "" && j.Video.URL != "" {
 		s.State, s.Outputs = providers.JobDone, 1
 	}
-	return s, nil
-}
-
-// reason reads the error of a failed job.
-func (j job) reason() (code, message string) {
-	var said struct {
-		Code    upstream.Loose `json:"code"`
-		Message upstream.Loose `json:"message"`
-	}
-	_ = json.Unmarshal(j.Error, &said) // another shape says nothing
-	return string(said.Code), string(said.Message)
+	s.Progress, s.Seconds = j.Progress.Percent(), j.Video.Duration.Number()
+	return s, err
 }
 
 // failureCode is the product's word for the vendor's code of a failed job.
@@ -172,5 +131,5 @@ func classify(fault *providers.Fault) {
 
 // Check implements providers.Checker, by the list of models.
 func (v *Videos) Check(ctx context.Context, to providers.Target, models []string) (providers.Checked, error) {
-	return v.jobs.CheckModels(ctx, to, "/models", models)
+	return v.Jobs.CheckModels(ctx, to, "/models", models)
 }

@@ -20,29 +20,28 @@ const (
 
 // VideoModels is the table of the vendor's models.
 func VideoModels(model string) (providers.VideoModel, bool) {
-	first, kinds := providers.FirstFrame, []string{"image/png", "image/jpeg"}
-	frame := providers.VideoInput{Role: providers.FirstFrame, Types: kinds, MaxBytes: maxImage}
-	last := providers.VideoInput{Role: providers.LastFrame, Types: kinds, MaxBytes: maxImage, With: &first}
+	kinds := []string{"image/png", "image/jpeg"}
+	frames := providers.Frames(providers.VideoInput{Types: kinds, MaxBytes: maxImage})
 	table := providers.VideoModel{
 		Seconds: []string{"5", "10"},
 		Sizes:   []string{"1280x720", "720x1280", "1024x1024", "1920x1080", "1080x1920", "2048x1080", "3840x2160"},
-		FPS:     providers.AnyFPS, Audio: providers.AudioOption, MaxPrompt: maxPrompt, Inputs: []providers.VideoInput{frame},
+		FPS:     providers.AnyFPS, Audio: providers.AudioOption, MaxPrompt: maxPrompt, Inputs: frames[:1],
 	}
 	vidu := providers.VideoModel{
 		Seconds: []string{"4", "5"}, Sizes: providers.AnyWord(), AspectRatios: []string{"16:9", "9:16", "1:1"}, Audio: providers.AudioOption, MaxPrompt: maxPrompt,
 	}
 	switch model {
 	case "cogvideox-3":
-		table.Inputs = append(table.Inputs, last)
+		table.Inputs = frames
 	case "cogvideox-2":
 	case "cogvideox-flash":
 		table.Seconds = nil
 	case "viduq1-text":
 		table, table.NeedsPrompt = vidu, true
 	case "viduq1-image", "vidu2-image":
-		table, table.NeedsInput, table.Inputs = vidu, true, []providers.VideoInput{frame}
+		table, table.NeedsInput, table.Inputs = vidu, true, frames[:1]
 	case "viduq1-start-end", "vidu2-start-end":
-		table, table.NeedsInput, table.Inputs = vidu, true, []providers.VideoInput{frame, last}
+		table, table.NeedsInput, table.Inputs = vidu, true, frames
 	case "vidu2-reference":
 		table, table.NeedsInput = vidu, true
 		table.Inputs = []providers.VideoInput{{Role: providers.Reference, Types: kinds, Max: maxReferences, MaxBytes: maxImage}}
@@ -78,29 +77,14 @@ func RefuseVideo(model string, shape providers.VideoShape) *providers.Fault {
 
 // createBody writes a create. Every failure is before anything was sent.
 func createBody(ctx context.Context, model string, req providers.VideoRequest) ([]byte, error) {
-	table, shape := modelOf(model), req.Shape()
-	frame, fault := table.Accept(shape)
-	if fault != nil {
-		return nil, fault
-	}
-	seconds, err := upstream.WholeSeconds(req.Seconds)
+	frame, seconds, err := upstream.Accept(req, modelOf(model), RefuseVideo(model, req.Shape()))
 	if err != nil {
 		return nil, err
 	}
-	if fault := RefuseVideo(model, shape); fault != nil {
-		return nil, fault
-	}
-	members := map[string]any{"model": model}
-	for name, word := range map[string]string{"prompt": req.Prompt, "size": frame.Size, "aspect_ratio": frame.AspectRatio, "request_id": req.IdempotencyKey} {
-		if word != "" {
-			members[name] = word
-		}
-	}
-	for name, number := range map[string]int{"duration": seconds, "fps": req.FPS} {
-		if number > 0 {
-			members[name] = number
-		}
-	}
+	members := upstream.Members{"model": model}
+	members.Words(map[string]string{"prompt": req.Prompt, "size": frame.Size, "aspect_ratio": frame.AspectRatio, "request_id": req.IdempotencyKey})
+	members.Number("duration", seconds)
+	members.Number("fps", req.FPS)
 	if req.GenerateAudio != nil {
 		members["with_audio"] = *req.GenerateAudio
 	}

@@ -30,11 +30,15 @@ const (
 
 // Videos drives the jobs of POST /videos/generations. The vendor refuses an attempt's key that it has seen, so that nothing is
 // paid twice, yet looks no job up by it; and it cancels none.
-type Videos struct{ jobs *upstream.Jobs }
+type Videos struct{ upstream.Linked[job] }
 
 // NewVideos makes the adapter over the process's client.
 func NewVideos(client *http.Client) *Videos {
-	return &Videos{upstream.NewJobs(client, upstream.JobVendor{Name: "zhipu", Classify: classify})}
+	return &Videos{upstream.Linked[job]{
+		Paced: providers.Pace{Least: leastPoll},
+		Jobs:  upstream.NewJobs(client, upstream.JobVendor{Name: "zhipu", Classify: classify}), Nobody: "1",
+		Path: func(ticket providers.Ticket) string { return "/async-result/" + url.PathEscape(ticket.Job) },
+	}}
 }
 
 // Submit starts a job.
@@ -43,7 +47,7 @@ func (v *Videos) Submit(ctx context.Context, to providers.Target, req providers.
 	if err != nil {
 		return providers.Ticket{}, err
 	}
-	answer, err := v.jobs.Do(ctx, to, upstream.JobRequest{Method: http.MethodPost, Path: "/videos/generations", Body: body, Paid: true})
+	answer, err := v.Jobs.Do(ctx, to, upstream.Create("/videos/generations", body))
 	if err != nil {
 		return providers.Ticket{}, err
 	}
@@ -51,59 +55,15 @@ func (v *Videos) Submit(ctx context.Context, to providers.Target, req providers.
 	if err := upstream.Decode(answer.Body, &made); err != nil {
 		return providers.Ticket{}, err
 	}
-	switch code, _ := made.reason(); {
-	case made.ID == "" && code != "":
-		return providers.Ticket{}, v.jobs.Refuse(answer, http.StatusInternalServerError, to.Key, true)
-	case made.ID == "":
-		return providers.Ticket{}, upstream.BrokenAnswer("no id", nil)
+	if code, _ := upstream.Words(made.Error); made.ID == "" && code != "" {
+		return providers.Ticket{}, v.Jobs.Refuse(answer, http.StatusInternalServerError, to.Key, true)
 	}
-	return providers.Ticket{Job: string(made.ID)}, nil
-}
-
-// Poll reads the job.
-func (v *Videos) Poll(ctx context.Context, to providers.Target, ticket providers.Ticket) (providers.VideoStatus, error) {
-	j, err := v.job(ctx, to, ticket)
-	if err != nil {
-		return upstream.Unread(err)
-	}
-	return j.status(to.Key)
-}
-
-// Pace implements providers.Paced.
-func (v *Videos) Pace() providers.Pace { return providers.Pace{Least: leastPoll} }
-
-// Open reads the job's one video at its link, which takes no key.
-func (v *Videos) Open(ctx context.Context, to providers.Target, ticket providers.Ticket, output int) (providers.Video, error) {
-	return v.open(ctx, to, ticket, output, result.video)
+	return upstream.NewTicket(made.ID, nil)
 }
 
 // OpenVariant reads the cover of the video, the one picture that the vendor makes.
 func (v *Videos) OpenVariant(ctx context.Context, to providers.Target, ticket providers.Ticket, output int, variant string) (providers.Video, error) {
-	if variant != providers.Thumbnail {
-		return providers.Video{}, providers.Faultf(providers.NotFound, "The upstream makes no %s.", variant)
-	}
-	return v.open(ctx, to, ticket, output, result.cover)
-}
-
-func (v *Videos) open(ctx context.Context, to providers.Target, ticket providers.Ticket, output int, link func(result) string) (providers.Video, error) {
-	if err := upstream.OneOutput(output); err != nil {
-		return providers.Video{}, err
-	}
-	j, err := v.job(ctx, to, ticket)
-	if err != nil {
-		return providers.Video{}, err
-	}
-	at := link(j.result())
-	if at == "" {
-		return providers.Video{}, providers.Faultf(providers.NotFound, "The upstream does not have it, or no longer.")
-	}
-	return v.jobs.Open(ctx, to, at, false)
-}
-
-func (v *Videos) job(ctx context.Context, to providers.Target, ticket providers.Ticket) (job, error) {
-	var j job
-	err := v.jobs.Read(ctx, to, upstream.JobRequest{Path: "/async-result/" + url.PathEscape(ticket.Job)}, &j)
-	return j, err
+	return v.OpenThumbnail(ctx, to, ticket, output, variant, func(j job) []string { return []string{string(j.result().Cover)} })
 }
 
 // job is the vendor's.
@@ -120,9 +80,6 @@ type result struct {
 	Cover upstream.Loose `json:"cover_image_url"`
 }
 
-func (r result) video() string { return string(r.URL) }
-func (r result) cover() string { return string(r.Cover) }
-
 // result is the first that has a link.
 func (j job) result() result {
 	var results []result
@@ -135,32 +92,16 @@ func (j job) result() result {
 	return result{}
 }
 
-// reason reads the error of a failed job, or of a create that says no with a 200.
-func (j job) reason() (code, message string) {
-	var said struct {
-		Code    upstream.Loose `json:"code"`
-		Message upstream.Loose `json:"message"`
-	}
-	_ = json.Unmarshal(j.Error, &said) // another shape says nothing
-	return string(said.Code), string(said.Message)
-}
+// VideoLinks is where the video lies, at a link that takes no key.
+func (j job) VideoLinks() []string { return []string{string(j.result().URL)} }
 
-// status reads the vendor's words. An unknown one, and none at all, means still running.
-func (j job) status(key providers.Secret) (providers.VideoStatus, error) {
-	s := providers.VideoStatus{
-		State: providers.JobRunning, Progress: -1, Word: providers.Cut(string(j.Status), providers.WordLimit),
-	}
-	switch j.Status {
-	case "SUCCESS":
-		if j.result().URL == "" {
-			return providers.VideoStatus{}, upstream.BrokenAnswer("success without a link", nil)
-		}
-		s.State, s.Outputs, s.Dies = providers.JobDone, 1, time.Now().Add(linkLife)
-	case "FAIL":
-		code, message := j.reason()
+// VideoStatus reads the vendor's words.
+func (j job) VideoStatus(key providers.Secret) (providers.VideoStatus, error) {
+	if j.Status == "FAIL" {
+		code, message := upstream.Words(j.Error)
 		return upstream.FailedJob(string(j.Status), failureCode(code), code, message, false, key), nil
 	}
-	return s, nil
+	return upstream.States{Done: "SUCCESS", Life: linkLife}.Status(j.Status, j.VideoLinks())
 }
 
 // failureCode is the product's word for the vendor's code of a failed job.
@@ -179,7 +120,7 @@ func failureCode(code string) string {
 func classify(fault *providers.Fault) {
 	var answer job
 	_ = json.Unmarshal(fault.Upstream.Body, &answer) // another shape says nothing more than the status
-	code, _ := answer.reason()
+	code, _ := upstream.Words(answer.Error)
 	fault.Code = providers.Cut(code, providers.WordLimit)
 	switch code {
 	case "1000", "1001", "1002", "1003", "1004", "1005", "1110", "1111", "1112", "1121":
@@ -200,10 +141,4 @@ func classify(fault *providers.Fault) {
 		upstream.Reclass(fault, http.StatusConflict)
 		fault.Accepted = providers.AcceptedUnknown
 	}
-}
-
-// Check implements providers.Checker, by a look-up of a job that nobody has made.
-func (v *Videos) Check(ctx context.Context, to providers.Target, _ []string) (providers.Checked, error) {
-	_, err := v.job(ctx, to, providers.Ticket{Job: "1"})
-	return upstream.LookedUp(err, nil)
 }

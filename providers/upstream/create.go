@@ -1,0 +1,155 @@
+package upstream
+
+import (
+	"context"
+	"encoding/base64"
+	"encoding/json"
+	"strconv"
+	"strings"
+
+	"modelrelay/providers"
+)
+
+// Accept checks a request before it is written: against the table of its model, by what the vendor refuses beside that, nil for
+// nothing, and for parameters that the gateway keeps to itself. seconds is 0 where the request says none.
+func Accept(
+	req providers.VideoRequest, table providers.VideoModel, refused *providers.Fault, reserved ...string,
+) (frame providers.Frame, seconds int, err error) {
+	frame, fault := table.Accept(req.Shape())
+	if fault == nil {
+		fault = refused
+	}
+	if fault != nil {
+		return frame, 0, fault
+	}
+	if err := Reserved(req, reserved...); err != nil {
+		return frame, 0, err
+	}
+	seconds, err = WholeSeconds(req.Seconds)
+	return frame, seconds, err
+}
+
+// Members are the members of a create.
+type Members map[string]any
+
+// Words sets the texts that are not "".
+func (m Members) Words(texts map[string]string) {
+	for name, text := range texts {
+		if text != "" {
+			m[name] = text
+		}
+	}
+}
+
+// Number sets a number above 0.
+func (m Members) Number(name string, n int) {
+	if n > 0 {
+		m[name] = n
+	}
+}
+
+// Seed sets the seed, where the request has one.
+func (m Members) Seed(req providers.VideoRequest) {
+	if req.Seed != nil {
+		m["seed"] = *req.Seed
+	}
+}
+
+// Sound sets the switch for sound, where the request says something and the model lets it choose.
+func (m Members) Sound(name string, req providers.VideoRequest, table providers.VideoModel) {
+	if req.GenerateAudio != nil && table.Audio == providers.AudioOption {
+		m[name] = *req.GenerateAudio
+	}
+}
+
+// Encode writes a create's members over the caller's own parameters, which they overrule. The same request has the same
+// bytes each time.
+func Encode(req providers.VideoRequest, members map[string]any) ([]byte, error) {
+	fields, err := req.Parameters()
+	if err != nil {
+		return nil, err
+	}
+	for name, value := range members {
+		raw, err := json.Marshal(value)
+		if err != nil {
+			return nil, providers.Unwritable(err)
+		}
+		fields[name] = raw
+	}
+	body, err := json.Marshal(fields)
+	if err != nil {
+		return nil, providers.Unwritable(err)
+	}
+	return body, nil
+}
+
+// Reserved refuses parameters of the caller's own that the gateway keeps to itself.
+func Reserved(req providers.VideoRequest, names ...string) error {
+	fields, err := req.Parameters()
+	if err != nil {
+		return err
+	}
+	for _, name := range names {
+		if fields[name] != nil {
+			return providers.InvalidField(name, "The gateway sets '%s' at this upstream itself.", name)
+		}
+	}
+	return nil
+}
+
+// Fits refuses a create that is larger than a vendor takes, in bytes: its inputs are too large together.
+func Fits(body []byte, most int) error {
+	if len(body) > most {
+		return providers.InvalidField("image", "The request has %d bytes with its inputs, and the upstream takes %d.", len(body), most)
+	}
+	return nil
+}
+
+// WholeSeconds reads a length that a vendor takes as an integer; 0 for "". The error is a *providers.Fault.
+func WholeSeconds(text string) (int, error) {
+	if text == "" {
+		return 0, nil
+	}
+	f, err := strconv.ParseFloat(text, 64)
+	if err != nil || f != float64(int(f)) {
+		return 0, providers.InvalidField("seconds", "The upstream takes whole seconds, not %s.", text)
+	}
+	return int(f), nil
+}
+
+// SecondsFrom are the words of the whole seconds between two, both among them, for a VideoModel.
+func SecondsFrom(from, to int) (words []string) {
+	for n := from; n <= to; n++ {
+		words = append(words, strconv.Itoa(n))
+	}
+	return words
+}
+
+// InputText is an input as most vendors take it: its address, or its bytes in a data URL.
+func InputText(ctx context.Context, input providers.Media) (string, error) {
+	if input.URL != "" {
+		return input.URL, nil
+	}
+	data, err := InputBase64(ctx, input)
+	if err != nil {
+		return "", err
+	}
+	kind := input.ContentType
+	if kind == "" {
+		kind = "application/octet-stream"
+	}
+	return "data:" + kind + ";base64," + data, nil
+}
+
+// InputBase64 is an upload's bytes in Base64.
+func InputBase64(ctx context.Context, input providers.Media) (string, error) {
+	var text strings.Builder
+	encoder := base64.NewEncoder(base64.StdEncoding, &text)
+	if err := input.CopyTo(ctx, encoder); err != nil {
+		return "", err
+	}
+	if err := encoder.Close(); err != nil {
+		return "", providers.Unwritable(err)
+	}
+	return text.String(), nil
+}
