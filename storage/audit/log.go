@@ -52,6 +52,7 @@ func dayKey(day string) string { return storage.Prefix + "audit:" + day }
 type Log struct {
 	client redis.UniversalClient
 	log    *slog.Logger
+	guests guests
 
 	mu sync.Mutex
 	// waiting are entries that Redis did not take, the oldest first.
@@ -64,10 +65,14 @@ func New(client redis.UniversalClient, log *slog.Logger) *Log {
 }
 
 // Record keeps an entry. It waits for Redis for a second at most; while that is away the entry waits in this process for
-// the next one, or for Flush. It may be called with a context that has ended.
+// the next one, or for Flush. Of those who operate nothing it keeps a few an hour; the log has them all. It may be called with a
+// context that has ended.
 func (l *Log) Record(ctx context.Context, entry Entry) {
 	entry = entry.bounded(time.Now())
 	l.log.LogAttrs(ctx, slog.LevelInfo, "audit", entry.attrs()...)
+	if l.guests.turnAway(entry) {
+		return
+	}
 	l.mu.Lock()
 	l.waiting = append(l.waiting, entry)
 	l.mu.Unlock()

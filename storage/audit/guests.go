@@ -1,0 +1,48 @@
+package audit
+
+import (
+	"sync"
+	"time"
+)
+
+const (
+	// guestHour is how long entries of those who operate nothing are counted together.
+	guestHour = time.Hour
+	// guestShare is how many of them one token, or one address of nobody's, has in it, and guestsMost all together, in each
+	// process. Beyond that they stand in the log alone: who signs in and out in a loop must not push what operators did out of
+	// the newest entries, of which a day of guestsMost is a quarter.
+	guestShare = 20
+	guestsMost = 100
+)
+
+// guests counts the entries of holders of tokens and of strangers. The zero value has counted none.
+type guests struct {
+	mu    sync.Mutex
+	since time.Time
+	all   int
+	of    map[string]int
+}
+
+// turnAway tells whether an entry is one too many. Those of others never are.
+func (g *guests) turnAway(e Entry) bool {
+	who := ""
+	switch e.By {
+	case Token:
+		who = "token " + e.Who
+	case Nobody:
+		who = "from " + e.From
+	default:
+		return false
+	}
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	if e.Time.Sub(g.since) >= guestHour {
+		g.since, g.all, g.of = e.Time, 0, make(map[string]int)
+	}
+	if g.all >= guestsMost || g.of[who] >= guestShare {
+		return true
+	}
+	g.all++
+	g.of[who]++
+	return false
+}

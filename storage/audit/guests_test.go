@@ -1,0 +1,57 @@
+package audit_test
+
+import (
+	"bytes"
+	"fmt"
+	"log/slog"
+	"strings"
+	"testing"
+	"time"
+
+	"modelrelay/storage/audit"
+	"modelrelay/storage/storagetest"
+)
+
+// TestGuestsAreBounded: holders of tokens and strangers have a few entries in an hour, each and together; operators have all of
+// theirs, and so has the log.
+func TestGuestsAreBounded(t *testing.T) {
+	t.Parallel()
+	var lines bytes.Buffer
+	log := audit.New(storagetest.Redis(t), slog.New(slog.NewJSONHandler(&lines, nil)))
+	start := time.Date(2026, 11, 22, 10, 0, 0, 0, time.UTC)
+	at, recorded := start, 0
+	record := func(by audit.Kind, who, from string) {
+		log.Record(t.Context(), audit.Entry{Time: at, By: by, Who: who, From: from, What: audit.SignIn})
+		at, recorded = at.Add(time.Second), recorded+1
+	}
+	kept := func(by audit.Kind, who string) int {
+		t.Helper()
+		found, _, err := log.Page(t.Context(), audit.Filter{By: string(by), Who: who}, "", 1000)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return len(found)
+	}
+	for i := range 30 {
+		record(audit.Token, "tok_loop", "192.0.2.1")
+		record(audit.Operator, "anna", "192.0.2.2")
+		record(audit.Nobody, "", fmt.Sprintf("192.0.2.%d", 3+i%2))
+	}
+	if a, b, c := kept(audit.Token, "tok_loop"), kept(audit.Operator, "anna"), kept(audit.Nobody, ""); a != 20 || b != 30 || c != 30 {
+		t.Errorf("kept %d of one token, %d of an operator, %d of strangers", a, b, c)
+	}
+	for i := range 100 {
+		record(audit.Nobody, "", fmt.Sprintf("198.51.100.%d", i))
+	}
+	if all := kept(audit.Token, "") + kept(audit.Nobody, ""); all != 100 {
+		t.Errorf("kept %d of guests in an hour", all)
+	}
+	at = start.Add(time.Hour)
+	record(audit.Token, "tok_loop", "192.0.2.1")
+	if got := kept(audit.Token, "tok_loop"); got != 21 {
+		t.Errorf("kept %d of the token in the next hour", got)
+	}
+	if got := strings.Count(lines.String(), `"msg":"audit"`); got != recorded {
+		t.Errorf("%d lines in the log, want %d", got, recorded)
+	}
+}
