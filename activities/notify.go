@@ -6,7 +6,6 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
-	"math/rand/v2"
 	"net"
 	"net/http"
 	"net/url"
@@ -55,6 +54,8 @@ type Deliverer struct {
 
 	Webhooks  Webhooks
 	Receivers *Receivers
+	// Shares bounds what is under way; nil: nothing does.
+	Shares *Shares
 	// Objects has the requests that name webhooks of their own.
 	Objects Objects
 	// Tracer makes spans of the tries within an activity's span; nil: none.
@@ -114,6 +115,8 @@ type Delivery struct {
 	Next time.Time `json:"next,omitzero"`
 	// Away counts the looks in a row that found no webhook because a store was away.
 	Away int `json:"away,omitempty"`
+	// Crowded counts the times in a row that there was no room for a try.
+	Crowded int `json:"crowded,omitempty"`
 }
 
 // Deliver tells the event to the webhook's receiver, until it answers 2xx, wants no more (410), or the time is over;
@@ -131,6 +134,14 @@ func (a *Deliverer) Deliver(ctx context.Context, in DeliverInput) (Delivery, err
 		d.Tries = int(activity.GetInfo(ctx).Attempt) - 1 // whose workers died
 	}
 	d.Next = time.Time{}
+	give, room := a.Shares.Take(in.Token)
+	if !room {
+		wait := noRoomWait(d.Crowded)
+		d.Crowded++
+		return d.again(ctx, in, log, "Too many deliveries are under way.", wait)
+	}
+	defer give()
+	d.Crowded = 0
 	to, err := a.receiver(ctx, in)
 	if final := (*undeliverable)(nil); errors.As(err, &final) {
 		a.Told.count(Step{Name: StepDeliver, Outcome: OutcomeGivenUp})
@@ -254,7 +265,7 @@ func (d Delivery) again(ctx context.Context, in DeliverInput, log *slog.Logger, 
 	activity.RecordHeartbeat(beats.WithAnswer(ctx), d)
 	log.Info("event to be delivered again", "host", d.Host, "status", d.Status, "tries", d.Tries, "reason", d.Reason, "next", d.Next)
 	r := Record{Kind: providers.Upstream, Message: d.Reason, Status: d.Status}
-	if d.Away > 0 {
+	if d.Away > 0 && d.Crowded == 0 {
 		return d, again(r, wait)
 	}
 	return d, againUnnoticed(r, wait)
@@ -263,9 +274,7 @@ func (d Delivery) again(ctx context.Context, in DeliverInput, log *slog.Logger, 
 // wait is the time until the next try: the schedule's, or the receiver's own wish where that is longer, so that none is
 // asked more often than the schedule has it.
 func (d Delivery) wait(wish time.Duration) time.Duration {
-	wait := retries[min(max(d.Tries, 1), len(retries))-1]
-	wait += time.Duration(rand.Float64() * spread * float64(wait)) //nolint:gosec // nothing to guess
-	return max(wait, wish)
+	return max(spreadWait(retries[min(max(d.Tries, 1), len(retries))-1]), wish)
 }
 
 // hostOf is the part of an address that may be shown.

@@ -92,6 +92,11 @@ func (a *Poller) Poll(ctx context.Context, in PollInput) (providers.VideoStatus,
 	if err != nil {
 		return a.gone(ctx, in, p, err)
 	}
+	give, room := a.Shares.Take(in.Job.Assignment.Token)
+	if !room {
+		return a.wait(ctx, in, p, spreadWait(a.PollMax))
+	}
+	defer give()
 	was := p
 	p.GoneSince = time.Time{}
 	look, cancel := context.WithTimeout(ctx, PollTimeout)
@@ -166,6 +171,11 @@ func (a *Poller) Cancel(ctx context.Context, job Job) error {
 		a.release(ctx, job)
 		return nil
 	}
+	give, room := a.Shares.Take(job.Assignment.Token)
+	if !room {
+		return again(noRoom(), noRoomFirst)
+	}
+	defer give()
 	traced, span := a.turn(ctx, pick.Target, upstream.Step{Does: "cancel"})
 	err = canceler.Cancel(traced, pick.Target, job.Ticket)
 	span.End(providers.AsFault(err))

@@ -118,6 +118,12 @@ func (a *Submitter) Submit(ctx context.Context, in SubmitInput) (Job, error) {
 		r.Accepted, r.Retryable = providers.NotAccepted, true
 		return Job{}, fail(r)
 	}
+	give, room := a.Shares.Take(in.Assignment.Token)
+	if !room {
+		log.Info("attempt put off", "token", in.Assignment.Token)
+		return Job{}, fail(noRoom())
+	}
+	defer give()
 	req, err := a.request(ctx, in)
 	if err != nil {
 		r := record(err)
@@ -222,6 +228,13 @@ func (a *Submitter) Reconcile(ctx context.Context, in ReconcileInput) (Job, erro
 	sub := in.Submit
 	log := taskLog(ctx, a.Log, sub.TaskID, sub.Assignment).With("attempt", sub.Attempt)
 	a.hold(ctx, sub.TaskID, sub.Assignment, submitSign) // there may be a job, and a look may be the whole submit again
+	give, room := a.Shares.Take(sub.Assignment.Token)
+	if !room {
+		r := noRoom()
+		r.Accepted = providers.AcceptedUnknown // of the submit
+		return Job{}, again(r, reconcileWait(ctx))
+	}
+	defer give()
 	var kept attempt
 	err := a.Objects.GetJSON(ctx, sub.TicketObject(), &kept)
 	switch {

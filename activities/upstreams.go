@@ -28,6 +28,8 @@ type Channels interface {
 type Upstreams struct {
 	Channels Channels
 	Catalog  providers.Catalog
+	// Shares bounds what one token has under way at upstreams; nil: nothing does.
+	Shares *Shares
 	// Tracer makes spans of the turns to upstreams within an activity's span; nil: none.
 	Tracer trace.Tracer
 }
@@ -43,6 +45,14 @@ func (u *Upstreams) target(to Assignment) (router.Pick, providers.VideoAdapter, 
 		return router.Pick{}, nil, fmt.Errorf("vendor %q of channel %q makes no videos: %w", pick.Channel.Vendor, to.Channel, router.ErrChannelGone)
 	}
 	return pick.For(to.Token, false), adapter, nil
+}
+
+// noRoom is what became of work at an upstream that found no room beside other work of its token. Nothing was sent.
+func noRoom() Record {
+	return Record{
+		Kind: providers.Overloaded, Message: "Too much work of the token is under way at upstreams.",
+		Accepted: providers.NotAccepted, Retryable: true, Finished: true,
+	}
 }
 
 // turn begins the span of a turn to an upstream, where the activity has one.

@@ -68,6 +68,8 @@ func (w *Worker) Run(ctx context.Context) error {
 	worker.SetStickyWorkflowCacheSize(stickyMost)
 	fatal := make(chan error, 1)
 	options := worker.Options{
+		MaxConcurrentActivityExecutionSize: activities.Places,
+
 		WorkerStopTimeout:            WorkerStopTimeout,
 		MaxHeartbeatThrottleInterval: heartbeatMost,
 		DeadlockDetectionTimeout:     deadlockAfter,

@@ -63,7 +63,7 @@ func newActivities(p *parts, tokens *tokens.Store) *activities.Activities {
 	var (
 		told       = activities.Told(p.metrics.Told())
 		executions = tasks.NewExecutions(p.temporal, p.cfg.Temporal.Namespace, p.cfg.Temporal.TaskQueue)
-		upstreams  = &activities.Upstreams{Channels: p.router, Catalog: p.catalog, Tracer: p.tracer}
+		upstreams  = &activities.Upstreams{Channels: p.router, Catalog: p.catalog, Shares: activities.UpstreamShares(), Tracer: p.tracer}
 		keeper     = &activities.SlotKeeper{Slots: slots.New(p.redis), Upstreams: upstreams, Log: p.log}
 		listing    = &activities.Listing{Index: p.index(), Changes: taskindex.NewChanges(p.redis), Log: p.log}
 	)
@@ -82,7 +82,8 @@ func newActivities(p *parts, tokens *tokens.Store) *activities.Activities {
 			SlotKeeper: keeper, Listing: listing, Money: activities.Money{Budgets: p.budgets(), Prices: p.prices}, Told: told,
 		},
 		Deliverer: &activities.Deliverer{
-			Listing: listing, Webhooks: tokens, Receivers: p.receivers, Objects: p.archive, Tracer: p.tracer, Told: told, Log: p.log,
+			Listing: listing, Webhooks: tokens, Receivers: p.receivers, Shares: activities.DeliveryShares(), Objects: p.archive, Tracer: p.tracer, Told: told,
+			Log: p.log,
 		},
 		Remover: &activities.Remover{Index: listing.Index, Executions: executions, Objects: p.archive, Log: p.log},
 		Sweeper: &activities.Sweeper{

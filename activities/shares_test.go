@@ -1,0 +1,146 @@
+package activities_test
+
+import (
+	"errors"
+	"net/http"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"go.temporal.io/sdk/temporal"
+
+	"modelrelay/activities"
+	"modelrelay/internal/secret"
+	"modelrelay/providers"
+	"modelrelay/storage/tokens"
+)
+
+// TestShares: one token has its share and all have the total; what is given back is free.
+func TestShares(t *testing.T) {
+	t.Parallel()
+	s := activities.NewShares(3, 2)
+	var gives []func()
+	for i, take := range []struct {
+		token string
+		ok    bool
+	}{{"a", true}, {"a", true}, {"a", false}, {"b", true}, {"b", false}, {"c", false}, {"", true}} {
+		give, ok := s.Take(take.token)
+		if ok != take.ok {
+			t.Errorf("%d. %q: %t", i+1, take.token, ok)
+		}
+		if ok {
+			gives = append(gives, give)
+		}
+	}
+	gives[0]()
+	if _, ok := s.Take("c"); !ok {
+		t.Error("what was given back is not free")
+	}
+	if _, ok := (*activities.Shares)(nil).Take("a"); !ok {
+		t.Error("none bounds something")
+	}
+}
+
+// crowded are shares of which the token has nothing left.
+func crowded(t *testing.T, token string) *activities.Shares {
+	t.Helper()
+	s := activities.NewShares(2, 1)
+	if _, ok := s.Take(token); !ok {
+		t.Fatal("no room in the beginning")
+	}
+	return s
+}
+
+// TestDeliverCrowded: a delivery whose token has as many under way as it may comes back later and later, uses up no try and asks
+// nobody; another token's is made.
+func TestDeliverCrowded(t *testing.T) {
+	t.Parallel()
+	for before, want := range map[int]time.Duration{0: 5 * time.Second, 3: 40 * time.Second, 60: 10 * time.Minute} {
+		hook := newReceiver(t, status(http.StatusOK))
+		r := newNotifier(t, tokens.Webhook{URL: hook.URL, Secrets: []secret.Text{tokens.NewWebhookSecret()}})
+		r.acts.Deliverer.Shares = crowded(t, "demo")
+		r.env.SetHeartbeatDetails(activities.Delivery{Tries: 1, Crowded: before})
+		seen := beats[activities.Delivery](t, r)
+		_, err := do[activities.Delivery](t, r, r.acts.Deliverer.Deliver, deliver())
+		_, retried, delay := fault(t, err)
+		if !retried || delay < want || delay > want+want/10 {
+			t.Errorf("after %d times: again in %s (%t), want %s", before, delay, retried, want)
+		}
+		var app *temporal.ApplicationError
+		if errors.As(err, &app); app.Category() != temporal.ApplicationErrorCategoryBenign {
+			t.Errorf("it has category %v: the SDK would log it as an error of the worker", app.Category())
+		}
+		if got := seen(); len(got) != 1 || got[0].Tries != 1 || got[0].Crowded != before+1 || len(hook.requests()) != 0 {
+			t.Errorf("told %+v after %d requests", got, len(hook.requests()))
+		}
+		r.acts.Deliverer.Shares = crowded(t, "other")
+		if d, err := do[activities.Delivery](t, r, r.acts.Deliverer.Deliver, deliver()); err != nil || !d.Delivered || d.Crowded != 0 {
+			t.Errorf("beside another token's: %+v, %v", d, err)
+		}
+		if _, ok := r.acts.Deliverer.Shares.Take("demo"); !ok {
+			t.Error("the delivery did not give its room back")
+		}
+	}
+}
+
+// TestSubmitCrowded: a submit whose token has as much under way as it may sends nothing, and its task tries again.
+func TestSubmitCrowded(t *testing.T) {
+	t.Parallel()
+	r := newTestEnv(t, fakeAdapter{}) // which panics when it is asked
+	in := submitInput()
+	in.Assignment.Token = "demo"
+	r.upstreams.Shares = crowded(t, "demo")
+	_, err := do[activities.Job](t, r, r.acts.Submitter.Submit, in)
+	if got, retried, _ := fault(t, err); got.Accepted != providers.NotAccepted || !got.Retryable || !got.Finished || got.Kind != providers.Overloaded || retried {
+		t.Errorf("got %+v, retried %t", got, retried)
+	}
+}
+
+// TestCancelAndReconcileCrowded: a cancel, and the look for a lost submit, come back later; the submit's outcome stays open.
+func TestCancelAndReconcileCrowded(t *testing.T) {
+	t.Parallel()
+	r := newTestEnv(t, canceler{}) // which panics when it is asked
+	sub := submitInput()
+	sub.Assignment.Token = "demo"
+	r.upstreams.Shares = crowded(t, "demo")
+	_, err := do[activities.Job](t, r, r.acts.Submitter.Reconcile, activities.ReconcileInput{Submit: sub, Until: time.Now()})
+	if got, retried, delay := fault(t, err); got.Accepted != providers.AcceptedUnknown || !retried || delay < time.Second {
+		t.Errorf("look: got %+v, retried %t after %s", got, retried, delay)
+	}
+	_, err = r.env.ExecuteActivity(r.acts.Poller.Cancel, activities.Job{TaskID: "video_1", Assignment: sub.Assignment})
+	if got, retried, delay := fault(t, err); got.Kind != providers.Overloaded || !retried || delay != 5*time.Second {
+		t.Errorf("cancel: got %+v, retried %t after %s", got, retried, delay)
+	}
+}
+
+// TestPollCrowded: a look at a job whose token has as much under way as it may is put off for poll_max, and asks nobody.
+func TestPollCrowded(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		asked := 0
+		w := newWatch(t, func(int) (providers.VideoStatus, error) {
+			asked++
+			return done()
+		})
+		w.in.Job.Assignment.Token = "demo"
+		if _, err, ended := w.look(t); ended {
+			t.Fatal(err)
+		}
+		w.upstreams.Shares = crowded(t, "demo")
+		for range 2 {
+			if _, err, ended := w.look(t); ended || asked > 0 {
+				t.Fatalf("asked %d times, %v", asked, err)
+			}
+			if wait := w.waits[len(w.waits)-1]; wait < w.acts.Poller.PollMax || wait > w.acts.Poller.PollMax*11/10 {
+				t.Errorf("put off for %s", wait)
+			}
+		}
+		w.upstreams.Shares = crowded(t, "other")
+		if _, err := w.end(t); err != nil || asked != 1 {
+			t.Errorf("asked %d times, %v", asked, err)
+		}
+		if _, ok := w.upstreams.Shares.Take("demo"); !ok {
+			t.Error("the look did not give its room back")
+		}
+	})
+}
