@@ -12,6 +12,7 @@ import (
 
 	"modelrelay/activities"
 	"modelrelay/api"
+	"modelrelay/storage/storagetest"
 	"modelrelay/storage/tokens"
 	"modelrelay/workflows"
 	"modelrelay/workflows/tasks"
@@ -133,6 +134,43 @@ func proxiesOf(networks ...string) []netip.Prefix {
 		list = append(list, netip.MustParsePrefix(network))
 	}
 	return list
+}
+
+// TestWrongOperatorsKeysBehindAProxy: guesses that come through a trusted proxy are those of the address that it names: neither the
+// proxy nor others behind it are told to wait, and the log names the guesser.
+func TestWrongOperatorsKeysBehindAProxy(t *testing.T) {
+	t.Parallel()
+	server, _ := storagetest.Miniredis(t)
+	o := newAdminEnvOn(t, storagetest.Client(t, "redis://"+server.Addr()), func(o *api.Options) { o.Proxies = proxiesOf("10.0.0.0/8") })
+	for _, name := range []string{"X-Forwarded-For", "Forwarded"} {
+		from := func(source, key string) int {
+			if name == "Forwarded" {
+				source = "for=" + source
+			}
+			req := request("GET", "/admin/tokens", "", "Authorization", "Bearer "+key, name, source)
+			req.RemoteAddr = "10.0.0.1:1"
+			return o.do(t, req).Code
+		}
+		guesser, neighbour := "203.0.113.7", "203.0.113.8"
+		if name == "Forwarded" {
+			guesser, neighbour = "203.0.113.9", "203.0.113.10"
+		}
+		for range 10 {
+			from(guesser, "guess")
+		}
+		if got := from(guesser, "guess"); got != http.StatusTooManyRequests {
+			t.Errorf("%s: after ten guesses: %d", name, got)
+		}
+		if got := from(neighbour, "guess"); got != http.StatusUnauthorized {
+			t.Errorf("%s: another behind the proxy: %d", name, got)
+		}
+		if got := from(guesser, adminKey); got != http.StatusOK {
+			t.Errorf("%s: the right key: %d", name, got)
+		}
+		if log := o.log.String(); !strings.Contains(log, `"source":"`+guesser+`"`) || strings.Contains(log, `"source":"10.0.0.1"`) {
+			t.Errorf("%s: the log tells %s", name, log)
+		}
+	}
 }
 
 // TestWrongClientKeys: a network that sends wrong keys is told to wait in the format's words, each IPv6 subscriber for
