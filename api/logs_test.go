@@ -38,6 +38,7 @@ func newLogsEnv(t *testing.T) *logsEnv {
 	e.counts = traffic.New(client, &traffic.Options{FlushEvery: time.Hour, Known: func(string) bool { return true }})
 	limiter := limits.New(client, nil)
 	t.Cleanup(func() { _ = limiter.Close(t.Context()) })
+	t.Cleanup(func() { _, _ = e.calls.Close(t.Context()), e.counts.Close(t.Context()) })
 	e.adminEnv = newAdminEnvOn(t, client, func(o *api.Options) {
 		o.Limits, o.Called = limiter, e.calls.Add
 		o.Admin.Logs = logs.Options{Calls: calllog.NewReader(client, nil), Traffic: traffic.NewReader(client)}

@@ -39,6 +39,9 @@ func (s *Server) addModels(g *edge.Group) {
 		Parameters: modelListParameters(),
 		Responses:  oneOfAnswers("The models", lists),
 	}, func(x *edge.Request, _ *http.Request) error {
+		if err := x.TakeReads(1); err != nil {
+			return err
+		}
 		return x.JSON(shapeOf(x).List(s.calls.Models(x.Caller)))
 	})
 

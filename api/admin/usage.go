@@ -120,6 +120,8 @@ type UsageGroups struct {
 	All, Standard []string
 	// Tokens: the query may name one.
 	Tokens bool
+	// DayReads is what each day takes of the caller's reads; 0: nothing.
+	DayReads int
 }
 
 // AllUsage are the sums that operators read.
@@ -127,10 +129,13 @@ func AllUsage() UsageGroups {
 	return UsageGroups{All: ledger.Groups(), Standard: []string{ledger.ByDay, ledger.ByToken, ledger.ByModel}, Tokens: true}
 }
 
+// ownDayReads is what a day of a token's own usage takes of its reads: Redis hands out up to two thousand counters of each.
+const ownDayReads = 10
+
 // OwnUsage are the sums that a token reads of its own: it learns nothing of the deployment's channels.
 func OwnUsage() UsageGroups {
 	both := []string{ledger.ByDay, ledger.ByModel}
-	return UsageGroups{All: both, Standard: both}
+	return UsageGroups{All: both, Standard: both, DayReads: ownDayReads}
 }
 
 // UsageResponses declares the sums in JSON and CSV.
@@ -201,6 +206,12 @@ func ServeUsage(
 	}
 	if query.token, err = tokenID(r.Context(), query.token); err != nil {
 		return err
+	}
+	if groups.DayReads > 0 {
+		// One read was taken already.
+		if err := x.TakeReads(groups.DayReads*ledger.Days(query.from, query.to) - 1); err != nil {
+			return err
+		}
 	}
 	rows, err := from.Read(r.Context(), query.from, query.to, query.token)
 	if err != nil {

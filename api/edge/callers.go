@@ -36,11 +36,20 @@ type callers struct {
 
 // callerState is one token.
 type callerState struct {
-	first    *presence // its requests under way
-	last     time.Time // when the latest of them came or went
-	watchers int
-	reads    bucket
+	first *presence // its requests under way
+	last  time.Time // when the latest of them came or went
+	open  [openKinds]int
+	reads bucket
 }
+
+// openKind tells apart what a token may have open at a time beside its calls.
+type openKind int
+
+const (
+	openWatch    openKind = iota // a stream of events, or a wait
+	openDownload                 // a file that is sent
+	openKinds    = iota
+)
 
 // presence is one request under way, a part of its Request. The fields below next are guarded by callers.mu.
 type presence struct {
@@ -120,20 +129,20 @@ func (c *callers) hold(p *presence) error {
 	return nil
 }
 
-// watch counts one more stream of events or wait of the request's token, of which there may be most; 0: any number. done
-// must be called where it is counted.
-func (c *callers) watch(p *presence, most int) (done func(), counted bool) {
+// count counts one more of what the request's token has open, of which there may be most; 0: any number. done must be called
+// where it is counted.
+func (c *callers) count(p *presence, kind openKind, most int) (done func(), counted bool) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	state := p.state
-	if most > 0 && state.watchers >= most {
+	if most > 0 && state.open[kind] >= most {
 		return nil, false
 	}
-	state.watchers++
+	state.open[kind]++
 	return func() {
 		c.mu.Lock()
 		defer c.mu.Unlock()
-		state.watchers--
+		state.open[kind]--
 	}, true
 }
 
@@ -256,7 +265,7 @@ func (b *bucket) take(n, perMinute int, now time.Time) time.Duration {
 // says that this is so already.
 func (x *Request) WhilePermitted() error { return x.edge.callers.hold(&x.presence) }
 
-// TakeReads takes n reads of tasks of the caller's.
+// TakeReads takes n of the caller's reads: of tasks, and of what else costs something and is no call.
 func (x *Request) TakeReads(n int) error {
 	limit := x.Caller.Reads()
 	wait := x.edge.callers.read(&x.presence, n, limit)
@@ -264,18 +273,25 @@ func (x *Request) TakeReads(n int) error {
 		return nil
 	}
 	x.Outcome.Refused = LimitReads
-	return &providers.Fault{Kind: providers.RateLimited, RetryAfter: wait, Message: "Rate limit reached: " + strconv.Itoa(limit) + " reads of video tasks per minute."}
+	return &providers.Fault{Kind: providers.RateLimited, RetryAfter: wait, Message: "Rate limit reached: " + strconv.Itoa(limit) + " reads per minute."}
 }
 
 // Watch counts one more stream of events or wait of the caller's, for a task or an upstream, until done is called.
 func (x *Request) Watch() (done func(), err error) {
-	done, counted := x.edge.callers.watch(&x.presence, x.Caller.Watchers())
+	return x.open(openWatch, x.Caller.Watchers(), "Rate limit reached: too many open event streams and waits.")
+}
+
+// Download counts one more file that the caller is sent, until done is called.
+func (x *Request) Download() (done func(), err error) {
+	return x.open(openDownload, x.Caller.Downloads(), "Rate limit reached: too many open downloads.")
+}
+
+// open counts one more of what the caller has open; refusal is what it is told beyond most.
+func (x *Request) open(kind openKind, most int, refusal string) (done func(), err error) {
+	done, counted := x.edge.callers.count(&x.presence, kind, most)
 	if !counted {
 		x.Outcome.Refused = LimitWatchers
-		return nil, &providers.Fault{
-			Kind: providers.RateLimited, RetryAfter: watchRetry,
-			Message: "Rate limit reached: too many open event streams and waits.",
-		}
+		return nil, &providers.Fault{Kind: providers.RateLimited, RetryAfter: watchRetry, Message: refusal}
 	}
 	return done, nil
 }

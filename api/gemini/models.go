@@ -63,6 +63,9 @@ func addModels(g *edge.Group, c *calls.Calls, read edge.PathOperation) {
 		OperationID: "listModelsB", Method: http.MethodGet, Path: "/v1beta/models", Tags: tags, Summary: "List models in format B",
 		Responses: body.DeclareAnswer[geminiModelList](registry, "The models"),
 	}, func(x *edge.Request, _ *http.Request) error {
+		if err := x.TakeReads(1); err != nil {
+			return err
+		}
 		return x.JSON(shape.List(c.Models(x.Caller)))
 	})
 	one := &huma.Operation{

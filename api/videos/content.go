@@ -81,6 +81,13 @@ func (c content) serveOutput(x *edge.Request, r *http.Request, id string, index 
 	if err != nil {
 		return err
 	}
+	if r.Method != http.MethodHead {
+		done, err := x.Download()
+		if err != nil {
+			return err
+		}
+		defer done()
+	}
 	if err := x.WhilePermitted(); err != nil {
 		return err
 	}

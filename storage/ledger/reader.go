@@ -35,14 +35,7 @@ func (u *Usage) Read(ctx context.Context, from, to time.Time, token string) ([]R
 // Read returns the rows of the days from and to, both included, of one token id or, when it is empty, of all; sorted
 // by day, token, model and channel. Of a longer range it takes the last 400 days, which is all that Redis keeps.
 func (r *Reader) Read(ctx context.Context, from, to time.Time, token string) ([]Row, error) {
-	from, to = from.UTC().Truncate(24*time.Hour), to.UTC()
-	if first := to.Truncate(24*time.Hour).AddDate(0, 0, 1-daysMost); from.Before(first) {
-		from = first
-	}
-	var days []string
-	for at := from; !at.After(to); at = at.AddDate(0, 0, 1) {
-		days = append(days, dayOf(at))
-	}
+	days := daysOf(from, to)
 	tokens, err := r.tokens(ctx, days, token)
 	if err != nil {
 		return nil, err
@@ -75,6 +68,21 @@ func (r *Reader) Read(ctx context.Context, from, to time.Time, token string) ([]
 			cmp.Compare(a.Model, b.Model), cmp.Compare(a.Channel, b.Channel))
 	})
 	return rows, nil
+}
+
+// Days is how many days Read takes of those from and to.
+func Days(from, to time.Time) int { return len(daysOf(from, to)) }
+
+func daysOf(from, to time.Time) []string {
+	from, to = from.UTC().Truncate(24*time.Hour), to.UTC()
+	if first := to.Truncate(24*time.Hour).AddDate(0, 0, 1-daysMost); from.Before(first) {
+		from = first
+	}
+	var days []string
+	for at := from; !at.After(to); at = at.AddDate(0, 0, 1) {
+		days = append(days, dayOf(at))
+	}
+	return days
 }
 
 // tokens finds the tokens with usage on each day.

@@ -268,3 +268,14 @@ func TestUsageKeepsWhatMayBeTaken(t *testing.T) {
 		})
 	}
 }
+
+// TestDays: a read takes the days that it names, and of many those that are kept.
+func TestDays(t *testing.T) {
+	t.Parallel()
+	at := time.Date(2026, 5, 1, 13, 0, 0, 0, time.UTC)
+	for before, want := range map[int]int{0: 1, 1: 2, 29: 30, 399: 400, 10_000: 400} {
+		if got := ledger.Days(at.AddDate(0, 0, -before), at); got != want {
+			t.Errorf("%d days before: %d, want %d", before, got, want)
+		}
+	}
+}

@@ -14,8 +14,8 @@ type LimitsOf[T int | *int] struct {
 	TokensPerMinute   T `json:"tokens_per_minute,omitempty" yaml:"tokens_per_minute" placeholder:"N" doc:"model tokens per minute, input and output; 0: no limit"`
 	Concurrency       T `json:"concurrency,omitempty" yaml:"concurrency" placeholder:"N" doc:"calls at a time; 0: no limit"`
 	MaxTasks          T `json:"max_tasks,omitempty" yaml:"max_tasks" placeholder:"N" doc:"unfinished video tasks; 0: no limit"`
-	ReadsPerMinute    T `json:"reads_per_minute,omitempty" yaml:"reads_per_minute" placeholder:"N" doc:"reads of video tasks per minute and gateway process; 0: 60000, -1: no limit"`
-	MaxWatchers       T `json:"max_watchers,omitempty" yaml:"max_watchers" placeholder:"N" doc:"open event streams and waits of video tasks, and open reads of relayed interactions, per gateway process; 0: 100, -1: no limit"`
+	ReadsPerMinute    T `json:"reads_per_minute,omitempty" yaml:"reads_per_minute" placeholder:"N" doc:"reads of video tasks, models, and the token's own usage and calls per minute and gateway process; 0: 60000, -1: no limit"`
+	MaxWatchers       T `json:"max_watchers,omitempty" yaml:"max_watchers" placeholder:"N" doc:"open event streams and waits of video tasks, and open reads of relayed interactions, per gateway process, and five times as many downloads of videos; 0: 100, -1: no limit"`
 	MaxSockets        T `json:"max_sockets,omitempty" yaml:"max_sockets" placeholder:"N" doc:"open realtime connections; 0: 100, -1: no limit"`
 }
 
@@ -33,6 +33,9 @@ const (
 	DefaultReads = 60_000
 	// DefaultWatchers is more than one service follows at a time, and a hundredth of the descriptors that a process has.
 	DefaultWatchers = 100
+	// downloadsPerWatcher is how many downloads a token may have open for each of its event streams and waits: players and
+	// pages read several files at a time, and leave them unread for long.
+	downloadsPerWatcher = 5
 	// DefaultSockets is more conversations than one service holds at a time, and a hundredth of the memory for them.
 	DefaultSockets = 100
 )

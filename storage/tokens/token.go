@@ -127,6 +127,9 @@ func (t *Token) Reads() int { return inForce(t.ReadsPerMinute, DefaultReads) }
 // Watchers is how many event streams and waits of tasks the token may have open at one process; 0: any number.
 func (t *Token) Watchers() int { return inForce(t.MaxWatchers, DefaultWatchers) }
 
+// Downloads is how many files one process sends the token at a time; 0: any number.
+func (t *Token) Downloads() int { return downloadsPerWatcher * t.Watchers() }
+
 // Counted is what admission counts of a call before anybody knows what it may cost: all limits but the budget.
 func (t *Token) Counted() storage.Allowance {
 	return storage.Allowance{Token: t.ID, RequestsPerMinute: t.RequestsPerMinute, TokensPerMinute: t.TokensPerMinute, Concurrency: t.Concurrency}

@@ -1,0 +1,121 @@
+package api_test
+
+import (
+	"context"
+	"net/http"
+	"net/http/httptest"
+	"strconv"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"modelrelay/activities"
+	"modelrelay/api"
+	"modelrelay/api/calls"
+	"modelrelay/providers"
+	"modelrelay/providers/relay"
+	"modelrelay/storage/tokens"
+	"modelrelay/workflows"
+)
+
+// emptyKeeper is a relay of which nothing is kept.
+type emptyKeeper struct {
+	calls.Relay
+
+	asked *int
+}
+
+func (k emptyKeeper) Kept(context.Context, string, string, providers.Kept) (*relay.Answer, error) {
+	*k.asked++
+	return nil, providers.Faultf(providers.NotFound, "none")
+}
+
+// TestReadsOfOtherThings: lists of models are reads, and a look at an upstream takes twenty.
+func TestReadsOfOtherThings(t *testing.T) {
+	t.Parallel()
+	for path, limit := range map[string]int{
+		"/v1/models": 1, "/v1beta/models": 1, "/v1beta/interactions/int_1": 20, "/v1/interactions/int_1?stream=true": 20,
+	} {
+		asked := 0
+		g := newGateway(t, nil, func(g *gateway, o *api.Options) {
+			g.tokens[goodKey] = &tokens.Token{ID: "good", Name: "good", Group: "default", Limits: tokens.Limits{ReadsPerMinute: 2 * limit}}
+			o.Relay = emptyKeeper{o.Relay, &asked}
+		})
+		synctest.Test(t, func(t *testing.T) {
+			for i := range 4 {
+				if rec := g.do(t, request("GET", path, "")); (rec.Code == http.StatusTooManyRequests) != (i >= 2) {
+					t.Errorf("%s for the %d. time: %d %s", path, i+1, rec.Code, rec.Body)
+				}
+			}
+			pass(5 * time.Minute)
+		})
+		if limit > 1 && asked != 2 {
+			t.Errorf("%s: the upstream was asked %d times", path, asked)
+		}
+	}
+}
+
+// TestOwnUsageIsRead: each day of it takes ten reads.
+func TestOwnUsageIsRead(t *testing.T) {
+	t.Parallel()
+	for query, days := range map[string]int{"": 30, "?from=2026-05-01&to=2026-05-01": 1, "?from=2026-05-01&to=2026-05-10T12:00:00Z": 10} {
+		synctest.Test(t, func(t *testing.T) { // no reads come back meanwhile
+			e := newLogsEnv(t)
+			token, key, err := e.store.Create(t.Context(), tokens.Token{Name: "third", Group: "default", Limits: tokens.Limits{ReadsPerMinute: 20 * days}})
+			if err != nil {
+				t.Fatal(err)
+			}
+			e.keys[token.Name] = key
+			for i, want := range []int{http.StatusOK, http.StatusOK, http.StatusTooManyRequests} {
+				if rec := e.get(t, token.Name, "/v1/token/usage"+query, nil); rec.Code != want {
+					t.Errorf("%d days for the %d. time: %d %s", days, i+1, rec.Code, rec.Body)
+				}
+			}
+			pass(5 * time.Minute) // what is kept of the token is let go, and the timer with it
+		})
+	}
+}
+
+// TestDownloadsHaveALimit: five for each stream and wait that the token may have open; a look at the header is none.
+func TestDownloadsHaveALimit(t *testing.T) {
+	t.Parallel()
+	const most = 5
+	ended := make(chan struct{}, most)
+	g := newGateway(t, nil, func(g *gateway, o *api.Options) {
+		g.tokens[goodKey] = &tokens.Token{ID: "good", Name: "good", Group: "default", Limits: tokens.Limits{MaxWatchers: 1}}
+		o.Archive = pulled{}
+	})
+	done := running(100)
+	done.State, done.ExpiresAt, done.Outputs = workflows.Completed, time.Now().Add(time.Hour), []activities.Output{{Object: "a", Size: 1 << 20}}
+	g.tasks.put(done)
+	const path = "/v1/videos/video_1/content"
+	synctest.Test(t, func(t *testing.T) {
+		ctx, leave := context.WithCancel(t.Context())
+		for range most {
+			go func() {
+				g.Handler().ServeHTTP(httptest.NewRecorder(), request("GET", path, "").WithContext(ctx))
+				ended <- struct{}{}
+			}()
+		}
+		synctest.Wait()
+		rec := g.do(t, request("GET", path, ""))
+		if code, _ := fault(t, rec); rec.Code != http.StatusTooManyRequests || code != "rate_limit_exceeded" || rec.Header().Get("Retry-After") != strconv.Itoa(5) {
+			t.Errorf("beside %d: %d %s", most, rec.Code, rec.Body)
+		}
+		if rec := g.do(t, request("HEAD", path, "")); rec.Code != http.StatusOK {
+			t.Errorf("a header beside them: %d", rec.Code)
+		}
+		leave()
+		for range most {
+			<-ended
+		}
+		gone, cancel := context.WithCancel(t.Context())
+		cancel()
+		rec = httptest.NewRecorder()
+		g.Handler().ServeHTTP(rec, request("GET", path, "").WithContext(gone))
+		if rec.Code == http.StatusTooManyRequests {
+			t.Errorf("after them: %d %s", rec.Code, rec.Body)
+		}
+		pass(5 * time.Minute) // what is kept of the token is let go, and the timer with it
+	})
+}
