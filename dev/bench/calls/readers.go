@@ -42,7 +42,7 @@ func oneCore(ctx context.Context, b *Bench, report *figures.Report) (err error) 
 	}
 	defer func() { err = errors.Join(err, spread()) }()
 	n := b.sizes.Streams
-	all, broken, err := b.streamRounds(ctx, b.Options.Rounds, n, floor, gateway)
+	all, broken, err := b.streamRounds(ctx, min(growthRounds, b.Options.Rounds), n, floor, gateway)
 	if err != nil {
 		return err
 	}

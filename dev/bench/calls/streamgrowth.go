@@ -12,6 +12,15 @@ import (
 // growthRounds are enough for a curve. One takes as long as its streams last, at each size.
 const growthRounds = 3
 
+// roundsOf is how many rounds of so many streams are measured at most: one of the most streams takes two busy cores longer than
+// all smaller ones together.
+func roundsOf(streams int) int {
+	if streams == maxStreams {
+		return 1
+	}
+	return growthRounds
+}
+
 // growingStreams are how many streams are open at once in the rounds of streamGrowth.
 func growingStreams() []int { return []int{1, 64, 500, maxStreams} }
 
@@ -27,7 +36,7 @@ func streamGrowth(ctx context.Context, b *Bench, report *figures.Report) error {
 		if n > b.sizes.StreamGrowth {
 			break
 		}
-		got, cut, err := b.streamRounds(ctx, min(growthRounds, b.Options.Rounds), n, floor, gateway)
+		got, cut, err := b.streamRounds(ctx, min(roundsOf(n), b.Options.Rounds), n, floor, gateway)
 		if err != nil {
 			return err
 		}

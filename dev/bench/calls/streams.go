@@ -27,6 +27,8 @@ const (
 	streamSpread = 100 * time.Millisecond
 	// fewStreams is what the memory of a further stream is counted from: a fifth of the streams.
 	fewStreams = 5
+	// fewRounds are enough to see the most memory of those.
+	fewRounds  = 2
 	sampleEach = 50 * time.Millisecond
 )
 
@@ -38,7 +40,7 @@ func streams(ctx context.Context, b *Bench, report *figures.Report) error {
 	}
 	n := b.sizes.Streams
 	few := max(1, n/fewStreams)
-	start, _, err := b.streamRounds(ctx, b.Options.Rounds, few, floor, gateway)
+	start, _, err := b.streamRounds(ctx, min(fewRounds, b.Options.Rounds), few, floor, gateway)
 	if err != nil {
 		return err
 	}

@@ -172,7 +172,7 @@ func lives(ctx context.Context, b *Bench, report *figures.Report) error {
 	add("Temporal, CPU of a create", "ms", figures.Milliseconds(alone.temporal)/made, nil)
 	add("front, CPU of a create", "ms", figures.Milliseconds(alone.front)/made, nil)
 	if trips > 0 {
-		add("round trips to Redis of a create", "", float64(trips)/made, nil)
+		add("round trips to Redis of a create, the background's with them", "", float64(trips)/made, nil)
 	}
 	return nil
 }

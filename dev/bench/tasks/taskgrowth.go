@@ -24,7 +24,7 @@ const (
 	growthPlaces = 2_000
 	growthStands = 15 * time.Second
 	// growthCreates bounds the time of creating so many.
-	growthCreates = 2 * time.Minute
+	growthCreates = 90 * time.Second
 )
 
 // taskGrowth measures what tasks cost at growing numbers of them in flight, each on fresh processes.
