@@ -7,6 +7,10 @@ import (
 	"modelrelay/dev/bench/figures"
 )
 
+// logTurns is into how many turns a round of callLog is cut: what is looked for is a hundredth of a call, which one turn in a
+// machine's good moment and one in a bad hide.
+const logTurns = 3
+
 // callLog measures what the log of calls costs: short calls of a gateway that writes it beside one that does not, which stands
 // in the floor's column.
 func callLog(ctx context.Context, b *Bench, report *figures.Report) error {
@@ -24,12 +28,13 @@ func callLog(ctx context.Context, b *Bench, report *figures.Report) error {
 		return err
 	}
 	var cpu, p50 figures.Series
-	err = takeTurns(b.Options.Rounds, without, with, func(to target) error {
-		round, err := chatRound(ctx, to, want, b.sizes.Connections, b.sizes.Requests)
+	requests := max(1, b.sizes.Requests/logTurns)
+	err = takeTurns(logTurns*b.Options.Rounds, without, with, func(to target) error {
+		round, err := chatRound(ctx, to, want, b.sizes.Connections, requests)
 		if err != nil {
 			return err
 		}
-		cpu.Add(to.name, round.cpu.Seconds()*1000/float64(b.sizes.Requests))
+		cpu.Add(to.name, round.cpu.Seconds()*1000/float64(requests))
 		p50.Add(to.name, figures.Milliseconds(figures.Quantile(round.latencies, 0.50)))
 		return nil
 	})
