@@ -117,7 +117,8 @@ func TestSeveralTokens(t *testing.T) {
 	form := url.Values{"do": {"change"}, "id": {"tok_1", "tok_2"}, "field": {"max_tasks"}, "value": {"7"}}
 	rec := b.post("/console/tokens", form)
 	checkPage(t, "the question", rec)
-	wantAll(t, "the question", rec.Body.String(), "Set Unfinished videos of 2 tokens to 7?", "<li>studio<", "<li>shop<", `name="sure"`)
+	wantAll(t, "the question", rec.Body.String(), "Set Unfinished videos of 2 tokens to 7?", "<li>studio<", "<li>shop<", `name="sure"`,
+		`<dialog id="ask" data-ask open`, `command="close" autofocus`, `value="tok_1" checked`)
 	if len(changed) != 0 {
 		t.Fatalf("changed before it was confirmed: %q", changed)
 	}
@@ -131,7 +132,7 @@ func TestSeveralTokens(t *testing.T) {
 	if rec = b.post("/console/tokens", form); rec.Code != http.StatusConflict || len(changed) != 1 {
 		t.Errorf("sent twice: got %d, %q", rec.Code, changed)
 	}
-	wantAll(t, "disable", b.post("/console/tokens", url.Values{"do": {"disable"}, "id": {"tok_1"}}).Body.String(), "Disable 1 tokens?")
+	wantAll(t, "disable", b.post("/console/tokens", url.Values{"do": {"disable"}, "id": {"tok_1"}}).Body.String(), "Disable 1 token? Calls with it are")
 	form = url.Values{"do": {"enable"}}
 	for i := range mostChosen + 1 {
 		form.Add("id", strconv.Itoa(i))

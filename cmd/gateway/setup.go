@@ -124,7 +124,7 @@ func (s *setup) redis(ctx context.Context) ([]admin.SetupFinding, error) {
 	if count == 0 {
 		return finding(admin.SetupWarning, "gateway token create --name app", "Redis answers. There is no token yet, so nobody can call."), nil
 	}
-	return fine("It answers and takes writes; it has %d tokens.", count), nil
+	return fine("It answers and takes writes; it has %s.", cli.Counted(int(count), "token")), nil
 }
 
 func (s *setup) temporal(ctx context.Context) ([]admin.SetupFinding, error) {
@@ -169,11 +169,11 @@ func (s *setup) workers(ctx context.Context) ([]admin.SetupFinding, error) {
 	}
 	switch {
 	case census.Workers == 0:
-		return finding(admin.SetupFailed, "gateway worker", "No process works on video tasks of the task queue %q; %d wait.", s.parts.cfg.Temporal.TaskQueue, unfinished), nil
+		return finding(admin.SetupFailed, "gateway worker", "No process works on video tasks of the task queue %q; unfinished: %d.", s.parts.cfg.Temporal.TaskQueue, unfinished), nil
 	case census.Stuck > 0:
-		return finding(admin.SetupWarning, "gateway video list --stuck", "%d processes work; %d of %d unfinished tasks are in their state for longer than usual.", census.Workers, census.Stuck, unfinished), nil
+		return finding(admin.SetupWarning, "gateway video list --stuck", "At work: %s. In their state for longer than usual: %d of %s.", cli.Counted(int(census.Workers), "process"), census.Stuck, cli.Counted(int(unfinished), "unfinished task")), nil
 	}
-	return fine("%d processes work on %d unfinished tasks.", census.Workers, unfinished), nil
+	return fine("At work: %s, on %s.", cli.Counted(int(census.Workers), "process"), cli.Counted(int(unfinished), "unfinished task")), nil
 }
 
 // configuration is what gateway config check warns of, keys that can be guessed among it.
@@ -188,7 +188,7 @@ func (s *setup) configuration(context.Context) ([]admin.SetupFinding, error) {
 			"There is no channel, so there is no model to call.")...)
 	}
 	if found == nil {
-		return fine("The file has %d channels, %d tokens and nothing to warn of.", len(cfg.Channels), len(cfg.Tokens)), nil
+		return fine("The file has %s, %s and nothing to warn of.", cli.Counted(len(cfg.Channels), "channel"), cli.Counted(len(cfg.Tokens), "token")), nil
 	}
 	return found, nil
 }
@@ -222,7 +222,7 @@ func (s *setup) models(context.Context) ([]admin.SetupFinding, error) {
 		found = append(found, fine("No model has a price: nothing is charged, and budgets hold nobody.")...)
 	}
 	if found == nil {
-		return fine("Each of %d models has a channel and a price.", len(listed)), nil
+		return fine("A channel and a price: all of %s.", cli.Counted(len(listed), "model")), nil
 	}
 	return found, nil
 }
@@ -262,7 +262,7 @@ func (s *setup) channels(ctx context.Context) ([]admin.SetupFinding, error) {
 		found = append(found, finding(admin.SetupWarning, "gateway channels test "+never[0], "Not tried within 30 days: %s.", some(never))...)
 	}
 	if found == nil {
-		return fine("%d channels, each of them tried.", len(states)), nil
+		return fine("%s, each of them tried.", cli.Counted(len(states), "channel")), nil
 	}
 	return found, nil
 }
@@ -378,7 +378,7 @@ func (s *setup) versions(ctx context.Context) ([]admin.SetupFinding, error) {
 	if len(versions) > 1 {
 		return finding(admin.SetupWarning, "gateway version", "Processes have several versions: %s.", strings.Join(versions, "; ")), nil
 	}
-	return fine("%d processes: %s.", processes, strings.Join(versions, "")), nil
+	return fine("%s: %s.", cli.Counted(processes, "process"), strings.Join(versions, "")), nil
 }
 
 // console looks at where people sign in.

@@ -53,8 +53,9 @@ func Load() Texts {
 	return all
 }
 
-// Say is the text of a key in a language, with values in place of their names: name, value, name, value. A key without a
-// text is shown as it is, so that a test sees it.
+// Say is the text of a key in a language, with values in place of their names: name, value, name, value. {name:one|more} is what
+// stands before the | where the value is 1, else what stands behind it. A key without a text is shown as it is, so that a test
+// sees it.
 func (w Texts) Say(language, key string, pairs ...any) string {
 	text, ok := w[language][key]
 	if !ok {
@@ -62,10 +63,42 @@ func (w Texts) Say(language, key string, pairs ...any) string {
 			return key
 		}
 	}
-	for i := 0; i+1 < len(pairs); i += 2 {
-		text = strings.ReplaceAll(text, fmt.Sprint("{", pairs[i], "}"), fmt.Sprint(pairs[i+1]))
+	if len(pairs) < 2 || !strings.Contains(text, "{") {
+		return text
 	}
-	return text
+	values := make(map[string]string, len(pairs)/2)
+	for i := 0; i+1 < len(pairs); i += 2 {
+		values[fmt.Sprint(pairs[i])] = fmt.Sprint(pairs[i+1])
+	}
+	return fill(text, values)
+}
+
+// fill puts values in their places. What a value says is never looked at for places.
+func fill(text string, values map[string]string) string {
+	var out strings.Builder
+	for {
+		before, rest, found := strings.Cut(text, "{")
+		out.WriteString(before)
+		if !found {
+			return out.String()
+		}
+		place, after, closed := strings.Cut(rest, "}")
+		name, forms, several := strings.Cut(place, ":")
+		value, known := values[name]
+		switch one, more, _ := strings.Cut(forms, "|"); {
+		case !closed || !known: // it stands as it is
+			out.WriteByte('{')
+			text = rest
+			continue
+		case !several:
+			out.WriteString(value)
+		case value == "1":
+			out.WriteString(one)
+		default:
+			out.WriteString(more)
+		}
+		text = after
+	}
 }
 
 // Has tells whether a key has a text.

@@ -10,6 +10,31 @@ import (
 
 var placeholder = regexp.MustCompile(`\{[a-z_]+\}`)
 
+// A number decides between one and several; a value that looks like a place is none.
+func TestSay(t *testing.T) {
+	t.Parallel()
+	texts := Texts{"en": {"many": "{n} {n:token is|tokens are} of {who}", "plain": "{n} and {"}}
+	for _, test := range []struct {
+		key  string
+		n    any
+		want string
+	}{
+		{"many", 1, "1 token is of {n}"},
+		{"many", "1", "1 token is of {n}"},
+		{"many", 0, "0 tokens are of {n}"},
+		{"many", "1,000", "1,000 tokens are of {n}"},
+		{"plain", 2, "2 and {"},
+		{"none", 2, "none"},
+	} {
+		if got := texts.Say("en", test.key, "n", test.n, "who", "{n}"); got != test.want {
+			t.Errorf("%s of %v: got %q, want %q", test.key, test.n, got, test.want)
+		}
+	}
+	if got := texts.Say("zh", "many"); got != texts["en"]["many"] {
+		t.Errorf("without values: %q", got)
+	}
+}
+
 // Every text is there in every language, with the same places for values.
 func TestWordsAreComplete(t *testing.T) {
 	t.Parallel()

@@ -73,7 +73,7 @@ func (c *Models) Run(ctx context.Context, p *Program) error {
 		fmt.Fprintf(p.Stderr, "Channels that take other names as well: %s.\n", strings.Join(list.Open, ", "))
 	}
 	if n := len(list.Unpriced); n > 0 {
-		fmt.Fprintf(p.Stderr, "%d models were used without a price: gateway models --unpriced\n", n)
+		fmt.Fprintf(p.Stderr, "Used without a price: %s. See gateway models --unpriced\n", Counted(n, "model"))
 	}
 	return nil
 }

@@ -93,6 +93,17 @@ func count(n int) string {
 	return strconv.Itoa(n)
 }
 
+// Counted writes a number of things, whose name is in the singular: 1 token, 2 tokens.
+func Counted(n int, thing string) string {
+	if n == 1 {
+		return "1 " + thing
+	}
+	if stem, found := strings.CutSuffix(thing, "s"); found { // a process
+		thing = stem + "se"
+	}
+	return strconv.Itoa(n) + " " + thing + "s"
+}
+
 // moment prints a time for people; "" for the zero time.
 func moment(t time.Time) string {
 	if t.IsZero() {
