@@ -312,7 +312,7 @@ func workOnTasks(v *View, do string) (string, any, error) {
 		return "", nil, err
 	}
 	if v.Form.Value("sure") == "" {
-		data.Ask = &taskQuestion{Do: do, IDs: ids}
+		data.Ask, data.Table.Chosen = &taskQuestion{Do: do, IDs: ids}, ids
 		return "", data, nil
 	}
 	var body any

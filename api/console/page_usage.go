@@ -255,6 +255,9 @@ func settleMoney(v *View, do string) (string, any, error) {
 		rows := unsettledTable(v, chosen)
 		rows.ID, rows.Select = "chosen", ""
 		data.Ask = &moneyQuestion{Do: do, Sum: v.Money(sum), IDs: ids, Rows: rows}
+		if data.Unsettled != nil {
+			data.Unsettled.Chosen = ids
+		}
 		return "", data, nil
 	}
 	results := &Table{ID: "results", Caption: "tasks.results", Columns: []Column{{Word: "unsettled.id"}, {Word: "tasks.result"}}}

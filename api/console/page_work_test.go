@@ -148,9 +148,12 @@ func TestWorkOnSeveral(t *testing.T) {
 	anna := h.as(t, "anna")
 	form := url.Values{"do": {"fail"}, "task": {"video_1", "video_2"}}
 	rec := anna.post(Root+"/tasks", form)
-	if body := rec.Body.String(); rec.Code != http.StatusOK || !strings.Contains(body, "Tasks chosen: 2.") || !strings.Contains(body, `name="reason"`) || len(d.sent) != 0 {
+	if body := rec.Body.String(); rec.Code != http.StatusOK || !strings.Contains(body, "End 2 tasks as failed?") || !strings.Contains(body, `name="reason"`) || len(d.sent) != 0 {
 		t.Errorf("asked: %d, sent %v", rec.Code, d.sent)
 	}
+	// The question is a dialog, and the rows stay chosen behind it.
+	wantAll(t, "the question", rec.Body.String(), `<dialog id="ask" data-ask open aria-labelledby="ask-h">`, `commandfor="ask" command="close" autofocus`,
+		`value="video_1" checked`, `value="video_2" checked`)
 	form.Set("sure", "1")
 	form.Set("reason", "the account is closed")
 	anna.post(Root+"/tasks", form)

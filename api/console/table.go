@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"encoding/csv"
 	"net/http"
+	"slices"
 	"strings"
 	"time"
 )
@@ -22,7 +23,12 @@ type Table struct {
 	CSV bool
 	// Select makes each row one that can be chosen: a box of this name with the row's ID, in the form that is around.
 	Select string
+	// Chosen are the IDs of rows whose boxes are ticked.
+	Chosen []string
 }
+
+// Ticked tells whether a row is chosen.
+func (t *Table) Ticked(id string) bool { return slices.Contains(t.Chosen, id) }
 
 // Column is one column. Word is its heading, and the name of its values in a card.
 type Column struct {

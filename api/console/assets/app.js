@@ -68,6 +68,14 @@ if (!('commandForElement' in HTMLButtonElement.prototype)) {
   });
 }
 
+// A question that came with the page is asked above it; without scripts it stands there. Whoever says no is back where the rows are
+// still chosen. A refusal of what was typed into a dialog opens it again.
+for (const ask of document.querySelectorAll('dialog[data-ask][open]')) {
+  ask.removeAttribute('open');
+  ask.addEventListener('close', () => (document.querySelector('.pick input:checked') ?? document.getElementById('main'))?.focus());
+  ask.showModal();
+}
+
 // Forms: a second press sends nothing, and what must be typed must be typed.
 document.addEventListener('submit', (event) => {
   const form = event.target;
@@ -88,7 +96,14 @@ addEventListener('pageshow', () => {
     for (const field of form.elements) if (field.disabled && field.name && form.method !== 'post') field.disabled = false;
   }
 });
+// A select with data-shows="group" shows, of what has data-of-group, what is of the chosen one.
+function shows(select) {
+  const name = 'data-of-' + select.dataset.shows;
+  for (const part of document.querySelectorAll(`[${name}]`)) part.hidden = part.getAttribute(name) !== select.value;
+}
+for (const select of document.querySelectorAll('select[data-shows]')) shows(select);
 document.addEventListener('change', (event) => {
+  if (event.target.dataset?.shows) shows(event.target);
   const all = event.target.closest?.('[data-all]');
   if (all) for (const box of all.closest('table').querySelectorAll('tbody .pick input')) box.checked = all.checked;
   if (event.target.matches?.('select[data-go]')) event.target.form.requestSubmit();
@@ -233,6 +248,7 @@ function step(by) {
   row.scrollIntoView({ block: 'nearest' });
 }
 document.querySelector('[role=alert]')?.focus();
+document.querySelector('dialog .field.wrong')?.closest('dialog').showModal();
 
 // <tab-set>: of its sections with data-tab one is shown; without scripts all are.
 class TabSet extends HTMLElement {
