@@ -97,6 +97,10 @@ type ChannelOptions struct {
 	Desk ChannelDesk
 	// States lists how the channels are doing.
 	States func(ctx context.Context) ([]router.ChannelState, error)
+	// Draft writes a channel for the configuration file, which has it nowhere yet.
+	Draft func(ctx context.Context, draft ChannelDraft) (ChannelDrafted, error)
+	// Vendors are those that a channel may have, by name.
+	Vendors func() []ChannelVendor
 }
 
 // channelOperations are those on channels.
@@ -105,6 +109,7 @@ type channelOperations struct{ ChannelOptions }
 // add adds the operations on channels.
 func (o *channelOperations) add(g *edge.Group) {
 	o.addStates(g)
+	o.addDrafts(g)
 	o.addVerbs(g)
 }
 

@@ -1,7 +1,9 @@
 package console
 
 import (
+	"cmp"
 	"encoding/json"
+	"net/http"
 	"slices"
 	"strconv"
 	"strings"
@@ -85,8 +87,9 @@ func (h channelHealth) fault() Cell {
 func channelsPage() page {
 	return page{
 		name: "channels", path: "/channels", roles: staff(), nav: "channels", key: "n",
-		show: showChannels,
-		csv:  func(_ *View, data any) (*Table, error) { return data.(*Table), nil }, //nolint:forcetypeassert // of show
+		show: func(v *View) (any, error) { return showChannels(v) },
+		csv:  func(_ *View, data any) (*Table, error) { return data.(*channelsData).Table, nil }, //nolint:forcetypeassert // of show
+		acts: map[string]act{"draft": {roles: []Role{Operator}, do: draftChannel}},
 	}
 }
 
@@ -98,7 +101,17 @@ func readChannels(v *View) ([]channelState, error) {
 	return list.Data, err
 }
 
-func showChannels(v *View) (any, error) {
+// channelsData is the page of all channels.
+type channelsData struct {
+	Table *Table
+	// Vendors and Groups are what a draft may name; nil where they could not be read.
+	Vendors []channelVendor
+	Groups  []tokenGroup
+	// Draft is the answer of this page alone.
+	Draft *channelDraft
+}
+
+func showChannels(v *View) (*channelsData, error) {
 	channels, err := readChannels(v)
 	if err != nil {
 		return nil, err
@@ -138,11 +151,93 @@ func showChannels(v *View) (any, error) {
 			Text(models), Text(strings.Join(c.Groups, ", ")), c.fault(),
 		}})
 	}
-	return table, nil
+	data := &channelsData{Table: table}
+	if v.May() {
+		data.Vendors, data.Groups = vendorsOf(v), groupsFor(v, "")
+	}
+	return data, nil
 }
 
 // shownModels is how many of a channel's models stand in its row.
 const shownModels = 4
+
+// channelVendor is a kind of upstream.
+type channelVendor struct {
+	Name    string `json:"name"`
+	BaseURL string `json:"base_url"`
+}
+
+// channelDraft is a channel for the configuration file, as the API wrote it.
+type channelDraft struct {
+	YAML     string       `json:"yaml"`
+	Variable string       `json:"variable"`
+	Warnings []string     `json:"warnings"`
+	Tested   *channelTest `json:"tested"`
+}
+
+// vendorsOf are those that a channel may have; nil where they cannot be read: a name can be typed.
+func vendorsOf(v *View) []channelVendor {
+	var list struct {
+		Data []channelVendor `json:"data"`
+	}
+	if v.Get("/admin/vendors", nil, &list) != nil {
+		return nil
+	}
+	return list.Data
+}
+
+// draftChannel shows a channel for the configuration file. A typed key goes to the API, which forgets it, and nowhere else.
+func draftChannel(v *View) (string, any, error) {
+	models := make(map[string]string)
+	for _, name := range strings.FieldsFunc(v.Form.Value("models"), func(r rune) bool { return r == ',' || r == '\n' || r == '\r' || r == '\uff0c' }) {
+		public, upstream, _ := strings.Cut(name, "=")
+		if public = strings.TrimSpace(public); public != "" {
+			models[public] = strings.TrimSpace(upstream)
+		}
+	}
+	body := map[string]any{
+		"name": v.Form.Value("name"), "vendor": v.Form.Value("vendor"), "base_url": v.Form.Value("base_url"), "models": models,
+		"groups": splitList(v.Form.Value("groups")), "variable": v.Form.Value("variable"), "key": v.Form.Value("key"),
+	}
+	for _, field := range draftNumbers() {
+		n, err := strconv.Atoi(cmp.Or(v.Form.Value(field.Name), strconv.Itoa(field.Value)))
+		if err != nil {
+			return "", nil, &inprocess.Problem{Status: http.StatusBadRequest, Param: field.Name, Message: v.T("bulk.number")}
+		}
+		body[field.Name] = n
+	}
+	draft := new(channelDraft)
+	if err := v.Do(http.MethodPost, "/admin/channels/draft", body, draft); err != nil {
+		return "", nil, err
+	}
+	data, err := showChannels(v)
+	if err != nil {
+		return "", nil, err
+	}
+	data.Draft = draft
+	return "", data, nil
+}
+
+// draftNumbers are the numbers of a draft's form, with what stands in them at first.
+func draftNumbers() []NamedNumber {
+	return []NamedNumber{
+		{Name: "priority", Word: "channel.draft.priority"},
+		{Name: "weight", Word: "channel.draft.weight", Value: 1},
+		{Name: "max_jobs", Word: "channel.draft.max_jobs"},
+		{Name: "max_calls", Word: "channel.draft.max_calls"},
+	}
+}
+
+// Numbers are those of the draft's form, as they were sent.
+func (*channelsData) Numbers(v *View) []NamedNumber {
+	list := draftNumbers()
+	for i := range list {
+		if n, err := strconv.Atoi(v.Form.Value(list[i].Name)); err == nil {
+			list[i].Value = n
+		}
+	}
+	return list
+}
 
 // channelData is the page of one channel.
 type channelData struct {

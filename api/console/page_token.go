@@ -21,6 +21,8 @@ type tokenData struct {
 	// Now are the models that it may call, as the gateway tells its holder; Unread says why they are not there.
 	Now    []string
 	Unread string
+	// Groups are those that a form offers; nil: they could not be read.
+	Groups []tokenGroup
 	// Link is the answer of this page alone.
 	Link string
 	// Month is what it used in thirty days, Recent its last calls, tasks and changes; nil for a new one.
@@ -59,6 +61,7 @@ func newTokenPage() page {
 				}
 				data.Token.Name, data.Token.ID, data.Token.Seeded = "", "", false
 			}
+			data.Groups = groupsFor(v, data.Token.Group)
 			return data, nil
 		},
 		acts: map[string]act{"create": {roles: []Role{Operator}, do: createToken}},
@@ -116,6 +119,7 @@ func showToken(v *View) (any, error) {
 	if data.Token.State == "active" {
 		data.Now, data.Unread = modelsOf(v, data.Token.ID)
 	}
+	data.Groups = groupsFor(v, data.Token.Group)
 	month, err := monthOf(v, data.Token.ID)
 	if err != nil {
 		return nil, err
@@ -277,20 +281,38 @@ func splitList(text string) []string {
 	return list
 }
 
-// Fields are the limits of the form with their values.
-func (t Token) Fields() []NamedNumber {
-	values := []int{t.RequestsPerMinute, t.TokensPerMinute, t.Concurrency, t.MaxTasks, t.MaxSockets, t.ReadsPerMinute, t.MaxWatchers}
+// values are the limits in the order of limitFields.
+func (l TokenLimits) values() []int {
+	return []int{l.RequestsPerMinute, l.TokensPerMinute, l.Concurrency, l.MaxTasks, l.MaxSockets, l.ReadsPerMinute, l.MaxWatchers}
+}
+
+// Fields are the limits of the form with their values, and with what is in force where that is another one.
+func (t Token) Fields(v *View) []NamedNumber {
+	values, inForce := t.values(), t.InForce.values()
 	list := make([]NamedNumber, len(values))
 	for i, field := range limitFields() {
 		list[i] = NamedNumber{Name: field, Word: "limit." + field, Value: values[i]}
+		if t.ID != "" && inForce[i] != values[i] && inForce[i] > 0 {
+			list[i].Note = v.T("token.in_force", "n", number(inForce[i]))
+		}
 	}
 	return list
+}
+
+// HeldBudget says what budget is in force where that is not the token's own, "" otherwise.
+func (t Token) HeldBudget(v *View) string {
+	if t.ID == "" || t.InForce.Budget == t.Budget || t.InForce.Budget <= 0 {
+		return ""
+	}
+	return v.T("token.in_force", "n", v.Money(t.InForce.Budget))
 }
 
 // NamedNumber is a number of a form.
 type NamedNumber struct {
 	Name, Word string
 	Value      int
+	// Note is a text below it, "" for none.
+	Note string
 }
 
 // May tells whether the token may be used for operations of a word.

@@ -20,19 +20,23 @@ type Token struct {
 	Hint  string `json:"hint"`
 	Group string `json:"group"`
 
-	Models     []string   `json:"models"`
-	Operations []string   `json:"operations"`
-	Networks   []string   `json:"networks"`
-	Expires    *time.Time `json:"expires"`
-	Budget     float64    `json:"budget"` // its own; InForce is its own or its group's
-	InForce    struct {
-		Budget float64 `json:"budget"`
-	} `json:"in_force"`
-	Spent    *float64 `json:"spent"`
-	Reserved *float64 `json:"reserved"`
+	Models     []string    `json:"models"`
+	Operations []string    `json:"operations"`
+	Networks   []string    `json:"networks"`
+	Expires    *time.Time  `json:"expires"`
+	Budget     float64     `json:"budget"` // its own; InForce is its own or its group's
+	InForce    GroupLimits `json:"in_force"`
+	Spent      *float64    `json:"spent"`
+	Reserved   *float64    `json:"reserved"`
 
 	TokenLimits
 	TokenRest
+}
+
+// GroupLimits are all limits of a token, or of a group.
+type GroupLimits struct {
+	TokenLimits
+	Budget float64 `json:"budget"`
 }
 
 // TokenLimits are its limits by their names; 0 is none.
@@ -229,7 +233,7 @@ func bulk(v *View, ask tokensQuestion, change map[string]any) (string, any, erro
 			}
 			ask.Tokens = append(ask.Tokens, one)
 		}
-		shown.Ask, shown.Table.Select = &ask, ""
+		shown.Ask, shown.Table.Chosen = &ask, ids
 	}
 	return "", shown, nil
 }
@@ -261,4 +265,63 @@ type Outcome struct{ Name, Refused string }
 func stateCell(state string) Cell {
 	marks := map[string]string{"active": "working", "disabled": "paused", "expired": "waiting", "revoked": "failed"}
 	return Cell{Word: "state." + state, Mark: cmp.Or(marks[state], "waiting")}
+}
+
+// tokenGroup is a group that a token may have, and in lines what it brings with it.
+type tokenGroup struct {
+	Name  string
+	Lines []string
+}
+
+// groupsFor are the configured groups and a token's own, which may be in the file no more. nil: they could not be read.
+func groupsFor(v *View, own string) []tokenGroup {
+	var list struct {
+		Data []struct {
+			Name     string      `json:"name"`
+			Channels []string    `json:"channels"`
+			Defaults GroupLimits `json:"defaults"`
+			Ceilings GroupLimits `json:"ceilings"`
+			Forbid   []string    `json:"forbid"`
+		} `json:"data"`
+	}
+	if v.Get("/admin/groups", nil, &list) != nil { // a name can be typed
+		return nil
+	}
+	groups := make([]tokenGroup, 0, len(list.Data)+1)
+	for _, group := range list.Data {
+		shown := tokenGroup{Name: group.Name}
+		for _, line := range []struct{ word, said string }{
+			{"token.group.channels", strings.Join(group.Channels, ", ")},
+			{"token.group.defaults", group.Defaults.say(v)},
+			{"token.group.ceilings", group.Ceilings.say(v)},
+			{"token.group.forbid", strings.Join(group.Forbid, ", ")},
+		} {
+			if line.said != "" {
+				shown.Lines = append(shown.Lines, v.T(line.word, "what", line.said))
+			}
+		}
+		if len(group.Channels) == 0 {
+			shown.Lines = append(shown.Lines, v.T("token.group.nowhere"))
+		}
+		groups = append(groups, shown)
+	}
+	if own != "" && !slices.ContainsFunc(groups, func(g tokenGroup) bool { return g.Name == own }) {
+		groups = append(groups, tokenGroup{Name: own, Lines: []string{v.T("token.group.unknown")}})
+	}
+	return groups
+}
+
+// say writes the limits that there are in a line, "" for none.
+func (l GroupLimits) say(v *View) string {
+	var parts []string
+	values := l.values()
+	for i, field := range limitFields() {
+		if values[i] > 0 {
+			parts = append(parts, v.T("limit."+field)+" "+number(values[i]))
+		}
+	}
+	if l.Budget > 0 {
+		parts = append(parts, v.T("token.budget")+" "+v.Money(l.Budget))
+	}
+	return strings.Join(parts, " · ")
 }

@@ -2,7 +2,9 @@ package main
 
 import (
 	"context"
+	"io"
 	"log/slog"
+	"net/http"
 
 	"modelrelay/api/console/inprocess"
 	"modelrelay/api/edge"
@@ -10,18 +12,41 @@ import (
 	"modelrelay/storage/audit"
 )
 
-// operations makes the server's operations for a command, which calls them as an operator called cli and listens nowhere.
+// inside makes the server's operations for a command, which calls them as an operator called cli and listens nowhere.
 // Its log is for what goes wrong: a command says itself what it did. Main's Close ends what it starts.
-func (p *parts) operations(m *Main) (cli.Operation, error) {
+func (p *parts) inside(m *Main) (inprocess.API, error) {
 	log := slog.New(slog.NewTextHandler(m.Stderr, &slog.HandlerOptions{Level: slog.LevelError}))
 	p.log, p.audit = log, audit.New(p.redis, log)
 	server, err := p.server(m, p.openTokens(m), p.tasks())
 	if err != nil {
+		return inprocess.API{}, err
+	}
+	return inprocess.API{Handler: server.InsideHandler()}, nil
+}
+
+// asCommand lets a call of the operations act for the command line.
+func asCommand(ctx context.Context) context.Context {
+	return edge.WithInsider(ctx, &edge.Insider{Operator: string(audit.CLI), Role: edge.RoleOperator})
+}
+
+// operations are the server's operations for a command.
+func (p *parts) operations(m *Main) (cli.Operation, error) {
+	api, err := p.inside(m)
+	if err != nil {
 		return nil, err
 	}
-	api := inprocess.API{Handler: server.InsideHandler()}
 	return func(ctx context.Context, method, path string, body, into any) error {
-		who := &edge.Insider{Operator: string(audit.CLI), Role: edge.RoleOperator}
-		return api.Do(edge.WithInsider(ctx, who), nil, method, path, body, into)
+		return api.Do(asCommand(ctx), nil, method, path, body, into)
+	}, nil
+}
+
+// content are the server's operations for a command that wants bytes.
+func (p *parts) content(m *Main) (cli.Content, error) {
+	api, err := p.inside(m)
+	if err != nil {
+		return nil, err
+	}
+	return func(ctx context.Context, path string, header http.Header, begin func(http.Header) (io.Writer, error)) (int64, error) {
+		return api.Fetch(asCommand(ctx), path, header, begin)
 	}, nil
 }

@@ -34,6 +34,7 @@ type chromiumTab struct {
 	t    *testing.T
 	ctx  context.Context //nolint:containedctx // the browser lives as long as its test
 	base string          // the gateway's address
+	bare bool            // pages run no scripts
 	axe  string          // the text of axeFile
 
 	mu    sync.Mutex
@@ -175,7 +176,11 @@ func (b *chromiumTab) await(what, expression string) {
 	tick := time.NewTicker(50 * time.Millisecond)
 	defer tick.Stop()
 	for {
-		ok, err := chromedp.Run(ctx, chromedp.Evaluate[bool](`(async () => { try { return Boolean(`+expression+`); } catch { return false; } })()`, chromedp.EvalAwaitPromise))
+		question := chromedp.Evaluate[bool](`(async () => { try { return Boolean(`+expression+`); } catch { return false; } })()`, chromedp.EvalAwaitPromise)
+		if b.bare { // where no promise is ever kept
+			question = chromedp.Evaluate[bool](`(() => { try { return Boolean(` + expression + `); } catch { return false; } })()`)
+		}
+		ok, err := chromedp.Run(ctx, question)
 		if err == nil && ok {
 			return
 		}
@@ -226,6 +231,17 @@ func (b *chromiumTab) see(width int64, theme, language string) {
 	}
 }
 
+// switchScriptsOff has pages run none from now on; the test itself goes on to ask them.
+func (b *chromiumTab) switchScriptsOff() {
+	b.t.Helper()
+	ctx, cancel := b.within()
+	defer cancel()
+	if _, err := chromedp.Call(ctx, emulation.SetScriptExecutionDisabled, emulation.SetScriptExecutionDisabledParams{Value: true}); err != nil {
+		b.t.Fatal(err)
+	}
+	b.bare = true
+}
+
 // check looks for what people stumble over who cannot see or use no mouse, by the rules of WCAG 2.2 AA, and for a page that
 // is wider than its window.
 func (b *chromiumTab) check(what string) {
@@ -246,12 +262,12 @@ func (b *chromiumTab) check(what string) {
 	}
 }
 
-// shoot takes a picture of the window.
-func (b *chromiumTab) shoot() []byte {
+// shoot takes a picture of the window, or of the whole page.
+func (b *chromiumTab) shoot(whole bool) []byte {
 	b.t.Helper()
 	ctx, cancel := b.within()
 	defer cancel()
-	shot, err := chromedp.Call(ctx, page.CaptureScreenshot, page.CaptureScreenshotParams{Format: page.CaptureScreenshotFormatPng})
+	shot, err := chromedp.Call(ctx, page.CaptureScreenshot, page.CaptureScreenshotParams{Format: page.CaptureScreenshotFormatPng, CaptureBeyondViewport: &whole})
 	if err != nil {
 		b.t.Fatal(err)
 	}

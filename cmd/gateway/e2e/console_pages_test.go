@@ -58,7 +58,7 @@ func (b *chromiumTab) look(name, path string) {
 	}
 	if *shotsTo != "" {
 		file := strings.NewReplacer("/", "-", "?", "-", "=", "-", "%", "-").Replace(name + path)
-		if err := os.WriteFile(filepath.Join(*shotsTo, file[:min(len(file), 80)]+".png"), b.shoot(), 0o600); err != nil {
+		if err := os.WriteFile(filepath.Join(*shotsTo, file[:min(len(file), 80)]+".png"), b.shoot(true), 0o600); err != nil {
 			b.t.Fatal(err)
 		}
 	}

@@ -57,7 +57,7 @@ func (b *chromiumTab) record(name string) {
 	b.t.Helper()
 	b.see(1280, "light", "en")
 	b.await("the top of the page", `(scrollTo(0, 0), scrollY === 0)`)
-	png := b.shoot()
+	png := b.shoot(false)
 	if len(png) > 150<<10 {
 		b.t.Errorf("%s has %d bytes, want 150 KiB at most", name, len(png))
 	}

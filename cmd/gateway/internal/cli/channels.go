@@ -17,6 +17,9 @@ type Channels struct {
 	Resume channelResumeCmd `cmd:"" help:"End a channel's pause."`
 	Wake   channelWakeCmd   `cmd:"" help:"End the cooldowns of a channel, its models and keys."`
 	Test   channelsTestCmd  `cmd:"" help:"Ask each channel, or one, something free, and say whether address, key and rights are good; with --paid make the cheapest video or a short chat."`
+	Draft  channelDraftCmd  `cmd:"" help:"Write a channel for the configuration file, and check it as the file is checked. Nothing is changed."`
+
+	Vendors channelVendorsCmd `cmd:"" help:"List the vendors that a channel may have."`
 }
 
 type channelsListCmd struct {

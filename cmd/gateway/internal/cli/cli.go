@@ -67,6 +67,8 @@ type Services struct {
 	// Operations puts together the operator's operations, so that a command says what /admin says. Each
 	// command asks it once.
 	Operations func() (Operation, error)
+	// Content is Operations for a command that wants bytes.
+	Content func() (Content, error)
 	// Connect looks at what a deployment needs, for config check --connect.
 	Connect []admin.SetupCheck
 }

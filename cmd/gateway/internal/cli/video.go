@@ -22,6 +22,7 @@ type Video struct {
 
 	List         videoListCmd         `cmd:"" help:"List the tasks of all tokens (operator)."`
 	Show         videoShowCmd         `cmd:"" help:"Show all details of a task (operator)."`
+	Content      videoContentCmd      `cmd:"" help:"Fetch the video of a finished task of any token, or a picture of it (operator)."`
 	Counts       videoCountsCmd       `cmd:"" help:"Count the tasks of all tokens by state (operator)."`
 	Deliveries   videoDeliveriesCmd   `cmd:"" help:"List deliveries of webhooks: those that were given up, unless another state is asked for (operator)."`
 	Fail         videoFailCmd         `cmd:"" help:"End a task as failed, with a reason (operator)."`

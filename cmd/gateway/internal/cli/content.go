@@ -1,0 +1,164 @@
+package cli
+
+import (
+	"context"
+	"crypto/sha256"
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"io"
+	"net/http"
+	"net/url"
+	"os"
+	"path/filepath"
+	"regexp"
+	"strconv"
+	"strings"
+)
+
+// Content reads bytes that one of the operator's operations answers a GET with, in this process and as the command line. begin is
+// called once with the answer's header, before the first byte, and returns what takes them; a refusal is an error and begins nothing. n is
+// how many came.
+type Content func(ctx context.Context, path string, header http.Header, begin func(http.Header) (io.Writer, error)) (n int64, err error)
+
+type videoContentCmd struct {
+	ID      string `arg:"" help:"Task id."`
+	Output  string `short:"o" help:"File to write, - for standard output; none: the task id with the ending of what it is." placeholder:"FILE"`
+	Index   int    `help:"Which of several videos, counted from 0."`
+	Variant string `help:"What of it: video, thumbnail or spritesheet." enum:"video,thumbnail,spritesheet" default:"video"`
+	Range   string `help:"These bytes of it alone, such as 0-1023, 1024- or -500." placeholder:"BYTES"`
+}
+
+var oneRange = regexp.MustCompile(`^(\d+-\d*|-\d+)$`)
+
+// Run fetches the content from the archive. What it has fetched of a video that it cannot fetch whole goes away.
+func (c *videoContentCmd) Run(ctx context.Context, p *Program) error {
+	query, header := url.Values{}, http.Header{}
+	switch {
+	case c.Index < 0:
+		return &UsageError{Err: errors.New("--index: is negative; the first video is 0")}
+	case c.Range != "" && !oneRange.MatchString(c.Range):
+		return &UsageError{Err: fmt.Errorf("--range: %q is no range such as 0-1023, 1024- or -500", c.Range)}
+	case c.Range != "":
+		header.Set("Range", "bytes="+c.Range)
+	}
+	if c.Index > 0 {
+		query.Set("index", strconv.Itoa(c.Index))
+	}
+	if c.Variant != "video" {
+		query.Set("variant", c.Variant)
+	}
+	s, err := p.Open()
+	if err != nil {
+		return err
+	}
+	content, err := s.Content()
+	if err != nil {
+		return err
+	}
+	path := "/admin/tasks/" + url.PathEscape(c.ID) + "/content"
+	if len(query) > 0 {
+		path += "?" + query.Encode()
+	}
+	file := contentFile{name: c.Output, stdout: p.Stdout, sum: sha256.New()}
+	if c.Variant != "video" {
+		file.plain = c.ID + "-" + c.Variant
+	} else {
+		file.plain = c.ID
+	}
+	size, err := content(ctx, path, header, file.begin)
+	if err == nil {
+		err = file.check(size)
+	}
+	if err = file.end(err); err != nil {
+		return err
+	}
+	if file.name == toStdout {
+		return nil
+	}
+	shown := fetched{Name: file.name, Size: size, SHA256: hex.EncodeToString(file.sum.Sum(nil))}
+	if p.JSON {
+		return printJSON(p.Stdout, shown)
+	}
+	_, err = fmt.Fprintf(p.Stdout, "%s  %s  sha256 %s\n", shown.Name, Counted(int(shown.Size), "byte"), shown.SHA256)
+	return err
+}
+
+// toStdout is the output that is no file.
+const toStdout = "-"
+
+// contentFile is where content goes: a file that gets its name when all of it is there, or the standard output.
+type contentFile struct {
+	name   string // "" until the answer says what it is
+	plain  string // name without an ending, for want of another
+	stdout io.Writer
+	part   *os.File
+	header http.Header
+	sum    interface {
+		io.Writer
+		Sum(b []byte) []byte
+	}
+}
+
+// begin opens the output.
+func (f *contentFile) begin(header http.Header) (io.Writer, error) {
+	f.header = header
+	if f.name == toStdout {
+		return io.MultiWriter(f.stdout, f.sum), nil
+	}
+	if f.name == "" {
+		f.name = f.plain + endingOf(header.Get("Content-Type"))
+	}
+	part, err := os.CreateTemp(filepath.Dir(f.name), filepath.Base(f.name)+".*.part")
+	if err != nil {
+		return nil, fmt.Errorf("open the output: %w", err)
+	}
+	f.part = part
+	return io.MultiWriter(part, f.sum), nil
+}
+
+// check holds what came to the length, and whole content to the digest, that the answer has told.
+func (f *contentFile) check(size int64) error {
+	if told, err := strconv.ParseInt(f.header.Get("Content-Length"), 10, 64); err == nil && told != size {
+		return fmt.Errorf("the content broke off after %d of %d bytes", size, told)
+	}
+	if want := digest(f.header); want != "" && f.header.Get("Content-Range") == "" && want != hex.EncodeToString(f.sum.Sum(nil)) {
+		return fmt.Errorf("the content's SHA-256 is not %s, which the archive noted", want)
+	}
+	return nil
+}
+
+// end gives the file its name, or takes it away where something went wrong.
+func (f *contentFile) end(err error) error {
+	if f.part == nil {
+		return err
+	}
+	err = errors.Join(err, f.part.Chmod(0o644), f.part.Close()) // a video for its operator to share
+	if err == nil {
+		err = os.Rename(f.part.Name(), f.name)
+	}
+	if err != nil {
+		return errors.Join(err, os.Remove(f.part.Name()))
+	}
+	return nil
+}
+
+// endingOf is the ending of files of a content type, as far as tasks make them.
+func endingOf(contentType string) string {
+	kind, _, _ := strings.Cut(contentType, ";")
+	switch strings.TrimSpace(kind) {
+	case "video/webm":
+		return ".webm"
+	case "video/quicktime":
+		return ".mov"
+	case "image/webp":
+		return ".webp"
+	case "image/jpeg":
+		return ".jpg"
+	case "image/png":
+		return ".png"
+	case "image/gif":
+		return ".gif"
+	}
+	return ".mp4"
+}
