@@ -260,6 +260,8 @@ type callData struct {
 	Attempts *Table
 	// Trace is the call's page in the operator's tracing, "" where there is none.
 	Trace string
+	// Left is what its token has left now, nil where that cannot be told.
+	Left *whatIsLeft
 	// Snippets make a call like this one; what was said in it nobody knows.
 	Snippets []snippets.Program
 }
@@ -283,6 +285,11 @@ func showCall(v *View) (any, error) {
 	data.Parts = partsOf(data.Call)
 	data.Bars = chart.PartBars(data.Parts)
 	data.Attempts = attemptsTable(v, data.Call)
+	if v.Staff() {
+		data.Left = leftOf(v, data.Token)
+	} else {
+		data.Left = leftOf(v, v.Who.Owner)
+	}
 	data.Snippets = snippets.ForCall(v.s.base(v.R), data.Operation, data.Model, data.Stream)
 	return data, nil
 }

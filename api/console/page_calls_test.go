@@ -153,8 +153,13 @@ func TestCallLeadsOn(t *testing.T) {
 	t.Parallel()
 	call := aCall()
 	call["channel"], call["trace_id"] = "b", "4bf92f3577b34da6a3ce929d0e0e4736"
-	h := newHouse(t, callsAPI(t, map[string]any{"/admin/calls/req_1": call, "/v1/token/calls/req_1": call}))
+	h := newHouse(t, callsAPI(t, map[string]any{"/admin/calls/req_1": call, "/v1/token/calls/req_1": call, "/v1/token": map[string]any{
+		"id": "tok_app", "limits": map[string]any{"requests_per_minute": map[string]int{"limit": 60, "remaining": 59}}, "budget": map[string]float64{"limit": 10, "remaining": 7.5},
+	}}))
 	h.server.o.TraceURL = "https://traces.example/view/{trace_id}"
+	for _, key := range []string{"anna", "vera", "app"} { // the limits that are left
+		wantAll(t, key, h.as(t, key).get("/console/calls/req_1").Body.String(), "What the token has left now", "7.50 USD of 10.00 USD", "59 of 60")
+	}
 	operator, holder := h.as(t, "anna").get("/console/calls/req_1").Body.String(), h.as(t, "app").get("/console/calls/req_1").Body.String()
 	const trace, channel = `href="https://traces.example/view/4bf92f3577b34da6a3ce929d0e0e4736"`, `channels/b"`
 	wantAll(t, "an operator's call", operator, trace, channel)

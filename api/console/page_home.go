@@ -1,6 +1,7 @@
 package console
 
 import (
+	"net/http"
 	"net/url"
 	"slices"
 	"time"
@@ -18,7 +19,12 @@ type ownToken struct {
 	Expires    *time.Time `json:"expires"`
 	Models     []string   `json:"models"`
 	Operations []string   `json:"operations"`
-	Limits     struct {
+	whatIsLeft
+}
+
+// whatIsLeft is what is left of a token's limits and money.
+type whatIsLeft struct {
+	Limits struct {
 		Requests    ownWindow `json:"requests_per_minute"`
 		Tokens      ownWindow `json:"tokens_per_minute"`
 		Concurrency int       `json:"concurrency"`
@@ -30,6 +36,18 @@ type ownToken struct {
 		Reserved  float64 `json:"reserved"`
 		Remaining float64 `json:"remaining"`
 	} `json:"budget"`
+}
+
+// leftOf reads what is left of a token, for who may see the token; nil where it cannot be told, such as of one that is revoked.
+func leftOf(v *View, token string) *whatIsLeft {
+	if token == "" {
+		return nil
+	}
+	left := new(whatIsLeft)
+	if v.DoAs(Who{Kind: "token", Owner: token, Role: Holder}, http.MethodGet, "/v1/token", nil, left) != nil {
+		return nil
+	}
+	return left
 }
 
 type ownWindow struct {

@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"io"
 	"net/http"
+	"net/url"
 	"strconv"
 	"strings"
 	"time"
@@ -119,6 +120,7 @@ func showModels(v *View) (*modelsData, error) {
 				State string   `json:"state"`
 				Usual *float64 `json:"usual_seconds"`
 			} `json:"channels"`
+			Video *tryVideo   `json:"video"`
 			Price *modelPrice `json:"price"`
 			Use   *modelUse   `json:"last_30_days"`
 		} `json:"data"`
@@ -148,6 +150,9 @@ func showModels(v *View) (*modelsData, error) {
 			continue
 		}
 		name := Cell{Text: model.ID}
+		if v.May() {
+			name.Link = tryLink(v, tryModel{ID: model.ID, Video: model.Video})
+		}
 		if model.AliasOf != "" {
 			name.Note = v.T("model.alias", "name", model.AliasOf)
 		}
@@ -193,8 +198,9 @@ func showModels(v *View) (*modelsData, error) {
 func showOwnModels(v *View) (*modelsData, error) {
 	var list struct {
 		Data []struct {
-			ID      string `json:"id"`
-			OwnedBy string `json:"owned_by"`
+			ID      string    `json:"id"`
+			OwnedBy string    `json:"owned_by"`
+			Video   *tryVideo `json:"video"`
 		} `json:"data"`
 	}
 	if err := v.Get("/v1/models", nil, &list); err != nil {
@@ -202,7 +208,7 @@ func showOwnModels(v *View) (*modelsData, error) {
 	}
 	table := &Table{ID: "models", Caption: "models.own", Empty: "models.own.empty", CSV: true, Columns: []Column{{Word: "model.id"}, {Word: "model.vendor"}}}
 	for _, model := range list.Data {
-		table.Rows = append(table.Rows, Row{ID: model.ID, Cells: []Cell{{Text: model.ID, Code: true}, {Text: model.OwnedBy}}})
+		table.Rows = append(table.Rows, Row{ID: model.ID, Cells: []Cell{{Text: model.ID, Code: true, Link: tryLink(v, tryModel{ID: model.ID, Video: model.Video})}, {Text: model.OwnedBy}}})
 	}
 	return &modelsData{Table: table}, nil
 }
@@ -245,6 +251,16 @@ func draftPrices(v *View) (string, any, error) {
 		}})
 	}
 	return "", data, nil
+}
+
+// tryLink leads to where a model is tried, "" for one that no kind of try is for.
+func tryLink(v *View, model tryModel) string {
+	for _, kind := range tryKinds() {
+		if model.serves(kind) {
+			return v.To("try") + "?" + url.Values{"kind": {kind}, "model": {model.ID}}.Encode()
+		}
+	}
+	return ""
 }
 
 // formatsCell names the first formats, and how many more there are.

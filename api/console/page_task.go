@@ -102,6 +102,7 @@ type taskData struct {
 // taskTold is a task's story as the page shows it.
 type taskTold struct {
 	Story                         *taskStory
+	Temporal                      string // address in the Temporal UI, "" where that is not known
 	Request                       string // indented
 	Steps, Attempts, Waits, Hooks *Table
 }
@@ -184,6 +185,9 @@ func showTask(v *View) (any, error) {
 	}
 	for i := range data.Outputs {
 		data.Outputs[i].Index = i
+	}
+	if v.s.o.TemporalURL != "" && story.Path != "" {
+		data.Told.Temporal = v.s.o.TemporalURL + story.Path
 	}
 	data.Told.tables()
 	return data, nil

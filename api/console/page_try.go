@@ -17,17 +17,20 @@ const consoleToken = "console"
 
 // tryModel is a model that may be tried.
 type tryModel struct {
-	ID      string   `json:"id"`
-	Formats []string `json:"formats"`
-	Video   *struct {
-		Seconds []string `json:"seconds"`
-		Sizes   []string `json:"sizes"`
-	} `json:"video"`
-	Price json.RawMessage `json:"price"`
+	ID      string          `json:"id"`
+	Formats []string        `json:"formats"`
+	Video   *tryVideo       `json:"video"`
+	Price   json.RawMessage `json:"price"`
 	// Channels are those that carry it; a token's own list has none.
 	Channels []struct {
 		State string `json:"state"`
 	} `json:"channels"`
+}
+
+// tryVideo is what a video model takes.
+type tryVideo struct {
+	Seconds []string `json:"seconds"`
+	Sizes   []string `json:"sizes"`
 }
 
 // works tells whether a channel answers for the model now, as far as that is told.

@@ -98,9 +98,9 @@ func TestWorkPages(t *testing.T) {
 		{"anna", "/tasks/video_2", []string{"archive_failed", "The result could not be copied.", "retry-archive", "redeliver", "client.example", "HTTP 500"}, []string{"<video", "data-running"}},
 		{"anna", "/tasks/video_3", []string{"<video", "tasks/video_3/content?index=0", "abcd", "2,100,000", "variant=thumbnail", "download=1"}, []string{"data-running"}},
 		{"app", "/tasks/video_3", []string{"<video", `value="remix"`, `value="delete"`}, []string{"Temporal"}},
-		{"anna", "/models", []string{"gpt-4o", "main", "14,203", "2.50", "wide", `enctype="multipart/form-data"`}, nil},
-		{"vera", "/models", []string{"gpt-4o"}, []string{"multipart"}},
-		{"app", "/models", []string{"gpt-4o", "openai"}, []string{"wide", "multipart"}},
+		{"anna", "/models", []string{"gpt-4o", "main", "14,203", "2.50", "wide", `enctype="multipart/form-data"`, `try?kind=chat&amp;model=gpt-4o"`, `try?kind=video&amp;model=sora-2"`}, nil},
+		{"vera", "/models", []string{"gpt-4o"}, []string{"multipart", "console/try"}},
+		{"app", "/models", []string{"gpt-4o", "openai", `try?kind=chat&amp;model=gpt-4o"`}, []string{"wide", "multipart"}},
 		{"anna", "/usage", []string{"10.50", "tok_app", "<rect", `name="reservation"`, "the task does not run", "0.40"}, nil},
 		{"vera", "/usage", []string{"r1"}, []string{`name="reservation"`, `value="charge"`}},
 	} {
@@ -220,6 +220,21 @@ func TestWorkOnOne(t *testing.T) {
 	}
 	if rec := h.as(t, "app").post(Root+"/tasks/video_1", url.Values{"do": {"fail"}, "reason": {"x"}}); rec.Code != http.StatusForbidden {
 		t.Errorf("a holder ends a task as failed: got %d", rec.Code)
+	}
+}
+
+// TestTaskLeadsOn: a task leads operators to the Temporal UI where the configuration says where that is.
+func TestTaskLeadsOn(t *testing.T) {
+	t.Parallel()
+	h := newHouse(t, new(desk).ServeHTTP)
+	const link = `<a href="https://temporal.example/namespaces/default/workflows/video_1/run">`
+	if strings.Contains(h.as(t, "anna").get(Root+"/tasks/video_1").Body.String(), "temporal.example") {
+		t.Error("a task leads to nowhere")
+	}
+	h.server.o.TemporalURL = "https://temporal.example"
+	wantAll(t, "a task", h.as(t, "vera").get(Root+"/tasks/video_1").Body.String(), link)
+	if strings.Contains(h.as(t, "app").get(Root+"/tasks/video_3").Body.String(), "temporal.example") {
+		t.Error("a holder is led to the operator's pages")
 	}
 }
 

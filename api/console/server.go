@@ -121,6 +121,8 @@ type Options struct {
 	URL *url.URL
 	// TraceURL leads to the operator's tracing, with {trace_id} in it; "" for none.
 	TraceURL string
+	// TemporalURL is where the Temporal UI is, without a path; "" for not known.
+	TemporalURL string
 	// Currency is written behind amounts of money; "" for nothing.
 	Currency string
 	// Version is the program's own.

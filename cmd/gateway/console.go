@@ -38,7 +38,7 @@ func (p *parts) console(store *tokens.Store) func(inside http.Handler) http.Hand
 			},
 			Note:     people.note,
 			Sessions: consoleSessions{sessions.New(p.redis, p.cfg.Console.Idle)},
-			URL:      p.cfg.ConsoleURL(), TraceURL: p.cfg.Console.TraceURL, Currency: p.cfg.Currency,
+			URL:      p.cfg.ConsoleURL(), TraceURL: p.cfg.Console.TraceURL, TemporalURL: p.cfg.Temporal.UIOrigin, Currency: p.cfg.Currency,
 			Version: cli.ThisBuild().Version, Log: p.log,
 		})
 	}
