@@ -49,29 +49,22 @@ type adminVendorList struct {
 
 // addDrafts adds what writes channels for the configuration file, which stays the only place where they are.
 func (o *channelOperations) addDrafts(g *edge.Group) {
-	huma.Register(g, huma.Operation{
+	edge.Register(g, huma.Operation{
 		OperationID: "adminListVendors", Method: http.MethodGet, Path: Root + "/vendors", Summary: "List the vendors that a channel may have",
-		Description: "By name.", Responses: edge.DeclareDefault(),
-	}, func(context.Context, *struct{}) (*struct{ Body adminVendorList }, error) {
-		return &struct{ Body adminVendorList }{adminVendorList{Object: "list", Data: o.Vendors()}}, nil
+		Description: "By name.",
+	}, func(context.Context, *struct{}) (adminVendorList, error) {
+		return adminVendorList{Object: "list", Data: o.Vendors()}, nil
 	})
-	huma.Register(g, huma.Operation{
+	edge.Register(g, huma.Operation{
 		OperationID: "adminDraftChannel", Method: http.MethodPost, Path: Root + "/channels/draft", Summary: "Draft a channel for the configuration file",
 		Description: "Nothing is changed: the answer has YAML to put into the configuration file, which was read as the file is. What the file would refuse is refused with 400. " +
 			"A key that is sent is tried once with something free, and forgotten: the draft names an environment variable.",
-		Responses: edge.DeclareDefault(),
-	}, func(ctx context.Context, in *struct{ Body ChannelDraft }) (*struct{ Body ChannelDrafted }, error) {
+	}, func(ctx context.Context, in *struct{ Body ChannelDraft }) (ChannelDrafted, error) {
 		x := edge.Of(ctx)
 		x.Act.Subject = in.Body.Name
 		x.Act.Changes = []audit.Change{audit.Set("vendor", in.Body.Vendor), audit.Set("own_key", in.Body.Key != "")}
 		drafted, err := o.Draft(ctx, in.Body)
-		if err != nil {
-			return nil, err
-		}
-		drafted.Object = "channel_draft"
-		if drafted.Warnings == nil {
-			drafted.Warnings = []string{}
-		}
-		return &struct{ Body ChannelDrafted }{drafted}, nil
+		drafted.Object, drafted.Warnings = "channel_draft", orNone(drafted.Warnings)
+		return drafted, err
 	})
 }
