@@ -2,20 +2,14 @@ package anthropic
 
 import (
 	"encoding/json"
-	"errors"
 	"strings"
 
 	"modelrelay/providers"
 )
 
-// refine reads the error object of an answer in this vendor's format: {"type":"error","error":{"type","message"}}. The
-// types that say more than their status are of the vendor's page "Errors". Other errors pass.
-func refine(err error) error {
-	var fault *providers.Fault
-	if !errors.As(err, &fault) || fault.Upstream == nil {
-		return err
-	}
-	fault.Upstream.Format = providers.Anthropic
+// classify reads the error object of an answer in this vendor's format: {"type":"error","error":{"type","message"}}. The
+// types that say more than their status are of the vendor's page "Errors".
+func classify(fault *providers.Fault) {
 	var answer struct {
 		Error struct {
 			Type    string `json:"type"`
@@ -39,5 +33,4 @@ func refine(err error) error {
 	case fault.Code == "not_found_error" && strings.HasPrefix(answer.Error.Message, "model:"):
 		fault.Kind, fault.Message = providers.ModelNotFound, "The upstream does not have the model."
 	}
-	return fault
 }

@@ -102,5 +102,17 @@ func (r *Relayer) Relay(ctx context.Context, to providers.Target, call providers
 		req.Header["Anthropic-Beta"] = slices.Clone(beta)
 	}
 	resp, err := upstream.SendCall(r.client, req, call, answer)
-	return resp, refine(err)
+	return resp, upstream.Refine(err, providers.Anthropic, classify)
+}
+
+// Check implements providers.Checker, by the list of models.
+func (r *Relayer) Check(ctx context.Context, to providers.Target, models []string) (providers.Checked, error) {
+	list := upstream.NewJobs(r.client, upstream.JobVendor{
+		Name: "anthropic", Classify: classify,
+		Authorize: func(req *http.Request, key providers.Secret) error {
+			req.Header["X-Api-Key"], req.Header["Anthropic-Version"] = []string{key.Reveal()}, []string{defaultVersion}
+			return nil
+		},
+	})
+	return list.CheckModels(ctx, to, "/v1/models?limit=1000", models)
 }

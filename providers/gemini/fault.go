@@ -3,7 +3,6 @@ package gemini
 import (
 	"bytes"
 	"encoding/json"
-	"errors"
 	"strings"
 	"time"
 
@@ -29,13 +28,8 @@ type errorBody struct {
 	} `json:"error"`
 }
 
-// refine reads the error object of an answer in this vendor's format. Other errors pass.
-func refine(err error) error {
-	var fault *providers.Fault
-	if !errors.As(err, &fault) || fault.Upstream == nil {
-		return err
-	}
-	fault.Upstream.Format = providers.Gemini
+// classify reads the error object of an answer in this vendor's format.
+func classify(fault *providers.Fault) {
 	answer := readError(fault.Upstream.Body)
 	fault.Code = providers.Cut(answer.Error.Status, providers.WordLimit)
 	for _, detail := range answer.Error.Details {
@@ -61,7 +55,6 @@ func refine(err error) error {
 	case fault.Kind == providers.NotFound && strings.HasPrefix(answer.Error.Message, "models/"):
 		fault.Kind, fault.Message = providers.ModelNotFound, "The upstream does not have the model."
 	}
-	return fault
 }
 
 // readError reads an error body. One of a stream that is no event stream stands in an array.

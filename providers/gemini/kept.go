@@ -34,5 +34,5 @@ func (r *Relayer) Kept(ctx context.Context, to providers.Target, kept providers.
 	}
 	req.Header = http.Header{"X-Goog-Api-Key": {to.Key.Reveal()}, "Accept": {answer}, "User-Agent": {upstream.Agent}}
 	resp, err := upstream.Send(r.client, req)
-	return resp, refine(err)
+	return resp, upstream.Refine(err, providers.Gemini, classify)
 }

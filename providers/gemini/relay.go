@@ -113,7 +113,7 @@ func (r *Relayer) Relay(ctx context.Context, to providers.Target, call providers
 		"User-Agent":     {upstream.Agent},
 	}
 	resp, err := upstream.SendCall(r.client, req, call, answer)
-	return resp, refine(err)
+	return resp, upstream.Refine(err, providers.Gemini, classify)
 }
 
 // modelPath is where a model stands in a path: below models/ unless its name says otherwise. A name that would lead to
@@ -130,4 +130,16 @@ func modelPath(model string) (path string, ok bool) {
 		segments[i] = url.PathEscape(segment)
 	}
 	return strings.Join(segments, "/"), true
+}
+
+// Check implements providers.Checker, by the list of models.
+func (r *Relayer) Check(ctx context.Context, to providers.Target, models []string) (providers.Checked, error) {
+	list := upstream.NewJobs(r.client, upstream.JobVendor{
+		Name: "gemini", Classify: classify,
+		Authorize: func(req *http.Request, key providers.Secret) error {
+			req.Header["X-Goog-Api-Key"] = []string{key.Reveal()}
+			return nil
+		},
+	})
+	return list.CheckModels(ctx, to, "/v1beta/models?pageSize=1000", models)
 }

@@ -2,25 +2,19 @@ package generic
 
 import (
 	"context"
-	"encoding/base64"
-	"encoding/json"
 	"mime"
 	"strconv"
-	"strings"
 
 	"modelrelay/providers"
+	"modelrelay/providers/upstream"
 )
 
 // VideoModels lets all pass: the upstream has a table of its own.
 func VideoModels(string) (providers.VideoModel, bool) {
-	first := providers.FirstFrame
-	model := providers.AnyVideoModel(
-		providers.VideoInput{Role: providers.FirstFrame},
-		providers.VideoInput{Role: providers.LastFrame, With: &first},
+	model := providers.AnyVideoModel(append(providers.Frames(providers.VideoInput{}),
 		providers.VideoInput{Role: providers.Reference, Max: maxReferences},
 		providers.VideoInput{Role: providers.SourceVideo},
-		providers.VideoInput{Role: providers.SourceAudio},
-	)
+		providers.VideoInput{Role: providers.SourceAudio})...)
 	model.N = providers.AnyNumber
 	return model, true
 }
@@ -37,17 +31,10 @@ func createBody(ctx context.Context, model string, req providers.VideoRequest) (
 	if err != nil {
 		return nil, err
 	}
-	members := map[string]any{"model": model}
-	if req.Prompt != "" {
-		members["prompt"] = req.Prompt
-	}
-	for name, value := range map[string]string{
-		"negative_prompt": req.NegativePrompt, "aspect_ratio": req.AspectRatio, "resolution": req.Resolution,
-	} {
-		if value != "" {
-			members[name] = value
-		}
-	}
+	members := upstream.Members{"model": model}
+	members.Words(map[string]string{
+		"prompt": req.Prompt, "negative_prompt": req.NegativePrompt, "aspect_ratio": req.AspectRatio, "resolution": req.Resolution,
+	})
 	if req.GenerateAudio != nil {
 		members["generate_audio"] = *req.GenerateAudio
 	}
@@ -59,9 +46,7 @@ func createBody(ctx context.Context, model string, req providers.VideoRequest) (
 	if req.Width == 0 && req.Height == 0 && req.Size != "" {
 		members["size"] = req.Size // a word of the vendor's behind the upstream
 	}
-	if req.Seed != nil {
-		members["seed"] = *req.Seed
-	}
+	members.Seed(req)
 	if req.Seconds != "" {
 		seconds, err := strconv.ParseFloat(req.Seconds, 64)
 		if err != nil {
@@ -89,18 +74,7 @@ func createBody(ctx context.Context, model string, req providers.VideoRequest) (
 		}
 		members[name] = text
 	}
-	for name, value := range members {
-		raw, err := json.Marshal(value)
-		if err != nil {
-			return nil, providers.Unwritable(err)
-		}
-		fields[name] = raw
-	}
-	body, err := json.Marshal(fields) // by name
-	if err != nil {
-		return nil, providers.Unwritable(err)
-	}
-	return body, nil
+	return upstream.Fields(fields, members) // by name
 }
 
 // remixBody writes a remix, which has the source's model, length and size. Every failure is before anything was sent.
@@ -117,14 +91,7 @@ func remixBody(req providers.VideoRequest) ([]byte, error) {
 	if len(metadata) > 0 {
 		fields["metadata"] = metadata
 	}
-	if fields["prompt"], err = json.Marshal(req.Prompt); err != nil {
-		return nil, providers.Unwritable(err)
-	}
-	body, err := json.Marshal(fields)
-	if err != nil {
-		return nil, providers.Unwritable(err)
-	}
-	return body, nil
+	return upstream.Fields(fields, map[string]any{"prompt": req.Prompt})
 }
 
 // inputText is an input as the contract takes it: its address, or its bytes in a data URL.
@@ -132,17 +99,10 @@ func inputText(ctx context.Context, input providers.Media) (string, error) {
 	if input.URL != "" {
 		return input.URL, nil
 	}
-	var text strings.Builder
+	data, err := upstream.InputBase64(ctx, input)
 	// A type that is none is the client's word about its file and nothing more: bare Base64 says as much.
-	if kind, _, err := mime.ParseMediaType(input.ContentType); err == nil {
-		text.WriteString("data:" + kind + ";base64,")
+	if kind, _, wrong := mime.ParseMediaType(input.ContentType); wrong == nil {
+		data = "data:" + kind + ";base64," + data
 	}
-	encoder := base64.NewEncoder(base64.StdEncoding, &text)
-	if err := input.CopyTo(ctx, encoder); err != nil {
-		return "", err
-	}
-	if err := encoder.Close(); err != nil {
-		return "", providers.Unwritable(err)
-	}
-	return text.String(), nil
+	return data, err
 }

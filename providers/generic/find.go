@@ -2,17 +2,12 @@ package generic
 
 import (
 	"context"
-	"encoding/json"
 	"fmt"
-	"net/http"
 	"strings"
 
 	"modelrelay/providers"
 	"modelrelay/providers/upstream"
 )
-
-// documentLimit bounds the upstream's description of itself, in bytes.
-const documentLimit = 8 << 20
 
 // errNoKeys is the fault of an upstream that may make a second task of a repeated create.
 var errNoKeys = fmt.Errorf("%w: its description declares no Idempotency-Key for its creates", providers.ErrNoLookup)
@@ -45,24 +40,11 @@ func (v *Videos) Find(ctx context.Context, to providers.Target, req providers.Vi
 func (v *Videos) honoursKeys(ctx context.Context, to providers.Target, remix bool) error {
 	root := to
 	root.Channel.BaseURL = strings.TrimSuffix(to.Channel.BaseURL, "/v1")
-	get, err := v.request(ctx, http.MethodGet, root, "/openapi.json", nil)
-	if err != nil {
-		return err
-	}
-	resp, err := upstream.Send(v.client, get)
-	if err != nil {
-		return err
-	}
-	defer resp.Body.Close()
-	raw, err := upstream.ReadAnswer(ctx, resp.Body, documentLimit)
-	if err != nil {
-		return err
-	}
 	var document struct {
 		Paths map[string]operations `json:"paths"`
 	}
-	if err := json.Unmarshal(raw, &document); err != nil {
-		return upstream.BrokenAnswer("not an OpenAPI document", err)
+	if err := v.jobs.Read(ctx, root, upstream.JobRequest{Path: "/openapi.json"}, &document); err != nil {
+		return err
 	}
 	if !remix && document.Paths["/v1"+path].takesKey() {
 		return nil

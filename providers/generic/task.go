@@ -1,9 +1,7 @@
 package generic
 
 import (
-	"bytes"
 	"encoding/json"
-	"errors"
 	"net/http"
 	"strconv"
 	"strings"
@@ -37,27 +35,15 @@ type task struct {
 }
 
 // decode reads a task, bare or in a "data" object. Whatever is not a JSON object is a broken answer.
-func decode(body []byte) (task, error) {
-	t, err := decodeObject(body)
-	if err != nil {
+func decode(body []byte) (t task, err error) {
+	if err := upstream.Decode(body, &t); err != nil {
 		return task{}, err
 	}
 	if t.Status == "" && t.TaskID == "" && t.ID == "" && len(t.Data) > 0 {
-		return decodeObject(t.Data)
+		body, t = t.Data, task{}
+		err = upstream.Decode(body, &t)
 	}
-	return t, nil
-}
-
-func decodeObject(raw []byte) (task, error) {
-	// null decodes into anything, and says nothing.
-	if !bytes.HasPrefix(bytes.TrimLeft(raw, " \t\r\n"), []byte("{")) {
-		return task{}, upstream.BrokenAnswer("not a JSON object", nil)
-	}
-	var t task
-	if err := json.Unmarshal(raw, &t); err != nil {
-		return task{}, upstream.BrokenAnswer("not the JSON expected", err)
-	}
-	return t, nil
+	return t, err
 }
 
 // links are where the videos lie, in order; none where the task does not say.
@@ -141,41 +127,39 @@ func readError(raw json.RawMessage) failing {
 	return failing{string(object.Code), string(object.Message), string(object.Param)}
 }
 
-// explain classes a refused create by the upstream's code and gives its reason, which the client needs to mend its
-// request. A refused key explains nothing: the words may repeat a part of it.
-func explain(err error, key providers.Secret) error {
-	var fault *providers.Fault
-	if !errors.As(err, &fault) || fault.Upstream == nil {
-		return err
-	}
+// classify reads the upstream's code in a refusal, and which field it is of.
+func classify(fault *providers.Fault) {
 	fault.Upstream.Format = providers.OpenAI
-	var answer struct {
-		Error   json.RawMessage `json:"error"`
-		Code    upstream.Loose  `json:"code"`
-		Message upstream.Loose  `json:"message"`
-	}
-	_ = json.Unmarshal(fault.Upstream.Body, &answer) // where the words are not these, the status has said enough
-	said := readError(answer.Error)
-	if said.message == "" {
-		said.message, said.code = string(answer.Message), string(answer.Code)
-	}
+	said := readRefusal(fault.Upstream.Body)
 	fault.Code = providers.Cut(said.code, providers.WordLimit)
 	switch {
 	case fault.Upstream.Status == http.StatusConflict, fault.Upstream.Status == http.StatusUnprocessableEntity && fault.Code == "idempotency_mismatch":
 		// The key has made a task, or is about to: this very attempt's, whose answer was lost.
 		fault.Accepted = providers.AcceptedUnknown
 	case fault.Code == "insufficient_quota":
-		fault.Kind, fault.Message = providers.Upstream, "The upstream refused the gateway's own key."
-		fault.Blame, fault.Accepted = providers.BlameKey, providers.NotAccepted
+		fault.RefuseKey(providers.KeyBusy)
 	case fault.Code == "model_not_found":
 		fault.Kind, fault.Message = providers.ModelNotFound, "The upstream does not have the model."
 	}
-	if fault.Retryable() {
-		return fault
+	if !fault.Retryable() {
+		fault.Param = said.param
 	}
-	fault.Param = said.param
-	if words := providers.Reason(said.message, key); words != "" {
-		fault.Message = "The upstream refused the request: " + words
+}
+
+// reason finds the words of a refusal.
+func reason(body []byte) string { return readRefusal(body).message }
+
+// readRefusal reads the error in an answer, or what stands in its place.
+func readRefusal(body []byte) failing {
+	var answer struct {
+		Error   json.RawMessage `json:"error"`
+		Code    upstream.Loose  `json:"code"`
+		Message upstream.Loose  `json:"message"`
 	}
-	return fault
+	_ = json.Unmarshal(body, &answer) // where the words are not these, the status has said enough
+	said := readError(answer.Error)
+	if said.message == "" {
+		said.message, said.code = string(answer.Message), string(answer.Code)
+	}
+	return said
 }

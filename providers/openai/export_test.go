@@ -1,11 +1,14 @@
 package openai
 
-import "modelrelay/providers"
+import (
+	"modelrelay/providers"
+	"modelrelay/providers/upstream"
+)
 
 // DecodeJob reads a job's status and the link to its result.
 func DecodeJob(body []byte) (status providers.VideoStatus, link string, err error) {
-	j, err := decode(body)
-	if err != nil {
+	var j job
+	if err := upstream.Decode(body, &j); err != nil {
 		return status, "", err
 	}
 	return j.status(), j.link(), nil

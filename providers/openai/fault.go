@@ -2,19 +2,13 @@ package openai
 
 import (
 	"encoding/json"
-	"errors"
 
 	"modelrelay/providers"
 )
 
-// refine reads the error object of an answer in this vendor's format: which field it names, and the codes that say
-// more than their status. Other errors pass.
-func refine(err error) error {
-	var fault *providers.Fault
-	if !errors.As(err, &fault) || fault.Upstream == nil {
-		return err
-	}
-	fault.Upstream.Format = providers.OpenAI
+// classify reads the error object of an answer in this vendor's format: which field it names, and the codes that say
+// more than their status.
+func classify(fault *providers.Fault) {
 	var answer struct {
 		Error struct {
 			// Code is a string, a number with some imitators, or null.
@@ -42,5 +36,4 @@ func refine(err error) error {
 	if fault.Blame == providers.BlameNone {
 		fault.Param = answer.Error.Param
 	}
-	return fault
 }

@@ -58,5 +58,5 @@ func (r *Realtime) DialRealtime(
 	if beta := call.Header.Values("OpenAI-Beta"); len(beta) > 0 {
 		header["Openai-Beta"] = beta
 	}
-	return refine(dial(r.client, to.Channel.BaseURL+"/realtime?"+query.Encode(), header))
+	return upstream.Refine(dial(r.client, to.Channel.BaseURL+"/realtime?"+query.Encode(), header), providers.OpenAI, classify)
 }

@@ -77,5 +77,10 @@ func (r *Relayer) Relay(ctx context.Context, to providers.Target, call providers
 		req.Header["Openai-Beta"] = beta
 	}
 	resp, err := upstream.SendCall(r.client, req, call, answers...)
-	return resp, refine(err)
+	return resp, upstream.Refine(err, providers.OpenAI, classify)
+}
+
+// Check implements providers.Checker, by the list of models.
+func (r *Relayer) Check(ctx context.Context, to providers.Target, models []string) (providers.Checked, error) {
+	return upstream.NewJobs(r.client, upstream.JobVendor{Name: "openai", Classify: classify}).CheckModels(ctx, to, "/models", models)
 }

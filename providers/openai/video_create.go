@@ -5,16 +5,14 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
-	"io"
 	"maps"
-	"mime"
 	"mime/multipart"
-	"net/textproto"
 	"slices"
 	"strconv"
 	"strings"
 
 	"modelrelay/providers"
+	"modelrelay/providers/upstream"
 )
 
 // encoded is a request body. It is held whole: its media were bounded when they came in.
@@ -22,9 +20,6 @@ type encoded struct {
 	contentType string
 	bytes       []byte
 }
-
-// reader hides the body's type from net/http, which could otherwise send it again by itself.
-func (e encoded) reader() io.Reader { return struct{ io.Reader }{bytes.NewReader(e.bytes)} }
 
 // VideoModels lets all pass but inputs: the service whose table it was has ended, and compatible servers have tables of
 // their own.
@@ -46,15 +41,7 @@ func createBody(ctx context.Context, model string, req providers.VideoRequest) (
 		return encoded{}, err
 	}
 	if len(req.Inputs) == 1 && req.Inputs[0].URL != "" {
-		fields["input_reference"], err = json.Marshal(map[string]string{"image_url": req.Inputs[0].URL})
-		if err != nil {
-			return encoded{}, providers.Unwritable(err)
-		}
-		doc, err := json.Marshal(fields)
-		if err != nil {
-			return encoded{}, providers.Unwritable(err)
-		}
-		return encoded{contentType: "application/json", bytes: doc}, nil
+		return document(fields, "input_reference", map[string]string{"image_url": req.Inputs[0].URL})
 	}
 	return createForm(ctx, fields, req.Inputs)
 }
@@ -68,14 +55,13 @@ func remixBody(req providers.VideoRequest) (encoded, error) {
 	if err != nil {
 		return encoded{}, err
 	}
-	if fields["prompt"], err = json.Marshal(req.Prompt); err != nil {
-		return encoded{}, providers.Unwritable(err)
-	}
-	doc, err := json.Marshal(fields)
-	if err != nil {
-		return encoded{}, providers.Unwritable(err)
-	}
-	return encoded{contentType: "application/json", bytes: doc}, nil
+	return document(fields, "prompt", req.Prompt)
+}
+
+// document writes the fields, and one more, as JSON.
+func document(fields map[string]json.RawMessage, name string, value any) (encoded, error) {
+	body, err := upstream.Fields(fields, map[string]any{name: value})
+	return encoded{contentType: "application/json", bytes: body}, err
 }
 
 // createFields are the JSON members of a create: the vendor's parameters first, so that the contract's fields win.
@@ -130,7 +116,7 @@ func createForm(ctx context.Context, fields map[string]json.RawMessage, images [
 		}
 	}
 	for _, image := range images {
-		if err := writeFile(ctx, form, image); err != nil {
+		if err := upstream.WriteFile(ctx, form, "input_reference", image); err != nil {
 			return encoded{}, err
 		}
 	}
@@ -138,24 +124,4 @@ func createForm(ctx context.Context, fields map[string]json.RawMessage, images [
 		return encoded{}, providers.Unwritable(err)
 	}
 	return encoded{contentType: form.FormDataContentType(), bytes: buf.Bytes()}, nil
-}
-
-func writeFile(ctx context.Context, form *multipart.Writer, image providers.Media) error {
-	name := image.Name
-	if name == "" {
-		name = "input_reference"
-	}
-	contentType := image.ContentType
-	// A type that is none, or that would end its header line, is the client's word about its file and nothing more.
-	if _, _, err := mime.ParseMediaType(contentType); err != nil {
-		contentType = "application/octet-stream"
-	}
-	header := make(textproto.MIMEHeader)
-	header.Set("Content-Disposition", multipart.FileContentDisposition("input_reference", name))
-	header.Set("Content-Type", contentType)
-	part, err := form.CreatePart(header)
-	if err != nil {
-		return providers.Unwritable(err)
-	}
-	return image.CopyTo(ctx, part)
 }

@@ -1,9 +1,7 @@
 package openai
 
 import (
-	"bytes"
 	"encoding/json"
-	"errors"
 	"strconv"
 	"strings"
 
@@ -31,19 +29,6 @@ type job struct {
 	Metadata    json.RawMessage `json:"metadata"`
 }
 
-// decode reads a job. Whatever is not a JSON object is a broken answer.
-func decode(body []byte) (job, error) {
-	// null decodes into anything, and says nothing.
-	if !bytes.HasPrefix(bytes.TrimLeft(body, " \t\r\n"), []byte("{")) {
-		return job{}, upstream.BrokenAnswer("not a JSON object", nil)
-	}
-	var j job
-	if err := json.Unmarshal(body, &j); err != nil {
-		return job{}, upstream.BrokenAnswer("not the JSON expected", err)
-	}
-	return j, nil
-}
-
 // link is where the result lies outside /content; "" where the object does not say.
 func (j job) link() string {
 	var video, metadata struct {
@@ -52,19 +37,12 @@ func (j job) link() string {
 	// What is not an object has no link.
 	_ = json.Unmarshal(j.Video, &video)
 	_ = json.Unmarshal(j.Metadata, &metadata)
-	for _, link := range []upstream.Loose{j.URL, j.VideoURL, video.URL, bare(j.Video), metadata.URL} {
+	for _, link := range []upstream.Loose{j.URL, j.VideoURL, video.URL, upstream.LooseOf(j.Video), metadata.URL} {
 		if link != "" {
 			return string(link)
 		}
 	}
 	return ""
-}
-
-// bare reads a JSON string or number; "" for anything else.
-func bare(raw json.RawMessage) upstream.Loose {
-	var t upstream.Loose
-	_ = json.Unmarshal(raw, &t) // nothing there is ""
-	return t
 }
 
 // status reads the upstream's words. An unknown one, and none at all, means still running.
@@ -88,14 +66,11 @@ func (j job) status() providers.VideoStatus {
 
 // failure is why the job failed: the error object, or bare text, or the status itself.
 func (j job) failure() *providers.VideoFailure {
-	var said struct {
-		Code    upstream.Loose `json:"code"`
-		Message upstream.Loose `json:"message"`
+	code, message := upstream.Words(j.Error)
+	if message == "" {
+		message = string(upstream.LooseOf(j.Error))
 	}
-	if json.Unmarshal(j.Error, &said) != nil {
-		said.Message = bare(j.Error)
-	}
-	f := &providers.VideoFailure{Code: providers.Cut(string(said.Code), providers.WordLimit), Message: providers.Reason(string(said.Message))}
+	f := &providers.VideoFailure{Code: providers.Cut(code, providers.WordLimit), Message: providers.Reason(message)}
 	if f.Code == "" {
 		f.Code = "upstream_" + strings.ToLower(string(j.Status))
 	}
@@ -103,39 +78,4 @@ func (j job) failure() *providers.VideoFailure {
 		f.Message = "The upstream's job ended as " + strconv.Quote(string(j.Status)) + "."
 	}
 	return f
-}
-
-// explain gives a refused create the vendor's own code and reason, which the client needs to mend its request. A
-// refused key explains nothing: the vendor's words repeat a part of it.
-func explain(err error, key providers.Secret) error {
-	err = refine(err)
-	var fault *providers.Fault
-	if !errors.As(err, &fault) || fault.Upstream == nil || fault.Retryable() {
-		return err
-	}
-	if said := reason(fault.Upstream.Body); said != "" {
-		fault.Message = "The upstream refused the request: " + providers.Reason(said, key)
-	}
-	return fault
-}
-
-// reason finds the words of an error answer: the vendor's error object, or where compatible servers put a bare text.
-func reason(body []byte) string {
-	var answer struct {
-		Error   json.RawMessage `json:"error"`
-		Message upstream.Loose  `json:"message"`
-		Detail  upstream.Loose  `json:"detail"`
-	}
-	var said struct {
-		Message upstream.Loose `json:"message"`
-	}
-	// Where the words are not these, there are none to show.
-	_ = json.Unmarshal(body, &answer)
-	_ = json.Unmarshal(answer.Error, &said)
-	for _, t := range []upstream.Loose{said.Message, bare(answer.Error), answer.Message, answer.Detail} {
-		if t != "" {
-			return string(t)
-		}
-	}
-	return ""
 }

@@ -62,26 +62,6 @@ func LookedUp(err error, forgotten func(error) bool) (providers.Checked, error) 
 	return checked, nil
 }
 
-// ListCheck is how a vendor is checked that lists its models.
-type ListCheck struct {
-	Vendor string
-	Path   string // of the list, its query and all
-	// Refine says what the vendor means by a fault, in place.
-	Refine    func(fault error) error
-	Authorize func(req *http.Request, key providers.Secret)
-}
-
-// Check is that of a [providers.Checker], by CheckModels.
-func (c ListCheck) Check(ctx context.Context, client *http.Client, to providers.Target, models []string) (providers.Checked, error) {
-	return NewJobs(client, JobVendor{
-		Name: c.Vendor, Classify: func(fault *providers.Fault) { _ = c.Refine(fault) },
-		Authorize: func(req *http.Request, key providers.Secret) error {
-			c.Authorize(req, key)
-			return nil
-		},
-	}).CheckModels(ctx, to, c.Path, models)
-}
-
 // CheckModels asks for the list of models at a path, its query and all, and for those that the list does not have one by one below
 // the path: names that stand for others are in no list.
 func (j *Jobs) CheckModels(ctx context.Context, to providers.Target, path string, models []string) (providers.Checked, error) {

@@ -69,6 +69,11 @@ func Encode(req providers.VideoRequest, members map[string]any) ([]byte, error) 
 	if err != nil {
 		return nil, err
 	}
+	return Fields(fields, members)
+}
+
+// Fields writes members over fields that are there.
+func Fields(fields map[string]json.RawMessage, members map[string]any) ([]byte, error) {
 	for name, value := range members {
 		raw, err := json.Marshal(value)
 		if err != nil {

@@ -185,6 +185,32 @@ func (j *Jobs) Open(ctx context.Context, to providers.Target, link string, withK
 	return j.results.Open(to.Channel, get)
 }
 
+// Own tells whether a link lies at the channel's own origin.
+func (j *Jobs) Own(ctx context.Context, to providers.Target, link string) bool {
+	_, own, err := j.results.Link(ctx, to.Channel, link)
+	return err == nil && own
+}
+
+// Content reads a result at a path of the vendor's own, which wants the key.
+func (j *Jobs) Content(ctx context.Context, to providers.Target, path string) (providers.Video, error) {
+	get, err := j.Request(ctx, to, JobRequest{Path: path})
+	if err != nil {
+		return providers.Video{}, err
+	}
+	return j.results.Open(to.Channel, get)
+}
+
+// Refine reads a vendor's own words in the error of a relayed call, where it is a refusal in the format; other errors pass.
+func Refine(err error, format providers.Format, classify func(fault *providers.Fault)) error {
+	var fault *providers.Fault
+	if !errors.As(err, &fault) || fault.Upstream == nil {
+		return err
+	}
+	fault.Upstream.Format = format
+	classify(fault)
+	return fault
+}
+
 // Reclass makes a fault one of the HTTP status that a vendor's own code means.
 func Reclass(fault *providers.Fault, status int) {
 	as := refusal(status)
