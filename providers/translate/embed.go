@@ -148,15 +148,11 @@ func (a *embedAsk) writeGemini(e *Embedding, model string) {
 	out := form.NewPayload()
 	request := func(text form.Text) {
 		out.Begin()
-		out.Key("model")
-		out.String(gemini.Resource(model))
-		out.Key("content")
+		out.KeyString("model", gemini.Resource(model))
+		out.Object("content")
+		out.Array("parts")
 		out.Begin()
-		out.Key("parts")
-		out.BeginArray()
-		out.Begin()
-		out.Key("text")
-		out.Text(text)
+		out.KeyText("text", text)
 		out.End()
 		out.EndArray()
 		out.End()
@@ -169,8 +165,7 @@ func (a *embedAsk) writeGemini(e *Embedding, model string) {
 	} else {
 		e.Endpoint.Operation = providers.BatchEmbeddings
 		out.Begin()
-		out.Key("requests")
-		out.BeginArray()
+		out.Array("requests")
 		for _, text := range a.texts {
 			request(text)
 		}
@@ -184,8 +179,7 @@ func (a *embedAsk) writeGemini(e *Embedding, model string) {
 func (a *embedAsk) writeOpenAI(e *Embedding, model string) {
 	out := form.NewPayload()
 	out.Begin()
-	out.Key("model")
-	out.String(model)
+	out.KeyString("model", model)
 	out.Key("input")
 	if e.from.Operation == providers.BatchEmbeddings {
 		out.BeginArray()
@@ -196,8 +190,7 @@ func (a *embedAsk) writeOpenAI(e *Embedding, model string) {
 	} else {
 		out.Text(a.texts[0])
 	}
-	out.Key("encoding_format")
-	out.String("float")
+	out.KeyString("encoding_format", "float")
 	out.Field("dimensions", a.size)
 	out.End()
 	e.Endpoint, e.Pieces = providers.Endpoint{Format: providers.OpenAI, Operation: providers.Embeddings}, out.Payload()
@@ -233,33 +226,27 @@ func (e *Embedding) writeList(document form.Value) ([]byte, *providers.Fault) {
 	var out form.Out
 	out.Begin()
 	out.Literal(`"object":"list"`)
-	out.Key("data")
-	out.BeginArray()
+	out.Array("data")
 	for i, vector := range vectors {
 		if !vector.IsArray() {
 			return nil, e.failed()
 		}
 		out.Begin()
 		out.Literal(`"object":"embedding"`)
-		out.Key("index")
-		out.Int(int64(i))
+		out.KeyInt("index", int64(i))
 		out.Key("embedding")
 		e.writeVector(&out, vector)
 		out.End()
 	}
 	out.EndArray()
-	out.Key("model")
-	out.String(e.model)
+	out.KeyString("model", e.model)
 	tokens, counted := document.At("usageMetadata", "promptTokenCount").Int()
 	if !counted {
 		tokens = e.estimated
 	}
-	out.Key("usage")
-	out.Begin()
-	out.Key("prompt_tokens")
-	out.Int(tokens)
-	out.Key("total_tokens")
-	out.Int(tokens)
+	out.Object("usage")
+	out.KeyInt("prompt_tokens", tokens)
+	out.KeyInt("total_tokens", tokens)
 	out.End()
 	out.End()
 	return out.Bytes(), nil
@@ -321,8 +308,7 @@ func (e *Embedding) writeVectors(document form.Value) ([]byte, *providers.Fault)
 	batch := e.from.Operation == providers.BatchEmbeddings
 	out.Begin()
 	if batch {
-		out.Key("embeddings")
-		out.BeginArray()
+		out.Array("embeddings")
 	} else {
 		out.Key("embedding")
 	}
@@ -331,8 +317,7 @@ func (e *Embedding) writeVectors(document form.Value) ([]byte, *providers.Fault)
 			return nil, e.failed()
 		}
 		out.Begin()
-		out.Key("values")
-		out.Raw(vector)
+		out.KeyRaw("values", vector)
 		out.End()
 	}
 	if batch {
@@ -342,10 +327,8 @@ func (e *Embedding) writeVectors(document form.Value) ([]byte, *providers.Fault)
 	if !counted {
 		tokens = e.estimated
 	}
-	out.Key("usageMetadata")
-	out.Begin()
-	out.Key("promptTokenCount")
-	out.Int(tokens)
+	out.Object("usageMetadata")
+	out.KeyInt("promptTokenCount", tokens)
 	out.End()
 	out.End()
 	return out.Bytes(), nil

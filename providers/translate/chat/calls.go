@@ -32,8 +32,7 @@ func (w *writer) beginCall(c *said, event *form.Event) {
 		w.writeCall(call)
 		w.inner(call)
 	}
-	w.out.Key("name")
-	w.out.String(call.name)
+	w.out.KeyString("name", call.name)
 	w.out.Literal(`"` + call.member() + `":""`)
 	w.closePiece()
 }
@@ -50,26 +49,22 @@ func (s *saidCall) member() string {
 func (w *writer) openPiece(c *said, call *saidCall) {
 	w.chunk(c)
 	if w.ask.Legacy {
-		w.out.Key("function_call")
-		w.out.Begin()
+		w.out.Object("function_call")
 		return
 	}
 	index := 0
 	for c.calls[index] != call {
 		index++
 	}
-	w.out.Key("tool_calls")
-	w.out.BeginArray()
+	w.out.Array("tool_calls")
 	w.out.Begin()
-	w.out.Key("index")
-	w.out.Int(int64(index))
+	w.out.KeyInt("index", int64(index))
 }
 
 // writeCall writes what stands beside the function of a call. The signature stands in the opening chunk alone: the AI SDK reads
 // it nowhere else, and the SDK for Python joins the texts of fields that it does not know.
 func (w *writer) writeCall(call *saidCall) {
-	w.out.Key("id")
-	w.out.String(call.id)
+	w.out.KeyString("id", call.id)
 	w.out.Key("type")
 	if call.custom {
 		w.out.String("custom")
@@ -119,8 +114,7 @@ func (w *writer) piece(c *said, call *saidCall, text form.Text) {
 	if !w.ask.Legacy {
 		w.inner(call)
 	}
-	w.out.Key(call.member())
-	w.out.Text(text)
+	w.out.KeyText(call.member(), text)
 	w.closePiece()
 }
 

@@ -7,17 +7,14 @@ func (w *writer) completion() {
 	w.out.Grow(w.held + form.DocumentRoom)
 	w.out.Begin()
 	w.head(&w.out, "chat.completion")
-	w.out.Key("choices")
-	w.out.BeginArray()
+	w.out.Array("choices")
 	for _, c := range w.choices {
 		w.out.Begin()
-		w.out.Key("index")
-		w.out.Int(int64(c.index))
+		w.out.KeyInt("index", int64(c.index))
 		w.out.Key("message")
 		w.message(c)
 		w.writeLogprobs(list(c.logprobs))
-		w.out.Key("finish_reason")
-		w.out.String(w.finishReason(c))
+		w.out.KeyString("finish_reason", w.finishReason(c))
 		w.out.End()
 	}
 	w.out.EndArray()
@@ -39,19 +36,16 @@ func (w *writer) message(c *said) {
 	w.out.Key("content")
 	orNull(&w.out, c.text, len(c.calls) > 0 || c.refused)
 	if len(c.thought) > 0 {
-		w.out.Key("reasoning_content")
-		w.out.Quoted(c.thought)
+		w.out.KeyQuoted("reasoning_content", c.thought)
 	}
 	w.out.Key("refusal")
 	orNull(&w.out, c.refusal, true)
 	w.out.Literal(`"annotations":[]`)
 	if len(c.calls) > 0 && w.ask.Legacy {
-		w.out.Key("function_call")
-		w.out.Begin()
+		w.out.Object("function_call")
 		w.function(c.calls[0])
 	} else if len(c.calls) > 0 {
-		w.out.Key("tool_calls")
-		w.out.BeginArray()
+		w.out.Array("tool_calls")
 		for _, call := range c.calls {
 			w.out.Begin()
 			w.writeCall(call)
@@ -66,10 +60,8 @@ func (w *writer) message(c *said) {
 
 // function writes the name and the whole input of a call.
 func (w *writer) function(call *saidCall) {
-	w.out.Key("name")
-	w.out.String(call.name)
-	w.out.Key(call.member())
-	w.out.Text(call.whole())
+	w.out.KeyString("name", call.name)
+	w.out.KeyText(call.member(), call.whole())
 	w.out.End()
 }
 

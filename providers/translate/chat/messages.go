@@ -21,8 +21,7 @@ func (w *writing) messages() *providers.Fault {
 	if n := len(turns); n > 0 && turns[n-1].Role == form.Assistant {
 		w.loss.Change(w.Fields[form.FieldTurns]) // it is no beginning of the answer here
 	}
-	w.Key("messages")
-	w.BeginArray()
+	w.Array("messages")
 	if len(system) > 0 {
 		if fault := w.message("system", system); fault != nil {
 			return fault
@@ -48,8 +47,7 @@ func (w *writing) messages() *providers.Fault {
 
 func (w *writing) role(role string) {
 	w.Begin()
-	w.Key("role")
-	w.String(role)
+	w.KeyString("role", role)
 }
 
 // message writes a message of texts and, where it is the user's, media.
@@ -125,8 +123,7 @@ func (w *writing) user(blocks []form.Block) *providers.Fault {
 			continue
 		}
 		w.role("tool")
-		w.Key("tool_call_id")
-		w.String(callID(block.Result.ID))
+		w.KeyString("tool_call_id", callID(block.Result.ID))
 		w.Key("content")
 		text := form.Block{Kind: form.BlockText, Text: block.Result.Say(), Cache: block.Mark()}
 		if w.to.Breakpoints && text.Cache != form.NoMark {
@@ -203,8 +200,7 @@ func (w *writing) assistant(blocks []form.Block, current bool) *providers.Fault 
 		w.joined(`\n\n`, thoughts)
 	}
 	if len(calls) > 0 {
-		w.Key("tool_calls")
-		w.BeginArray()
+		w.Array("tool_calls")
 		for i := range calls {
 			w.call(&calls[i])
 		}
@@ -217,15 +213,11 @@ func (w *writing) assistant(blocks []form.Block, current bool) *providers.Fault 
 // call writes a call of the history.
 func (w *writing) call(block *form.Block) {
 	w.Begin()
-	w.Key("id")
-	w.String(callID(block.Call.ID))
+	w.KeyString("id", callID(block.Call.ID))
 	w.Literal(`"type":"function"`)
-	w.Key("function")
-	w.Begin()
-	w.Key("name")
-	w.String(w.ToolName(block.Call.Name, nameRule))
-	w.Key("arguments")
-	w.Text(block.Call.Arguments())
+	w.Object("function")
+	w.KeyString("name", w.ToolName(block.Call.Name, nameRule))
+	w.KeyText("arguments", block.Call.Arguments())
 	w.End()
 	for _, state := range block.State {
 		if w.to.Imitator && state.Kind == form.StateGemini {
@@ -238,12 +230,9 @@ func (w *writing) call(block *form.Block) {
 
 // writeSignature writes Google's state beside a call, as its endpoint of this dialect has it.
 func writeSignature(out *form.Out, data []byte) {
-	out.Key("extra_content")
-	out.Begin()
-	out.Key("google")
-	out.Begin()
-	out.Key("thought_signature")
-	out.Quoted(data)
+	out.Object("extra_content")
+	out.Object("google")
+	out.KeyQuoted("thought_signature", data)
 	out.End()
 	out.End()
 }

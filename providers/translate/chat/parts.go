@@ -19,8 +19,7 @@ func (w *writing) parts(texts []form.Block) {
 func (w *writing) text(text form.Text) {
 	w.Begin()
 	w.Literal(`"type":"text"`)
-	w.Key("text")
-	w.Text(text)
+	w.KeyText("text", text)
 }
 
 // breakpoint ends a part, with a cache breakpoint where one is wanted.
@@ -44,8 +43,7 @@ func (w *writing) part(block *form.Block) *providers.Fault {
 	case media.Kind == form.Image && (media.URL != nil || media.Data != nil):
 		w.Begin()
 		w.Literal(`"type":"image_url"`)
-		w.Key("image_url")
-		w.Begin()
+		w.Object("image_url")
 		w.Key("url")
 		if media.URL != nil {
 			w.Text(media.URL)
@@ -56,12 +54,9 @@ func (w *writing) part(block *form.Block) *providers.Fault {
 	case media.Kind == form.Audio && media.Data != nil && form.AudioFormat(media.Type) != "":
 		w.Begin()
 		w.Literal(`"type":"input_audio"`)
-		w.Key("input_audio")
-		w.Begin()
-		w.Key("data")
-		w.Quoted(media.Data)
-		w.Key("format")
-		w.String(form.AudioFormat(media.Type))
+		w.Object("input_audio")
+		w.KeyQuoted("data", media.Data)
+		w.KeyString("format", form.AudioFormat(media.Type))
 		w.End()
 	case media.Kind == form.Document && (media.File != nil && w.From.SameVendor(form.Chat) || media.Data != nil && media.Type == pdf):
 		w.file(media)
@@ -76,8 +71,7 @@ func (w *writing) part(block *form.Block) *providers.Fault {
 func (w *writing) file(media *form.Media) {
 	w.Begin()
 	w.Literal(`"type":"file"`)
-	w.Key("file")
-	w.Begin()
+	w.Object("file")
 	if media.File != nil {
 		w.Field("file_id", media.File)
 	} else {

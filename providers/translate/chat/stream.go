@@ -64,14 +64,10 @@ type said struct {
 
 // head writes the first members of a chunk or a completion.
 func (w *writer) head(out *form.Out, object string) {
-	out.Key("id")
-	out.String(w.id)
-	out.Key("object")
-	out.String(object)
-	out.Key("created")
-	out.Int(w.created)
-	out.Key("model")
-	out.String(w.ask.Model)
+	out.KeyString("id", w.id)
+	out.KeyString("object", object)
+	out.KeyInt("created", w.created)
+	out.KeyString("model", w.ask.Model)
 }
 
 // Take implements form.AnswerWriter.
@@ -168,8 +164,7 @@ func (w *writer) choice(event *form.Event) {
 func (w *writer) chunk(c *said) {
 	w.out.Plain(w.chunkHead)
 	w.out.Int(int64(c.index))
-	w.out.Key("delta")
-	w.out.Begin()
+	w.out.Object("delta")
 }
 
 // close ends the delta and the chunk. Members of the choice may stand before its end.
@@ -209,8 +204,7 @@ func (w *writer) text(c *said, key string, kept *[]byte, event *form.Event) {
 	}
 	if w.ask.Stream {
 		w.chunk(c)
-		w.out.Key(key)
-		w.out.Text(event.Text)
+		w.out.KeyText(key, event.Text)
 		w.out.End()
 		w.closeChoice("", event.Logprobs)
 		return

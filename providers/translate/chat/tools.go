@@ -178,8 +178,7 @@ func (w *writing) tools() {
 	if len(tools) == 0 {
 		return
 	}
-	w.Key("tools")
-	w.BeginArray()
+	w.Array("tools")
 	for _, tool := range tools {
 		w.tool(tool.Function())
 	}
@@ -208,10 +207,8 @@ func (w *writing) tool(tool form.Tool) {
 	w.DropMark(tool.Cache, tool.At, w.loss)
 	w.Begin()
 	w.Literal(`"type":"function"`)
-	w.Key("function")
-	w.Begin()
-	w.Key("name")
-	w.String(w.ToolName(tool.Name, nameRule))
+	w.Object("function")
+	w.KeyString("name", w.ToolName(tool.Name, nameRule))
 	w.Field("description", tool.Description)
 	w.Field("parameters", tool.Parameters())
 	if tool.Strict != nil {
@@ -241,12 +238,9 @@ func (w *writing) choice() {
 	case w.some():
 		w.Begin()
 		w.Literal(`"type":"allowed_tools"`)
-		w.Key("allowed_tools")
-		w.Begin()
-		w.Key("mode")
-		w.String(mode)
-		w.Key("tools")
-		w.BeginArray()
+		w.Object("allowed_tools")
+		w.KeyString("mode", mode)
+		w.Array("tools")
 		for _, name := range w.Choice.Names {
 			w.named(name)
 		}
@@ -262,10 +256,8 @@ func (w *writing) choice() {
 func (w *writing) named(name string) {
 	w.Begin()
 	w.Literal(`"type":"function"`)
-	w.Key("function")
-	w.Begin()
-	w.Key("name")
-	w.String(w.ToolName(name, nameRule))
+	w.Object("function")
+	w.KeyString("name", w.ToolName(name, nameRule))
 	w.End()
 	w.End()
 }

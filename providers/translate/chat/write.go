@@ -26,8 +26,7 @@ type writing struct {
 func Write(p *form.Prompt, to form.Target, loss *form.Loss) (providers.Payload, *providers.Fault) {
 	w := &writing{Prompt: p, Out: form.NewPayload(), to: to.Traits.OpenAI, loss: loss}
 	w.Begin()
-	w.Key("model")
-	w.String(to.Model)
+	w.KeyString("model", to.Model)
 	if fault := p.RefuseOwn(form.Chat, "moderation"); fault != nil { // before it is found that nothing else was said
 		return nil, fault
 	}
@@ -41,14 +40,12 @@ func Write(p *form.Prompt, to form.Target, loss *form.Loss) (providers.Payload, 
 	w.output()
 	w.tools()
 	if effort := p.Effort(w.to, loss); effort != "" {
-		w.Key("reasoning_effort")
-		w.String(effort)
+		w.KeyString("reasoning_effort", effort)
 	}
 	options := w.own()
 	if to.Stream {
 		w.Literal(`"stream":true`)
-		w.Key("stream_options")
-		w.Begin()
+		w.Object("stream_options")
 		w.Literal(`"include_usage":true`)
 		w.Field("include_obfuscation", options)
 		w.End()
@@ -68,8 +65,7 @@ func (w *writing) limits() *providers.Fault {
 	}
 	w.Field(limit, w.Limits.MaxTokens)
 	if w.Limits.N > 1 {
-		w.Key("n")
-		w.Int(w.Limits.N)
+		w.KeyInt("n", w.Limits.N)
 	}
 	stops, field := w.Limits.Stop, w.Fields[form.FieldStop]
 	switch {
@@ -80,8 +76,7 @@ func (w *writing) limits() *providers.Fault {
 	case len(stops) > maxStops:
 		return form.Refusedf(field, form.Chat, "which takes at most %d of these texts.", maxStops)
 	}
-	w.Key("stop")
-	w.BeginArray()
+	w.Array("stop")
 	for _, text := range stops {
 		w.Text(text)
 	}
@@ -136,11 +131,9 @@ func (w *writing) output() {
 	case form.OutputJSON:
 		w.Literal(`"response_format":{"type":"json_object"}`)
 	case form.OutputSchema:
-		w.Key("response_format")
-		w.Begin()
+		w.Object("response_format")
 		w.Literal(`"type":"json_schema"`)
-		w.Key("json_schema")
-		w.Begin()
+		w.Object("json_schema")
 		w.Key("name")
 		if name := w.Output.Name; name != "" {
 			w.String(name)

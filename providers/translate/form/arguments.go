@@ -19,8 +19,7 @@ func ReadArguments(arguments Text) Value {
 	}
 	var out Out
 	out.Begin()
-	out.Key(rawInput)
-	out.Text(arguments)
+	out.KeyText(rawInput, arguments)
 	out.End()
 	return out.Bytes()
 }

@@ -28,8 +28,7 @@ func (t Tool) Function() Tool {
 func CustomInput(text Text) Value {
 	var out Out
 	out.Begin()
-	out.Key("input")
-	out.Text(text)
+	out.KeyText("input", text)
 	out.End()
 	return out.Bytes()
 }

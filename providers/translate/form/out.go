@@ -126,11 +126,31 @@ func (o *Out) Bool(yes bool) {
 	o.last = 'e'
 }
 
+// Object writes a member's name and opens the object that it has, Array the array.
+func (o *Out) Object(name string) { o.Key(name); o.Begin() }
+
+// Array writes a member's name and opens the array that it has.
+func (o *Out) Array(name string) { o.Key(name); o.BeginArray() }
+
+// KeyString writes a member, and so do the others of its kind: each is Key and the method of the same name.
+func (o *Out) KeyString(name, text string) { o.Key(name); o.String(text) }
+
+// KeyText writes a member with a text.
+func (o *Out) KeyText(name string, text Text) { o.Key(name); o.Text(text) }
+
+// KeyQuoted writes a member with one text of several parts.
+func (o *Out) KeyQuoted(name string, parts ...[]byte) { o.Key(name); o.Quoted(parts...) }
+
+// KeyRaw writes a member with a value as it is, null where it is absent; Field leaves such a member out.
+func (o *Out) KeyRaw(name string, pieces ...[]byte) { o.Key(name); o.Raw(pieces...) }
+
+// KeyInt writes a member with a number.
+func (o *Out) KeyInt(name string, n int64) { o.Key(name); o.Int(n) }
+
 // Field writes a member whose value is raw, nothing where that is absent.
 func (o *Out) Field(name string, value []byte) {
 	if len(value) > 0 {
-		o.Key(name)
-		o.Raw(value)
+		o.KeyRaw(name, value)
 	}
 }
 

@@ -23,8 +23,7 @@ func (o Output) Described() (schema Value, carried bool) {
 	}
 	out := new(Out)
 	out.Begin()
-	out.Key("description")
-	out.Text(Join("\n", texts...))
+	out.KeyText("description", Join("\n", texts...))
 	for name, value := range o.Schema.Members() {
 		if !name.Is("description") {
 			out.Name(name)

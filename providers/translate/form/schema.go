@@ -218,8 +218,7 @@ func openAPI(out *Out, schema *schemaNode) {
 			out.Key("type")
 			openAPIType(out, bytes.ToLower(member.value), null)
 		case name == "example":
-			out.Key("examples")
-			out.BeginArray()
+			out.Array("examples")
 			out.Raw(member.value)
 			out.EndArray()
 		default:

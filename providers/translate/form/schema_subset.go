@@ -206,8 +206,7 @@ func (c *cutter) schema(schema *schemaNode) {
 		c.out.Literal(`"additionalProperties":false`)
 	}
 	if text := s.description(); text != nil {
-		c.out.Key("description")
-		c.out.Text(text)
+		c.out.KeyText("description", text)
 	}
 	c.out.End()
 	c.changed = c.changed || len(s.words) > 0

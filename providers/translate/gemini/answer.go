@@ -314,10 +314,8 @@ func logprobsOf(v form.Value) form.Value {
 	}
 	var out form.Out
 	token := func(v form.Value) {
-		out.Key("token")
-		out.Text(v.Get("token").Text())
-		out.Key("logprob")
-		out.Raw(v.Get("logProbability"))
+		out.KeyText("token", v.Get("token").Text())
+		out.KeyRaw("logprob", v.Get("logProbability"))
 		out.Key("bytes")
 		out.Literal("null")
 	}
@@ -325,8 +323,7 @@ func logprobsOf(v form.Value) form.Value {
 	for i, chosen := range v.Get("chosenCandidates").Items() {
 		out.Begin()
 		token(chosen)
-		out.Key("top_logprobs")
-		out.BeginArray()
+		out.Array("top_logprobs")
 		if i < len(tops) {
 			for _, other := range tops[i].Items() {
 				out.Begin()

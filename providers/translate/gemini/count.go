@@ -25,10 +25,8 @@ func ReadCount(call providers.Call, loss *form.Loss) (*form.Prompt, form.Ask, *p
 func WriteCount(p *form.Prompt, to form.Target, loss *form.Loss) (providers.Payload, *providers.Fault) {
 	w := &writing{p: p, to: to, loss: loss, out: form.NewPayload()}
 	w.out.Begin()
-	w.out.Key("generateContentRequest")
-	w.out.Begin()
-	w.out.Key("model")
-	w.out.String(Resource(to.Model))
+	w.out.Object("generateContentRequest")
+	w.out.KeyString("model", Resource(to.Model))
 	w.root()
 	w.out.End()
 	w.out.End()
@@ -53,8 +51,7 @@ func ReadCounted(document form.Value) (int64, bool) { return document.Get("total
 func WriteCounted(n int64) []byte {
 	var out form.Out
 	out.Begin()
-	out.Key("totalTokens")
-	out.Int(n)
+	out.KeyInt("totalTokens", n)
 	out.End()
 	return out.Bytes()
 }

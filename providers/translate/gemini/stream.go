@@ -137,8 +137,7 @@ func (w *writer) state(a *answer, state *form.State) {
 func (w *writer) signed(a *answer, signature []byte) {
 	w.part(a, func(out *form.Out) {
 		out.Literal(`"text":""`)
-		out.Key("thoughtSignature")
-		out.Quoted(signature)
+		out.KeyQuoted("thoughtSignature", signature)
 	})
 }
 
@@ -161,15 +160,13 @@ func (w *writer) say(a *answer, kind form.EventKind, text form.Text) {
 
 // spoken writes the members of a part that is a text or a thought.
 func (w *writer) spoken(out *form.Out, a *answer, kind form.EventKind, text []byte) {
-	out.Key("text")
-	out.Quoted(text)
+	out.KeyQuoted("text", text)
 	if kind == form.EventThought {
 		out.Literal(`"thought":true`)
 		return
 	}
 	if a.own != nil {
-		out.Key("thoughtSignature")
-		out.Quoted(a.own)
+		out.KeyQuoted("thoughtSignature", a.own)
 		a.own = nil
 	}
 }
@@ -208,22 +205,16 @@ func (w *writer) called(a *answer) {
 		input = form.ReadArguments(form.Quote(string(a.input)))
 	}
 	w.part(a, func(out *form.Out) {
-		out.Key("functionCall")
-		out.Begin()
-		out.Key("id")
-		out.String(a.call.ID)
-		out.Key("name")
-		out.String(a.call.Name)
-		out.Key("args")
-		out.Raw(input)
+		out.Object("functionCall")
+		out.KeyString("id", a.call.ID)
+		out.KeyString("name", a.call.Name)
+		out.KeyRaw("args", input)
 		out.End()
 		switch {
 		case a.own != nil:
-			out.Key("thoughtSignature")
-			out.Quoted(a.own)
+			out.KeyQuoted("thoughtSignature", a.own)
 		case len(a.states) > 0:
-			out.Key("thoughtSignature")
-			out.String(seal(a.states))
+			out.KeyString("thoughtSignature", seal(a.states))
 			a.states = nil
 		}
 		a.own = nil
@@ -235,8 +226,7 @@ func (w *writer) stop(a *answer, stop form.Stop) {
 	if len(a.states) > 0 {
 		w.part(a, func(out *form.Out) {
 			out.Literal(`"text":"","thought":true`)
-			out.Key("thoughtSignature")
-			out.String(seal(a.states))
+			out.KeyString("thoughtSignature", seal(a.states))
 		})
 		a.states = nil
 	}

@@ -18,8 +18,7 @@ func (w *writer) begin() {
 	}
 	w.begun = true
 	w.out.Begin()
-	w.out.Key("candidates")
-	w.out.BeginArray()
+	w.out.Array("candidates")
 	w.openCandidate()
 }
 
@@ -36,10 +35,8 @@ func (w *writer) finish(a *answer) {
 // openCandidate begins a candidate up to its parts, closeCandidate ends it.
 func (w *writer) openCandidate() {
 	w.out.Begin()
-	w.out.Key("content")
-	w.out.Begin()
-	w.out.Key("parts")
-	w.out.BeginArray()
+	w.out.Object("content")
+	w.out.Array("parts")
 }
 
 func (w *writer) closeCandidate(a *answer) {
@@ -47,11 +44,9 @@ func (w *writer) closeCandidate(a *answer) {
 	w.out.Literal(`"role":"model"`)
 	w.out.End()
 	if a.reason != "" {
-		w.out.Key("finishReason")
-		w.out.String(a.reason)
+		w.out.KeyString("finishReason", a.reason)
 	}
-	w.out.Key("index")
-	w.out.Int(int64(a.index))
+	w.out.KeyInt("index", int64(a.index))
 	w.out.End()
 }
 
@@ -60,20 +55,16 @@ func (w *writer) tail() {
 	if w.counted {
 		w.usage()
 	}
-	w.out.Key("modelVersion")
-	w.out.String(w.ask.Model)
-	w.out.Key("responseId")
-	w.out.String(w.id)
+	w.out.KeyString("modelVersion", w.ask.Model)
+	w.out.KeyString("responseId", w.id)
 }
 
 // usage writes the counts. What was thought is not among the candidates' tokens.
 func (w *writer) usage() {
 	c := &w.counts
-	w.out.Key("usageMetadata")
-	w.out.Begin()
+	w.out.Object("usageMetadata")
 	number := func(name string, n int64) {
-		w.out.Key(name)
-		w.out.Int(n)
+		w.out.KeyInt(name, n)
 	}
 	number("promptTokenCount", c.Input)
 	number("candidatesTokenCount", c.Output-c.Reasoning)
@@ -92,12 +83,10 @@ func (w *writer) usage() {
 // sound writes how many of the tokens were sound, if any.
 func (w *writer) sound(name string, tokens int64) {
 	if tokens > 0 {
-		w.out.Key(name)
-		w.out.BeginArray()
+		w.out.Array(name)
 		w.out.Begin()
 		w.out.Literal(`"modality":"AUDIO"`)
-		w.out.Key("tokenCount")
-		w.out.Int(tokens)
+		w.out.KeyInt("tokenCount", tokens)
 		w.out.End()
 		w.out.EndArray()
 	}
@@ -122,8 +111,7 @@ func (w *writer) end() {
 	}
 	w.out.Grow(room)
 	w.out.Begin()
-	w.out.Key("candidates")
-	w.out.BeginArray()
+	w.out.Array("candidates")
 	slices.SortFunc(w.answers, func(a, b *answer) int { return a.index - b.index })
 	for _, a := range w.answers {
 		w.openCandidate()

@@ -55,8 +55,7 @@ func (w *writing) root() {
 		w.declare(tools)
 		w.choose()
 	}
-	w.out.Key("contents")
-	w.out.BeginArray()
+	w.out.Array("contents")
 	checked := checkedFrom(turns)
 	for i := range turns {
 		w.turn(&turns[i], i >= checked)
@@ -88,10 +87,8 @@ func (w *writing) system(blocks []form.Block) {
 	if len(blocks) == 0 && w.line == nil {
 		return
 	}
-	w.out.Key("systemInstruction")
-	w.out.Begin()
-	w.out.Key("parts")
-	w.out.BeginArray()
+	w.out.Object("systemInstruction")
+	w.out.Array("parts")
 	for i := range blocks {
 		if blocks[i].Kind != form.BlockText {
 			w.fail(form.Refusedf(blocks[i].At.String(), form.Gemini, "whose instructions are text."))
@@ -110,8 +107,7 @@ func (w *writing) system(blocks []form.Block) {
 // text writes a part that is a text.
 func (w *writing) text(text form.Text) {
 	w.out.Begin()
-	w.out.Key("text")
-	w.out.Text(text)
+	w.out.KeyText("text", text)
 	w.out.End()
 }
 
@@ -125,11 +121,9 @@ func (w *writing) tools() []form.Tool {
 }
 
 func (w *writing) declare(tools []form.Tool) {
-	w.out.Key("tools")
-	w.out.BeginArray()
+	w.out.Array("tools")
 	w.out.Begin()
-	w.out.Key("functionDeclarations")
-	w.out.BeginArray()
+	w.out.Array("functionDeclarations")
 	for _, tool := range tools {
 		w.p.DropMark(tool.Cache, tool.At, w.loss)
 		if tool.Strict != nil && *tool.Strict {
@@ -137,15 +131,12 @@ func (w *writing) declare(tools []form.Tool) {
 		}
 		tool = tool.Function()
 		w.out.Begin()
-		w.out.Key("name")
-		w.out.String(w.p.ToolName(tool.Name, nameRule()))
+		w.out.KeyString("name", w.p.ToolName(tool.Name, nameRule()))
 		if !tool.Description.Empty() {
-			w.out.Key("description")
-			w.out.Text(tool.Description)
+			w.out.KeyText("description", tool.Description)
 		}
 		if takesInput(tool.Schema) {
-			w.out.Key("parametersJsonSchema")
-			w.out.Raw(tool.Schema)
+			w.out.KeyRaw("parametersJsonSchema", tool.Schema)
 		}
 		w.out.End()
 	}
@@ -183,15 +174,11 @@ func (w *writing) choose() {
 	case form.ChoiceAny:
 		mode = "ANY"
 	}
-	w.out.Key("toolConfig")
-	w.out.Begin()
-	w.out.Key("functionCallingConfig")
-	w.out.Begin()
-	w.out.Key("mode")
-	w.out.String(mode)
+	w.out.Object("toolConfig")
+	w.out.Object("functionCallingConfig")
+	w.out.KeyString("mode", mode)
 	if w.p.Choice.Mode == form.ChoiceAny && len(w.p.Choice.Names) > 0 {
-		w.out.Key("allowedFunctionNames")
-		w.out.BeginArray()
+		w.out.Array("allowedFunctionNames")
 		for _, name := range w.p.Choice.Names {
 			w.out.String(w.p.ToolName(name, nameRule()))
 		}

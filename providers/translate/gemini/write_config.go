@@ -67,8 +67,7 @@ type configuration struct {
 
 func (c *configuration) key(name string) {
 	if !c.begun {
-		c.out.Key("generationConfig")
-		c.out.Begin()
+		c.out.Object("generationConfig")
 		c.begun = true
 	}
 	c.out.Key(name)
@@ -143,12 +142,10 @@ func (w *writing) thinking(c *configuration) {
 	c.key("thinkingConfig")
 	w.out.Begin()
 	if level != "" {
-		w.out.Key("thinkingLevel")
-		w.out.String(level)
+		w.out.KeyString("thinkingLevel", level)
 	}
 	if budget >= 0 {
-		w.out.Key("thinkingBudget")
-		w.out.Int(budget)
+		w.out.KeyInt("thinkingBudget", budget)
 	}
 	if show {
 		w.out.Key("includeThoughts")

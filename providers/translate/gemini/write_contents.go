@@ -19,8 +19,7 @@ func (w *writing) turn(turn *form.Turn, checked bool) {
 	} else {
 		w.out.String("user")
 	}
-	w.out.Key("parts")
-	w.out.BeginArray()
+	w.out.Array("parts")
 	first := true
 	for i := range turn.Blocks {
 		block := &turn.Blocks[i]
@@ -62,8 +61,7 @@ func (w *writing) apart(results []form.Block) {
 // said writes a text, or a thought of this vendor's.
 func (w *writing) said(block *form.Block) {
 	w.out.Begin()
-	w.out.Key("text")
-	w.out.Text(block.Text)
+	w.out.KeyText("text", block.Text)
 	if block.Kind == form.BlockThought {
 		w.out.Literal(`"thought":true`)
 	}
@@ -87,11 +85,9 @@ func (w *writing) signature(block *form.Block, must bool) {
 
 func (w *writing) call(block *form.Block, signed bool) {
 	w.out.Begin()
-	w.out.Key("functionCall")
-	w.out.Begin()
+	w.out.Object("functionCall")
 	w.id(block.Call.ID)
-	w.out.Key("name")
-	w.out.String(w.p.ToolName(block.Call.Name, nameRule()))
+	w.out.KeyString("name", w.p.ToolName(block.Call.Name, nameRule()))
 	w.out.Key("args")
 	if block.Call.Input.IsObject() {
 		w.out.Raw(block.Call.Input)
@@ -105,8 +101,7 @@ func (w *writing) call(block *form.Block, signed bool) {
 
 func (w *writing) id(id string) {
 	if id != "" {
-		w.out.Key("id")
-		w.out.String(id)
+		w.out.KeyString("id", id)
 	}
 }
 
@@ -114,11 +109,9 @@ func (w *writing) id(id string) {
 func (w *writing) result(block *form.Block) {
 	r := block.Result
 	w.out.Begin()
-	w.out.Key("functionResponse")
-	w.out.Begin()
+	w.out.Object("functionResponse")
 	w.id(r.ID)
-	w.out.Key("name")
-	w.out.String(w.p.ToolName(r.Name, nameRule()))
+	w.out.KeyString("name", w.p.ToolName(r.Name, nameRule()))
 	w.out.Key("response")
 	switch {
 	case r.Object.IsObject() && !r.Failed:
@@ -140,8 +133,7 @@ func (w *writing) result(block *form.Block) {
 			continue
 		}
 		if first {
-			w.out.Key("parts")
-			w.out.BeginArray()
+			w.out.Array("parts")
 			first = false
 		}
 		w.media(&medium)
@@ -167,12 +159,9 @@ func (w *writing) media(block *form.Block) {
 		w.text(m.Plain())
 	case len(m.Data) > 0:
 		w.out.Begin()
-		w.out.Key("inlineData")
-		w.out.Begin()
-		w.out.Key("mimeType")
-		w.out.String(m.Type)
-		w.out.Key("data")
-		w.out.Quoted(m.Data)
+		w.out.Object("inlineData")
+		w.out.KeyString("mimeType", m.Type)
+		w.out.KeyQuoted("data", m.Data)
 		w.out.End()
 		w.out.End()
 	case !m.File.Empty() && w.p.From == form.Gemini:
@@ -189,14 +178,11 @@ func (w *writing) media(block *form.Block) {
 
 func (w *writing) file(mediaType string, uri form.Text) {
 	w.out.Begin()
-	w.out.Key("fileData")
-	w.out.Begin()
+	w.out.Object("fileData")
 	if mediaType != "" {
-		w.out.Key("mimeType")
-		w.out.String(mediaType)
+		w.out.KeyString("mimeType", mediaType)
 	}
-	w.out.Key("fileUri")
-	w.out.Text(uri)
+	w.out.KeyText("fileUri", uri)
 	w.out.End()
 	w.out.End()
 }

@@ -104,13 +104,11 @@ func (w *writer) media(m *form.Media, at form.Path) *providers.Fault {
 	out := w.out
 	out.Begin()
 	out.Literal(`"type":"` + kind + `"`)
-	out.Key("source")
-	out.Begin()
+	out.Object("source")
 	switch {
 	case m.Kind == form.PlainText && m.Text != nil:
 		out.Literal(`"type":"text","media_type":"text/plain"`)
-		out.Key("data")
-		out.Text(m.Text)
+		out.KeyText("data", m.Text)
 	case len(m.Data) > 0:
 		mediaType := imageType(m.Type)
 		if m.Kind != form.Image {
@@ -122,19 +120,16 @@ func (w *writer) media(m *form.Media, at form.Path) *providers.Fault {
 			return form.Refusedf(at.String(), form.Messages, "which takes JPEG, PNG, GIF, WebP, PDF and text.")
 		}
 		out.Literal(`"type":"base64","media_type":"` + mediaType + `"`)
-		out.Key("data")
-		out.Quoted(m.Data)
+		out.KeyQuoted("data", m.Data)
 	case isWeb(m.URL):
 		out.Literal(`"type":"url"`)
-		out.Key("url")
-		out.Text(m.URL)
+		out.KeyText("url", m.URL)
 	default: // another vendor's file, or an address of another vendor's store
 		return form.Refused(at.String(), form.Messages)
 	}
 	out.End()
 	if kind == "document" && !m.Title.Empty() {
-		out.Key("title")
-		out.Text(m.Title)
+		out.KeyText("title", m.Title)
 	}
 	return nil
 }

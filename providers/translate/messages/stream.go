@@ -190,11 +190,9 @@ func (w *message) sign(signature []byte) {
 	w.opened.signed = true
 	if w.ask.Stream {
 		w.begins("content_block_delta")
-		w.out.Key("delta")
-		w.out.Begin()
+		w.out.Object("delta")
 		w.out.Literal(`"type":"signature_delta"`)
-		w.out.Key("signature")
-		w.out.Quoted(signature)
+		w.out.KeyQuoted("signature", signature)
 		w.out.End()
 		w.ends()
 	} else {
@@ -290,20 +288,15 @@ func (b *block) write(out *form.Out, text form.Text, input form.Value) {
 	switch b.kind {
 	case textBlock:
 		out.Literal(`"type":"text","citations":null`)
-		out.Key("text")
-		out.Text(text)
+		out.KeyText("text", text)
 	case thinkingBlock:
 		out.Literal(`"type":"thinking"`)
-		out.Key("thinking")
-		out.Text(text)
-		out.Key("signature")
-		out.Quoted(b.signature)
+		out.KeyText("thinking", text)
+		out.KeyQuoted("signature", b.signature)
 	default:
 		out.Literal(`"type":"tool_use"`)
-		out.Key("id")
-		out.String(b.call.ID)
-		out.Key("name")
-		out.String(b.call.Name)
+		out.KeyString("id", b.call.ID)
+		out.KeyString("name", b.call.Name)
 		out.Key("input")
 		if input == nil {
 			input = form.ReadArguments(text)
@@ -324,8 +317,7 @@ func (w *message) redacted(data []byte) {
 	}
 	out.Begin()
 	out.Literal(`"type":"redacted_thinking"`)
-	out.Key("data")
-	out.Quoted(data)
+	out.KeyQuoted("data", data)
 	out.End()
 	if w.ask.Stream {
 		w.ends()
@@ -338,8 +330,7 @@ func (w *message) redacted(data []byte) {
 // delta writes a piece of the block that is open.
 func (w *message) delta(begins string, text form.Text) {
 	w.begins("content_block_delta")
-	w.out.Key("delta")
-	w.out.Begin()
+	w.out.Object("delta")
 	w.out.Literal(begins)
 	w.out.Raw(text)
 	w.out.End()
@@ -353,10 +344,8 @@ func (w *message) begins(event string) {
 	w.out.Plain(event)
 	w.out.Plain("\ndata: ")
 	w.out.Begin()
-	w.out.Key("type")
-	w.out.String(event)
-	w.out.Key("index")
-	w.out.Int(int64(w.index))
+	w.out.KeyString("type", event)
+	w.out.KeyInt("index", int64(w.index))
 }
 
 func (w *message) ends() {

@@ -189,34 +189,28 @@ func (w *writer) writeThinking() *providers.Fault {
 	case w.plan.off:
 		out.Literal(`"thinking":{"type":"disabled"}`)
 	case w.plan.adaptive:
-		out.Key("thinking")
-		out.Begin()
+		out.Object("thinking")
 		out.Literal(`"type":"adaptive"`)
 		if w.p.Thinking.Show {
 			out.Literal(`"display":"summarized"`)
 		}
 		out.End()
 	case w.plan.on:
-		out.Key("thinking")
-		out.Begin()
+		out.Object("thinking")
 		out.Literal(`"type":"enabled"`)
-		out.Key("budget_tokens")
-		out.Int(w.plan.budget)
+		out.KeyInt("budget_tokens", w.plan.budget)
 		out.End()
 	}
 	schema, fault := w.schema()
 	if fault != nil || schema == nil && w.plan.effort == "" {
 		return fault
 	}
-	out.Key("output_config")
-	out.Begin()
+	out.Object("output_config")
 	if w.plan.effort != "" {
-		out.Key("effort")
-		out.String(w.plan.effort)
+		out.KeyString("effort", w.plan.effort)
 	}
 	if schema != nil {
-		out.Key("format")
-		out.Begin()
+		out.Object("format")
 		out.Literal(`"type":"json_schema"`)
 		out.Field("schema", schema)
 		out.End()

@@ -112,8 +112,7 @@ func (w *writer) writeTools() *providers.Fault {
 	if len(w.tools) == 0 {
 		return nil
 	}
-	w.out.Key("tools")
-	w.out.BeginArray()
+	w.out.Array("tools")
 	for i := range w.tools {
 		if fault := w.tool(w.tools[i].Function()); fault != nil {
 			return fault
@@ -146,11 +145,9 @@ func (w *writer) tool(tool form.Tool) *providers.Fault {
 	}
 	out := w.out
 	out.Begin()
-	out.Key("name")
-	out.String(w.p.ToolName(tool.Name, nameRule()))
+	out.KeyString("name", w.p.ToolName(tool.Name, nameRule()))
 	if !tool.Description.Empty() {
-		out.Key("description")
-		out.Text(tool.Description)
+		out.KeyText("description", tool.Description)
 	}
 	out.Key("input_schema")
 	writeSchema(out, schema)
@@ -196,13 +193,10 @@ func (w *writer) writeChoice() {
 	case choice.Mode == form.ChoiceUnset && !single:
 		return
 	}
-	w.out.Key("tool_choice")
-	w.out.Begin()
-	w.out.Key("type")
-	w.out.String(kind)
+	w.out.Object("tool_choice")
+	w.out.KeyString("type", kind)
 	if kind == "tool" {
-		w.out.Key("name")
-		w.out.String(w.p.ToolName(choice.Names[0], nameRule()))
+		w.out.KeyString("name", w.p.ToolName(choice.Names[0], nameRule()))
 	}
 	if single {
 		w.out.Literal(`"disable_parallel_tool_use":true`)

@@ -36,8 +36,7 @@ func write(p *form.Prompt, to form.Target, loss *form.Loss, count bool) (provide
 	}
 	w.countMarks()
 	w.out.Begin()
-	w.out.Key("model")
-	w.out.String(to.Model)
+	w.out.KeyString("model", to.Model)
 	if !count {
 		w.tune()
 		if to.Stream {
@@ -112,15 +111,12 @@ func takes(block *form.Block) bool {
 
 // tune writes what tells how to answer.
 func (w *writer) tune() {
-	w.out.Key("max_tokens")
-	w.out.Int(w.plan.maxTokens)
+	w.out.KeyInt("max_tokens", w.plan.maxTokens)
 	w.sample()
 	w.stop()
 	if !w.p.User.Empty() {
-		w.out.Key("metadata")
-		w.out.Begin()
-		w.out.Key("user_id")
-		w.out.Text(w.p.User)
+		w.out.Object("metadata")
+		w.out.KeyText("user_id", w.p.User)
 		w.out.End()
 	}
 }
@@ -186,8 +182,7 @@ func (w *writer) stop() {
 	case len(kept) < len(w.p.Limits.Stop):
 		w.loss.Change(field)
 	}
-	w.out.Key("stop_sequences")
-	w.out.BeginArray()
+	w.out.Array("stop_sequences")
 	for _, text := range kept {
 		w.out.Text(text)
 	}

@@ -64,8 +64,7 @@ func (w *writer) writeSystem() *providers.Fault {
 	if len(w.system) == 0 && line == nil {
 		return nil
 	}
-	w.out.Key("system")
-	w.out.BeginArray()
+	w.out.Array("system")
 	for i := range w.system {
 		block := &w.system[i]
 		if block.Kind != form.BlockText {
@@ -87,21 +86,17 @@ func (w *writer) writeSystem() *providers.Fault {
 func (w *writer) text(text form.Text) {
 	w.out.Begin()
 	w.out.Literal(`"type":"text"`)
-	w.out.Key("text")
-	w.out.Text(text)
+	w.out.KeyText("text", text)
 }
 
 // writeTurns writes the messages.
 func (w *writer) writeTurns() *providers.Fault {
-	w.out.Key("messages")
-	w.out.BeginArray()
+	w.out.Array("messages")
 	for i := range w.turns {
 		turn := &w.turns[i]
 		w.out.Begin()
-		w.out.Key("role")
-		w.out.String([...]string{form.User: "user", form.Assistant: "assistant", form.System: "system"}[turn.Role])
-		w.out.Key("content")
-		w.out.BeginArray()
+		w.out.KeyString("role", [...]string{form.User: "user", form.Assistant: "assistant", form.System: "system"}[turn.Role])
+		w.out.Array("content")
 		for j := range turn.Blocks {
 			if fault := w.block(turn.Role, &turn.Blocks[j]); fault != nil {
 				return fault
@@ -147,12 +142,9 @@ func (w *writer) block(role form.Role, block *form.Block) *providers.Fault {
 func (w *writer) call(call *form.Call) {
 	w.out.Begin()
 	w.out.Literal(`"type":"tool_use"`)
-	w.out.Key("id")
-	w.out.String(form.CallID(call.ID, fitsID))
-	w.out.Key("name")
-	w.out.String(w.p.ToolName(call.Name, nameRule()))
-	w.out.Key("input")
-	w.out.Raw(inputOf(call.Input))
+	w.out.KeyString("id", form.CallID(call.ID, fitsID))
+	w.out.KeyString("name", w.p.ToolName(call.Name, nameRule()))
+	w.out.KeyRaw("input", inputOf(call.Input))
 }
 
 // fitsID tells whether the vendor takes the id of a call.
@@ -176,15 +168,12 @@ func (w *writer) result(block *form.Block) *providers.Fault {
 	}
 	w.out.Begin()
 	w.out.Literal(`"type":"tool_result"`)
-	w.out.Key("tool_use_id")
-	w.out.String(form.CallID(result.ID, fitsID))
+	w.out.KeyString("tool_use_id", form.CallID(result.ID, fitsID))
 	switch {
 	case len(blocks) == 1 && blocks[0].Kind == form.BlockText:
-		w.out.Key("content")
-		w.out.Text(blocks[0].Text)
+		w.out.KeyText("content", blocks[0].Text)
 	case len(blocks) > 0:
-		w.out.Key("content")
-		w.out.BeginArray()
+		w.out.Array("content")
 		for i := range blocks {
 			if fault := w.resultBlock(&blocks[i], block.At); fault != nil {
 				return fault
@@ -227,16 +216,13 @@ func (w *writer) thought(block *form.Block) {
 			}
 			w.out.Begin()
 			w.out.Literal(`"type":"thinking"`)
-			w.out.Key("thinking")
-			w.out.Text(text)
-			w.out.Key("signature")
-			w.out.Quoted(state.Data)
+			w.out.KeyText("thinking", text)
+			w.out.KeyQuoted("signature", state.Data)
 			w.out.End()
 		case form.StateRedacted:
 			w.out.Begin()
 			w.out.Literal(`"type":"redacted_thinking"`)
-			w.out.Key("data")
-			w.out.Quoted(state.Data)
+			w.out.KeyQuoted("data", state.Data)
 			w.out.End()
 		default:
 		}

@@ -10,8 +10,7 @@ import (
 func WriteCount(p *form.Prompt, to form.Target, loss *form.Loss) (providers.Payload, *providers.Fault) {
 	w := newWriting(p, to, loss)
 	w.Begin()
-	w.Key("model")
-	w.String(to.Model)
+	w.KeyString("model", to.Model)
 	if fault := w.conversation(); fault != nil {
 		return nil, fault
 	}

@@ -78,10 +78,8 @@ func (w *output) added(closing string) {
 	if !w.begin("response.output_item.added") {
 		return
 	}
-	w.out.Key("output_index")
-	w.out.Int(int64(w.items - 1))
-	w.out.Key("item")
-	w.out.Raw(w.kept[w.item.from:], []byte(closing))
+	w.out.KeyInt("output_index", int64(w.items-1))
+	w.out.KeyRaw("item", w.kept[w.item.from:], []byte(closing))
 	w.finish()
 }
 
@@ -111,8 +109,7 @@ func (w *output) text(event *form.Event, kind partKind) {
 		}
 	}
 	if w.beginOf(kind.delta()) {
-		w.out.Key("content_index")
-		w.out.Int(int64(w.item.parts - 1))
+		w.out.KeyInt("content_index", int64(w.item.parts-1))
 		w.out.Field("delta", event.Text)
 		if kind == outputText {
 			w.out.Key("logprobs")
@@ -147,8 +144,7 @@ func (w *output) thought(event *form.Event) {
 	}
 	w.kept = append(w.kept, event.Text.Inner()...)
 	if w.beginOf(summary.delta()) {
-		w.out.Key("summary_index")
-		w.out.Int(0)
+		w.out.KeyInt("summary_index", 0)
 		w.out.Field("delta", event.Text)
 		w.finish()
 	}
@@ -212,8 +208,7 @@ func (w *output) closeItem() {
 		w.closeCustom()
 	}
 	if w.begin("response.output_item.done") {
-		w.out.Key("output_index")
-		w.out.Int(int64(w.items - 1))
+		w.out.KeyInt("output_index", int64(w.items-1))
 		w.out.Field("item", w.kept[w.item.from:])
 		w.finish()
 	}
@@ -281,8 +276,7 @@ func (w *output) openPart(kind partKind, block int) {
 	}
 	if w.beginOf(name) {
 		w.place()
-		w.out.Key("part")
-		w.out.Raw(w.kept[w.item.partFrom:], []byte(closing))
+		w.out.KeyRaw("part", w.kept[w.item.partFrom:], []byte(closing))
 		w.finish()
 	}
 }
@@ -301,8 +295,7 @@ func (w *output) closePart() {
 			w.out.Field("text", text)
 		}
 		if kind == outputText {
-			w.out.Key("logprobs")
-			w.out.Raw([]byte("["), w.item.logprobs, []byte("]"))
+			w.out.KeyRaw("logprobs", []byte("["), w.item.logprobs, []byte("]"))
 		}
 		w.finish()
 	}

@@ -87,25 +87,18 @@ func (w *writer) fail(fault *providers.Fault) {
 func (w *writer) response(status, reason string, fault *providers.Fault) {
 	out := &w.out
 	out.Begin()
-	out.Key("id")
-	out.String(w.id)
-	out.Key("object")
-	out.String("response")
-	out.Key("created_at")
-	out.Int(w.created)
-	out.Key("status")
-	out.String(status)
+	out.KeyString("id", w.id)
+	out.KeyString("object", "response")
+	out.KeyInt("created_at", w.created)
+	out.KeyString("status", status)
 	if status == statusCompleted {
-		out.Key("completed_at")
-		out.Int(time.Now().Unix())
+		out.KeyInt("completed_at", time.Now().Unix())
 	}
 	out.Key("error")
 	if fault != nil {
 		out.Begin()
-		out.Key("code")
-		out.String(errorCode(fault.Kind))
-		out.Key("message")
-		out.String(faultMessage(fault))
+		out.KeyString("code", errorCode(fault.Kind))
+		out.KeyString("message", faultMessage(fault))
 		out.End()
 	} else {
 		out.Literal("null")
@@ -113,20 +106,17 @@ func (w *writer) response(status, reason string, fault *providers.Fault) {
 	out.Key("incomplete_details")
 	if reason != "" {
 		out.Begin()
-		out.Key("reason")
-		out.String(reason)
+		out.KeyString("reason", reason)
 		out.End()
 	} else {
 		out.Literal("null")
 	}
-	out.Key("model")
-	out.String(w.ask.Model)
+	out.KeyString("model", w.ask.Model)
 	if len(w.ask.Echo) > 0 {
 		out.Raw(w.ask.Echo)
 	}
 	out.Literal(`"background":false,"previous_response_id":null,"access_programs":null,"store":false`)
-	out.Key("output")
-	out.Raw([]byte("["), w.kept, []byte("]"))
+	out.KeyRaw("output", []byte("["), w.kept, []byte("]"))
 	out.Key("usage")
 	if status == statusInProgress {
 		out.Literal("null")
@@ -139,24 +129,16 @@ func (w *writer) response(status, reason string, fault *providers.Fault) {
 func (w *writer) usage() {
 	out, counts := &w.out, &w.counts
 	out.Begin()
-	out.Key("input_tokens")
-	out.Int(counts.Input)
-	out.Key("input_tokens_details")
-	out.Begin()
-	out.Key("cached_tokens")
-	out.Int(counts.Read)
-	out.Key("cache_write_tokens")
-	out.Int(counts.Write)
+	out.KeyInt("input_tokens", counts.Input)
+	out.Object("input_tokens_details")
+	out.KeyInt("cached_tokens", counts.Read)
+	out.KeyInt("cache_write_tokens", counts.Write)
 	out.End()
-	out.Key("output_tokens")
-	out.Int(counts.Output)
-	out.Key("output_tokens_details")
-	out.Begin()
-	out.Key("reasoning_tokens")
-	out.Int(counts.Reasoning)
+	out.KeyInt("output_tokens", counts.Output)
+	out.Object("output_tokens_details")
+	out.KeyInt("reasoning_tokens", counts.Reasoning)
 	out.End()
-	out.Key("total_tokens")
-	out.Int(counts.Input + counts.Output)
+	out.KeyInt("total_tokens", counts.Input+counts.Output)
 	out.End()
 }
 

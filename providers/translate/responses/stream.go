@@ -122,15 +122,13 @@ func (w *output) begin(name string) bool {
 	w.out.Plain(name)
 	w.out.Plain("\ndata: ")
 	w.out.Begin()
-	w.out.Key("type")
-	w.out.String(name)
+	w.out.KeyString("type", name)
 	return true
 }
 
 // finish closes an event. The number stands last, where whoever follows the stream finds it beside what the answer says.
 func (w *output) finish() {
-	w.out.Key("sequence_number")
-	w.out.Int(w.number)
+	w.out.KeyInt("sequence_number", w.number)
 	w.number++
 	w.out.End()
 	w.out.Plain("\n\n")
@@ -141,9 +139,7 @@ func (w *output) beginOf(name string) bool {
 	if !w.begin(name) {
 		return false
 	}
-	w.out.Key("item_id")
-	w.out.String(w.item.id)
-	w.out.Key("output_index")
-	w.out.Int(int64(w.items - 1))
+	w.out.KeyString("item_id", w.item.id)
+	w.out.KeyInt("output_index", int64(w.items-1))
 	return true
 }

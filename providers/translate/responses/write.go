@@ -33,8 +33,7 @@ func Write(p *form.Prompt, to form.Target, loss *form.Loss) (providers.Payload, 
 	}
 	w := newWriting(p, to, loss)
 	w.Begin()
-	w.Key("model")
-	w.String(to.Model)
+	w.KeyString("model", to.Model)
 	for _, write := range []func() *providers.Fault{w.conversation, w.limits} {
 		if fault := write(); fault != nil {
 			return nil, fault
@@ -46,8 +45,7 @@ func Write(p *form.Prompt, to form.Target, loss *form.Loss) (providers.Payload, 
 	w.reasoning()
 	w.own(to.Stream)
 	if w.include.Len() > 0 {
-		w.Key("include")
-		w.BeginArray()
+		w.Array("include")
 		w.Raw(w.include.Bytes())
 		w.EndArray()
 	}
@@ -79,8 +77,7 @@ func (w *writing) limits() *providers.Fault {
 	limit := w.Limits.MaxTokens
 	if n, ok := limit.Int(); ok && n < minOutput {
 		w.loss.Change(w.Fields[form.FieldMaxTokens])
-		w.Key("max_output_tokens")
-		w.Int(minOutput)
+		w.KeyInt("max_output_tokens", minOutput)
 		return nil
 	}
 	w.Field("max_output_tokens", limit)
@@ -138,11 +135,9 @@ func (w *writing) reasoning() {
 	if effort == "" && !w.Thinking.Show {
 		return
 	}
-	w.Key("reasoning")
-	w.Begin()
+	w.Object("reasoning")
 	if effort != "" {
-		w.Key("effort")
-		w.String(effort)
+		w.KeyString("effort", effort)
 	}
 	if w.Thinking.Show {
 		w.Literal(`"summary":"auto"`)
@@ -160,15 +155,13 @@ func (w *writing) text() {
 	if output.Kind == form.OutputText && verbosity == nil {
 		return
 	}
-	w.Key("text")
-	w.Begin()
+	w.Object("text")
 	switch output.Kind {
 	case form.OutputText:
 	case form.OutputJSON:
 		w.Literal(`"format":{"type":"json_object"}`)
 	case form.OutputSchema:
-		w.Key("format")
-		w.Begin()
+		w.Object("format")
 		w.Literal(`"type":"json_schema"`)
 		w.Key("name")
 		if output.Name != "" {
@@ -212,8 +205,7 @@ func (w *writing) own(stream bool) {
 			}
 		case "stream_options.include_obfuscation":
 			if stream {
-				w.Key("stream_options")
-				w.Begin()
+				w.Object("stream_options")
 				w.Field("include_obfuscation", own.Value)
 				w.End()
 			}

@@ -20,8 +20,7 @@ func (w *writing) conversation() *providers.Fault {
 		w.loss.Change(w.Fields[form.FieldTurns]) // it is no beginning of the answer here
 	}
 	instructions := w.instructions(system)
-	w.Key("input")
-	w.BeginArray()
+	w.Array("input")
 	if !instructions && len(system) > 0 {
 		if fault := w.message("developer", system); fault != nil {
 			return fault
@@ -65,23 +64,20 @@ func (w *writing) instructions(system []form.Block) bool {
 	for i := range system {
 		w.DropMark(system[i].Cache, system[i].At, w.loss)
 	}
-	w.Key("instructions")
-	w.Text(form.Join("\n\n", texts...))
+	w.KeyText("instructions", form.Join("\n\n", texts...))
 	return true
 }
 
 // item begins an item.
 func (w *writing) item(kind string) {
 	w.Begin()
-	w.Key("type")
-	w.String(kind)
+	w.KeyString("type", kind)
 }
 
 // message writes what the user or the system said.
 func (w *writing) message(role string, blocks []form.Block) *providers.Fault {
 	w.item("message")
-	w.Key("role")
-	w.String(role)
+	w.KeyString("role", role)
 	w.Key("content")
 	for i := range blocks {
 		if blocks[i].Kind == form.BlockMedia && role != "user" && blocks[i].Media.Kind != form.PlainText {
@@ -127,8 +123,7 @@ func (w *writing) result(block *form.Block) *providers.Fault {
 	} else {
 		w.item("function_call_output")
 	}
-	w.Key("call_id")
-	w.String(callID(result.ID))
+	w.KeyString("call_id", callID(result.ID))
 	w.Key("output")
 	said, media := result.Say(), result.Media()
 	mark := block.Mark()
@@ -208,8 +203,7 @@ func (w *writing) sealed(states []form.State) []byte {
 // thought writes a thought without its id: the vendor would look for it where it keeps nothing.
 func (w *writing) thought(text form.Text, data []byte) {
 	w.item("reasoning")
-	w.Key("summary")
-	w.BeginArray()
+	w.Array("summary")
 	if !text.Empty() {
 		w.Begin()
 		w.Literal(`"type":"summary_text"`)
@@ -217,16 +211,14 @@ func (w *writing) thought(text form.Text, data []byte) {
 		w.End()
 	}
 	w.EndArray()
-	w.Key("encrypted_content")
-	w.Quoted(data)
+	w.KeyQuoted("encrypted_content", data)
 	w.End()
 }
 
 func (w *writing) said(blocks []form.Block) {
 	w.item("message")
 	w.Literal(`"role":"assistant"`)
-	w.Key("content")
-	w.BeginArray()
+	w.Array("content")
 	for i := range blocks {
 		w.Begin()
 		w.Literal(`"type":"output_text"`)
@@ -244,10 +236,8 @@ func (w *writing) call(call *form.Call) {
 	} else {
 		w.item("function_call")
 	}
-	w.Key("call_id")
-	w.String(callID(call.ID))
-	w.Key("name")
-	w.String(w.toolName(call.Name))
+	w.KeyString("call_id", callID(call.ID))
+	w.KeyString("name", w.toolName(call.Name))
 	if custom {
 		w.Field("input", form.CustomText(call.Input))
 	} else {

@@ -13,14 +13,12 @@ func (w *writing) part(block *form.Block) *providers.Fault {
 	switch {
 	case block.Kind == form.BlockText:
 		w.item("input_text")
-		w.Key("text")
-		w.Text(block.Text)
+		w.KeyText("text", block.Text)
 	case block.Kind != form.BlockMedia:
 		return form.Refused(block.At.String(), form.Responses)
 	case media.Kind == form.PlainText && media.Text != nil:
 		w.item("input_text")
-		w.Key("text")
-		w.Text(media.Plain())
+		w.KeyText("text", media.Plain())
 	case media.Kind == form.Image && (ownFile || media.URL != nil || media.Data != nil):
 		w.item("input_image")
 		w.source(media, "image_url", "image_url")

@@ -7,14 +7,12 @@ func (w *writing) tools() {
 	if len(w.Tools) == 0 {
 		return
 	}
-	w.Key("tools")
-	w.BeginArray()
+	w.Array("tools")
 	for i := range w.Tools {
 		tool := &w.Tools[i]
 		w.DropMark(tool.Cache, tool.At, w.loss)
 		w.item(toolKind(tool.Custom))
-		w.Key("name")
-		w.String(w.toolName(tool.Name))
+		w.KeyString("name", w.toolName(tool.Name))
 		w.Field("description", tool.Description)
 		if tool.Custom {
 			w.grammar(&tool.Grammar)
@@ -72,10 +70,8 @@ func (w *writing) choice() {
 		w.chosen(names[0])
 	default:
 		w.item("allowed_tools")
-		w.Key("mode")
-		w.String(word)
-		w.Key("tools")
-		w.BeginArray()
+		w.KeyString("mode", word)
+		w.Array("tools")
 		for _, name := range names {
 			w.chosen(name)
 		}
@@ -86,7 +82,6 @@ func (w *writing) choice() {
 
 func (w *writing) chosen(name string) {
 	w.item(toolKind(w.custom[name]))
-	w.Key("name")
-	w.String(w.toolName(name))
+	w.KeyString("name", w.toolName(name))
 	w.End()
 }
