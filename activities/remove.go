@@ -49,6 +49,8 @@ type Executions interface {
 	// Delete has the run that End told deleted, and those before it, and returns them; none where none is left. It touches no
 	// later one, and does not wait.
 	Delete(ctx context.Context, taskID string, standing Standing) (runs []string, err error)
+	// Behind tells whether another task, which was made later under the same id, has ended behind a removal that has the id.
+	Behind(ctx context.Context, task RemoveInput) (bool, error)
 	// Left returns those of the runs that are there still.
 	Left(ctx context.Context, taskID string, runs []string) ([]string, error)
 	// Finish has those tasks finished whose execution ended without its finish, at the time or later (zero: whenever): an operator
@@ -153,7 +155,7 @@ func (a *Remover) Forget(ctx context.Context, in Ended) error {
 		activity.RecordHeartbeat(ctx, asked)
 		return pending("not gone yet", lookAgain(ctx))
 	}
-	return a.removed(ctx, in.RemoveInput)
+	return a.removed(ctx, in)
 }
 
 // deleteRuns has what is left of the task's executions deleted, once, or looks for what is left of them.
@@ -171,14 +173,20 @@ func (a *Remover) deleteRuns(ctx context.Context, in Ended, asked *deleted) (err
 }
 
 // removed ends the removal of a task of which nothing is left. A removal that runs under the task's own id deletes itself
-// so: it is the last step.
-func (a *Remover) removed(ctx context.Context, in RemoveInput) error {
+// so: it is the last step. One that came when its task was gone already may have taken the place of a later task with the id, which
+// nobody would find any more if it deleted itself: then it only ends.
+func (a *Remover) removed(ctx context.Context, in Ended) error {
 	if a.Index != nil {
 		if err := errors.Join(a.Index.Remove(ctx, in.Token, in.TaskID, in.Created), a.Index.Lift(ctx, in.TaskID, in.Created)); err != nil {
 			return again(record(err), 0)
 		}
 	}
 	if this := activity.GetInfo(ctx).WorkflowExecution; this.ID == in.TaskID {
+		if in.Standing.Run == "" && !in.Created.IsZero() {
+			if later, err := a.Executions.Behind(ctx, in.RemoveInput); err != nil || later {
+				return err
+			}
+		}
 		if _, err := a.Executions.Delete(ctx, in.TaskID, Standing{Run: this.RunID, Single: true}); err != nil {
 			return fmt.Errorf("delete the removal of %s: %w", in.TaskID, err)
 		}
@@ -223,7 +231,7 @@ func (a *Remover) Remove(ctx context.Context, in RemoveInput) error {
 		activity.RecordHeartbeat(ctx, was)
 		return pending("not gone yet", lookAfter(info.Attempt-was.Try))
 	}
-	return a.removed(ctx, in)
+	return a.removed(ctx, Ended{RemoveInput: in, Standing: *was.Standing})
 }
 
 // lookAgain is the wait before the next try of an activity that waits for something from its first try on.

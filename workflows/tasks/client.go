@@ -201,7 +201,7 @@ func awaitEnd(ctx context.Context, c client.Client, id string) {
 func (c *Client) describe(ctx context.Context, id string) (Task, memo, error) {
 	ctx, cancel := context.WithTimeout(ctx, readTimeout)
 	defer cancel()
-	answer, err := c.temporal.DescribeWorkflowExecution(ctx, id, "")
+	answer, err := newest(ctx, c.temporal, c.opts.Namespace, id)
 	if err != nil {
 		if _, gone := errors.AsType[*serviceerror.NotFound](err); gone {
 			return Task{}, memo{}, notFound(id)

@@ -230,6 +230,19 @@ func (e *fakeEngine) DescribeWorkflowExecution(_ context.Context, id, run string
 	}
 }
 
+// ListWorkflow lists all runs, whatever the query.
+func (e *fakeEngine) ListWorkflow(context.Context, *workflowservice.ListWorkflowExecutionsRequest) (*workflowservice.ListWorkflowExecutionsResponse, error) {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	answer := new(workflowservice.ListWorkflowExecutionsResponse)
+	for _, runs := range []map[string]*workflowservice.DescribeWorkflowExecutionResponse{e.tasks, e.runs} {
+		for _, task := range runs {
+			answer.Executions = append(answer.Executions, task.GetWorkflowExecutionInfo())
+		}
+	}
+	return answer, nil
+}
+
 // change replaces what Describe says of a task; answers that were given stay as they were.
 func (e *fakeEngine) change(id string, make func(was *workflowpb.WorkflowExecutionInfo) *workflowservice.DescribeWorkflowExecutionResponse) {
 	e.mu.Lock()

@@ -64,7 +64,11 @@ func (e Executions) End(ctx context.Context, in activities.RemoveInput) (activit
 func (e Executions) look(ctx context.Context, in activities.RemoveInput) (answer *workflowservice.DescribeWorkflowExecutionResponse, task Task, generation string, err error) {
 	var m memo
 	for run := in.Run; ; run = task.run {
-		answer, err = e.temporal.DescribeWorkflowExecution(ctx, in.TaskID, run)
+		if run == "" {
+			answer, err = newest(ctx, e.temporal, e.namespace, in.TaskID)
+		} else {
+			answer, err = e.temporal.DescribeWorkflowExecution(ctx, in.TaskID, run)
+		}
 		switch {
 		case isGone(err):
 			return nil, Task{}, "", nil
@@ -116,6 +120,12 @@ func (e Executions) Delete(ctx context.Context, taskID string, standing activiti
 		}
 	}
 	return known, nil
+}
+
+// Behind implements activities.Executions.
+func (e Executions) Behind(ctx context.Context, in activities.RemoveInput) (bool, error) {
+	later, err := behind(ctx, e.temporal, e.namespace, Task{ID: in.TaskID, CreatedAt: in.Created})
+	return later != nil, err
 }
 
 // Left implements activities.Executions.

@@ -86,7 +86,7 @@ func (o *Operator) Wait(ctx context.Context, id string, most time.Duration) (Tas
 
 // find describes a task.
 func (o *Operator) find(ctx context.Context, id string) (Task, *workflowservice.DescribeWorkflowExecutionResponse, error) {
-	answer, err := o.temporal.DescribeWorkflowExecution(ctx, id, "")
+	answer, err := newest(ctx, o.temporal, o.namespace, id)
 	if err != nil {
 		return Task{}, nil, o.explain(id, err)
 	}

@@ -5,6 +5,7 @@ import (
 	"crypto/rand"
 	"errors"
 	"fmt"
+	"maps"
 	"strconv"
 	"strings"
 	"time"
@@ -16,6 +17,7 @@ import (
 	taskqueuepb "go.temporal.io/api/taskqueue/v1"
 	workflowpb "go.temporal.io/api/workflow/v1"
 	"go.temporal.io/api/workflowservice/v1"
+	"go.temporal.io/sdk/client"
 	"go.temporal.io/sdk/converter"
 
 	"modelrelay/activities"
@@ -73,6 +75,62 @@ func readRemoval(id string, answer *workflowservice.DescribeWorkflowExecutionRes
 		return Task{}, memo{}, fmt.Errorf("read the removal of %s: %w", id, err)
 	}
 	return Task{ID: id, Token: r.Token, CreatedAt: r.CreatedAt, State: workflows.Failed, sight: sight{removed: true, run: r.Run}}, memo{Token: r.Token, CreatedAt: r.CreatedAt}, nil
+}
+
+// newest describes the newest execution of a task's id, as Describe does, but for a removal that came late: one that was held up
+// on its way until its task was gone and another one had the id, and had ended. It has taken that task's place, and is no word
+// about it. What it says is the removal's own task's, so where that is gone the later task is described, with the marks of its own
+// removal that were put on the late one.
+func newest(ctx context.Context, temporal client.Client, namespace, id string) (*workflowservice.DescribeWorkflowExecutionResponse, error) {
+	answer, err := temporal.DescribeWorkflowExecution(ctx, id, "")
+	if err != nil || !isRemoval(answer) {
+		return answer, err
+	}
+	of, _, err := readRemoval(id, answer)
+	if err != nil || of.run == "" {
+		return answer, nil //nolint:nilerr // whoever reads it says so
+	}
+	if _, err := temporal.DescribeWorkflowExecution(ctx, id, of.run); !isGone(err) {
+		return answer, err
+	}
+	later, err := behind(ctx, temporal, namespace, of)
+	if err != nil || later == nil {
+		return answer, err
+	}
+	if later.WorkflowExtendedInfo == nil {
+		later.WorkflowExtendedInfo = new(workflowpb.WorkflowExecutionExtendedInfo)
+	}
+	if later.WorkflowExtendedInfo.RequestIdInfos == nil {
+		later.WorkflowExtendedInfo.RequestIdInfos = make(map[string]*workflowpb.RequestIdInfo)
+	}
+	maps.Copy(later.WorkflowExtendedInfo.RequestIdInfos, answer.GetWorkflowExtendedInfo().GetRequestIdInfos())
+	return later, nil
+}
+
+// behind describes the newest task with a removed task's id that was created after that; nil where there is none. Visibility knows
+// them, which may be late by some seconds; such a task has lived for longer.
+func behind(ctx context.Context, temporal client.Client, namespace string, removed Task) (*workflowservice.DescribeWorkflowExecutionResponse, error) {
+	listed, err := temporal.ListWorkflow(ctx, &workflowservice.ListWorkflowExecutionsRequest{
+		Namespace: namespace, PageSize: runsMost, Query: fmt.Sprintf("WorkflowId = '%s' AND WorkflowType = 'Video' AND ExecutionStatus != 'ContinuedAsNew'", removed.ID),
+	})
+	if err != nil {
+		return nil, fmt.Errorf("list runs: %w", err)
+	}
+	created := removed.CreatedAt
+	var newest *workflowservice.DescribeWorkflowExecutionResponse
+	for _, info := range listed.GetExecutions() {
+		answer, err := temporal.DescribeWorkflowExecution(ctx, removed.ID, info.GetExecution().GetRunId())
+		switch {
+		case isGone(err):
+			continue
+		case err != nil:
+			return nil, err
+		}
+		if task, _, err := read(removed.ID, answer, time.Now()); err == nil && !isRemoval(answer) && task.CreatedAt.After(created) {
+			newest, created = answer, task.CreatedAt
+		}
+	}
+	return newest, nil
 }
 
 // mark starts the removal of a task that has ended under the task's own id, or marks the one that runs under it, whichever is
