@@ -5,6 +5,7 @@ import (
 	"crypto/x509"
 	"errors"
 	"fmt"
+	"io"
 	"strings"
 
 	"github.com/redis/go-redis/v9"
@@ -76,6 +77,8 @@ func remedyOf(err error) string {
 		return "the server's certificate is not valid at this time"
 	case strings.Contains(text, "remote error: tls:"):
 		return "the server refuses our certificate: see redis.tls.cert and redis.tls.key"
+	case errors.Is(err, io.EOF): // without a word
+		return "the server closed the connection; one that speaks TLS wants a redis.url that begins with rediss://"
 	case strings.Contains(text, "does not look like a TLS handshake"):
 		return "the server speaks no TLS: redis.url begins with rediss://"
 	}

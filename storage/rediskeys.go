@@ -73,7 +73,8 @@ func (k keyNames) rename(cmd redis.Cmder) error {
 	args := cmd.Args()
 	from, to := 1, 2
 	switch cmd.Name() {
-	case "multi", "exec", "ping", "time", "wait", "script", "info", "dbsize", "role", "flushdb", "cluster", "command":
+	case "multi", "exec", "ping", "time", "wait", "script", "info", "dbsize", "role", "flushdb", "cluster", "command",
+		"hello", "auth", "select", "client", "readonly", "readwrite", "asking": // what a connection begins with passes the hooks too
 		return nil
 	case "get", "getex", "getdel", "set", "incr", "expire", "pexpire", "pttl", "ttl", "type", "publish", "object",
 		"hget", "hset", "hdel", "hlen", "hmget", "hgetall", "hscan", "hincrby", "hexists",
