@@ -44,6 +44,10 @@ func TestConfigCheckConnect(t *testing.T) {
 	query := func(name string) func(*http.Request) bool {
 		return func(r *http.Request) bool { return r.URL.Query().Has(name) && r.Method != http.MethodHead }
 	}
+	redisAddresses := s.RedisAt
+	if len(s.Sentinels) > 0 { // they say where it is
+		redisAddresses = strings.Join(s.Sentinels, ", ")
+	}
 	tests := []struct {
 		name string
 		was  string // of the good configuration
@@ -53,7 +57,7 @@ func TestConfigCheckConnect(t *testing.T) {
 		{"ready", "", "", nil},
 		{"a wrong key of a channel", "sk-upstream-main", "sk-wrong", []string{"channel main", "not ready: channel main"}},
 		{"a wrong address of a channel", s.UpstreamAt, "127.0.0.1:1", []string{"channel main", "not ready: channel main"}},
-		{"no redis", s.RedisAt, "127.0.0.1:1", []string{"redis", "failed", "does not take writes", "connection refused", "not ready: redis"}},
+		{"no redis", redisAddresses, "127.0.0.1:1", []string{"redis", "failed", "does not take writes", "connection refused", "not ready: redis"}},
 		{"no temporal", s.TemporalAt, "127.0.0.1:1", []string{"temporal", "failed", "does not answer", "connection refused", "not ready: temporal"}},
 		{"no such namespace", "namespace: default", "namespace: nobody", []string{"temporal operator namespace create --namespace nobody", "not ready: temporal"}},
 		{"no store", s.S3At, "127.0.0.1:1", []string{"does not answer", "not ready: store, rights in the bucket, clock of the store"}},
