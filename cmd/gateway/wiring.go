@@ -127,9 +127,9 @@ func (p *parts) server(m *Main, tokens *tokens.Store, tasks *tasks.Client) (*api
 	m.onClose(p.flush("limits", limits.Close))
 	usage := ledger.NewUsage(p.redis, &ledger.UsageOptions{Log: p.log})
 	m.onClose(p.flush("usage", usage.Close))
-	answers := affinity.New(p.redis, &affinity.Options{Log: p.log})
+	answers := affinity.New(p.redis, p.log)
 	m.onClose(func() error { answers.Close(); return nil })
-	recalled := recall.New(p.redis, &recall.Options{Log: p.log})
+	recalled := recall.New(p.redis, p.log)
 	m.onClose(func() error { recalled.Close(); return nil })
 	called, callLog := p.calls().write(m)
 	var links videos.Links

@@ -53,19 +53,11 @@ type made struct{ response, maker string }
 // maker:<response id> is a string: which channel and key made a response, for a day.
 func responseKey(response string) string { return storage.Prefix + "maker:" + response }
 
-// Options may be nil.
-type Options struct {
-	Log *slog.Logger // told when Redis goes and comes; nil: nobody is
-}
-
-// New uses the client, which stays the caller's.
-func New(client redis.UniversalClient, opts *Options) *Store {
-	if opts == nil {
-		opts = &Options{}
-	}
+// New uses the client, which stays the caller's. log is told when Redis goes and comes; nil: nobody is.
+func New(client redis.UniversalClient, log *slog.Logger) *Store {
 	s := &Store{
 		client: client, young: make(map[string]string),
-		out: storage.Outage{Log: cmp.Or(opts.Log, slog.New(slog.DiscardHandler)), What: "who made which answer"},
+		out: storage.Outage{Log: cmp.Or(log, slog.New(slog.DiscardHandler)), What: "who made which answer"},
 	}
 	s.sender = storage.NewSender(sendEvery, s.send)
 	return s

@@ -14,6 +14,8 @@ import (
 	"time"
 
 	"github.com/klauspost/compress/zstd"
+
+	"modelrelay/storage"
 )
 
 // The history's files, one JSON line a call, packed with zstd:
@@ -74,7 +76,6 @@ type History struct {
 	process string
 	lines   int
 	most    time.Duration
-	again   time.Duration
 
 	mu      sync.Mutex
 	filling *pack
@@ -83,9 +84,7 @@ type History struct {
 
 	sending sync.Mutex // held while putting
 	dropped atomic.Int64
-	wake    chan struct{}
-	stop    func()
-	done    chan struct{}
+	loop    *storage.Loop
 }
 
 // pack is a file that is filled.
@@ -112,12 +111,9 @@ func NewHistory(files HistoryFiles, opts *HistoryOptions) *History {
 	}
 	h := &History{
 		files: files, process: rand.Text()[:12], log: cmp.Or(opts.Log, slog.New(slog.DiscardHandler)),
-		lines: cmp.Or(opts.Lines, fileLines), most: cmp.Or(opts.For, fileFor), again: cmp.Or(opts.Again, putAgain),
-		wake: make(chan struct{}, 1), done: make(chan struct{}),
+		lines: cmp.Or(opts.Lines, fileLines), most: cmp.Or(opts.For, fileFor), loop: storage.NewLoop(),
 	}
-	ctx, cancel := context.WithCancel(context.Background()) //nolint:forbidigo // the goroutine's own, ended by Close
-	h.stop = cancel
-	go h.run(ctx)
+	h.loop.Start(min(cmp.Or(opts.Again, putAgain), h.most), h.work)
 	return h
 }
 
@@ -186,27 +182,15 @@ func (h *History) close(now time.Time) {
 		h.waiting = append(h.waiting[:0], h.waiting[1:]...)
 	}
 	h.waiting = append(h.waiting, packed{name: name, content: p.content.Bytes(), calls: p.calls})
-	select {
-	case h.wake <- struct{}{}:
-	default:
-	}
+	h.loop.Wake()
 }
 
-func (h *History) run(ctx context.Context) {
-	defer close(h.done)
-	tick := time.NewTicker(min(h.again, h.most))
-	defer tick.Stop()
-	for {
-		select {
-		case <-ctx.Done():
-			return
-		case <-h.wake:
-		case now := <-tick.C:
-			h.closeOld(now)
-		}
-		if err := h.send(ctx); err != nil && ctx.Err() == nil {
-			h.log.LogAttrs(ctx, slog.LevelWarn, "the archive takes no calls, waiting", slog.Any("error", err))
-		}
+func (h *History) work(ctx context.Context, ticked bool) {
+	if ticked {
+		h.closeOld(time.Now())
+	}
+	if err := h.send(ctx); err != nil && ctx.Err() == nil {
+		h.log.LogAttrs(ctx, slog.LevelWarn, "the archive takes no calls, waiting", slog.Any("error", err))
 	}
 }
 
@@ -258,8 +242,7 @@ func (h *History) Flush(ctx context.Context) error {
 
 // Close puts what waits and stops. The error says what could not be put; it is lost then.
 func (h *History) Close(ctx context.Context) error {
-	h.stop()
-	<-h.done
+	h.loop.Stop()
 	return h.Flush(ctx)
 }
 

@@ -55,9 +55,7 @@ type Log struct {
 	lines   []byte // of a block for the history
 
 	dropped atomic.Int64
-	wake    chan struct{} // a block is full
-	stop    func()
-	done    chan struct{}
+	loop    *storage.Loop // woken when a block is full
 }
 
 // New starts a log. The client stays the caller's.
@@ -68,12 +66,15 @@ func New(client redis.UniversalClient, opts *Options) *Log {
 	l := &Log{
 		log: cmp.Or(opts.Log, slog.New(slog.DiscardHandler)), history: opts.History,
 		waiting: queue{filling: newBlock(), keepsLost: opts.History != nil}, refusals: make(refusals),
-		writer: newWriter(client, cmp.Or(opts.Recent, DefaultRecent)), wake: make(chan struct{}, 1), done: make(chan struct{}),
+		writer: newWriter(client, cmp.Or(opts.Recent, DefaultRecent)), loop: storage.NewLoop(),
 	}
 	l.out = storage.Outage{Log: l.log, What: "calls: the newest wait until it is back"}
-	ctx, cancel := context.WithCancel(context.Background()) //nolint:forbidigo // the goroutine's own, ended by Close
-	l.stop = cancel
-	go l.run(ctx, cmp.Or(opts.FlushEvery, flushEvery))
+	l.loop.Start(cmp.Or(opts.FlushEvery, flushEvery), func(ctx context.Context, ticked bool) {
+		if ticked {
+			l.nextSecond()
+		}
+		_ = l.send(ctx, ticked) // what failed is sent again, and stands in the log
+	})
 	return l
 }
 
@@ -94,10 +95,7 @@ func (l *Log) ended() {
 	dropped, full := l.waiting.ended()
 	l.dropped.Add(int64(dropped))
 	if full {
-		select {
-		case l.wake <- struct{}{}:
-		default:
-		}
+		l.loop.Wake()
 	}
 }
 
@@ -115,27 +113,9 @@ func (l *Log) nextSecond() {
 	clear(l.refusals)
 }
 
-func (l *Log) run(ctx context.Context, every time.Duration) {
-	defer close(l.done)
-	tick := time.NewTicker(every)
-	defer tick.Stop()
-	for {
-		select {
-		case <-ctx.Done():
-			return
-		case <-l.wake:
-			_ = l.send(ctx, false) // what failed is sent again, and stands in the log
-		case <-tick.C:
-			l.nextSecond()
-			_ = l.send(ctx, true)
-		}
-	}
-}
-
 // Close writes what waits and stops. The error says what could not be written; it is lost then.
 func (l *Log) Close(ctx context.Context) error {
-	l.stop()
-	<-l.done
+	l.loop.Stop()
 	err := l.Flush(ctx)
 	if err != nil && l.history != nil {
 		l.sending.Lock()

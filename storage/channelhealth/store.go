@@ -185,46 +185,36 @@ func (s *Store) Hide(ctx context.Context) error {
 
 // Abouts gives what the processes that are alive say of themselves, in no order.
 func (s *Store) Abouts(ctx context.Context) ([][]byte, error) {
+	all, _, err := s.ofAll(ctx, aboutKey)
+	return all, storage.RedisError("read processes", err)
+}
+
+// ofAll reads one key of each process; gone are the processes without it.
+func (s *Store) ofAll(ctx context.Context, key func(process string) string) (all [][]byte, gone []any, err error) {
 	processes, err := s.client.ZRange(ctx, processesKey, 0, -1).Result()
 	if err != nil || len(processes) == 0 {
-		return nil, storage.RedisError("read processes", err)
+		return nil, nil, err
 	}
 	names := make([]string, len(processes))
 	for i, process := range processes {
-		names[i] = aboutKey(process)
+		names[i] = key(process)
 	}
 	values, err := s.client.MGet(ctx, names...).Result()
-	var all [][]byte
-	for _, value := range values {
+	for i, value := range values {
 		if text, ok := value.(string); ok {
 			all = append(all, []byte(text))
+		} else {
+			gone = append(gone, processes[i])
 		}
 	}
-	return all, storage.RedisError("read processes", err)
+	return all, gone, err
 }
 
 // Figures gives what the processes that are alive show, in no order.
 func (s *Store) Figures(ctx context.Context) ([][]byte, error) {
-	processes, err := s.client.ZRange(ctx, processesKey, 0, -1).Result()
-	if err != nil || len(processes) == 0 {
-		return nil, storage.RedisError("read figures", err)
-	}
-	names := make([]string, len(processes))
-	for i, process := range processes {
-		names[i] = figuresKey(process)
-	}
-	values, err := s.client.MGet(ctx, names...).Result()
+	all, gone, err := s.ofAll(ctx, figuresKey)
 	if err != nil {
 		return nil, storage.RedisError("read figures", err)
-	}
-	var all [][]byte
-	var gone []any
-	for i, value := range values {
-		if text, ok := value.(string); ok {
-			all = append(all, []byte(text))
-			continue
-		}
-		gone = append(gone, processes[i])
 	}
 	if len(gone) > 0 {
 		err = s.client.ZRem(ctx, processesKey, gone...).Err()

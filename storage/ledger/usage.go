@@ -48,8 +48,7 @@ type Usage struct {
 	failures atomic.Int64
 	refused  atomic.Int64
 
-	stop func()
-	done chan struct{}
+	loop *storage.Loop
 }
 
 // Entry is what one call used.
@@ -124,16 +123,15 @@ func NewUsage(client redis.UniversalClient, opts *UsageOptions) *Usage {
 		sums:    make(map[usageKey]tally),
 		rows:    make(map[string]int),
 		process: rand.Text()[:12],
-		done:    make(chan struct{}),
+		loop:    storage.NewLoop(),
 	}
 	u.out = storage.Outage{Log: u.log, What: "usage: kept until it is back"}
-	ctx, cancel := context.WithCancel(context.Background()) //nolint:forbidigo // the goroutine's own, ended by Close
-	u.stop = cancel
-	every := opts.FlushEvery
-	if every <= 0 {
-		every = time.Second
-	}
-	go u.run(ctx, every)
+	u.loop.Start(cmp.Or(opts.FlushEvery, time.Second), func(ctx context.Context, _ bool) {
+		err := u.Flush(ctx)
+		if err != nil && !errors.Is(err, storage.ErrUnavailable) && !errors.Is(err, context.Canceled) {
+			u.log.LogAttrs(ctx, slog.LevelError, "usage is not written", slog.Any("error", err))
+		}
+	})
 	return u
 }
 
@@ -170,27 +168,9 @@ func (u *Usage) Record(e Entry) {
 	u.sums[key] = sum
 }
 
-func (u *Usage) run(ctx context.Context, every time.Duration) {
-	defer close(u.done)
-	tick := time.NewTicker(every)
-	defer tick.Stop()
-	for {
-		select {
-		case <-ctx.Done():
-			return
-		case <-tick.C:
-			err := u.Flush(ctx)
-			if err != nil && !errors.Is(err, storage.ErrUnavailable) && !errors.Is(err, context.Canceled) {
-				u.log.LogAttrs(ctx, slog.LevelError, "usage is not written", slog.Any("error", err))
-			}
-		}
-	}
-}
-
 // Close flushes a last time and stops. The error says what could not be written; it is lost then.
 func (u *Usage) Close(ctx context.Context) error {
-	u.stop()
-	<-u.done
+	u.loop.Stop()
 	return u.Flush(ctx)
 }
 

@@ -60,19 +60,11 @@ type Store struct {
 	sender *storage.Sender
 }
 
-// Options may be nil.
-type Options struct {
-	Log *slog.Logger // told when Redis goes and comes; nil: nobody is
-}
-
-// New uses the client, which stays the caller's.
-func New(client redis.UniversalClient, opts *Options) *Store {
-	if opts == nil {
-		opts = new(Options)
-	}
+// New uses the client, which stays the caller's. log is told when Redis goes and comes; nil: nobody is.
+func New(client redis.UniversalClient, log *slog.Logger) *Store {
 	s := &Store{
 		client: client, script: redis.NewScript(keepScript), waiting: make(map[string]map[string]string),
-		out: storage.Outage{Log: cmp.Or(opts.Log, slog.New(slog.DiscardHandler)), What: "what models want back"},
+		out: storage.Outage{Log: cmp.Or(log, slog.New(slog.DiscardHandler)), What: "what models want back"},
 	}
 	s.sender = storage.NewSender(sendEvery, s.send)
 	return s

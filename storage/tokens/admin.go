@@ -5,6 +5,8 @@ import (
 	"errors"
 	"fmt"
 	"time"
+
+	"modelrelay/storage"
 )
 
 // idPrefix begins the id of every token that is not from the configuration file.
@@ -121,3 +123,54 @@ func (t *Store) edit(ctx context.Context, idOrName string, change func(record) (
 	}
 	return Token{}, errChanged
 }
+
+// PageLooks bounds how many tokens one page looks at, however few of them it wants: reading so many takes some tens of
+// milliseconds.
+const PageLooks = 5_000
+
+// PageQuery asks for a page of tokens by name.
+type PageQuery struct {
+	// After is the Next of the page before, "" for the first.
+	After string
+	// Limit is the length of the page, at least 1.
+	Limit int
+	// Wanted chooses tokens; nil: all.
+	Wanted func(*Token) bool
+}
+
+// Page is a part of the list of all tokens.
+type Page struct {
+	Tokens []Token
+	// Next is where the list goes on, "" at the end. A page may have fewer tokens than were asked for and go on: it looks at
+	// PageLooks tokens at most.
+	Next string
+}
+
+// Page reads tokens by name, revoked ones too. What it costs depends on the page and not on how many tokens there are.
+func (t *Store) Page(ctx context.Context, q PageQuery) (Page, error) { return t.names.page(ctx, q) }
+
+// Count is how many tokens Redis holds, revoked ones too.
+func (t *Store) Count(ctx context.Context) (int64, error) { return t.records.count(ctx) }
+
+// fingerprintLetters is how much of a key's hash tells one key of a token from the next.
+const fingerprintLetters = 16
+
+// Credential returns a token by its id with the limits that hold for it, as Authenticate does by its key, and the fingerprint of its key, which changes when the
+// token is rotated and tells nothing of the key. The token is not judged. storage.ErrNotFound: there is none.
+// A token of the configuration file is answered from memory.
+func (t *Store) Credential(ctx context.Context, id string) (Token, string, error) {
+	if token, sum, ok := t.seeds.byID(id); ok {
+		return *hold(&token).inForce(t.groups.Load()), sum.String()[:fingerprintLetters], nil
+	}
+	r, err := t.names.find(ctx, id)
+	if err == nil && r.token.ID != id {
+		err = storage.ErrNotFound
+	}
+	if err != nil {
+		return Token{}, "", fmt.Errorf("find token %q: %w", id, err)
+	}
+	return *hold(&r.token).inForce(t.groups.Load()), r.sum.String()[:fingerprintLetters], nil
+}
+
+// Fingerprint is that of a key, as Credential returns it.
+func Fingerprint(key string) string { return HashKey(key)[:fingerprintLetters] }

@@ -129,8 +129,7 @@ type Traffic struct {
 	number  int64
 	refused int
 
-	stop func()
-	done chan struct{}
+	loop *storage.Loop
 }
 
 type place struct {
@@ -150,15 +149,15 @@ func New(client redis.UniversalClient, opts *Options) *Traffic {
 	}
 	t := &Traffic{
 		client: client, log: cmp.Or(opts.Log, slog.New(slog.DiscardHandler)), script: redis.NewScript(addScript), known: opts.Known,
-		process: rand.Text()[:12], sums: make(map[place]Sums), rows: make(map[int64]int), done: make(chan struct{}),
+		process: rand.Text()[:12], sums: make(map[place]Sums), rows: make(map[int64]int), loop: storage.NewLoop(),
 	}
 	if t.known == nil {
 		t.known = func(string) bool { return false }
 	}
 	t.out = storage.Outage{Log: t.log, What: "traffic: kept until it is back"}
-	ctx, cancel := context.WithCancel(context.Background()) //nolint:forbidigo // the goroutine's own, ended by Close
-	t.stop = cancel
-	go t.run(ctx, cmp.Or(opts.FlushEvery, flushEvery))
+	t.loop.Start(cmp.Or(opts.FlushEvery, flushEvery), func(ctx context.Context, _ bool) {
+		_ = t.Flush(ctx) // what failed is sent again, and stands in the log
+	})
 	return t
 }
 
@@ -220,24 +219,9 @@ func (t *Traffic) dropOldest() {
 	delete(t.rows, oldest)
 }
 
-func (t *Traffic) run(ctx context.Context, every time.Duration) {
-	defer close(t.done)
-	tick := time.NewTicker(every)
-	defer tick.Stop()
-	for {
-		select {
-		case <-ctx.Done():
-			return
-		case <-tick.C:
-			_ = t.Flush(ctx) // what failed is sent again, and stands in the log
-		}
-	}
-}
-
 // Close writes a last time and stops. The error says what could not be written; it is lost then.
 func (t *Traffic) Close(ctx context.Context) error {
-	t.stop()
-	<-t.done
+	t.loop.Stop()
 	return t.Flush(ctx)
 }
 
