@@ -47,10 +47,7 @@ func ThisBuild() Build {
 // Run prints version, commit and Go version.
 func (Version) Run(p *Program) error {
 	b := ThisBuild()
-	if p.JSON {
-		return printJSON(p.Stdout, b)
-	}
-	return printFields(p.Stdout, fields{{"version", b.Version}, {"commit", b.Commit}, {"go", b.Go}})
+	return p.showFields(b, fields{{"version", b.Version}, {"commit", b.Commit}, {"go", b.Go}})
 }
 
 // OpenAPI is gateway openapi.

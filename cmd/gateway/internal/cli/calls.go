@@ -52,11 +52,9 @@ func (c *Calls) Run(ctx context.Context, p *Program) error {
 		return errors.New("calls.recent is 0 in the configuration: no calls are kept")
 	}
 	if c.Token != "" {
-		tokens := openTokens(s.Redis)
-		defer tokens.Close()
-		found, err := tokens.Find(ctx, c.Token)
+		found, err := findToken(ctx, s.Redis, c.Token)
 		if err != nil {
-			return tokenError(c.Token, err)
+			return err
 		}
 		filter.Token = found.ID
 	}

@@ -62,11 +62,7 @@ func (c *channelsTestCmd) Run(ctx context.Context, p *Program) error {
 		}
 		results = append(results, tested)
 	}
-	if p.JSON {
-		err = printJSON(p.Stdout, results)
-	} else {
-		err = printTested(p, results)
-	}
+	err = printList(p, results, []string{"CHANNEL", "VERDICT", "KEY", "STATUS", "MS", "SAID"}, testedRow)
 	if err == nil && failed > 0 {
 		err = fmt.Errorf("%d of %d channels are not good", failed, len(results))
 	}
@@ -143,18 +139,14 @@ func paidText(paid *admin.ChannelPaid) string {
 	return strings.Join(words, " ") + " " + paid.Price.String() + " by the prices of the configuration"
 }
 
-func printTested(p *Program, results []admin.ChannelTested) error {
-	rows := make([][]string, len(results))
-	for i, r := range results {
-		verdict := "good"
-		if !r.OK {
-			verdict = "failed"
-		}
-		said := strings.TrimSpace(r.Verdict + " " + r.Said)
-		if r.Paid != nil && !r.Paid.Made && r.OK {
-			said += "; --paid makes " + paidText(r.Paid)
-		}
-		rows[i] = []string{r.Channel, verdict, r.Key, count(r.Status), strconv.Itoa(int(r.Took)), providers.Cut(strings.Join(strings.Fields(said), " "), mostSaid)}
+func testedRow(r admin.ChannelTested) []string {
+	verdict := "good"
+	if !r.OK {
+		verdict = "failed"
 	}
-	return printTable(p.Stdout, []string{"CHANNEL", "VERDICT", "KEY", "STATUS", "MS", "SAID"}, rows)
+	said := strings.TrimSpace(r.Verdict + " " + r.Said)
+	if r.Paid != nil && !r.Paid.Made && r.OK {
+		said += "; --paid makes " + paidText(r.Paid)
+	}
+	return []string{r.Channel, verdict, r.Key, count(r.Status), strconv.Itoa(int(r.Took)), providers.Cut(strings.Join(strings.Fields(said), " "), mostSaid)}
 }

@@ -31,9 +31,12 @@ func (c *channelPauseCmd) Run(ctx context.Context, p *Program) error {
 	})
 }
 
-type channelResumeCmd struct {
+// channelName names the one channel of a command.
+type channelName struct {
 	Name string `arg:"" help:"The channel's name."`
 }
+
+type channelResumeCmd struct{ channelName }
 
 // Run ends the channel's pause.
 func (c *channelResumeCmd) Run(ctx context.Context, p *Program) error {
@@ -42,9 +45,7 @@ func (c *channelResumeCmd) Run(ctx context.Context, p *Program) error {
 	})
 }
 
-type channelWakeCmd struct {
-	Name string `arg:"" help:"The channel's name."`
-}
+type channelWakeCmd struct{ channelName }
 
 // Run ends the channel's cooldowns.
 func (c *channelWakeCmd) Run(ctx context.Context, p *Program) error {
@@ -55,26 +56,16 @@ func (c *channelWakeCmd) Run(ctx context.Context, p *Program) error {
 
 // channelVerb does something with a channel, notes it in the audit log and says what is so now.
 func (p *Program) channelVerb(ctx context.Context, what, name string, changes []audit.Change, do func(context.Context, admin.ChannelDesk) (string, error)) error {
-	s, err := p.Open()
-	if err != nil {
-		return err
-	}
-	ctx, cancel := context.WithTimeout(ctx, operatorTimeout)
-	defer cancel()
-	said := ""
-	if s.Desk.Has(name) {
-		said, err = do(ctx, s.Desk)
-	} else {
-		err = noChannel(name)
-	}
-	if err := note(ctx, s.Redis, what, name, changes, err); err != nil {
-		return err
-	}
-	if p.JSON {
-		return printJSON(p.Stdout, map[string]string{"channel": name, "done": said})
-	}
-	_, err = fmt.Fprintf(p.Stdout, "%s is %s\n", providers.Shown(name), strings.Replace(said, "has ", "awake: it has ", 1))
-	return err
+	return p.work(ctx, 0, func(ctx context.Context, s *Services) error {
+		said, err := "", noChannel(name)
+		if s.Desk.Has(name) {
+			said, err = do(ctx, s.Desk)
+		}
+		if err := note(ctx, s.Redis, what, name, changes, err); err != nil {
+			return err
+		}
+		return p.say(map[string]string{"channel": name, "done": said}, "%s is %s\n", providers.Shown(name), strings.Replace(said, "has ", "awake: it has ", 1))
+	})
 }
 
 func noChannel(name string) error { return fmt.Errorf("the configuration has no channel %q", name) }

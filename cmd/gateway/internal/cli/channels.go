@@ -28,23 +28,18 @@ type channelsListCmd struct {
 
 // Run shows how the processes that serve find the channels.
 func (c *channelsListCmd) Run(ctx context.Context, p *Program) error {
-	s, err := p.Open()
-	if err != nil {
-		return err
-	}
-	ctx, cancel := context.WithTimeout(ctx, operatorTimeout)
-	defer cancel()
-	states, err := s.Channels(ctx)
-	if err != nil {
-		return err
-	}
-	if p.JSON {
-		return printJSON(p.Stdout, states)
-	}
-	if c.Models {
-		return printVideoModels(p, states)
-	}
-	return printChannels(p, states)
+	return p.work(ctx, 0, func(ctx context.Context, s *Services) error {
+		states, err := s.Channels(ctx)
+		if err != nil {
+			return err
+		}
+		return p.show(states, func() error {
+			if c.Models {
+				return printVideoModels(p, states)
+			}
+			return printChannels(p, states)
+		})
+	})
 }
 
 // printVideoModels shows what the channels' models take of a video request. "any" is a field that nobody checks.

@@ -47,11 +47,7 @@ func (c *configCheckCmd) Run(ctx context.Context, p *Program) error {
 	if mend != nil {
 		s.Temporal = mend.Error()
 	}
-	if p.JSON {
-		err = printJSON(p.Stdout, s)
-	} else {
-		err = printSummary(p.Stdout, s)
-	}
+	err = p.show(s, func() error { return printSummary(p.Stdout, s) })
 	if errors.Is(mend, errNotLooked) {
 		mend = nil
 	}
@@ -66,18 +62,16 @@ func printSummary(w io.Writer, s config.Summary) error {
 		return "active"
 	}
 	fmt.Fprintf(w, "%s is valid\n\n", s.File)
-	channels := make([][]string, 0, len(s.Channels))
-	for _, c := range s.Channels {
-		channels = append(channels, []string{c.Name, c.Vendor, c.BaseURL, strconv.Itoa(c.Keys), strings.Join(c.Models, ", "), strings.Join(c.Groups, ", "), state(c.Disabled)})
-	}
-	tokens := make([][]string, 0, len(s.Tokens))
-	for _, t := range s.Tokens {
+	channels := rowsOf(s.Channels, func(c config.ChannelSummary) []string {
+		return []string{c.Name, c.Vendor, c.BaseURL, strconv.Itoa(c.Keys), strings.Join(c.Models, ", "), strings.Join(c.Groups, ", "), state(c.Disabled)}
+	})
+	tokens := rowsOf(s.Tokens, func(t config.TokenSummary) []string {
 		standing := state(t.Disabled)
 		if !t.Disabled && !t.Expires.IsZero() && !time.Now().Before(t.Expires) {
 			standing = "expired"
 		}
-		tokens = append(tokens, []string{t.Name, t.Group, orAll(t.Models), standing})
-	}
+		return []string{t.Name, t.Group, orAll(t.Models), standing}
+	})
 	err := printTable(w, []string{"CHANNEL", "VENDOR", "BASE URL", "KEYS", "MODELS", "GROUPS", "STATE"}, channels)
 	fmt.Fprintln(w)
 	err = errors.Join(err, printTable(w, []string{"TOKEN", "GROUP", "MODELS", "STATE"}, tokens))
@@ -147,12 +141,7 @@ func printSetup(p *Program, results []admin.SetupResult) error {
 			}
 		}
 	}
-	var err error
-	if p.JSON {
-		err = printJSON(p.Stdout, results)
-	} else {
-		err = printTable(p.Stdout, []string{"PART", "STATE", "TOOK", "FINDING"}, rows)
-	}
+	err := p.show(results, func() error { return printTable(p.Stdout, []string{"PART", "STATE", "TOOK", "FINDING"}, rows) })
 	if len(bad) > 0 {
 		return errors.Join(err, fmt.Errorf("not ready: %s", strings.Join(bad, ", ")))
 	}

@@ -9,9 +9,7 @@ import (
 	"time"
 
 	"modelrelay/cmd/gateway/internal/config"
-	"modelrelay/storage"
 	"modelrelay/storage/sessions"
-	"modelrelay/storage/tokens"
 )
 
 // Console is gateway console.
@@ -81,13 +79,8 @@ func holderOf(ctx context.Context, s *Services, idOrName string) (string, error)
 			return seed.Name, nil
 		}
 	}
-	store := tokens.New(s.Redis, nil)
-	defer store.Close()
-	token, err := store.Find(ctx, idOrName)
-	switch {
-	case errors.Is(err, storage.ErrNotFound):
-		return "", fmt.Errorf("there is no token %q", idOrName)
-	case err != nil:
+	token, err := findToken(ctx, s.Redis, idOrName)
+	if err != nil {
 		return "", err
 	}
 	if err := token.Usable(time.Now()); err != nil {

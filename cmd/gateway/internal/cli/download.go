@@ -42,11 +42,7 @@ func (c *videoDownloadCmd) Run(ctx context.Context, p *Program) error {
 	if err != nil {
 		return err
 	}
-	if client.p.JSON {
-		return printJSON(client.p.Stdout, file)
-	}
-	_, err = fmt.Fprintf(client.p.Stdout, "%s  %d bytes  sha256 %s\n", file.Name, file.Size, file.SHA256)
-	return err
+	return p.say(file, "%s  %d bytes  sha256 %s\n", file.Name, file.Size, file.SHA256)
 }
 
 // fetched is a downloaded file.

@@ -53,11 +53,7 @@ func (h *Health) Run(ctx context.Context, p *Program) error {
 	if err != nil {
 		return err
 	}
-	if p.JSON {
-		return printJSON(p.Stdout, json.RawMessage(answer))
-	}
-	fmt.Fprintln(p.Stdout, "ok")
-	return nil
+	return p.say(json.RawMessage(answer), "ok\n")
 }
 
 // localHeader is a header of the PROXY protocol, version 2, of a proxy that speaks for itself.

@@ -45,6 +45,20 @@ func (p *Program) ask(ctx context.Context, path string, query url.Values, into a
 	return operation(ctx, http.MethodGet, path+"?"+query.Encode(), nil, into)
 }
 
+// askShown shows an operation's answer: as it is for machines, else as people read it once it is read into a value.
+func (p *Program) askShown(ctx context.Context, path string, query url.Values, into any, people func() error) error {
+	var document json.RawMessage
+	if err := p.ask(ctx, path, query, &document); err != nil {
+		return err
+	}
+	return p.show(document, func() error {
+		if err := json.Unmarshal(document, into); err != nil {
+			return fmt.Errorf("read the answer: %w", err)
+		}
+		return people()
+	})
+}
+
 // page is a part of an operation's list.
 type page struct {
 	Data  []json.RawMessage `json:"data"`
@@ -81,18 +95,13 @@ func (p *Program) askPages(ctx context.Context, path string, query url.Values, l
 
 // printRows prints a list: as it is for machines, else as rows of a table.
 func printRows[T any](p *Program, list []json.RawMessage, head []string, row func(T) []string) error {
-	if p.JSON {
-		return printJSON(p.Stdout, list)
-	}
-	rows := make([][]string, 0, len(list))
-	for _, raw := range list {
-		var one T
-		if err := json.Unmarshal(raw, &one); err != nil {
+	read := make([]T, len(list))
+	for i, raw := range list {
+		if err := json.Unmarshal(raw, &read[i]); err != nil {
 			return fmt.Errorf("read the list: %w", err)
 		}
-		rows = append(rows, row(one))
 	}
-	return printTable(p.Stdout, head, rows)
+	return p.show(list, func() error { return printTable(p.Stdout, head, rowsOf(read, row)) })
 }
 
 // filters are the flags that have a value, by their names in a query.
@@ -177,17 +186,6 @@ func (c *Traffic) Run(ctx context.Context, p *Program) error {
 	if err := setTimes(query, "from", c.From, "to", c.To); err != nil {
 		return err
 	}
-	var document json.RawMessage
-	if err := p.ask(ctx, "/admin/traffic", query, &document); err != nil {
-		return err
-	}
-	if p.JSON {
-		return printJSON(p.Stdout, document)
-	}
-	var list page
-	if err := json.Unmarshal(document, &list); err != nil {
-		return fmt.Errorf("read the sums: %w", err)
-	}
 	type sum struct {
 		At                       time.Time
 		Channel, Model           string
@@ -197,10 +195,13 @@ func (c *Traffic) Run(ctx context.Context, p *Program) error {
 		P95                      float64 `json:"first_byte_p95_ms"`
 	}
 	head := []string{"FROM", "CHANNEL", "MODEL", "CALLS", "FAILED", "TOKENS", "COST", "FIRST BYTE P50", "P95"}
-	return printRows(p, list.Data, head, func(s sum) []string {
-		return []string{
-			moment(s.At), s.Channel, s.Model, number(s.Requests), number(s.Failed), number(s.Tokens), s.Cost.String(), milliseconds(s.P50), milliseconds(s.P95),
-		}
+	var list struct{ Data []sum }
+	return p.askShown(ctx, "/admin/traffic", query, &list, func() error {
+		return printTable(p.Stdout, head, rowsOf(list.Data, func(s sum) []string {
+			return []string{
+				moment(s.At), s.Channel, s.Model, number(s.Requests), number(s.Failed), number(s.Tokens), s.Cost.String(), milliseconds(s.P50), milliseconds(s.P95),
+			}
+		}))
 	})
 }
 
@@ -216,26 +217,18 @@ type videoCountsCmd struct{}
 
 // Run counts the tasks of all tokens.
 func (c *videoCountsCmd) Run(ctx context.Context, p *Program) error {
-	var document json.RawMessage
-	if err := p.ask(ctx, "/admin/tasks/counts", nil, &document); err != nil {
-		return err
-	}
-	if p.JSON {
-		return printJSON(p.Stdout, document)
-	}
 	var counts map[string]json.RawMessage
-	if err := json.Unmarshal(document, &counts); err != nil {
-		return fmt.Errorf("read the counts: %w", err)
-	}
-	var list fields
-	for _, name := range []string{"queued", "submitting", "polling", "archiving", "stuck", "failed", "undelivered", "workers"} {
-		label := name
-		if name == "failed" || name == "undelivered" {
-			label += " in 24h"
+	return p.askShown(ctx, "/admin/tasks/counts", nil, &counts, func() error {
+		var list fields
+		for _, name := range []string{"queued", "submitting", "polling", "archiving", "stuck", "failed", "undelivered", "workers"} {
+			label := name
+			if name == "failed" || name == "undelivered" {
+				label += " in 24h"
+			}
+			list = append(list, [2]string{label, string(counts[name])})
 		}
-		list = append(list, [2]string{label, string(counts[name])})
-	}
-	return printFields(p.Stdout, list)
+		return printFields(p.Stdout, list)
+	})
 }
 
 type videoDeliveriesCmd struct {

@@ -4,8 +4,11 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"os"
 	"strconv"
 	"time"
+
+	"github.com/redis/go-redis/v9"
 
 	"modelrelay/storage/audit"
 	"modelrelay/workflows"
@@ -14,6 +17,30 @@ import (
 
 // operatorTimeout bounds what an operator waits for. Temporal's own client would try for long.
 const operatorTimeout = 30 * time.Second
+
+// work has an operator's command work with the services of the configuration, for so long as an operator waits, and longer by
+// what it waits for itself.
+func (p *Program) work(ctx context.Context, longer time.Duration, do func(context.Context, *Services) error) error {
+	s, err := p.Open()
+	if err != nil {
+		return err
+	}
+	ctx, cancel := context.WithTimeout(ctx, operatorTimeout+max(0, longer))
+	defer cancel()
+	return do(ctx, s)
+}
+
+// note writes into the audit log what a command did, or tried and failed with err, and returns err. Commands that only read
+// leave nothing there.
+func note(ctx context.Context, client redis.UniversalClient, what, subject string, changes []audit.Change, err error) error {
+	entry := audit.Entry{By: audit.CLI, Who: string(audit.CLI), What: what, Subject: subject, Changes: changes}
+	if err != nil {
+		entry.Reason, entry.Changes = err.Error(), nil
+	}
+	entry.From, _ = os.Hostname() // "" where the system does not say
+	audit.New(client, nil).Record(ctx, entry)
+	return err
+}
 
 type videoListCmd struct {
 	Token   string `help:"Tasks of the token with this id, as gateway token list prints it; names are not looked up (a token of the configuration file has its name as id)." placeholder:"ID"`
@@ -51,33 +78,24 @@ func (c *videoListCmd) Run(ctx context.Context, p *Program) error {
 		fmt.Fprintln(p.Stdout, query)
 		return nil
 	}
-	s, err := p.Open()
-	if err != nil {
-		return err
-	}
-	ctx, cancel := context.WithTimeout(ctx, operatorTimeout)
-	defer cancel()
 	listed := []tasks.Listed{}
-	err = s.Operator.Tasks(ctx, filter, c.Limit, func(task tasks.Listed) error {
-		listed = append(listed, task)
-		return nil
+	err = p.work(ctx, 0, func(ctx context.Context, s *Services) error {
+		return s.Operator.Tasks(ctx, filter, c.Limit, func(task tasks.Listed) error {
+			listed = append(listed, task)
+			return nil
+		})
 	})
 	if err != nil {
 		return err
 	}
-	if p.JSON {
-		return printJSON(p.Stdout, listed)
-	}
 	now := time.Now()
-	rows := make([][]string, 0, len(listed))
-	for _, task := range listed {
+	return printList(p, listed, []string{"ID", "STATE", "MODEL", "TOKEN", "CHANNEL", "CREATED", "ENDED", "NOTE"}, func(task tasks.Listed) []string {
 		note := task.Code
 		if !task.Due.IsZero() && task.Due.Before(now) {
 			note = "stuck, due " + moment(task.Due)
 		}
-		rows = append(rows, []string{task.ID, string(task.Phase), task.Model, task.Token, task.Channel, moment(task.Created), moment(task.Closed), note})
-	}
-	return printTable(p.Stdout, []string{"ID", "STATE", "MODEL", "TOKEN", "CHANNEL", "CREATED", "ENDED", "NOTE"}, rows)
+		return []string{task.ID, string(task.Phase), task.Model, task.Token, task.Channel, moment(task.Created), moment(task.Closed), note}
+	})
 }
 
 type videoShowCmd struct {
@@ -86,20 +104,13 @@ type videoShowCmd struct {
 
 // Run tells all there is to know of a task.
 func (c *videoShowCmd) Run(ctx context.Context, p *Program) error {
-	s, err := p.Open()
-	if err != nil {
-		return err
-	}
-	ctx, cancel := context.WithTimeout(ctx, operatorTimeout)
-	defer cancel()
-	story, err := s.Operator.Show(ctx, c.ID)
-	if err != nil {
-		return err
-	}
-	if p.JSON {
-		return printJSON(p.Stdout, story)
-	}
-	return printStory(p, story)
+	return p.work(ctx, 0, func(ctx context.Context, s *Services) error {
+		story, err := s.Operator.Show(ctx, c.ID)
+		if err != nil {
+			return err
+		}
+		return p.show(story, func() error { return printStory(p, story) })
+	})
 }
 
 type videoFailCmd struct {
@@ -117,28 +128,20 @@ func (c *videoFailCmd) Run(ctx context.Context, p *Program) error {
 
 // end does what ends a task, and waits for the end. It fails where the task has not ended by then.
 func (p *Program) end(ctx context.Context, what string, changes []audit.Change, id string, most time.Duration, do func(context.Context, *tasks.Operator) error) error {
-	s, err := p.Open()
-	if err != nil {
+	return p.work(ctx, most, func(ctx context.Context, s *Services) error {
+		if err := note(ctx, s.Redis, what, id, changes, do(ctx, s.Operator)); err != nil {
+			return err
+		}
+		task, err := s.Operator.Wait(ctx, id, most)
+		if err != nil {
+			return err
+		}
+		err = p.say(map[string]string{"id": id, "state": string(task.State)}, "%s is %s\n", id, task.State)
+		if err == nil && !task.Ended() {
+			return fmt.Errorf("%s was told to end and has not ended after %s: it does when a worker is there and its step is done; see gateway video show %s", id, most, id)
+		}
 		return err
-	}
-	ctx, cancel := context.WithTimeout(ctx, operatorTimeout+max(0, most))
-	defer cancel()
-	if err := note(ctx, s.Redis, what, id, changes, do(ctx, s.Operator)); err != nil {
-		return err
-	}
-	task, err := s.Operator.Wait(ctx, id, most)
-	if err != nil {
-		return err
-	}
-	if p.JSON {
-		err = printJSON(p.Stdout, map[string]string{"id": id, "state": string(task.State)})
-	} else {
-		_, err = fmt.Fprintf(p.Stdout, "%s is %s\n", id, task.State)
-	}
-	if err == nil && !task.Ended() {
-		return fmt.Errorf("%s was told to end and has not ended after %s: it does when a worker is there and its step is done; see gateway video show %s", id, most, id)
-	}
-	return err
+	})
 }
 
 type videoRetryArchiveCmd struct {
@@ -147,21 +150,13 @@ type videoRetryArchiveCmd struct {
 
 // Run lets a task that could not be archived try it again.
 func (c *videoRetryArchiveCmd) Run(ctx context.Context, p *Program) error {
-	s, err := p.Open()
-	if err != nil {
-		return err
-	}
-	ctx, cancel := context.WithTimeout(ctx, operatorTimeout)
-	defer cancel()
-	run, err := s.Operator.RetryArchive(ctx, c.ID)
-	if err := note(ctx, s.Redis, "retry_archive", c.ID, nil, err); err != nil {
-		return err
-	}
-	if p.JSON {
-		return printJSON(p.Stdout, map[string]string{"id": c.ID, "run": run})
-	}
-	fmt.Fprintf(p.Stdout, "%s archives again, for at most %s; its run is now %s\n", c.ID, s.Config.Video.ArchiveDeadline, run)
-	return nil
+	return p.work(ctx, 0, func(ctx context.Context, s *Services) error {
+		run, err := s.Operator.RetryArchive(ctx, c.ID)
+		if err := note(ctx, s.Redis, "retry_archive", c.ID, nil, err); err != nil {
+			return err
+		}
+		return p.say(map[string]string{"id": c.ID, "run": run}, "%s archives again, for at most %s; its run is now %s\n", c.ID, s.Config.Video.ArchiveDeadline, run)
+	})
 }
 
 type videoReindexCmd struct{}
@@ -183,10 +178,7 @@ func (videoReindexCmd) Run(ctx context.Context, p *Program) error {
 	if err := note(ctx, s.Redis, "reindex", "", []audit.Change{audit.Set("tasks", all)}, err); err != nil {
 		return fmt.Errorf("after %d tasks: %w", all, err)
 	}
-	if p.JSON {
-		return printJSON(p.Stdout, map[string]int{"tasks": all, "unfinished": unfinished})
-	}
-	return printFields(p.Stdout, fields{{"tasks", strconv.Itoa(all)}, {"unfinished", strconv.Itoa(unfinished)}})
+	return p.showFields(map[string]int{"tasks": all, "unfinished": unfinished}, fields{{"tasks", strconv.Itoa(all)}, {"unfinished", strconv.Itoa(unfinished)}})
 }
 
 // videoRedeliverCmd works on the task engine directly.
@@ -205,11 +197,7 @@ func (c *videoRedeliverCmd) Run(ctx context.Context, p *Program) error {
 	if err := note(ctx, s.Redis, "redeliver", c.ID, nil, err); err != nil {
 		return err
 	}
-	if p.JSON {
-		err = printJSON(p.Stdout, notice)
-	} else {
-		err = printFields(p.Stdout, noticeFields(notice))
-	}
+	err = p.showFields(notice, noticeFields(notice))
 	if err == nil && notice.State == workflows.PhaseUndelivered {
 		return errors.New("not delivered: " + notice.Delivery.Reason)
 	}

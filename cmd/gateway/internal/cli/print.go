@@ -45,6 +45,41 @@ func printTable(w io.Writer, head []string, rows [][]string) error {
 	return tab.Flush()
 }
 
+// show prints a document: as it is for machines, else as people read it.
+func (p *Program) show(document any, people func() error) error {
+	if p.JSON {
+		return printJSON(p.Stdout, document)
+	}
+	return people()
+}
+
+// say prints a document for machines, else a sentence.
+func (p *Program) say(document any, format string, args ...any) error {
+	return p.show(document, func() error {
+		_, err := fmt.Fprintf(p.Stdout, format, args...)
+		return err
+	})
+}
+
+// showFields prints a document for machines, else its fields.
+func (p *Program) showFields(document any, list fields) error {
+	return p.show(document, func() error { return printFields(p.Stdout, list) })
+}
+
+// printList prints a list: as it is for machines, else as rows of a table.
+func printList[T any](p *Program, list []T, head []string, row func(T) []string) error {
+	return p.show(list, func() error { return printTable(p.Stdout, head, rowsOf(list, row)) })
+}
+
+// rowsOf are the rows of a list.
+func rowsOf[T any](list []T, row func(T) []string) [][]string {
+	rows := make([][]string, len(list))
+	for i, one := range list {
+		rows[i] = row(one)
+	}
+	return rows
+}
+
 // printCSV prints a list as a table for programs.
 func printCSV[T any](w io.Writer, head []string, list []T, cells func(T) []string) error {
 	table := edge.NewTable(w, head)

@@ -38,11 +38,11 @@ func printStory(p *Program, s tasks.Story) error {
 		head []string
 		rows [][]string
 	}{
-		{"attempts", []string{"#", "AT", "CHANNEL", "VENDOR", "JOB", "FAULT"}, attemptRows(s.Attempts)},
-		{"waiting for", []string{"STEP", "STATE", "TRY", "NEXT", "FAULT", "HEARTBEAT"}, waitingRows(s.Waiting)},
-		{"steps", []string{"STEP", "AT", "TOOK", "TRIES", "SUMMARY", "FAULT"}, stepRows(s.Steps)},
-		{"outputs", []string{"OBJECT", "BYTES", "SHA-256"}, outputRows(s.Outputs)},
-		{"webhooks", []string{"ID", "STATE", "STATUS", "RESULT"}, deliveryRows(s.Webhooks)},
+		{"attempts", []string{"#", "AT", "CHANNEL", "VENDOR", "JOB", "FAULT"}, rowsOf(s.Attempts, attemptRow)},
+		{"waiting for", []string{"STEP", "STATE", "TRY", "NEXT", "FAULT", "HEARTBEAT"}, rowsOf(s.Waiting, waitingRow)},
+		{"steps", []string{"STEP", "AT", "TOOK", "TRIES", "SUMMARY", "FAULT"}, rowsOf(s.Steps, stepRow)},
+		{"outputs", []string{"OBJECT", "BYTES", "SHA-256"}, rowsOf(s.Outputs, outputRow)},
+		{"webhooks", []string{"ID", "STATE", "STATUS", "RESULT"}, rowsOf(s.Webhooks, deliveryRow)},
 	}
 	for _, section := range sections {
 		if len(section.rows) == 0 {
@@ -56,56 +56,34 @@ func printStory(p *Program, s tasks.Story) error {
 	return nil
 }
 
-func attemptRows(attempts []tasks.AttemptStory) [][]string {
-	rows := make([][]string, 0, len(attempts))
-	for _, a := range attempts {
-		fault := ""
-		if a.Fault != nil {
-			fault = string(a.Fault.Kind) + ": " + a.Fault.Message
-			if a.Fault.Status > 0 {
-				fault += fmt.Sprintf(" (HTTP %d)", a.Fault.Status)
-			}
+func attemptRow(a tasks.AttemptStory) []string {
+	fault := ""
+	if a.Fault != nil {
+		fault = string(a.Fault.Kind) + ": " + a.Fault.Message
+		if a.Fault.Status > 0 {
+			fault += fmt.Sprintf(" (HTTP %d)", a.Fault.Status)
 		}
-		rows = append(rows, []string{strconv.Itoa(a.Number), moment(a.At), a.Assignment.Channel, a.Assignment.Vendor, a.Job, fault})
 	}
-	return rows
+	return []string{strconv.Itoa(a.Number), moment(a.At), a.Assignment.Channel, a.Assignment.Vendor, a.Job, fault}
 }
 
-func waitingRows(waiting []tasks.Waiting) [][]string {
-	rows := make([][]string, 0, len(waiting))
-	for _, w := range waiting {
-		rows = append(rows, []string{w.Name, w.State, strconv.Itoa(int(w.Tries)), moment(w.Next), w.Fault, line(w.Heartbeat)})
-	}
-	return rows
+func waitingRow(w tasks.Waiting) []string {
+	return []string{w.Name, w.State, strconv.Itoa(int(w.Tries)), moment(w.Next), w.Fault, line(w.Heartbeat)}
 }
 
-func stepRows(steps []tasks.Step) [][]string {
-	rows := make([][]string, 0, len(steps))
-	for _, s := range steps {
-		took := ""
-		if !s.Ended.IsZero() {
-			took = s.Ended.Sub(s.At).Round(time.Millisecond).String()
-		}
-		rows = append(rows, []string{s.Name, moment(s.At), took, strconv.Itoa(int(s.Tries)), s.Summary, s.Fault})
+func stepRow(s tasks.Step) []string {
+	took := ""
+	if !s.Ended.IsZero() {
+		took = s.Ended.Sub(s.At).Round(time.Millisecond).String()
 	}
-	return rows
+	return []string{s.Name, moment(s.At), took, strconv.Itoa(int(s.Tries)), s.Summary, s.Fault}
 }
 
-func outputRows(outputs []activities.Output) [][]string {
-	rows := make([][]string, 0, len(outputs))
-	for _, o := range outputs {
-		rows = append(rows, []string{o.Object, strconv.FormatInt(o.Size, 10), o.SHA256})
-	}
-	return rows
+func outputRow(o activities.Output) []string {
+	return []string{o.Object, strconv.FormatInt(o.Size, 10), o.SHA256}
 }
 
-func deliveryRows(deliveries []tasks.Delivery) [][]string {
-	rows := make([][]string, 0, len(deliveries))
-	for _, d := range deliveries {
-		rows = append(rows, []string{d.ID, d.State, d.Status, line(d.Result)})
-	}
-	return rows
-}
+func deliveryRow(d tasks.Delivery) []string { return []string{d.ID, d.State, d.Status, line(d.Result)} }
 
 // lineMost bounds a document in a table, in bytes; --json has the whole.
 const lineMost = 200

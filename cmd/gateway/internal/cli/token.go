@@ -65,7 +65,7 @@ func (c *tokenCreateCmd) Run(ctx context.Context, p *Program) error {
 	if err := change.apply(nil, &token, cfg); err != nil {
 		return err
 	}
-	return p.withAudit(func(store *tokens.Store, client redis.UniversalClient) error {
+	return p.withTokens(func(store *tokens.Store, client redis.UniversalClient) error {
 		plain := tokens.Token{Group: config.DefaultGroup, Weight: 1, Lane: slots.LaneNormal}
 		made.Token, made.Key, err = store.Create(ctx, token)
 		err = note(ctx, client, "create_token", cmp.Or(made.ID, c.Name), admin.TokenChanges(plain, made.Token), err)
@@ -86,7 +86,7 @@ type tokenListCmd struct {
 
 // Run lists tokens.
 func (c *tokenListCmd) Run(ctx context.Context, p *Program) error {
-	return p.withTokens(func(store *tokens.Store) error {
+	return p.withTokens(func(store *tokens.Store, _ redis.UniversalClient) error {
 		list, err := store.List(ctx)
 		if err != nil {
 			return err
@@ -94,17 +94,9 @@ func (c *tokenListCmd) Run(ctx context.Context, p *Program) error {
 		list = slices.DeleteFunc(list, func(t tokens.Token) bool {
 			return c.Group != "" && t.Group != c.Group || c.State != "" && !strings.HasPrefix(standing(t, time.Now()), c.State)
 		})
-		if p.JSON {
-			if list == nil {
-				list = []tokens.Token{}
-			}
-			return printJSON(p.Stdout, list)
-		}
-		rows := make([][]string, 0, len(list))
-		for _, t := range list {
-			rows = append(rows, []string{t.Name, t.ID, t.Hint, t.Group, orAll(t.Models), standing(t, time.Now()), moment(t.CreatedAt)})
-		}
-		return printTable(p.Stdout, []string{"NAME", "ID", "KEY", "GROUP", "MODELS", "STATE", "CREATED"}, rows)
+		return printList(p, append([]tokens.Token{}, list...), []string{"NAME", "ID", "KEY", "GROUP", "MODELS", "STATE", "CREATED"}, func(t tokens.Token) []string {
+			return []string{t.Name, t.ID, t.Hint, t.Group, orAll(t.Models), standing(t, time.Now()), moment(t.CreatedAt)}
+		})
 	})
 }
 
@@ -118,7 +110,7 @@ func (c *tokenShowCmd) Run(ctx context.Context, p *Program) error {
 	if err != nil {
 		return err
 	}
-	return p.withStores(func(store *tokens.Store, budgets *ledger.Budgets) error {
+	return p.withTokens(func(store *tokens.Store, client redis.UniversalClient) error {
 		t, err := store.Find(ctx, c.Token)
 		if err != nil {
 			return tokenError(c.Token, err)
@@ -126,16 +118,13 @@ func (c *tokenShowCmd) Run(ctx context.Context, p *Program) error {
 		inForce := cfg.GroupLimits()[t.Group].InForce(t)
 		shown := shownToken{Token: t, InForce: shownLimits{inForce.Limits, inForce.Budget}}
 		if shown.InForce.Budget > 0 {
-			balance, err := budgets.Balance(ctx, t.ID)
+			balance, err := ledger.NewBudgets(client, nil).Balance(ctx, t.ID)
 			if err != nil {
 				return err
 			}
 			shown.Spent, shown.Reserved = new(pricing.Money(balance.Spent)), new(pricing.Money(balance.Reserved))
 		}
-		if p.JSON {
-			return printJSON(p.Stdout, shown)
-		}
-		return printFields(p.Stdout, shown.fields())
+		return p.showFields(shown, shown.fields())
 	})
 }
 
@@ -162,7 +151,7 @@ type tokenRevokeCmd struct {
 
 // Run revokes the token.
 func (c *tokenRevokeCmd) Run(ctx context.Context, p *Program) error {
-	return p.withAudit(func(store *tokens.Store, client redis.UniversalClient) error {
+	return p.withTokens(func(store *tokens.Store, client redis.UniversalClient) error {
 		t, err := store.Find(ctx, c.Token)
 		if err == nil {
 			err = store.Revoke(ctx, c.Token)
@@ -194,7 +183,7 @@ func (c *tokenRotateCmd) Run(ctx context.Context, p *Program) error {
 	if c.Overlap < 0 {
 		return &UsageError{Err: errors.New("--overlap: is negative")}
 	}
-	return p.withAudit(func(store *tokens.Store, client redis.UniversalClient) error {
+	return p.withTokens(func(store *tokens.Store, client redis.UniversalClient) error {
 		var (
 			made   newToken
 			secret secret.Text
@@ -215,20 +204,8 @@ func (c *tokenRotateCmd) Run(ctx context.Context, p *Program) error {
 	})
 }
 
-// withTokens opens the token store of the configuration for one piece of work.
-func (p *Program) withTokens(work func(*tokens.Store) error) error {
-	return p.withAudit(func(store *tokens.Store, _ redis.UniversalClient) error { return work(store) })
-}
-
-// withStores is withTokens with their money.
-func (p *Program) withStores(work func(*tokens.Store, *ledger.Budgets) error) error {
-	return p.withAudit(func(store *tokens.Store, client redis.UniversalClient) error {
-		return work(store, ledger.NewBudgets(client, nil))
-	})
-}
-
-// withAudit is withTokens with the Redis where what is done to them is noted.
-func (p *Program) withAudit(work func(*tokens.Store, redis.UniversalClient) error) error {
+// withTokens opens the token store of the configuration for one piece of work, and its Redis, where what is done is noted.
+func (p *Program) withTokens(work func(*tokens.Store, redis.UniversalClient) error) error {
 	cfg, err := p.Load()
 	if err != nil {
 		return err
@@ -246,6 +223,14 @@ func (p *Program) withAudit(work func(*tokens.Store, redis.UniversalClient) erro
 // openTokens opens the token store for one piece of work; a command tells itself what goes wrong.
 func openTokens(client redis.UniversalClient) *tokens.Store {
 	return tokens.New(client, &tokens.Options{Log: slog.New(slog.DiscardHandler)})
+}
+
+// findToken finds a token by its id or name.
+func findToken(ctx context.Context, client redis.UniversalClient, idOrName string) (tokens.Token, error) {
+	store := openTokens(client)
+	defer store.Close()
+	found, err := store.Find(ctx, idOrName)
+	return found, tokenError(idOrName, err)
 }
 
 func tokenError(name string, err error) error {

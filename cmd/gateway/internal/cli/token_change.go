@@ -100,7 +100,7 @@ func (c *tokenUpdateCmd) Run(ctx context.Context, p *Program) error {
 		return err
 	}
 	made := newToken{NewWebhookSecret: change.made}
-	return p.withAudit(func(store *tokens.Store, client redis.UniversalClient) error {
+	return p.withTokens(func(store *tokens.Store, client redis.UniversalClient) error {
 		var before tokens.Token
 		made.Token, err = store.Update(ctx, c.Token, func(t *tokens.Token) error {
 			before = *t

@@ -146,14 +146,9 @@ func (c *tokenGroupsCmd) Run(p *Program) error {
 			Defaults: shownLimits{of.Defaults, of.DefaultBudget}, Ceilings: shownLimits{of.Ceilings, of.CeilingBudget},
 		})
 	}
-	if p.JSON {
-		return printJSON(p.Stdout, list)
-	}
-	rows := make([][]string, 0, len(list))
-	for _, group := range list {
-		rows = append(rows, []string{group.Name, strings.Join(group.Channels, ", "), group.Defaults.words(), group.Ceilings.words(), strings.Join(group.Forbid, ", ")})
-	}
-	return printTable(p.Stdout, []string{"GROUP", "CHANNELS", "DEFAULTS", "CEILINGS", "FORBIDS"}, rows)
+	return printList(p, list, []string{"GROUP", "CHANNELS", "DEFAULTS", "CEILINGS", "FORBIDS"}, func(group shownGroup) []string {
+		return []string{group.Name, strings.Join(group.Channels, ", "), group.Defaults.words(), group.Ceilings.words(), strings.Join(group.Forbid, ", ")}
+	})
 }
 
 // words are the limits that are set.

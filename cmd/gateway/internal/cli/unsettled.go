@@ -24,21 +24,16 @@ func (c *Usage) unsettled(ctx context.Context, p *Program, s *Services) error {
 		return err
 	}
 	rows, _ := admin.NewUnsettledRows(list)
-	if c.Format == "json" {
-		return printJSON(p.Stdout, rows)
-	}
-	cells := make([][]string, len(rows))
-	for i, row := range rows {
-		cells[i] = []string{row.ID, row.Token, row.Model, row.Amount.String(), moment(row.Since), row.Why}
-	}
-	return printTable(p.Stdout, []string{"ID", "TOKEN", "MODEL", "AMOUNT", "SINCE", "WHY"}, cells)
+	return printList(p, rows, []string{"ID", "TOKEN", "MODEL", "AMOUNT", "SINCE", "WHY"}, func(row admin.UnsettledRow) []string {
+		return []string{row.ID, row.Token, row.Model, row.Amount.String(), moment(row.Since), row.Why}
+	})
 }
 
 // end charges or refunds the one of the id, or all.
 func (c *Usage) end(ctx context.Context, p *Program, s *Services, filter admin.UnsettledFilter, id string, charge bool) error {
-	word := "refunded"
+	word, what := "refunded", "refund_unsettled"
 	if charge {
-		word = "charged"
+		word, what = "charged", "charge_unsettled"
 	}
 	if id != everyReservation {
 		filter.ID = id
@@ -47,17 +42,9 @@ func (c *Usage) end(ctx context.Context, p *Program, s *Services, filter admin.U
 	if err == nil && filter.ID != "" && len(ended) == 0 {
 		err = fmt.Errorf("there is no unsettled reservation %q", id)
 	}
-	what := "refund_unsettled"
-	if charge {
-		what = "charge_unsettled"
-	}
 	if err := note(ctx, s.Redis, what, id, admin.UnsettledChanges(ended), err); err != nil {
 		return err
 	}
 	_, sum := admin.NewUnsettledRows(ended)
-	if c.Format == "json" {
-		return printJSON(p.Stdout, map[string]any{word: len(ended), "amount": sum})
-	}
-	_, err = fmt.Fprintf(p.Stdout, "%s %d, %s in all\n", word, len(ended), sum)
-	return err
+	return p.say(map[string]any{word: len(ended), "amount": sum}, "%s %d, %s in all\n", word, len(ended), sum)
 }

@@ -56,16 +56,14 @@ func (c *Usage) Run(ctx context.Context, p *Program) error {
 	ctx, cancel := context.WithTimeout(ctx, operatorTimeout)
 	defer cancel()
 	if c.Token != "" {
-		tokens := openTokens(s.Redis)
-		defer tokens.Close()
-		found, err := tokens.Find(ctx, c.Token)
+		found, err := findToken(ctx, s.Redis, c.Token)
 		if err != nil {
-			return tokenError(c.Token, err)
+			return err
 		}
 		c.Token = found.ID
 	}
-	if p.JSON {
-		c.Format = "json"
+	if p.JSON || c.Format == "json" {
+		p.JSON, c.Format = true, "json"
 	}
 	if c.Unsettled || c.Charge != "" || c.Refund != "" {
 		return c.unsettled(ctx, p, s)

@@ -187,8 +187,5 @@ func (v *videoClient) progress() *progress {
 }
 
 func (v *videoClient) print(task *videoTask) error {
-	if v.p.JSON {
-		return printJSON(v.p.Stdout, task.raw)
-	}
-	return printFields(v.p.Stdout, task.fields())
+	return v.p.showFields(task.raw, task.fields())
 }
