@@ -77,6 +77,18 @@ func (v *validator) address(at, value string) {
 	}
 }
 
+// listener checks the address of a listener of its own, where there is one. Port 0 is another one for each; taken says that the
+// address is one of the others.
+func (v *validator) listener(at, value, taken string, others ...string) {
+	if value == "" {
+		return
+	}
+	v.address(at, value)
+	if _, port, _ := net.SplitHostPort(value); slices.Contains(others, value) && port != "0" {
+		v.add(at, "%s", taken)
+	}
+}
+
 // httpURL checks an absolute http or https URL. Its text is not repeated: it may hold credentials.
 func (v *validator) httpURL(at, value string) (*url.URL, bool) {
 	if value == "" {

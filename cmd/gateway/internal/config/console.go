@@ -1,7 +1,6 @@
 package config
 
 import (
-	"net"
 	"net/url"
 	"strings"
 	"time"
@@ -16,13 +15,7 @@ const (
 
 // checkConsole checks where the console is and how people come to it.
 func checkConsole(v *validator, c Config) {
-	if at := c.Console.Listen; at != "" {
-		v.address("console.listen", at)
-		_, port, _ := net.SplitHostPort(at)
-		if (at == c.Listen || at == c.Metrics.Listen || at == c.Admin.Listen) && port != "0" {
-			v.add("console.listen", "is the address of another listener; leave it empty to have /console at listen")
-		}
-	}
+	v.listener("console.listen", c.Console.Listen, "is the address of another listener; leave it empty to have /console at listen", c.Listen, c.Metrics.Listen, c.Admin.Listen)
 	if c.Console.URL != "" {
 		if address, ok := v.httpURL("console.url", c.Console.URL); ok && (strings.Trim(address.Path, "/") != "" || address.RawQuery != "" || address.User != nil) {
 			v.add("console.url", "wants the address of the host alone, such as https://gateway.example.com")

@@ -2,7 +2,9 @@ package config
 
 import (
 	"iter"
+	"maps"
 	"net/netip"
+	"slices"
 	"strings"
 
 	"modelrelay/providers"
@@ -33,18 +35,7 @@ func (c Config) Proxies() []netip.Prefix {
 
 // Named are models that the file names beside its channels: those that have a price, and those that aliases stand for.
 func (c Config) Named() iter.Seq[string] {
-	return func(yield func(string) bool) {
-		for model := range c.Prices {
-			if !yield(model) {
-				return
-			}
-		}
-		for _, model := range c.Aliases {
-			if !yield(model) {
-				return
-			}
-		}
-	}
+	return slices.Values(slices.AppendSeq(slices.Collect(maps.Keys(c.Prices)), maps.Values(c.Aliases)))
 }
 
 // Routes are the file's channels for the router.

@@ -3,7 +3,6 @@ package config
 import (
 	"fmt"
 	"maps"
-	"net"
 	"slices"
 
 	"modelrelay/providers"
@@ -22,12 +21,7 @@ func (v *validator) add(key, format string, args ...any) {
 func (c Config) Validate(vendors providers.Catalog) []Problem {
 	v := &validator{}
 	v.address("listen", c.Listen)
-	if c.Metrics.Listen != "" {
-		v.address("metrics.listen", c.Metrics.Listen)
-		if _, port, _ := net.SplitHostPort(c.Listen); c.Metrics.Listen == c.Listen && port != "0" {
-			v.add("metrics.listen", "is the address of listen; metrics never share it")
-		}
-	}
+	v.listener("metrics.listen", c.Metrics.Listen, "is the address of listen; metrics never share it", c.Listen)
 	checkCallers(v, c)
 	checkFront(v, c)
 	checkEgress(v, c.Egress)
@@ -42,7 +36,9 @@ func (c Config) Validate(vendors providers.Catalog) []Problem {
 	checkArchive(v, c.Archive)
 	checkVideo(v, c.Video)
 	checkRelay(v, c.Relay)
-	c.Memory.check(v.add)
+	if heap := c.Memory.LeastHeap; heap < 0 || heap > mostLeastHeap {
+		v.add("memory.least_heap", "wants a size from 0 to %s", Size(mostLeastHeap))
+	}
 	checkCalls(v, c.Calls)
 	for i, token := range c.Tokens {
 		at := key("tokens", i)
@@ -65,6 +61,9 @@ func (c Config) Validate(vendors providers.Catalog) []Problem {
 	return v.problems
 }
 
+// mostLeastHeap keeps a slip of the unit from becoming a process that never collects.
+const mostLeastHeap = 16 << 30
+
 // mostCalls is how many calls the log may keep: a look through them all takes Redis some ten seconds by then.
 const mostCalls = 10_000_000
 
@@ -86,13 +85,7 @@ func checkCallers(v *validator, c Config) {
 			v.add("public_url", "wants nothing after ?")
 		}
 	}
-	if at := c.Admin.Listen; at != "" {
-		v.address("admin.listen", at)
-		_, port, _ := net.SplitHostPort(at)
-		if (at == c.Listen || at == c.Metrics.Listen) && port != "0" {
-			v.add("admin.listen", "is the address of listen or of metrics.listen; leave it empty to have /admin at listen")
-		}
-	}
+	v.listener("admin.listen", c.Admin.Listen, "is the address of listen or of metrics.listen; leave it empty to have /admin at listen", c.Listen, c.Metrics.Listen)
 	for i, network := range c.TrustedProxies {
 		if prefix, err := parseNetwork(network); err != nil {
 			v.add(key("trusted_proxies", i), "%q is neither an address nor a CIDR range such as 10.0.0.0/8", network)

@@ -7,7 +7,9 @@ import (
 
 	"modelrelay/providers"
 	"modelrelay/providers/relay"
+	"modelrelay/providers/translate"
 	"modelrelay/storage/affinity"
+	"modelrelay/storage/recall"
 )
 
 // responseAffinity keeps in the store which key made which response, for which token: "@<token> <fingerprint> <channel>". Older
@@ -34,4 +36,21 @@ func (a responseAffinity) Find(ctx context.Context, response string) relay.Maker
 	fingerprint, channel, _ := strings.Cut(entry, " ")
 	maker.KeyRef = providers.KeyRef{Channel: channel, Fingerprint: fingerprint}
 	return maker
+}
+
+// recollections keep in the store what upstreams of other formats want back of chat clients.
+type recollections struct{ store *recall.Store }
+
+func ownerOf(caller translate.Caller) recall.Owner {
+	return recall.Owner{ID: caller.ID, Key: caller.Key.Reveal()}
+}
+
+// Keep implements translate.Recall.
+func (m recollections) Keep(caller translate.Caller, name string, entry []byte) {
+	m.store.Keep(ownerOf(caller), name, entry)
+}
+
+// Find implements translate.Recall.
+func (m recollections) Find(ctx context.Context, caller translate.Caller, names []string) map[string][]byte {
+	return m.store.Find(ctx, ownerOf(caller), names)
 }
