@@ -93,27 +93,75 @@ func withAdmit(ctx workflow.Context) workflow.Context {
 	})
 }
 
-func withAwait(ctx workflow.Context, left time.Duration, summary string) workflow.Context {
+// tried are the options of an activity that is tried again until limit is over; a try ends after so long.
+func tried(ctx workflow.Context, limit, try time.Duration, summary string) workflow.Context {
 	return workflow.WithActivityOptions(ctx, workflow.ActivityOptions{
-		ScheduleToCloseTimeout: left, StartToCloseTimeout: awaitTry, RetryPolicy: patiently(), Summary: summary,
+		ScheduleToCloseTimeout: limit, StartToCloseTimeout: try, RetryPolicy: patiently(), Summary: summary,
 	})
+}
+
+func withAwait(ctx workflow.Context, left time.Duration, summary string) workflow.Context {
+	return tried(ctx, left, awaitTry, summary)
+}
+
+func withReconcile(ctx workflow.Context, summary string) workflow.Context {
+	return tried(ctx, reconcileLimit, reconcileTry, summary)
+}
+
+func withPoll(ctx workflow.Context, left time.Duration, summary string) workflow.Context {
+	return tried(ctx, left, activities.PollTimeout+pollMargin, summary)
+}
+
+func withCancel(ctx workflow.Context, summary string) workflow.Context {
+	return tried(ctx, cancelLimit, cancelTry, summary)
+}
+
+func withDiscard(ctx workflow.Context) workflow.Context {
+	return tried(ctx, discardLimit, cancelTry, "remove outputs")
+}
+
+func withSettle(ctx workflow.Context) workflow.Context {
+	return tried(ctx, settleLimit, settleTry, "settle")
+}
+
+func withRemoval(ctx workflow.Context, summary string) workflow.Context {
+	return tried(ctx, removeLimit, removeTry, summary)
+}
+
+// withDeliver: a failed try says itself when the next is due; these tries are for lost workers.
+func withDeliver(ctx workflow.Context, summary string) workflow.Context {
+	return tried(ctx, notifyLimit+notifySlack, activities.DeliverTimeout+deliverMargin, summary)
+}
+
+// swept are the options of an activity that tells how far it is, whose worker counts as lost after a silence.
+func swept(ctx workflow.Context, limit time.Duration, summary string) workflow.Context {
+	return workflow.WithActivityOptions(ctx, workflow.ActivityOptions{
+		ScheduleToCloseTimeout: limit, HeartbeatTimeout: sweepHeartbeat, RetryPolicy: patiently(), Summary: summary,
+	})
+}
+
+func withSweepEnded(ctx workflow.Context) workflow.Context {
+	return swept(ctx, endedLimit, "tasks that ended without their finish")
+}
+
+func withSweep(ctx workflow.Context, summary string) workflow.Context {
+	return swept(ctx, sweepLimit, summary)
+}
+
+// quickly are the options of a local activity that runs a single time.
+func quickly(ctx workflow.Context, limit time.Duration, summary string) workflow.Context {
+	return workflow.WithLocalActivityOptions(ctx, workflow.LocalActivityOptions{ScheduleToCloseTimeout: limit, RetryPolicy: once(), Summary: summary})
+}
+
+func withSettleNow(ctx workflow.Context) workflow.Context { return quickly(ctx, settleNow, "settle") }
+
+func withRemovalNow(ctx workflow.Context) workflow.Context {
+	return quickly(ctx, removeQuick, "remove it")
 }
 
 func withSubmit(ctx workflow.Context, summary string) workflow.Context {
 	return workflow.WithActivityOptions(ctx, workflow.ActivityOptions{
 		StartToCloseTimeout: submitLimit, HeartbeatTimeout: submitHeartbeat, RetryPolicy: once(), Summary: summary,
-	})
-}
-
-func withReconcile(ctx workflow.Context, summary string) workflow.Context {
-	return workflow.WithActivityOptions(ctx, workflow.ActivityOptions{
-		ScheduleToCloseTimeout: reconcileLimit, StartToCloseTimeout: reconcileTry, RetryPolicy: patiently(), Summary: summary,
-	})
-}
-
-func withPoll(ctx workflow.Context, left time.Duration, summary string) workflow.Context {
-	return workflow.WithActivityOptions(ctx, workflow.ActivityOptions{
-		ScheduleToCloseTimeout: left, StartToCloseTimeout: activities.PollTimeout + pollMargin, RetryPolicy: patiently(), Summary: summary,
 	})
 }
 
@@ -150,58 +198,3 @@ const fairnessKeyLimit = 64
 
 // CopyQueue is the task queue of the copies of a task queue's tasks.
 func CopyQueue(taskQueue string) string { return taskQueue + "-copies" }
-
-func withCancel(ctx workflow.Context, summary string) workflow.Context {
-	return workflow.WithActivityOptions(ctx, workflow.ActivityOptions{
-		ScheduleToCloseTimeout: cancelLimit, StartToCloseTimeout: cancelTry, RetryPolicy: patiently(), Summary: summary,
-	})
-}
-
-func withDiscard(ctx workflow.Context) workflow.Context {
-	return workflow.WithActivityOptions(ctx, workflow.ActivityOptions{
-		ScheduleToCloseTimeout: discardLimit, StartToCloseTimeout: cancelTry, RetryPolicy: patiently(), Summary: "remove outputs",
-	})
-}
-
-func withSettleNow(ctx workflow.Context) workflow.Context {
-	return workflow.WithLocalActivityOptions(ctx, workflow.LocalActivityOptions{
-		ScheduleToCloseTimeout: settleNow, RetryPolicy: once(), Summary: "settle",
-	})
-}
-
-func withSettle(ctx workflow.Context) workflow.Context {
-	return workflow.WithActivityOptions(ctx, workflow.ActivityOptions{
-		ScheduleToCloseTimeout: settleLimit, StartToCloseTimeout: settleTry, RetryPolicy: patiently(), Summary: "settle",
-	})
-}
-
-func withRemovalNow(ctx workflow.Context) workflow.Context {
-	return workflow.WithLocalActivityOptions(ctx, workflow.LocalActivityOptions{
-		ScheduleToCloseTimeout: removeQuick, RetryPolicy: once(), Summary: "remove it",
-	})
-}
-
-func withRemoval(ctx workflow.Context, summary string) workflow.Context {
-	return workflow.WithActivityOptions(ctx, workflow.ActivityOptions{
-		ScheduleToCloseTimeout: removeLimit, StartToCloseTimeout: removeTry, RetryPolicy: patiently(), Summary: summary,
-	})
-}
-
-func withDeliver(ctx workflow.Context, summary string) workflow.Context {
-	return workflow.WithActivityOptions(ctx, workflow.ActivityOptions{
-		ScheduleToCloseTimeout: notifyLimit + notifySlack, StartToCloseTimeout: activities.DeliverTimeout + deliverMargin,
-		RetryPolicy: patiently(), Summary: summary, // a failed try says itself when the next is due; this is for lost workers
-	})
-}
-
-func withSweepEnded(ctx workflow.Context) workflow.Context {
-	return workflow.WithActivityOptions(ctx, workflow.ActivityOptions{
-		ScheduleToCloseTimeout: endedLimit, HeartbeatTimeout: sweepHeartbeat, RetryPolicy: patiently(), Summary: "tasks that ended without their finish",
-	})
-}
-
-func withSweep(ctx workflow.Context, summary string) workflow.Context {
-	return workflow.WithActivityOptions(ctx, workflow.ActivityOptions{
-		ScheduleToCloseTimeout: sweepLimit, HeartbeatTimeout: sweepHeartbeat, RetryPolicy: patiently(), Summary: summary,
-	})
-}
