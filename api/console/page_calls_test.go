@@ -133,7 +133,7 @@ func TestHome(t *testing.T) {
 	}))
 	rec := h.as(t, "app").get("/console")
 	checkPage(t, "home", rec)
-	wantAll(t, "home", rec.Body.String(), "7.90 USD", "92.10 USD of 100.00 USD", "599 of 600", "gpt-4o", "sk-…TKar", "1.9 s", `width="47.4"`)
+	wantAll(t, "home", rec.Body.String(), "7.90 USD", "92.10 USD of 100.00 USD", "599 of 600", "gpt-4o", "sk-…TKar", "1.9 s", `width="47.4"`, `/try?kind=chat&amp;model=gpt-4o" aria-label="Try: gpt-4o"`)
 }
 
 // FuzzChart draws whatever the numbers are.

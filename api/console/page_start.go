@@ -355,8 +355,16 @@ func (d *overviewData) table(v *View, list trafficList) *Table {
 			errors.Link = v.To("calls") + "?" + url.Values{d.Group: {s.Channel + s.Model}, "status": {"failed"}}.Encode()
 		}
 		table.Rows = append(table.Rows, Row{Cells: []Cell{
-			name, {Text: number(s.Requests)}, errors, {Text: Lasted(s.First)}, {Text: number(s.Tokens)}, {Text: money(s.Cost)},
+			name, {Text: number(s.Requests)}, errors, firstByte(s.First), {Text: number(s.Tokens)}, {Text: money(s.Cost)},
 		}})
 	}
 	return table
+}
+
+// firstByte is a time to a first byte; a dash where none came.
+func firstByte(ms float64) Cell {
+	if ms == 0 {
+		return Cell{}
+	}
+	return Text(Lasted(ms))
 }

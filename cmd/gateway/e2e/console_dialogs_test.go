@@ -20,6 +20,7 @@ func TestConsoleQuestions(t *testing.T) {
 		g.Run("token", "create", "--name", name)
 	}
 	b := newBrowser(t, g)
+	const ask = `form:has(.pick) button[value="disable"]` // the dialog has one of its own
 	choose := func() {
 		t.Helper()
 		b.open("/console/tokens")
@@ -28,7 +29,7 @@ func TestConsoleQuestions(t *testing.T) {
 			b.await("a choice of "+name, `(() => { const row = [...document.querySelectorAll('tbody tr')].find((row) => row.querySelector('th a')?.textContent === `+quoted(name)+`);
 				row.querySelector('.pick input').checked = true; return true; })()`)
 		}
-		b.press(`button[value="disable"]`)
+		b.press(ask)
 		b.await("the question", `document.getElementById('ask')?.open && document.querySelector('#ask h2').textContent.startsWith('Disable 2 tokens?')`)
 	}
 	const isOn = `document.activeElement?.matches('#ask button[command="close"]')`
@@ -40,7 +41,7 @@ func TestConsoleQuestions(t *testing.T) {
 	b.do(chromedp.KeyEvent(kb.Escape))
 	b.await("its end, with all that was chosen", `!document.getElementById('ask').open && document.querySelectorAll('tbody .pick input:checked').length === 2`)
 	b.await("the focus on what was chosen", `document.activeElement?.matches('.pick input:checked')`)
-	b.press(`button[value="disable"]`)
+	b.press(ask)
 	b.await("the question again", `document.getElementById('ask')?.open`)
 	b.tabTo(`#ask button[value="disable"]`)
 	b.do(chromedp.KeyEvent(kb.Enter))

@@ -40,7 +40,7 @@ func TestVideoContent(t *testing.T) {
 		t.Fatalf("fetched %+v, %v", told, err)
 	}
 	for text, want := range map[string][]byte{"0-99": video[:100], "100-": video[100:], "-7": video[len(video)-7:]} {
-		if got := g.Run("video", "content", id, "--range", text, "--output", "-"); !bytes.Equal([]byte(got), want) {
+		if got := g.Run("video", "content", id, "--range="+text, "--output", "-"); !bytes.Equal([]byte(got), want) {
 			t.Errorf("--range %s: got %d bytes, want %d", text, len(got), len(want))
 		}
 	}

@@ -26,7 +26,7 @@ type videoContentCmd struct {
 	Output  string `short:"o" help:"File to write, - for standard output; none: the task id with the ending of what it is." placeholder:"FILE"`
 	Index   int    `help:"Which of several videos, counted from 0."`
 	Variant string `help:"What of it: video, thumbnail or spritesheet." enum:"video,thumbnail,spritesheet" default:"video"`
-	Range   string `help:"These bytes of it alone, such as 0-1023, 1024- or -500." placeholder:"BYTES"`
+	Range   string `help:"These bytes of it alone, such as 0-1023, 1024- or, after =, -500." placeholder:"BYTES"`
 }
 
 var oneRange = regexp.MustCompile(`^(\d+-\d*|-\d+)$`)
