@@ -49,7 +49,7 @@ func TestVideoContent(t *testing.T) {
 		say  string
 	}{
 		{[]string{"video_none", "--output", filepath.Join(folder, "none")}, "video_none"},
-		{[]string{id, "--index", "7", "--output", filepath.Join(folder, "none")}, "index"},
+		{[]string{id, "--index", "7", "--output", filepath.Join(folder, "none")}, "does not exist"},
 		{[]string{id, "--range", "99999999-", "--output", filepath.Join(folder, "none")}, "range"},
 		{[]string{id, "--range", "0-1,5-6"}, "--range"},
 		{[]string{id, "--output", filepath.Join(folder, "no", "folder")}, "open the output"},
