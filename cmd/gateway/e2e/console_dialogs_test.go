@@ -48,7 +48,8 @@ func TestConsoleQuestions(t *testing.T) {
 	b.await("both disabled", `document.querySelectorAll('#outcomes .mark.done').length === 2`)
 
 	b.open("/console/channels/main")
-	b.press(`button[commandfor="pause"]`)
+	b.tabTo(`button[commandfor="pause"]`)
+	b.do(chromedp.KeyEvent(kb.Enter))
 	b.await("the question of a pause", `document.getElementById('pause').matches(':modal') && document.activeElement?.matches('#pause button[command="close"]')`)
 	b.check("a question about a channel")
 	b.do(chromedp.KeyEvent(kb.Escape))
