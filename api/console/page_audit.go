@@ -1,6 +1,7 @@
 package console
 
 import (
+	"bytes"
 	"encoding/json"
 	"net/url"
 	"strings"
@@ -72,10 +73,14 @@ func auditTable(v *View, entries []auditEntry) *Table {
 			outcome.Text, outcome.Word = "", "audit.refused"
 		}
 		who := Cell{Text: entry.Who, Link: auditLink(v, "who", entry.Who)}
+		by := entry.By
+		if v.s.words.Has("audit.by." + by) {
+			by = v.T("audit.by." + by)
+		}
 		if entry.Who == "" {
-			who = Text(entry.By)
+			who = Text(by)
 		} else if entry.By != entry.Who {
-			who.Note = entry.By
+			who.Note = by
 		}
 		table.Rows = append(table.Rows, Row{Cells: []Cell{
 			When(entry.Time), who,
@@ -104,12 +109,26 @@ func changesOf(entry auditEntry) string {
 	for _, change := range entry.Changes {
 		old, now := "–", "–"
 		if len(change.Old) > 0 {
-			old = string(change.Old)
+			old = readable(change.Old)
 		}
 		if len(change.New) > 0 {
-			now = string(change.New)
+			now = readable(change.New)
 		}
 		lines = append(lines, change.Field+": "+old+" → "+now)
 	}
 	return strings.Join(lines, "; ")
+}
+
+// readable writes a value of JSON without the escapes that are for HTML: templates have their own.
+func readable(raw json.RawMessage) string {
+	var value any
+	decoder := json.NewDecoder(bytes.NewReader(raw))
+	decoder.UseNumber()
+	var out bytes.Buffer
+	encoder := json.NewEncoder(&out)
+	encoder.SetEscapeHTML(false)
+	if decoder.Decode(&value) != nil || encoder.Encode(value) != nil {
+		return string(raw)
+	}
+	return strings.TrimSpace(out.String())
 }

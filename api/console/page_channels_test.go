@@ -21,7 +21,7 @@ func TestChannelAndAuditPages(t *testing.T) {
 		switch {
 		case strings.HasPrefix(r.URL.Path, "/admin/audit"):
 			_, _ = io.WriteString(w, `{"data":[{"time":"2026-11-22T13:00:00Z","by":"operator","who":"anna","what":"update_token","subject":"tok_1","from":"10.0.0.1","outcome":"done",
-				"changes":[{"field":"max_tasks","old":0,"new":3}]},{"time":"2026-11-22T12:00:00Z","by":"cli","who":"cli","what":"revoke_token","subject":"tok_2","outcome":"refused","reason":"no such token"}],"after":"17-0"}`)
+				"changes":[{"field":"max_tasks","old":0,"new":3},{"field":"reason","new":"a \u003e b"}]},{"time":"2026-11-22T12:00:00Z","by":"cli","who":"cli","what":"revoke_token","subject":"tok_2","outcome":"refused","reason":"no such token"}],"after":"17-0"}`)
 		case strings.HasSuffix(r.URL.Path, "/test"):
 			_, _ = io.WriteString(w, `{"ok":false,"operation":"openai.chat","model":"gpt-4o","key":"0123456789ab","status":401,"said":"Incorrect API key provided: ***","first_byte_ms":12,"ms":13}`)
 		default:
@@ -34,7 +34,7 @@ func TestChannelAndAuditPages(t *testing.T) {
 	for path, want := range map[string][]string{
 		"/console/channels":         {"main", "anna billing", "1 of 4", "2 in line", "gpt-4o"},
 		"/console/channels/main":    {"0123456789ab", "41s left", "rate_limited 429 billing_hard_limit", `name="minutes"`, "<dialog"},
-		"/console/audit":            {"update_token", "max_tasks: 0 → 3", "no such token", "after=17-0", "?who=anna"},
+		"/console/audit":            {"update_token", "max_tasks: 0 → 3", "reason: – → &#34;a &gt; b&#34;", "no such token", "after=17-0", "?who=anna"},
 		"/console/audit?format=csv": {"When,Who,What", "max_tasks: 0 → 3"},
 	} {
 		rec := anna.get(path)
