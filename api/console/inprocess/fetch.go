@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"maps"
 	"net/http"
 )
 
@@ -15,9 +16,7 @@ func (a API) Fetch(ctx context.Context, path string, header http.Header, begin f
 	if err != nil {
 		return 0, err
 	}
-	for name, values := range header {
-		r.Header[name] = values
-	}
+	maps.Copy(r.Header, header)
 	answer := &stream{recorder: newRecorder(), begin: begin}
 	answer.serve(a.Handler, r)
 	switch {
