@@ -36,6 +36,8 @@ type Record struct {
 	// Retryable: another channel may succeed, or another key of this one where KeyOnly says so.
 	Retryable bool `json:"elsewhere,omitempty"`
 	KeyOnly   bool `json:"key_only,omitempty"`
+	// NoModel: the channel does not have the model, so that only another can make the video. Histories of old do not say so.
+	NoModel bool `json:"no_model,omitempty"`
 	// Gone: the configuration no longer has the channel or key.
 	Gone bool `json:"gone,omitempty"`
 	// Deadline: the task's own time ran out.

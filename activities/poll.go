@@ -141,6 +141,10 @@ func (a *Poller) Poll(ctx context.Context, in PollInput) (providers.VideoStatus,
 		return a.Catalog[pick.Channel.Vendor].Made(pick.Model, status), nil
 	case providers.JobFailed:
 		log.Info("job failed", "code", failureCode(status))
+		if status.Failure != nil {
+			listed := status.Failure.Listed(providers.FailedVendor)
+			status.Failure = &listed
+		}
 		a.release(ctx, in.Job)
 		status.Progress = p.Shown(time.Now()) // what was shown does not fall because the vendor starts from 0 again
 		return status, nil

@@ -543,6 +543,9 @@ func TestPollFailedJob(t *testing.T) {
 			if err != nil || status.State != providers.JobFailed || (status.Failure == nil) != (failure == nil) {
 				t.Errorf("got %+v, %v", status, err)
 			}
+			if listed := (providers.VideoFailure{Code: providers.FailedContent, Message: "moderation: No."}); failure != nil && *status.Failure != listed {
+				t.Errorf("got failure %+v, want %+v", *status.Failure, listed)
+			}
 		})
 	}
 }

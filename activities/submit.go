@@ -159,6 +159,8 @@ func (a *Submitter) Submit(ctx context.Context, in SubmitInput) (Job, error) {
 		a.Channels.Report(pick.For(in.Assignment.Token, in.Attempt > 1), fault)
 		r := record(err)
 		r.Message = shorten(r.Message)
+		// What a remix does not find is its source.
+		r.NoModel = r.Accepted == providers.NotAccepted && req.Source == nil && (r.Kind == providers.ModelNotFound || r.Kind == providers.NotFound)
 		a.Told.count(in.Assignment.step(StepSubmit, req.Model, submitOutcome(r)))
 		log.Warn("submit failed", "kind", r.Kind, "status", r.Status, "taken", r.Accepted, "fault", err)
 		if r.Accepted == providers.NotAccepted {

@@ -151,6 +151,14 @@ func TestSubmitOutcomes(t *testing.T) {
 			want: activities.Record{Kind: providers.Upstream, Message: "Not there.", Accepted: providers.NotAccepted, Retryable: true, Finished: true},
 		},
 		{
+			name: "no such model there", err: &providers.Fault{Kind: providers.ModelNotFound, Message: "No such model.", Accepted: providers.NotAccepted, Upstream: &providers.Reply{Status: 404}},
+			want: activities.Record{Kind: providers.ModelNotFound, Message: "No such model.", Status: 404, Accepted: providers.NotAccepted, NoModel: true, Finished: true},
+		},
+		{
+			name: "no such route there", err: &providers.Fault{Kind: providers.NotFound, Message: "Gone.", Accepted: providers.NotAccepted, Upstream: &providers.Reply{Status: 410}},
+			want: activities.Record{Kind: providers.NotFound, Message: "Gone.", Status: 410, Accepted: providers.NotAccepted, NoModel: true, Finished: true},
+		},
+		{
 			name: "unknown", err: &providers.Fault{Kind: providers.Overloaded, Message: "Full.", Blame: providers.BlameChannel, Upstream: &providers.Reply{Status: 503}},
 			want: activities.Record{Kind: providers.Overloaded, Message: "Full.", Status: 503, Retryable: true, Finished: true},
 		},

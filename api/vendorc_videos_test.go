@@ -268,6 +268,13 @@ func TestVendorCFailure(t *testing.T) {
 			t.Errorf("%s: got %d %s, want 400 and %d", failure, rec.Code, rec.Body, want)
 		}
 	}
+	g.tasks.put(tasks.Task{
+		ID: "video_1", Token: "good", State: workflows.Failed, CreatedAt: day,
+		Ending: tasks.Ending{Failure: &providers.VideoFailure{Code: providers.FailedContent, Message: "50412: Text Risk Not Pass"}},
+	})
+	if code, message := vendorCFault(t, g.do(t, request("POST", resultPath, `{"task_id":"video_1"}`))); code != 50412 || message != "50412: Text Risk Not Pass" {
+		t.Errorf("a failure there: got %d %q", code, message)
+	}
 }
 
 // FuzzVideoBodies sends strangers' JSON to the creates that take no form: it is refused or makes a request that can be

@@ -173,6 +173,9 @@ type VideoStatus struct {
 	Outputs int `json:"outputs,omitempty"`
 	// Dies is when the vendor lets the outputs of a job go that is done; zero where it does not say.
 	Dies time.Time `json:"dies,omitzero"`
+	// Found takes the place of Ticket.Data for Open, of a vendor that lets its answer about a job that is done go before the outputs;
+	// nil where the ticket says enough. It holds no credential.
+	Found json.RawMessage `json:"found,omitempty"`
 	// Seconds, Width and Height describe the video where the vendor does.
 	Seconds string `json:"seconds,omitempty"`
 	Width   int    `json:"width,omitempty"`
@@ -202,16 +205,6 @@ type VideoFailure struct {
 	// another try, may succeed.
 	Retryable bool `json:"retryable,omitempty"`
 }
-
-// The codes of failures that vendors report, over all of them; what a vendor calls it stands in the message.
-const (
-	FailedContent   = "content_policy"
-	FailedInput     = "invalid_input"
-	FailedVendor    = "vendor_error"
-	FailedTimeout   = "vendor_timeout"
-	FailedQuota     = "quota"
-	FailedForgotten = "job_not_found"
-)
 
 // Video is one output being read. The caller closes Body.
 type Video struct {

@@ -18,6 +18,9 @@ func (v *video) archive(ctx workflow.Context, job activities.Job, status provide
 	}
 	v.tell(ctx)
 	limit := time.Duration(v.in.Limits.Archive)
+	if len(status.Found) > 0 {
+		job.Ticket.Data = status.Found
+	}
 	// The objects' date lies behind every possible completion plus retention.
 	expires := workflow.Now(ctx).Add(limit + time.Duration(v.in.Limits.Retention))
 	summary := fmt.Sprintf("%s · %d video(s)", job.Assignment.Channel, max(1, status.Outputs))

@@ -28,6 +28,8 @@ type Before struct {
 	Wait       time.Duration      `json:"wait"`
 	Except     []string           `json:"except,omitempty"`
 	ExceptKeys []providers.KeyRef `json:"except_keys,omitempty"`
+	// Lacking are those that do not have the model.
+	Lacking []string `json:"lacking,omitempty"`
 	// Jobs is how many jobs upstreams have accepted, and Again is when the last of them failed so that another may follow.
 	Jobs  int       `json:"jobs,omitempty"`
 	Again time.Time `json:"again,omitzero"`

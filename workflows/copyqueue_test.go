@@ -1,7 +1,9 @@
 package workflows_test
 
 import (
+	"bytes"
 	"context"
+	"encoding/json"
 	"testing"
 	"time"
 
@@ -40,6 +42,7 @@ func TestCopyQueue(t *testing.T) {
 			if tc.dies > 0 {
 				status.Dies = s.Now().Add(tc.dies).UTC()
 			}
+			status.Found = json.RawMessage(`{"links":["https://h/1"]}`)
 			s.polls(status, nil)
 			spy := new(optionSpy)
 			s.SetWorkerOptions(worker.Options{DeadlockDetectionTimeout: time.Minute, Interceptors: []interceptor.WorkerInterceptor{spy}})
@@ -48,6 +51,9 @@ func TestCopyQueue(t *testing.T) {
 				queue = activity.GetInfo(ctx).TaskQueue
 				if !in.Dies.Equal(status.Dies) {
 					t.Errorf("dies at %v, want %v", in.Dies, status.Dies)
+				}
+				if !bytes.Equal(in.Job.Ticket.Data, status.Found) {
+					t.Errorf("got ticket %s, want what the poll found", in.Job.Ticket.Data)
 				}
 				return []activities.Output{{Object: "outputs/x/0.mp4", Size: 3, SHA256: "ab"}}, nil
 			})

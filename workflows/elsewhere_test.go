@@ -97,3 +97,63 @@ func TestVideoQueuesAnewAfterAFailedJob(t *testing.T) {
 		t.Errorf("got %+v", result)
 	}
 }
+
+// TestVideoTriesModelElsewhere: a channel that does not have the model is left out for good, and the task ends at once where no other
+// has it.
+func TestVideoTriesModelElsewhere(t *testing.T) {
+	t.Parallel()
+	lacks := &activities.Record{Kind: providers.ModelNotFound, Message: "No such model.", Status: 404, Accepted: providers.NotAccepted, NoModel: true}
+	busy := &activities.Record{Kind: providers.RateLimited, Message: "Slowly.", Accepted: providers.NotAccepted, Retryable: true}
+	for _, tc := range []struct {
+		name     string
+		channels []string // as Admit gives them
+		faults   []*activities.Record
+		pinned   bool
+		want     workflows.State
+		submits  int
+		excepts  [][]string // at each Admit
+	}{
+		{"another channel has it", []string{"first", "second"}, []*activities.Record{lacks, nil}, false, workflows.Completed, 2, [][]string{nil, {"first"}}},
+		{"no other channel", []string{"first", ""}, []*activities.Record{lacks}, false, workflows.Failed, 1, [][]string{nil, {"first"}}},
+		{"none has it", []string{"first", "second", ""}, []*activities.Record{lacks}, false, workflows.Failed, 2, [][]string{nil, {"first"}, {"first", "second"}}},
+		{
+			"the other is busy", []string{"first", "second", "", "second"}, []*activities.Record{lacks, busy, nil}, false, workflows.Completed, 3,
+			[][]string{nil, {"first"}, {"first", "second"}, {"first"}},
+		},
+		{"a variation of a video there", []string{"first"}, []*activities.Record{lacks}, true, workflows.Failed, 1, [][]string{nil}},
+		{"an older worker's word", []string{"first"}, []*activities.Record{{Kind: providers.ModelNotFound, Message: "No such model.", Accepted: providers.NotAccepted}}, false, workflows.Failed, 1, [][]string{nil}},
+	} {
+		t.Run(tc.name, func(t *testing.T) {
+			t.Parallel()
+			s := newTestEnv(t)
+			seen := s.admits(tc.channels...)
+			submits := s.submits(tc.faults...)
+			if tc.want == workflows.Completed {
+				s.polls(done, nil)
+				s.archives()
+			}
+			s.OnActivity("Settle", mock.Anything, mock.Anything).Return(nil)
+			in := input()
+			in.Revision = workflows.RevisionNow
+			if tc.pinned {
+				pin := assignment("first")
+				in.Pin = &pin
+			}
+			began := s.Now()
+			result := s.play(t, in)
+			if result.State != tc.want || *submits != tc.submits {
+				t.Errorf("got %s after %d submits, want %s after %d: %+v", result.State, *submits, tc.want, tc.submits, result.Failure)
+			}
+			if tc.want == workflows.Failed && (result.Failure == nil || result.Failure.Message != "No such model." || s.Now().Sub(began) > time.Minute) {
+				t.Errorf("got failure %+v after %s", result.Failure, s.Now().Sub(began))
+			}
+			var excepts [][]string
+			for _, one := range *seen {
+				excepts = append(excepts, one.Except)
+			}
+			if !slices.EqualFunc(excepts, tc.excepts, slices.Equal) {
+				t.Errorf("got excepts %v, want %v", excepts, tc.excepts)
+			}
+		})
+	}
+}

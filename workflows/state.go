@@ -23,13 +23,13 @@ const (
 	Failed     State = "failed"
 )
 
-// Failure codes of our own; a vendor's failed job carries the vendor's code.
+// Failure codes of our own. A job that failed, and one that was refused, carries one of the Failed words of providers.
 const (
 	CodeCancelled        = "cancelled"
 	CodeDeadlineExceeded = "deadline_exceeded"
 	CodeQueueTimeout     = "queue_timeout"    // no channel took it within video.queue_limit
 	CodeUpstreamUnknown  = "upstream_unknown" // a submit whose outcome is unknown; never repeated
-	CodeUpstreamRefused  = "upstream_refused" // the upstream surely did not take it and no other channel can help
+	CodeUpstreamRefused  = "upstream_refused" // of tasks of old: the upstream surely did not take it and no other channel could help
 	CodeArchiveFailed    = "archive_failed"
 	CodeChannelGone      = "channel_gone" // the configuration no longer has the task's channel or key
 	CodeFailedByOperator = "failed_by_operator"

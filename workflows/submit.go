@@ -2,6 +2,7 @@ package workflows
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 	"time"
 
@@ -18,7 +19,9 @@ func (v *video) submit(ctx workflow.Context) (activities.Job, *providers.VideoFa
 	var (
 		none activities.Job
 		last *activities.Record
-		want = activities.AdmitInput{
+		// lacking are channels that do not have the model, in no round.
+		lacking []string
+		want    = activities.AdmitInput{
 			Group: v.in.Group, Model: v.in.Model, Format: v.in.Format, Several: v.in.Several, Video: v.in.Video, Pin: v.in.Pin, Waiter: v.waiter(),
 		}
 		wait  = queueFirst
@@ -33,7 +36,7 @@ func (v *video) submit(ctx workflow.Context) (activities.Job, *providers.VideoFa
 	if v.failedAt != "" && v.in.Pin == nil {
 		want.Except = []string{v.failedAt} // in this round
 	} else if b := v.in.Before; b != nil && v.jobs == b.Jobs {
-		last, wait, want.Except, want.ExceptKeys = b.Last, b.Wait, b.Except, b.ExceptKeys
+		last, wait, want.Except, want.ExceptKeys, lacking = b.Last, b.Wait, b.Except, b.ExceptKeys, b.Lacking
 	}
 	for round := 0; ; round++ {
 		full := v.in.Revision >= revisionRestores && round >= roundsMost
@@ -44,7 +47,7 @@ func (v *video) submit(ctx workflow.Context) (activities.Job, *providers.VideoFa
 			return none, v.calledOff(ctx), nil
 		}
 		if full {
-			return none, nil, v.goOn(ctx, Before{Last: last, Wait: wait, Except: want.Except, ExceptKeys: want.ExceptKeys, Jobs: v.jobs, Again: v.again})
+			return none, nil, v.goOn(ctx, Before{Last: last, Wait: wait, Except: want.Except, ExceptKeys: want.ExceptKeys, Lacking: lacking, Jobs: v.jobs, Again: v.again})
 		}
 		admission := v.admit(ctx, want)
 		if admission.Full != nil {
@@ -60,9 +63,12 @@ func (v *video) submit(ctx workflow.Context) (activities.Job, *providers.VideoFa
 			if admission, failure, err = v.await(ctx, queue); err != nil || failure != nil {
 				return none, failure, err
 			}
-			want.Except, want.ExceptKeys = nil, nil
+			want.Except, want.ExceptKeys = slices.Clone(lacking), nil
 		}
 		if admission.Assignment == nil {
+			if last != nil && last.NoModel && nobodyElse(want, lacking, *admission.Refused) {
+				return none, refusal(*last), nil
+			}
 			if last == nil || admission.Refused.RetryAfter > 0 {
 				last = admission.Refused
 			}
@@ -73,7 +79,7 @@ func (v *video) submit(ctx workflow.Context) (activities.Job, *providers.VideoFa
 			if err := v.pause(ctx, min(max(wait, last.RetryAfter), left)); err != nil {
 				return none, nil, err
 			}
-			want.Except, want.ExceptKeys = nil, nil
+			want.Except, want.ExceptKeys = slices.Clone(lacking), nil
 			wait = min(2*wait, queueMost)
 			continue
 		}
@@ -88,7 +94,7 @@ func (v *video) submit(ctx workflow.Context) (activities.Job, *providers.VideoFa
 				Code:    CodeUpstreamUnknown,
 				Message: "The upstream may have taken the job, but its answer was lost and nobody can tell; it is not submitted again.",
 			}, nil
-		case !fault.Retryable:
+		case !fault.Retryable && (!fault.NoModel || v.in.Pin != nil):
 			return none, refusal(*fault), nil
 		}
 		last = fault
@@ -99,12 +105,22 @@ func (v *video) submit(ctx workflow.Context) (activities.Job, *providers.VideoFa
 			}
 			continue
 		}
-		if to := admission.Assignment; fault.KeyOnly {
+		to := admission.Assignment
+		if fault.NoModel && !slices.Contains(lacking, to.Channel) {
+			lacking = append(lacking, to.Channel)
+		}
+		if fault.KeyOnly {
 			want.ExceptKeys = append(want.ExceptKeys, providers.KeyRef{Channel: to.Channel, Fingerprint: to.Key})
 		} else {
 			want.Except = append(want.Except, to.Channel)
 		}
 	}
+}
+
+// nobodyElse tells whether all channels that would do lack the model: none was left out for another reason, and none is to come back.
+func nobodyElse(want activities.AdmitInput, lacking []string, refused activities.Record) bool {
+	others := slices.ContainsFunc(want.Except, func(channel string) bool { return !slices.Contains(lacking, channel) })
+	return !others && len(want.ExceptKeys) == 0 && refused.RetryAfter == 0 && refused.Message != notChosen
 }
 
 // admit chooses the channel of the next attempt. It is a local activity: a look into the worker's memory, and into Redis
@@ -249,11 +265,13 @@ func (v *video) attempt(ctx workflow.Context, to activities.Assignment) (activit
 	return job, nil, nil
 }
 
-// refusal says why the upstream did not take the job, with its own code where it gave one.
+// refusal says why the upstream did not take the job.
 func refusal(fault activities.Record) *providers.VideoFailure {
-	code := fault.Code
-	if code == "" {
-		code = CodeUpstreamRefused
+	otherwise := providers.FailedVendor
+	switch fault.Kind {
+	case providers.Invalid, providers.TooLarge, providers.Conflict:
+		otherwise = providers.FailedInput
 	}
-	return &providers.VideoFailure{Code: code, Message: words(fault)}
+	failure := providers.VideoFailure{Code: fault.Code, Message: words(fault)}.Listed(otherwise)
+	return &failure
 }

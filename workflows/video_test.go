@@ -236,8 +236,8 @@ func TestVideoSubmitOnce(t *testing.T) {
 		code      string
 		submits   int
 	}{
-		"refused for good":        {submit: &activities.Record{Kind: providers.Invalid, Message: "bad prompt", Accepted: providers.NotAccepted, Code: "moderation_blocked"}, code: "moderation_blocked", submits: 1},
-		"refused without a code":  {submit: &activities.Record{Kind: providers.Invalid, Message: "bad", Accepted: providers.NotAccepted}, code: workflows.CodeUpstreamRefused, submits: 1},
+		"refused for good":        {submit: &activities.Record{Kind: providers.Invalid, Message: "bad prompt", Accepted: providers.NotAccepted, Code: "moderation_blocked"}, code: providers.FailedContent, submits: 1},
+		"refused without a code":  {submit: &activities.Record{Kind: providers.Invalid, Message: "bad", Accepted: providers.NotAccepted}, code: providers.FailedInput, submits: 1},
 		"unknown, nobody can say": {submit: unknown, reconcile: &activities.Record{Kind: providers.Upstream, Message: "no look-up"}, code: workflows.CodeUpstreamUnknown, submits: 1},
 		"unknown, ticket found":   {submit: unknown, found: true, submits: 1},
 	}

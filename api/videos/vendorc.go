@@ -183,15 +183,19 @@ func failVendorC(x *edge.Request, failure *providers.VideoFailure) error {
 		failure = &providers.VideoFailure{Message: "The task failed."}
 	}
 	return x.JSONStatus(http.StatusBadRequest, vendorCError{
-		Code: vendorCFailure(failure.Code), Message: failure.Message, RequestID: x.ID,
+		Code: vendorCFailure(*failure), Message: failure.Message, RequestID: x.ID,
 	})
 }
 
-// vendorCFailure is the vendor's number of a failure: its own where the task ran there.
-func vendorCFailure(code string) int {
-	if n, err := strconv.Atoi(code); err == nil && n > 50000 && n < 60000 {
-		return n
+// vendorCFailure is the vendor's number of a failure: its own where the task ran there, which stands before the message.
+func vendorCFailure(failure providers.VideoFailure) int {
+	own, _, _ := strings.Cut(failure.Message, ":")
+	for _, said := range [...]string{failure.Code, own} {
+		if n, err := strconv.Atoi(said); err == nil && n > 50000 && n < 60000 {
+			return n
+		}
 	}
+	code := failure.Code
 	for _, word := range [...]string{"moderation", "content_policy", "content_filter", "policy_violation", "safety", "sensitive"} {
 		if strings.Contains(strings.ToLower(code), word) {
 			return vendorCContent

@@ -53,9 +53,9 @@ func TestReadmeExample(t *testing.T) {
 		t.Fatalf("the README's first gateway.yaml has %d lines:\n%s", lines, example)
 	}
 	example = strings.Replace(example, "127.0.0.1:7233", "127.0.0.1:1", 1) // whatever Temporal runs on this machine
-	env := map[string]string{"S3_ACCESS_KEY": "a", "S3_SECRET_KEY": "b", "FIRST_TOKEN": "sk-first", "OPENAI_API_KEY": "sk-up"}
+	env := map[string]string{"S3_ACCESS_KEY": "a", "S3_SECRET_KEY": "b", "FIRST_TOKEN": "sk-first", "OPENAI_API_KEY": "sk-up", "RUNWAYML_API_SECRET": "key_up"}
 	stdout, stderr, code := run(t, env, "config", "check", "--config", writeFile(t, "gateway.yaml", example))
-	if code != 0 || !strings.Contains(stdout, "first") || !strings.Contains(stdout, "gpt-4o-mini") || !strings.Contains(stdout, "https://api.openai.com/v1") {
+	if code != 0 || !strings.Contains(stdout, "first") || !strings.Contains(stdout, "gpt-4o-mini") || !strings.Contains(stdout, "https://api.openai.com/v1") || !strings.Contains(stdout, "gen4.5") {
 		t.Errorf("code %d: %s%s", code, stdout, stderr)
 	}
 	delete(env, "OPENAI_API_KEY")

@@ -148,8 +148,21 @@ func readFiles(body []byte) ([]file, error) {
 	return files, nil
 }
 
-// done is the status of a request with a result.
-func done(body []byte) (providers.VideoStatus, error) {
+// linksOf are where the videos of a result lie.
+func linksOf(files []file) []string {
+	links := make([]string, 0, len(files))
+	for _, one := range files {
+		links = append(links, string(one.URL))
+	}
+	return links
+}
+
+// mostFound bounds what is kept of a result beside its task, in bytes: the links of several videos. Those of a larger one are asked
+// for again.
+const mostFound = 8 << 10
+
+// done is the status of a request with a result, which lies under the app.
+func done(body []byte, app string) (providers.VideoStatus, error) {
 	files, err := readFiles(body)
 	if err != nil {
 		return providers.VideoStatus{}, err
@@ -161,8 +174,12 @@ func done(body []byte) (providers.VideoStatus, error) {
 	if len(body) >= largeResult {
 		life = largeResultLife
 	}
+	found, err := json.Marshal(handle{App: app, Links: linksOf(files)})
+	if err != nil || len(found) > mostFound {
+		found = nil
+	}
 	return providers.VideoStatus{
-		State: providers.JobDone, Progress: -1, Word: "COMPLETED", Outputs: len(files), Dies: time.Now().Add(life),
+		State: providers.JobDone, Progress: -1, Word: "COMPLETED", Outputs: len(files), Dies: time.Now().Add(life), Found: found,
 		Seconds: files[0].Duration.Number(), Width: files[0].Width.Pixels(), Height: files[0].Height.Pixels(),
 	}, nil
 }

@@ -38,6 +38,8 @@ func authorize(req *http.Request, key providers.Secret) error {
 // handle is the adapter's part of a ticket: where the request lies, which is not the whole of the model's name.
 type handle struct {
 	App string `json:"app"`
+	// Links are those of a result that was seen: they outlive the result, which names them.
+	Links []string `json:"links,omitempty"`
 }
 
 // Submit starts a job. The queue takes what the model may refuse: that is then a failed job.
@@ -61,7 +63,7 @@ func (v *Videos) Submit(ctx context.Context, to providers.Target, req providers.
 	if err := v.jobs.Read(ctx, to, upstream.Create("/"+path, body), &made); err != nil {
 		return providers.Ticket{}, err
 	}
-	return upstream.NewTicket(made.RequestID, handle{appOf(to, string(made.ResponseURL))})
+	return upstream.NewTicket(made.RequestID, handle{App: appOf(to, string(made.ResponseURL))})
 }
 
 // appOf is the path before /requests in the address that the vendor names, where it names one; else the model's first two words.
@@ -95,26 +97,39 @@ func (v *Videos) Poll(ctx context.Context, to providers.Target, ticket providers
 	if err != nil {
 		return ended(err, to.Key)
 	}
-	return done(answer.Body)
+	return done(answer.Body, handleOf(to, ticket).App)
 }
 
 // Pace implements providers.Paced: a large result is to be read before it is gone.
 func (v *Videos) Pace() providers.Pace { return providers.Pace{Least: leastPoll, Most: mostPoll} }
 
-// Open reads a video of the result at its link, which takes no key.
+// Open reads a video of the result at its link, which takes no key. Where the vendor has let the result go, its files are there for
+// days: they are read at the links that Poll found.
 func (v *Videos) Open(ctx context.Context, to providers.Target, ticket providers.Ticket, output int) (providers.Video, error) {
-	answer, err := v.jobs.Do(ctx, to, upstream.JobRequest{Path: requestPath(to, ticket)})
+	links, err := v.links(ctx, to, ticket)
 	if err != nil {
 		return providers.Video{}, err
+	}
+	if output < 0 || output >= len(links) {
+		return providers.Video{}, providers.Faultf(providers.NotFound, "The upstream does not have video %d, or no longer.", output+1)
+	}
+	return v.jobs.Open(ctx, to, links[output], false)
+}
+
+// links are where the videos of a result lie.
+func (v *Videos) links(ctx context.Context, to providers.Target, ticket providers.Ticket) ([]string, error) {
+	answer, err := v.jobs.Do(ctx, to, upstream.JobRequest{Path: requestPath(to, ticket)})
+	if err != nil {
+		if kept := handleOf(to, ticket).Links; upstream.Forgotten(err) && len(kept) > 0 {
+			return kept, nil
+		}
+		return nil, err
 	}
 	files, err := readFiles(answer.Body)
 	if err != nil {
-		return providers.Video{}, err
+		return nil, err
 	}
-	if output < 0 || output >= len(files) {
-		return providers.Video{}, providers.Faultf(providers.NotFound, "The upstream does not have video %d, or no longer.", output+1)
-	}
-	return v.jobs.Open(ctx, to, string(files[output].URL), false)
+	return linksOf(files), nil
 }
 
 // Cancel takes the request out of the queue, or asks the model to stop.
@@ -127,13 +142,16 @@ func (v *Videos) Cancel(ctx context.Context, to providers.Target, ticket provide
 	return err
 }
 
-func requestPath(to providers.Target, ticket providers.Ticket) string {
-	var h handle
+func handleOf(to providers.Target, ticket providers.Ticket) (h handle) {
 	_ = json.Unmarshal(ticket.Data, &h) // where it says nothing the model does
 	if h.App == "" {
 		h.App = appOf(to, "")
 	}
-	return h.App + "/requests/" + url.PathEscape(ticket.Job)
+	return h
+}
+
+func requestPath(to providers.Target, ticket providers.Ticket) string {
+	return handleOf(to, ticket).App + "/requests/" + url.PathEscape(ticket.Job)
 }
 
 // Check implements providers.Checker, by a look-up of a job that nobody has made.

@@ -282,3 +282,49 @@ func TestVideoLife(t *testing.T) {
 		}
 	}
 }
+
+// TestVideoOutlivesResult: the files of a result are read after the vendor has let the result go.
+func TestVideoOutlivesResult(t *testing.T) {
+	t.Parallel()
+	const clip = "\x00\x00\x00\x18ftypisom\x00\x00\x02\x00isomiso2"
+	gone := false
+	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		switch {
+		case strings.HasSuffix(r.URL.Path, "/status"):
+			_, _ = io.WriteString(w, `{"status":"COMPLETED"}`)
+		case strings.HasPrefix(r.URL.Path, "/files/"):
+			_, _ = io.WriteString(w, clip+r.URL.Path)
+		case gone || r.URL.Path != "/a/named/requests/1":
+			http.NotFound(w, r)
+		default:
+			_, _ = io.WriteString(w, `{"videos":[{"url":"http://`+r.Host+`/files/1"},{"url":"http://`+r.Host+`/files/2"}]}`)
+		}
+	}))
+	t.Cleanup(server.Close)
+	client := upstream.NewClient(nil)
+	t.Cleanup(client.CloseIdleConnections)
+	videos, to := fal.NewVideos(client), providers.Target{Channel: providers.Channel{BaseURL: server.URL}, Key: "k", Model: "a/b/c"}
+	ticket := providers.Ticket{Job: "1", Data: json.RawMessage(`{"app":"/a/named"}`)}
+	status, err := videos.Poll(t.Context(), to, ticket)
+	if err != nil || status.Outputs != 2 {
+		t.Fatalf("got %+v, %v", status, err)
+	}
+	found := ticket
+	found.Data = status.Found
+	for _, gone = range []bool{false, true} {
+		for output, want := range []string{"/files/1", "/files/2"} {
+			video, err := videos.Open(t.Context(), to, found, output)
+			if err != nil {
+				t.Fatalf("the result gone: %t: %v", gone, err)
+			}
+			got, err := io.ReadAll(video.Body)
+			_ = video.Body.Close()
+			if err != nil || string(got) != clip+want {
+				t.Errorf("the result gone: %t: got %q, %v, want %s", gone, got, err, want)
+			}
+		}
+	}
+	if _, err := videos.Open(t.Context(), to, ticket, 0); providers.AsFault(err) == nil || providers.AsFault(err).Kind != providers.NotFound {
+		t.Errorf("without what was found: got %v", err)
+	}
+}
