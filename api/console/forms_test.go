@@ -89,6 +89,9 @@ func TestSignInsAreBounded(t *testing.T) {
 	if rec := b.post("/console/enter/"+code, nil); rec.Code != http.StatusSeeOther {
 		t.Errorf("a good link after that: got %d, want 303", rec.Code)
 	}
+	if rec := (&browser{h: h}).post("/console/sign-in", url.Values{"key": {"app"}}); rec.Code != http.StatusSeeOther {
+		t.Errorf("a good key after that: got %d, want 303", rec.Code)
+	}
 	h.sessions.full = true
 	before := len(h.noted)
 	if rec := (&browser{h: h}).post("/console/sign-in", url.Values{"key": {"app"}}); rec.Code != http.StatusTooManyRequests || len(h.noted) != before {
