@@ -48,6 +48,7 @@ func (l *askedLimits) take() []storage.Allowance {
 // metered is a gateway at a listener whose good token has limits and a budget, of which each call takes a thousandth.
 func metered(t *testing.T, token tokens.Token, upstream relayer) (listening, *askedLimits) {
 	t.Helper()
+	t.Helper()
 	token.ID, token.Name, token.Group = "good", "good", "default"
 	asked := &askedLimits{Limiter: redisLimits(t)}
 	g := newGateway(t, upstream, func(g *gateway, o *api.Options) {
@@ -72,11 +73,13 @@ type client struct {
 
 func (l listening) client(t *testing.T) client {
 	t.Helper()
+	t.Helper()
 	conn := l.connect(t, "127.0.0.1")
 	return client{conn, bufio.NewReader(conn)}
 }
 
 func (c client) send(t *testing.T, text string) {
+	t.Helper()
 	t.Helper()
 	if _, err := io.WriteString(c, text); err != nil {
 		t.Fatal(err)
@@ -85,6 +88,7 @@ func (c client) send(t *testing.T, text string) {
 
 // answer reads the next answer.
 func (c client) answer(t *testing.T) (*http.Response, string) {
+	t.Helper()
 	t.Helper()
 	resp, err := http.ReadResponse(c.answers, nil)
 	if err != nil {
@@ -281,7 +285,7 @@ func TestServerAwaitsOneByte(t *testing.T) {
 		t.Fatal(err)
 	}
 	asked, read := make(chan int, 100), make(chan struct{})
-	server := &http.Server{ReadHeaderTimeout: patience, Handler: http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) { //nolint:gosec // its only client is this test
+	server := &http.Server{ReadHeaderTimeout: patience, Handler: http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) {
 		for len(asked) > 0 {
 			<-asked
 		}
