@@ -25,7 +25,7 @@ type guests struct {
 
 // turnAway tells whether an entry is one too many. Those of others never are.
 func (g *guests) turnAway(e Entry) bool {
-	who := ""
+	var who string
 	switch e.By {
 	case Token:
 		who = "token " + e.Who
