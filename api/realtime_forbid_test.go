@@ -105,7 +105,7 @@ func TestRealtimeForbidsFromNowOn(t *testing.T) {
 				conn := d.dial(t)
 				mustEcho(t, conn, websocket.MessageText, []byte(mcp)) // its session has the tool
 				words.Store(&test.after)
-				time.Sleep(edge.CallerCheck + time.Millisecond) // of the bubble's clock
+				<-time.NewTimer(edge.CallerCheck + time.Millisecond).C // of the bubble's clock
 				synctest.Wait()
 				if !test.ends {
 					mustEcho(t, conn, websocket.MessageText, []byte(mcp))

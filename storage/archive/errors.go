@@ -53,6 +53,9 @@ func s3Error(ctx context.Context, doing string, err error) error {
 	if answer, ok := errors.AsType[minio.ErrorResponse](err); ok && answer.StatusCode != 0 {
 		err = fmt.Errorf("%s (%s)", answer.Code, strings.TrimSpace(answer.Message))
 		remedy := remedyOf(answer.Code)
+		if strings.Contains(answer.Message, "HTTP request to an HTTPS server") {
+			remedy = "the store speaks TLS: see archive.endpoint, which begins with http://"
+		}
 		if remedy != "" {
 			err = fmt.Errorf("%s: %w", remedy, err)
 		}
@@ -75,6 +78,9 @@ func s3Error(ctx context.Context, doing string, err error) error {
 	)
 	if errors.As(err, &authority) || errors.As(err, &name) || errors.As(err, &invalid) {
 		err = fmt.Errorf("the store's certificate is not trusted, see archive.ca and archive.endpoint: %w", err)
+	}
+	if text := err.Error(); strings.Contains(text, "does not look like a TLS handshake") || strings.Contains(text, "HTTP response to HTTPS client") {
+		err = fmt.Errorf("the store speaks no TLS: see archive.endpoint, which begins with https://: %w", err)
 	}
 	return fmt.Errorf("%s: %w: %w", doing, storage.ErrUnavailable, err)
 }

@@ -297,6 +297,32 @@ func TestOwnCA(t *testing.T) {
 	}
 }
 
+// TestSpeaksTLSOrNot: an endpoint whose scheme is not the store's names the key, and fails no task.
+func TestSpeaksTLSOrNot(t *testing.T) {
+	t.Parallel()
+	plain, secured := httptest.NewUnstartedServer(new(s3Edge)), httptest.NewUnstartedServer(new(s3Edge))
+	plain.Start()
+	secured.Config.ErrorLog = log.New(io.Discard, "", 0) //nolint:forbidigo // the one that a server takes
+	secured.StartTLS()
+	t.Cleanup(plain.Close)
+	t.Cleanup(secured.Close)
+	for endpoint, want := range map[string]string{
+		strings.Replace(plain.URL, "http:", "https:", 1):   "the store speaks no TLS: see archive.endpoint",
+		strings.Replace(secured.URL, "https:", "http:", 1): "the store speaks TLS: see archive.endpoint",
+	} {
+		store, err := archive.New(archive.Options{Endpoint: endpoint, Bucket: "videos", AccessKey: "a", SecretKey: "b"})
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, err := range store.List(t.Context(), "a/") { // a read has no body, which would be cut off before the answer is read
+			if !errors.Is(err, storage.ErrUnavailable) || !strings.Contains(err.Error(), want) {
+				t.Errorf("%s: got %v, want ErrUnavailable and %q", endpoint, err, want)
+			}
+		}
+		_ = store.Close()
+	}
+}
+
 // TestStyle: links show how the bucket is addressed.
 func TestStyle(t *testing.T) {
 	t.Parallel()

@@ -1,6 +1,7 @@
 package storagetest
 
 import (
+	"crypto/tls"
 	"strings"
 	"testing"
 
@@ -13,6 +14,8 @@ import (
 type Failover struct {
 	Servers   []*Process // the primary comes first
 	Sentinels []*Process
+
+	tls *tls.Config // what clients speak TLS by; nil: there is none
 }
 
 // What a Failover is called, and its credentials.
@@ -26,20 +29,32 @@ const (
 // StartFailover starts them and waits until the sentinels know each other and the replica follows.
 func StartFailover(tb testing.TB) *Failover {
 	tb.Helper()
+	return startFailover(tb, nil, nil)
+}
+
+// StartSecuredFailover is StartFailover of servers and sentinels that speak TLS alone, with one certificate for all of them; config
+// is what clients reach them by.
+func StartSecuredFailover(tb testing.TB, files SecureFiles, config *tls.Config) *Failover {
+	tb.Helper()
+	return startFailover(tb, &files, config)
+}
+
+func startFailover(tb testing.TB, files *SecureFiles, config *tls.Config) *Failover {
+	tb.Helper()
 	user := "user " + FailoverUser + " on >" + FailoverPassword + " ~* &* +@all"
 	lines := []string{user, "user default off", "masteruser " + FailoverUser, "masterauth " + FailoverPassword, `save ""`, "repl-diskless-sync-delay 0"}
-	f := &Failover{Servers: []*Process{StartProcess(tb, lines...)}}
+	f := &Failover{tls: config, Servers: []*Process{startProcess(tb, files, nil, lines)}}
 	primary := strings.ReplaceAll(f.Servers[0].Address, ":", " ")
-	f.Servers = append(f.Servers, StartProcess(tb, append(lines, "replicaof "+primary)...))
+	f.Servers = append(f.Servers, startProcess(tb, files, nil, append(lines, "replicaof "+primary)))
 	for range 3 {
-		f.Sentinels = append(f.Sentinels, StartSentinel(tb, "requirepass "+FailoverSentinelPassword,
-			"sentinel monitor "+FailoverMaster+" "+primary+" 2",
-			"sentinel auth-user "+FailoverMaster+" "+FailoverUser, "sentinel auth-pass "+FailoverMaster+" "+FailoverPassword,
-			"sentinel sentinel-pass "+FailoverSentinelPassword,
-			"sentinel down-after-milliseconds "+FailoverMaster+" 1000", "sentinel failover-timeout "+FailoverMaster+" 1000"))
+		f.Sentinels = append(f.Sentinels, startProcess(tb, files, []string{"--sentinel"}, []string{"requirepass " + FailoverSentinelPassword,
+			"sentinel monitor " + FailoverMaster + " " + primary + " 2",
+			"sentinel auth-user " + FailoverMaster + " " + FailoverUser, "sentinel auth-pass " + FailoverMaster + " " + FailoverPassword,
+			"sentinel sentinel-pass " + FailoverSentinelPassword,
+			"sentinel down-after-milliseconds " + FailoverMaster + " 1000", "sentinel failover-timeout " + FailoverMaster + " 1000"}))
 	}
 	for _, sentinel := range f.Sentinels {
-		client := sentinel.Client(tb, func(o *redis.Options) { o.Password = FailoverSentinelPassword })
+		client := sentinel.Client(tb, func(o *redis.Options) { o.Password, o.TLSConfig = FailoverSentinelPassword, config })
 		testwait.Eventually(tb, "the sentinels", Patience, func() bool {
 			known, _ := client.Do(tb.Context(), "SENTINEL", "CKQUORUM", FailoverMaster).Text()
 			seen, _ := client.Do(tb.Context(), "SENTINEL", "REPLICAS", FailoverMaster).Slice()
@@ -57,7 +72,7 @@ func StartFailover(tb testing.TB) *Failover {
 // Client speaks to one of the servers itself.
 func (f *Failover) Client(tb testing.TB, server int) *redis.Client {
 	tb.Helper()
-	return f.Servers[server].Client(tb, func(o *redis.Options) { o.Username, o.Password = FailoverUser, FailoverPassword })
+	return f.Servers[server].Client(tb, func(o *redis.Options) { o.Username, o.Password, o.TLSConfig = FailoverUser, FailoverPassword, f.tls })
 }
 
 // Addresses are those of the sentinels.

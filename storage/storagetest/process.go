@@ -34,21 +34,31 @@ type Process struct {
 // accepts connections. A test on a machine without the program is skipped.
 func StartProcess(tb testing.TB, lines ...string) *Process {
 	tb.Helper()
-	return startProcess(tb, nil, lines)
+	return startProcess(tb, nil, nil, lines)
 }
 
-// StartSentinel is StartProcess of a sentinel.
-func StartSentinel(tb testing.TB, lines ...string) *Process {
+// SecureFiles are what a server speaks TLS with. It asks clients for a certificate that CA has signed.
+type SecureFiles struct{ Cert, Key, CA string }
+
+// StartSecured is StartProcess of a server that speaks TLS and nothing else, also to a primary of its own.
+func StartSecured(tb testing.TB, files SecureFiles, lines ...string) *Process {
 	tb.Helper()
-	return startProcess(tb, []string{"--sentinel"}, lines)
+	return startProcess(tb, &files, nil, lines)
 }
 
-func startProcess(tb testing.TB, args, lines []string) *Process {
+func startProcess(tb testing.TB, secure *SecureFiles, args, lines []string) *Process {
 	tb.Helper()
 	p := &Process{Address: freeAddress(tb), Dir: tb.TempDir(), out: new(Log)}
 	host, port, _ := net.SplitHostPort(p.Address)
 	file := filepath.Join(p.Dir, "redis.conf")
-	text := strings.Join(append([]string{"bind " + host, "port " + port, "dir " + p.Dir}, lines...), "\n") + "\n"
+	first := []string{"bind " + host, "port " + port, "dir " + p.Dir}
+	if secure != nil {
+		first = []string{
+			"bind " + host, "port 0", "tls-port " + port, "dir " + p.Dir, "tls-replication yes", "tls-auth-clients yes",
+			"tls-cert-file " + secure.Cert, "tls-key-file " + secure.Key, "tls-ca-cert-file " + secure.CA,
+		}
+	}
+	text := strings.Join(append(first, lines...), "\n") + "\n"
 	if err := os.WriteFile(file, []byte(text), 0o600); err != nil {
 		tb.Fatal(err)
 	}

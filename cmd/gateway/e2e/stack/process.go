@@ -108,7 +108,7 @@ func (p *Process) Stop(t *testing.T) {
 // AwaitReady waits for the process's line "ready ADDRESS" and returns the address.
 func (p *Process) AwaitReady(t *testing.T) string {
 	t.Helper()
-	deadline := time.After(ReadyTimeout)
+	deadline := time.After(StartTimeout)
 	for {
 		changed := p.Out.changed()
 		if addr, ok := p.Out.find("ready "); ok {
@@ -119,7 +119,7 @@ func (p *Process) AwaitReady(t *testing.T) string {
 		case <-p.Done:
 			t.Fatalf("%s ended before it was ready:\n%s", p.Name, p.Out.Tail(40))
 		case <-deadline:
-			t.Fatalf("%s is not ready after %v:\n%s", p.Name, ReadyTimeout, p.Out.Tail(40))
+			t.Fatalf("%s is not ready after %v:\n%s", p.Name, StartTimeout, p.Out.Tail(40))
 		}
 	}
 }

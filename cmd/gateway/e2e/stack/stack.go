@@ -40,6 +40,9 @@ const Nowhere = "127.0.0.1:1"
 const (
 	// ReadyTimeout is how long a part may take to answer on a busy machine.
 	ReadyTimeout = 90 * time.Second
+	// StartTimeout is how long a part may take to start there: Temporal of the parts of production is six processes, and makes its
+	// schema first.
+	StartTimeout = 5 * time.Minute
 	// EndTimeout is how long a process may take to end after SIGTERM.
 	EndTimeout = 30 * time.Second
 	// TaskTimeout is how long a task of a sub-second upstream job may take on a machine that does everything else as well.
@@ -106,7 +109,7 @@ func NewStore(t *testing.T) *Stack {
 // NewTemporal starts Temporal alone.
 func NewTemporal(t *testing.T) *Stack {
 	t.Helper()
-	s := &Stack{T: t, dir: t.TempDir(), TemporalAt: FreeAddr(t), RedisAt: Nowhere, S3At: Nowhere, Upstreams: newUpstreams(t, Nowhere)}
+	s := &Stack{T: t, dir: dataFolder(t), TemporalAt: FreeAddr(t), RedisAt: Nowhere, S3At: Nowhere, Upstreams: newUpstreams(t, Nowhere)}
 	s.StartTemporal()
 	s.Temporal.AwaitReady(t)
 	return s
