@@ -117,7 +117,10 @@ func TestVideoTriesModelElsewhere(t *testing.T) {
 		{"no other channel", []string{"first", ""}, []*activities.Record{lacks}, false, workflows.Failed, 1, [][]string{nil, {"first"}}},
 		{"none has it", []string{"first", "second", ""}, []*activities.Record{lacks}, false, workflows.Failed, 2, [][]string{nil, {"first"}, {"first", "second"}}},
 		{
-			"the other is busy", []string{"first", "second", "", "second"}, []*activities.Record{lacks, busy, nil}, false, workflows.Completed, 3,
+			"the other is busy",
+			[]string{"first", "second", "", "second"},
+			[]*activities.Record{lacks, busy, nil},
+			false, workflows.Completed, 3,
 			[][]string{nil, {"first"}, {"first", "second"}, {"first"}},
 		},
 		{"a variation of a video there", []string{"first"}, []*activities.Record{lacks}, true, workflows.Failed, 1, [][]string{nil}},
