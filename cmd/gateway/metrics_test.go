@@ -161,7 +161,6 @@ func TestMetricsAreBounded(t *testing.T) {
 	config := strings.Replace(withMetrics(configFor(redisAway, u.URL, "sk-demo", "")), "models: {m: }", `models: {m: , "*": }`, 1)
 	s := serve(t, config, "--worker=false")
 	client := newClient(t)
-	var before int
 	draw := func(n int) {
 		var callers sync.WaitGroup
 		for part := range 8 {
@@ -185,15 +184,19 @@ func TestMetricsAreBounded(t *testing.T) {
 		}
 		callers.Wait()
 	}
+	// A call is counted once its client has the answer, so a scrape may come before its series.
+	counted := func(calls int) (all series) {
+		testwait.Eventually(t, "all counted", patience, func() bool {
+			all = s.scrape()
+			n, _ := all.sum("gen_ai_client_operation_duration_seconds_count", `gen_ai_request_model="other"`)
+			return n == float64(calls)
+		})
+		return all
+	}
 	draw(16)
-	before = len(s.scrape())
+	before := len(counted(16))
 	draw(models)
-	var after series
-	testwait.Eventually(t, "all counted", patience, func() bool {
-		after = s.scrape()
-		n, _ := after.sum("gen_ai_client_operation_duration_seconds_count", `gen_ai_request_model="other"`)
-		return n == float64(models+16)
-	})
+	after := counted(models + 16)
 	t.Logf("%d series before, %d after %d names", before, len(after), models)
 	if len(after) > before+20 || len(after) > 1000 {
 		t.Errorf("%d series before, %d after %d model names", before, len(after), models)
