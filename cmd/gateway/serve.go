@@ -195,8 +195,12 @@ func end(servers []openServer, grace time.Duration, log *slog.Logger, cut func()
 	if errors.Is(err, context.DeadlineExceeded) {
 		log.Warn("open calls are cut off", "grace", grace.String())
 		cut()
+		// What a call has said last, and that its answer ends there, the server sends after it.
+		last, cancel := context.WithTimeout(context.Background(), lastWords)
+		defer cancel()
 		err = nil
 		for _, s := range servers {
+			_ = s.server.Shutdown(last) // what is still open is closed next
 			err = errors.Join(err, s.server.Close())
 		}
 	}
