@@ -145,7 +145,7 @@ func (o *auditOperations) read(x *edge.Request, r *http.Request) error {
 		return storeFault("entry", "", err)
 	}
 	if table {
-		out := x.Table("", auditHead())
+		out := edge.AnswerTable(x, "", auditHead())
 		for _, entry := range found {
 			out.Write(auditRow(entry))
 		}

@@ -252,7 +252,7 @@ func parseUsage(r *http.Request, groups UsageGroups, now time.Time) (usageQuery,
 
 // writeUsageCSV answers with a table.
 func writeUsageCSV(x *edge.Request, sums []ledger.Row, by []string) error {
-	table := x.Table("", UsageHead(by))
+	table := edge.AnswerTable(x, "", UsageHead(by))
 	for _, sum := range sums {
 		table.Write(NewUsageRow(sum, nil).Record(by))
 	}

@@ -37,7 +37,7 @@ func ConnectionOf(ctx context.Context) Connection {
 
 // arriving is the connection of a request whose body may have arrived, nil for any other: those that are long, encoded or of
 // unknown length, that wait for a word of the server, or that share their connection with others.
-func (x *Request) arriving(r *http.Request) Connection {
+func arriving(x *Request, r *http.Request) Connection {
 	if n := r.ContentLength; n <= 0 || n > min(arrivedMost, x.edge.options.MaxBody) || r.ProtoMajor != 1 || r.TLS != nil ||
 		len(r.Header["Expect"]) > 0 || len(r.Header["Content-Encoding"]) > 0 {
 		return nil
@@ -46,13 +46,13 @@ func (x *Request) arriving(r *http.Request) Connection {
 }
 
 // admitsLater tells whether the call is admitted where its handler reserves.
-func (x *Request) admitsLater(r *http.Request) bool {
-	return x.Caller.Budget > 0 && x.arriving(r) != nil
+func admitsLater(x *Request, r *http.Request) bool {
+	return x.Caller.Budget > 0 && arriving(x, r) != nil
 }
 
 // readArrived reads what has come of a body, into a buffer for all of it; nil where that is not known. It does not wait.
-func (x *Request) readArrived(r *http.Request) (raw []byte, have int, err error) {
-	from := x.arriving(r)
+func readArrived(x *Request, r *http.Request) (raw []byte, have int, err error) {
+	from := arriving(x, r)
 	if from == nil {
 		return nil, 0, nil
 	}

@@ -30,7 +30,7 @@ const (
 // at once where Content-Length says so, Invalid when the body is encoded or does not arrive in full, RateLimited or
 // Overloaded when there is no room for it. What the body holds is given back by ReleaseBody.
 func (x *Request) ReadBody(r *http.Request) ([]byte, error) {
-	raw, have, err := x.readArrived(r)
+	raw, have, err := readArrived(x, r)
 	if err != nil || have > 0 && have == len(raw) {
 		return raw, err
 	}

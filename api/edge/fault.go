@@ -135,13 +135,13 @@ func (x *Request) Fail(err error) {
 	if refused := x.admitDue(context.WithoutCancel(x.presence.ctx)); refused != nil {
 		err = refused
 	}
-	x.FailWith(0, x.whose(providers.AsFault(err)))
+	x.FailWith(0, x.presence.whose(providers.AsFault(err)))
 }
 
 // whose is the fault of a request as its log line and its count have it: what failed when its client had left failed because
 // of that, whatever the part that was asked calls it, and speaks against no part.
-func (x *Request) whose(fault *providers.Fault) *providers.Fault {
-	if !Left(x.presence.ctx) {
+func (p *presence) whose(fault *providers.Fault) *providers.Fault {
+	if !Left(p.ctx) {
 		return fault
 	}
 	switch fault.Kind {

@@ -74,7 +74,7 @@ func NewGroup(api huma.API, o GroupOptions) *Group {
 // enter lets a request into an operation: it tells the request where it is, who its caller is, and whether that may do this
 // now.
 func (g *Group) enter(x *Request, r *http.Request, op *huma.Operation) error {
-	x.at(op.Path)
+	at(x, op.Path)
 	if x.Format.RequestID != "" {
 		x.Header().Set(x.Format.RequestID, x.ID)
 	}
@@ -87,7 +87,7 @@ func (g *Group) enter(x *Request, r *http.Request, op *huma.Operation) error {
 	}
 	switch op.Metadata[limitKey] {
 	case callLimit:
-		if x.Admission.due = op.Metadata[reserveKey] == true && x.admitsLater(r); x.Admission.due {
+		if x.Admission.due = op.Metadata[reserveKey] == true && admitsLater(x, r); x.Admission.due {
 			return nil
 		}
 		return x.Admit(r)
@@ -99,7 +99,7 @@ func (g *Group) enter(x *Request, r *http.Request, op *huma.Operation) error {
 }
 
 // at notes the operation, whose answer is the caller's alone.
-func (x *Request) at(operation string) {
+func at(x *Request, operation string) {
 	x.Operation = operation
 	x.Header()["Cache-Control"] = x.fixed[2:3:3]
 }
@@ -129,7 +129,7 @@ func (g *Group) HandleAt(route string, op huma.Operation, h Handler) {
 func (g *Group) HandleAny(method, route string, find func(x *Request, r *http.Request) (*huma.Operation, Handler, error)) {
 	g.Adapter().Handle(&huma.Operation{Method: method, Path: route}, func(ctx huma.Context) {
 		r, x := unwrap(ctx)
-		x.at(route)
+		at(x, route)
 		op, h, err := find(x, r)
 		if err == nil {
 			err = g.enter(x, r, op)

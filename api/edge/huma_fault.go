@@ -20,7 +20,7 @@ var hookFaults = sync.OnceFunc(func() { //nolint:gochecknoglobals // huma.NewErr
 			return &problem{status: status, fault: fault}
 		}
 		x := Of(ctx.Context())
-		fault = x.whose(fault)
+		fault = x.presence.whose(fault)
 		x.Fault = fault
 		p := x.Format.render(fault, x.ID)
 		header := make(http.Header, 2)

@@ -125,8 +125,8 @@ func NewTable(w io.Writer, head []string) Table {
 	return t
 }
 
-// Table begins an answer that is a table of any length. file names it for those who save it, "" for no name.
-func (x *Request) Table(file string, head []string) Table {
+// AnswerTable begins an answer that is a table of any length. file names it for those who save it, "" for no name.
+func AnswerTable(x *Request, file string, head []string) Table {
 	x.Header().Set("Content-Type", "text/csv; charset=utf-8; header=present")
 	if file != "" {
 		x.Header().Set("Content-Disposition", `attachment; filename="`+file+`"`)

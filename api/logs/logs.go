@@ -169,7 +169,7 @@ func (s *service) table(x *edge.Request, r *http.Request, q query) error {
 	if err != nil {
 		return err
 	}
-	table := x.Table("calls.csv", Head())
+	table := edge.AnswerTable(x, "calls.csv", Head())
 	for {
 		for _, call := range s.calls(page) {
 			table.Write(call.Cells())

@@ -16,7 +16,7 @@ import (
 
 // draftChannel writes a channel for the configuration file as it is now, and tries its key. It is admin.ChannelOptions' Draft.
 func (p *parts) draftChannel(ctx context.Context, in admin.ChannelDraft) (admin.ChannelDrafted, error) {
-	cfg := p.current()
+	cfg, desk := p.current(), p.desk(p.cfg, p.log)
 	draft := config.ChannelDraft{
 		Name: in.Name, Vendor: in.Vendor, BaseURL: in.BaseURL, Models: in.Models, Groups: in.Groups, Priority: in.Priority, Weight: 1,
 		MaxJobs: in.MaxJobs, MaxCalls: in.MaxCalls, Variable: in.Variable,
@@ -38,10 +38,10 @@ func (p *parts) draftChannel(ctx context.Context, in admin.ChannelDraft) (admin.
 	}
 	switch channel := (config.Config{Channels: []config.Channel{drafted.Channel}}).Routes()[0]; {
 	case in.Key == "":
-	case !p.knownAddress(cfg, channel):
+	case !desk.knownAddress(cfg, channel):
 		made.Warnings = append(made.Warnings, "The key was not tried: it goes to addresses of vendors alone, and to those of channels that the file has. Once the file has this one: gateway channels test.")
 	default:
-		tested, err := p.desk(p.cfg, p.log).tryKey(ctx, channel, providers.Secret(in.Key))
+		tested, err := desk.tryKey(ctx, channel, providers.Secret(in.Key))
 		if err != nil {
 			return admin.ChannelDrafted{}, err
 		}
@@ -52,12 +52,12 @@ func (p *parts) draftChannel(ctx context.Context, in admin.ChannelDraft) (admin.
 
 // knownAddress tells whether a channel leads where the file, or a vendor's adapter, leads already. A draft must not have the
 // gateway ask any address that its sender thinks of.
-func (p *parts) knownAddress(cfg config.Config, channel providers.Channel) bool {
+func (d channelDesk) knownAddress(cfg config.Config, channel providers.Channel) bool {
 	if channel.BaseURL == "" {
 		return true
 	}
 	origin := originOf(channel.BaseURL)
-	for _, vendor := range p.catalog {
+	for _, vendor := range d.catalog {
 		if vendor.BaseURL != "" && originOf(vendor.BaseURL) == origin {
 			return true
 		}
@@ -87,11 +87,11 @@ func (d channelDesk) tryKey(ctx context.Context, channel providers.Channel, secr
 	return tested, err
 }
 
-// listVendors are the catalog's. It is admin.ChannelOptions' Vendors.
-func (p *parts) listVendors() []admin.ChannelVendor {
-	list := make([]admin.ChannelVendor, 0, len(p.catalog))
-	for _, name := range slices.Sorted(maps.Keys(p.catalog)) {
-		vendor := p.catalog[name]
+// vendors are the catalog's. It is admin.ChannelOptions' Vendors.
+func (d channelDesk) vendors() []admin.ChannelVendor {
+	list := make([]admin.ChannelVendor, 0, len(d.catalog))
+	for _, name := range slices.Sorted(maps.Keys(d.catalog)) {
+		vendor := d.catalog[name]
 		shown := admin.ChannelVendor{Name: name, BaseURL: vendor.BaseURL, Operations: []string{}}
 		if vendor.Relay != nil {
 			shown.Operations = append(shown.Operations, "relay")

@@ -30,8 +30,7 @@ func asCommand(ctx context.Context) context.Context {
 }
 
 // operations are the server's operations for a command.
-func (p *parts) operations(m *Main) (cli.Operation, error) {
-	api, err := p.inside(m)
+func operations(api inprocess.API, err error) (cli.Operation, error) {
 	if err != nil {
 		return nil, err
 	}
@@ -41,8 +40,7 @@ func (p *parts) operations(m *Main) (cli.Operation, error) {
 }
 
 // content are the server's operations for a command that wants bytes.
-func (p *parts) content(m *Main) (cli.Content, error) {
-	api, err := p.inside(m)
+func content(api inprocess.API, err error) (cli.Content, error) {
 	if err != nil {
 		return nil, err
 	}

@@ -27,7 +27,7 @@ func (p *parts) admin(store *tokens.Store, service *tasks.Client) admin.Options 
 			Keeper: store, Check: p.checkToken, Groups: func() map[string]admin.Group { return tokenGroups(p.current()) },
 		},
 		Tasks:    admin.TaskOptions{Operator: tasks.NewOperator(p.temporal, p.cfg.Temporal.Namespace), Webhooks: service, Counter: counter},
-		Channels: admin.ChannelOptions{Desk: p.desk(p.cfg, p.log), States: p.health.States, Draft: p.draftChannel, Vendors: p.listVendors},
+		Channels: admin.ChannelOptions{Desk: p.desk(p.cfg, p.log), States: p.health.States, Draft: p.draftChannel, Vendors: p.desk(p.cfg, p.log).vendors},
 		Models:   admin.ModelOptions{Catalogue: p.router, Durations: taskindex.NewDurations(p.redis)},
 		Setup:    admin.SetupOptions{Checks: newSetup(p, counter).checks(), Version: cli.ThisBuild().Version},
 		Usage:    ledger.NewReader(p.redis),
@@ -78,8 +78,8 @@ func (m *Main) open(file string) (*cli.Services, error) {
 		Config: cfg, Redis: p.redis, Prices: p.prices, Index: p.index(), Tasks: p.tasks(),
 		Operator: tasks.NewOperator(p.temporal, cfg.Temporal.Namespace), Unsettled: p.settler(), Channels: p.health.States, Desk: p.desk(cfg, p.log),
 		Calls:      p.calls().reader(),
-		Operations: func() (cli.Operation, error) { return p.operations(m) },
-		Content:    func() (cli.Content, error) { return p.content(m) },
+		Operations: func() (cli.Operation, error) { return operations(p.inside(m)) },
+		Content:    func() (cli.Content, error) { return content(p.inside(m)) },
 		Connect:    newSetup(p, nil).connect(),
 	}, nil
 }

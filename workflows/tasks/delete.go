@@ -71,7 +71,7 @@ func (c *Client) Delete(ctx context.Context, id, tokenID string) error {
 			c.reads.forget(id)
 			return nil
 		}
-		if time.Now().After(latest) || c.removalOver(ctx, run) {
+		if time.Now().After(latest) || removalOver(ctx, c.temporal, run) {
 			break
 		}
 	}
@@ -80,8 +80,8 @@ func (c *Client) Delete(ctx context.Context, id, tokenID string) error {
 }
 
 // removalOver tells whether a removal has ended, or has deleted itself. It is not over where Temporal does not say.
-func (c *Client) removalOver(ctx context.Context, run client.WorkflowRun) bool {
-	answer, err := c.temporal.DescribeWorkflowExecution(ctx, run.GetID(), run.GetRunID())
+func removalOver(ctx context.Context, engine client.Client, run client.WorkflowRun) bool {
+	answer, err := engine.DescribeWorkflowExecution(ctx, run.GetID(), run.GetRunID())
 	if err != nil {
 		return isGone(err)
 	}

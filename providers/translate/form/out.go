@@ -19,7 +19,10 @@ const DocumentRoom = 1 << 10
 const payloadRoom = 2 << 10
 
 // Out writes JSON. Commas are put where they belong. The zero Out copies what it is given; NewPayload refers to what is long.
-type Out struct {
+type Out struct{ written }
+
+// written is what an Out has written so far.
+type written struct {
 	buf    []byte
 	pieces providers.Payload
 	from   int  // of buf, what is not in pieces yet
@@ -29,7 +32,7 @@ type Out struct {
 
 // NewPayload returns an Out for a request's body, which refers to long values: they must not change as long as the payload
 // is used.
-func NewPayload() *Out { return &Out{refers: true, buf: make([]byte, 0, payloadRoom)} }
+func NewPayload() *Out { return &Out{written{refers: true, buf: make([]byte, 0, payloadRoom)}} }
 
 // Begin opens an object, BeginArray an array, End and EndArray close them.
 func (o *Out) Begin() { o.value(); o.put('{') }
@@ -169,12 +172,12 @@ func (o *Out) value() {
 	}
 }
 
-func (o *Out) put(c byte) {
+func (o *written) put(c byte) {
 	o.buf = append(o.buf, c)
 	o.last = c
 }
 
-func (o *Out) bytes(p []byte) {
+func (o *written) bytes(p []byte) {
 	if len(p) == 0 {
 		return
 	}
@@ -188,7 +191,7 @@ func (o *Out) bytes(p []byte) {
 }
 
 // cut ends the piece that is written.
-func (o *Out) cut() {
+func (o *written) cut() {
 	if len(o.buf) > o.from {
 		o.pieces = append(o.pieces, o.buf[o.from:len(o.buf):len(o.buf)])
 		o.from = len(o.buf)
@@ -196,22 +199,22 @@ func (o *Out) cut() {
 }
 
 // Payload is what was written, in pieces.
-func (o *Out) Payload() providers.Payload {
+func (o *written) Payload() providers.Payload {
 	o.cut()
 	return o.pieces
 }
 
 // Grow makes room for so many more bytes, so that a document of a known length is not moved while it grows.
-func (o *Out) Grow(n int) { o.buf = slices.Grow(o.buf, n) }
+func (o *written) Grow(n int) { o.buf = slices.Grow(o.buf, n) }
 
 // Len is how many bytes were copied so far.
-func (o *Out) Len() int { return len(o.buf) }
+func (o *written) Len() int { return len(o.buf) }
 
 // Bytes is what was written, without the long values that are referred to. It is valid until the next write.
-func (o *Out) Bytes() []byte { return o.buf }
+func (o *written) Bytes() []byte { return o.buf }
 
 // Reset begins anew in the same memory, which is let go above keep bytes.
-func (o *Out) Reset(keep int) {
+func (o *written) Reset(keep int) {
 	if cap(o.buf) > keep {
 		o.buf = nil
 	}

@@ -2,8 +2,10 @@ package cli
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
+	"net/http"
 	"strings"
 	"time"
 
@@ -69,3 +71,69 @@ func (p *Program) channelVerb(ctx context.Context, what, name string, changes []
 }
 
 func noChannel(name string) error { return fmt.Errorf("the configuration has no channel %q", name) }
+
+type channelVendorsCmd struct{}
+
+// Run lists the vendors.
+func (channelVendorsCmd) Run(ctx context.Context, p *Program) error {
+	var list page
+	if err := p.ask(ctx, "/admin/vendors", nil, &list); err != nil {
+		return err
+	}
+	return printRows(p, list.Data, []string{"VENDOR", "FOR", "BASE URL"}, func(v admin.ChannelVendor) []string {
+		return []string{v.Name, strings.Join(v.Operations, " "), orDash(v.BaseURL)}
+	})
+}
+
+type channelDraftCmd struct {
+	Name     string   `arg:"" help:"The channel's name."`
+	Vendor   string   `required:"" help:"Code for this kind of upstream: gateway channels vendors." placeholder:"NAME"`
+	BaseURL  string   `name:"base-url" help:"Address as that vendor's own SDK takes it; none: the vendor's own, where it has one." placeholder:"URL"`
+	Models   []string `required:"" help:"Public names with commas between; public=upstream where the upstream has another name." placeholder:"NAMES"`
+	Groups   []string `help:"Token groups that may use it, with commas between; none: default." placeholder:"NAMES"`
+	Priority int      `help:"Higher first."`
+	Weight   int      `help:"Share among channels of one priority." default:"1"`
+	MaxJobs  int      `help:"Video jobs in flight at this upstream; 0: no limit."`
+	MaxCalls int      `help:"Calls in flight at this upstream, of each process; 0: no limit."`
+	Variable string   `help:"Environment variable that holds the key; none: one that is made of the name." placeholder:"NAME"`
+}
+
+// Run prints the section channels with the entry, and beside it what an operator may not want of it.
+func (c *channelDraftCmd) Run(ctx context.Context, p *Program) error {
+	models := make(map[string]string, len(c.Models))
+	for _, name := range c.Models {
+		public, upstream, _ := strings.Cut(name, "=")
+		public, upstream = strings.TrimSpace(public), strings.TrimSpace(upstream)
+		if _, twice := models[public]; twice || public == "" {
+			return &UsageError{Err: fmt.Errorf("--models: %q is empty or there twice", public)}
+		}
+		models[public] = upstream
+	}
+	if len(models) == 0 {
+		return &UsageError{Err: errors.New("--models: wants at least one")}
+	}
+	operation, err := p.operation()
+	if err != nil {
+		return err
+	}
+	var document json.RawMessage
+	err = operation(ctx, http.MethodPost, "/admin/channels/draft", admin.ChannelDraft{
+		Name: c.Name, Vendor: c.Vendor, BaseURL: c.BaseURL, Models: models, Groups: c.Groups, Priority: c.Priority, Weight: &c.Weight,
+		MaxJobs: c.MaxJobs, MaxCalls: c.MaxCalls, Variable: c.Variable,
+	}, &document)
+	if err != nil {
+		return err
+	}
+	if p.JSON {
+		return printJSON(p.Stdout, document)
+	}
+	var draft admin.ChannelDrafted
+	if err := json.Unmarshal(document, &draft); err != nil {
+		return fmt.Errorf("read the draft: %w", err)
+	}
+	for _, warning := range draft.Warnings {
+		fmt.Fprintln(p.Stderr, warning)
+	}
+	_, err = fmt.Fprint(p.Stdout, draft.YAML)
+	return err
+}
