@@ -8,10 +8,12 @@ import (
 	"encoding/json"
 	"fmt"
 	"io"
+	"maps"
 	"mime/multipart"
 	"net/http"
 	"os"
 	"reflect"
+	"slices"
 	"strings"
 )
 
@@ -81,8 +83,8 @@ func (s step) run(client *ClientWithResponses, kept map[string]string) error {
 		return fmt.Errorf("the client has no method %sWithResponse", name)
 	}
 	args := []reflect.Value{reflect.ValueOf(context.Background())}
-	for _, value := range s.Path { // no path of the contract has two
-		args = append(args, reflect.ValueOf(fill(value)))
+	for _, name := range slices.Sorted(maps.Keys(s.Path)) { // the order of the path, in those that have two
+		args = append(args, reflect.ValueOf(fill(s.Path[name])))
 	}
 	kind := method.Type()
 	for len(args) < kind.NumIn()-1 {
