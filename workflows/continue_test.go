@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"sync"
 	"testing"
 	"time"
 
@@ -155,8 +156,15 @@ func TestVideoOfALaterRun(t *testing.T) {
 func TestVideoCancelledWhileTheVendorIsAway(t *testing.T) {
 	t.Parallel()
 	s := newTestEnv(t)
-	var steps []string
-	note := func(step string) { steps = append(steps, step) }
+	var (
+		mu    sync.Mutex // the task settles while its delivery begins
+		steps []string
+	)
+	note := func(step string) {
+		mu.Lock()
+		defer mu.Unlock()
+		steps = append(steps, step)
+	}
 	s.OnActivity("Admit", mock.Anything, mock.Anything).Return(func(context.Context, activities.AdmitInput) (activities.Admission, error) {
 		to := slot("main")
 		return activities.Admission{Assignment: &to}, nil
