@@ -337,9 +337,6 @@ func (s *Socket) Ping(ctx context.Context, wait time.Duration) (gone bool) {
 	return err != nil && ctx.Err() == nil && before%2 == 1 && s.reads.Load() == before
 }
 
-// Listening tells whether a message of the peer is awaited at this moment.
-func (s *Socket) Listening() bool { return s.reads.Load()%2 == 1 }
-
 // Close says goodbye with the code and reason and waits for the peer's own, each for five seconds at most. A code that
 // must not be sent becomes 1011; 1005, which means that none was given, gives none. Closing twice is no error.
 func (s *Socket) Close(code websocket.StatusCode, reason string) {

@@ -2,7 +2,6 @@ package form
 
 import (
 	"bytes"
-	"strings"
 
 	"github.com/go-json-experiment/json/jsontext"
 )
@@ -92,9 +91,4 @@ func Join(separator string, texts ...Text) Text {
 		joined = append(joined, text.Inner()...)
 	}
 	return append(joined, '"')
-}
-
-// JoinStrings is Join of decoded texts.
-func JoinStrings(separator string, texts ...string) Text {
-	return Quote(strings.Join(texts, separator))
 }
