@@ -30,6 +30,7 @@ const (
 type temporalCommand struct {
 	Listen string `default:"${temporal}" help:"Address of the frontend; port 0 picks one."`
 	UI     string `name:"ui" default:"${ui}" help:"Address of the web UI; empty: none."`
+	Codec  string `placeholder:"URL" help:"Remote codec that the web UI has payloads decrypted by, such as http://127.0.0.1:8080/codec; empty: none."`
 	Data   string `required:"" placeholder:"DIR" help:"Where the database lives."`
 	Parts  kinds  `enum:"embedded,production" default:"embedded" help:"embedded: one process on SQLite. production: each role a process, on PostgreSQL."`
 }
@@ -37,7 +38,7 @@ type temporalCommand struct {
 // Run serves Temporal.
 func (c *temporalCommand) Run(e environment) error {
 	return e.serve("temporal", c.Data, func(ctx context.Context, p serving) error {
-		options := temporal.Options{Listen: c.Listen, UI: c.UI, Data: p.data, Ready: p.ready, Log: p.log}
+		options := temporal.Options{Listen: c.Listen, UI: c.UI, Codec: c.Codec, Data: p.data, Ready: p.ready, Log: p.log}
 		if c.Parts == embedded {
 			return temporal.Run(ctx, options)
 		}

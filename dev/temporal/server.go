@@ -36,6 +36,8 @@ type Options struct {
 	Listen string
 	// UI is the web UI's address; empty means no UI.
 	UI string
+	// Codec is the address of a remote codec, which browsers ask with the credentials that they have for it; empty: none.
+	Codec string
 	// Data is the folder of the database, an absolute path. It must exist.
 	Data string
 	// Ready is called once, with the frontend's address, when the namespace answers and its search attributes can
@@ -94,7 +96,7 @@ func serve(ctx context.Context, o Options, frontend, page netip.AddrPort) error 
 	}
 	if page.IsValid() {
 		// It is made only now because it connects at once, and rests after a refusal.
-		ui := newUI(page, frontend)
+		ui := newUI(page, frontend, o.Codec)
 		end := make(chan error, 1)
 		go func() { end <- ui.Start() }()
 		defer func() {
@@ -128,13 +130,14 @@ func prepare(ctx context.Context, addr string, logger *slog.Logger) error {
 	return ensureNamespace(ctx, c)
 }
 
-func newUI(listen, frontend netip.AddrPort) *uiserver.Server {
+func newUI(listen, frontend netip.AddrPort, codec string) *uiserver.Server {
 	return uiserver.NewServer(uioptions.WithConfigProvider(&uiconfig.Config{
 		Host:                listen.Addr().String(),
 		Port:                int(listen.Port()),
 		TemporalGRPCAddress: frontend.String(),
 		EnableUI:            true,
 		CORS:                uiconfig.CORS{CookieInsecure: true}, // plain HTTP on loopback
+		Codec:               uiconfig.Codec{Endpoint: codec, IncludeCredentials: codec != ""},
 		DisableNewsFetch:    true,
 		HideLogs:            true,
 	}))

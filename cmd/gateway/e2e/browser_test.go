@@ -63,18 +63,8 @@ func newBrowser(t *testing.T, g *stack.Gateway, who ...string) *chromiumTab {
 		t.Fatalf("no axe-core: run npm ci in dev/node (%v)", err)
 	}
 	b.axe = string(source)
-	allocator, end := chromedp.NewExecAllocator(t.Context(), append(
-		chromedp.DefaultExecAllocatorOptions[:],
-		chromedp.ExecPath(chromium), chromedp.NoSandbox, chromedp.DisableGPU, chromedp.UserDataDir(t.TempDir()),
-		chromedp.Flag("disable-quic", true), chromedp.Flag("disable-component-update", true), chromedp.Flag("mute-audio", true),
-	)...)
-	t.Cleanup(end)
-	ctx, closeTab := chromedp.NewContext(allocator)
+	ctx, closeTab := startChromium(t)
 	b.ctx = ctx
-	// The first step starts the browser, which lives as long as that step's context.
-	if err := chromedp.Do(ctx, chromedp.Navigate("about:blank")); err != nil {
-		t.Fatalf("start the browser: %v", err)
-	}
 	b.listen()
 	t.Cleanup(func() {
 		closeTab()
@@ -88,6 +78,23 @@ func newBrowser(t *testing.T, g *stack.Gateway, who ...string) *chromiumTab {
 	b.press("main button")
 	b.await("the first page", `document.querySelector('header .who')`)
 	return b
+}
+
+// startChromium starts Chromium with an empty profile, and opens a tab in it.
+func startChromium(t *testing.T) (tab context.Context, closeTab context.CancelFunc) {
+	t.Helper()
+	allocator, end := chromedp.NewExecAllocator(t.Context(), append(
+		chromedp.DefaultExecAllocatorOptions[:],
+		chromedp.ExecPath(chromium), chromedp.NoSandbox, chromedp.DisableGPU, chromedp.UserDataDir(t.TempDir()),
+		chromedp.Flag("disable-quic", true), chromedp.Flag("disable-component-update", true), chromedp.Flag("mute-audio", true),
+	)...)
+	t.Cleanup(end)
+	tab, closeTab = chromedp.NewContext(allocator)
+	// The first step starts the browser, which lives as long as that step's context.
+	if err := chromedp.Do(tab, chromedp.Navigate("about:blank")); err != nil {
+		t.Fatalf("start the browser: %v", err)
+	}
+	return tab, closeTab
 }
 
 // listen notes what must not happen.

@@ -129,6 +129,14 @@ func (s *Stack) StartTemporal() {
 	s.Temporal = s.part("temporal", s.TemporalAt, "--ui", "")
 }
 
+// AddUI starts Temporal again, this time with its web UI at the address, which has payloads decrypted at a gateway's /codec.
+func (s *Stack) AddUI(addr, codec string) {
+	s.T.Helper()
+	s.Temporal.Stop(s.T)
+	s.Temporal = s.part("temporal", s.TemporalAt, "--ui", addr, "--codec", codec)
+	s.Temporal.AwaitReady(s.T)
+}
+
 // StartRedis starts Redis, after a kill with what it had written; the embedded one has forgotten all.
 func (s *Stack) StartRedis() {
 	var args []string
