@@ -47,11 +47,13 @@ func startFailover(tb testing.TB, files *SecureFiles, config *tls.Config) *Failo
 	primary := strings.ReplaceAll(f.Servers[0].Address, ":", " ")
 	f.Servers = append(f.Servers, startProcess(tb, files, nil, append(lines, "replicaof "+primary)))
 	for range 3 {
-		f.Sentinels = append(f.Sentinels, startProcess(tb, files, []string{"--sentinel"}, []string{"requirepass " + FailoverSentinelPassword,
+		f.Sentinels = append(f.Sentinels, startProcess(tb, files, []string{"--sentinel"}, []string{
+			"requirepass " + FailoverSentinelPassword,
 			"sentinel monitor " + FailoverMaster + " " + primary + " 2",
 			"sentinel auth-user " + FailoverMaster + " " + FailoverUser, "sentinel auth-pass " + FailoverMaster + " " + FailoverPassword,
 			"sentinel sentinel-pass " + FailoverSentinelPassword,
-			"sentinel down-after-milliseconds " + FailoverMaster + " 1000", "sentinel failover-timeout " + FailoverMaster + " 1000"}))
+			"sentinel down-after-milliseconds " + FailoverMaster + " 1000", "sentinel failover-timeout " + FailoverMaster + " 1000",
+		}))
 	}
 	for _, sentinel := range f.Sentinels {
 		client := sentinel.Client(tb, func(o *redis.Options) { o.Password, o.TLSConfig = FailoverSentinelPassword, config })
