@@ -50,6 +50,8 @@ type AdmitInput struct {
 	// Except are channels, and ExceptKeys single keys, that refused this task in this round.
 	Except     []string           `json:"except,omitempty"`
 	ExceptKeys []providers.KeyRef `json:"except_keys,omitempty"`
+	// Lacking are those of Except that do not have the model: they are left out of later rounds as well.
+	Lacking []string `json:"lacking,omitempty"`
 	// Pin is the one channel and key that will do, nil for any.
 	Pin *Assignment `json:"pin,omitempty"`
 	// Waiter is the task as it takes its turn at channels whose jobs are limited.
@@ -121,7 +123,7 @@ func (a *Admitter) Await(ctx context.Context, in AwaitInput) (Admission, error) 
 	ask := in.Admit
 	ask.Held = w.Channels
 	if !time.Now().Before(in.ExceptUntil) {
-		ask.Except, ask.ExceptKeys = nil, nil
+		ask.Except, ask.ExceptKeys = slices.Clone(in.Admit.Lacking), nil
 	}
 	w.Asks++
 	w.Fault = nil

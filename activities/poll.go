@@ -92,13 +92,15 @@ func (a *Poller) Poll(ctx context.Context, in PollInput) (providers.VideoStatus,
 	if err != nil {
 		return a.gone(ctx, in, p, err)
 	}
-	give, room := a.Shares.Take(in.Job.Assignment.Token)
-	if !room {
-		return a.wait(ctx, in, p, spreadWait(a.PollMax))
-	}
-	defer give()
 	was := p
 	p.GoneSince = time.Time{}
+	give, room := a.Shares.Take(in.Job.Assignment.Token)
+	switch {
+	case room:
+		defer give()
+	case time.Until(in.Deadline) > deadlineMargin: // the last look at a job that may be done is taken all the same
+		return a.wait(ctx, in, p, spreadWait(a.PollMax))
+	}
 	look, cancel := context.WithTimeout(ctx, PollTimeout)
 	defer cancel()
 	p.Polls++
@@ -177,6 +179,7 @@ func (a *Poller) Cancel(ctx context.Context, job Job) error {
 	}
 	give, room := a.Shares.Take(job.Assignment.Token)
 	if !room {
+		a.hold(ctx, job.TaskID, job.Assignment, cancelMost) // the job runs on until then
 		return again(noRoom(), noRoomFirst)
 	}
 	defer give()

@@ -19,7 +19,7 @@ func (v *video) submit(ctx workflow.Context) (activities.Job, *providers.VideoFa
 	var (
 		none activities.Job
 		last *activities.Record
-		// lacking are channels that do not have the model, in no round.
+		// lacking are channels that do not have the model, which are left out of every round.
 		lacking []string
 		want    = activities.AdmitInput{
 			Group: v.in.Group, Model: v.in.Model, Format: v.in.Format, Several: v.in.Several, Video: v.in.Video, Pin: v.in.Pin, Waiter: v.waiter(),
@@ -52,7 +52,8 @@ func (v *video) submit(ctx workflow.Context) (activities.Job, *providers.VideoFa
 		admission := v.admit(ctx, want)
 		if admission.Full != nil {
 			queue := activities.AwaitInput{Admit: want, Waiting: *admission.Full, Until: until, Entry: v.entry()}
-			if len(want.Except)+len(want.ExceptKeys) > 0 {
+			queue.Admit.Lacking = lacking
+			if len(want.Except) > len(lacking) || len(want.ExceptKeys) > 0 {
 				queue.ExceptUntil = workflow.Now(ctx).Add(wait)
 				wait = min(2*wait, queueMost)
 			}
@@ -106,7 +107,7 @@ func (v *video) submit(ctx workflow.Context) (activities.Job, *providers.VideoFa
 			continue
 		}
 		to := admission.Assignment
-		if fault.NoModel && !slices.Contains(lacking, to.Channel) {
+		if fault.NoModel && !fault.KeyOnly && !slices.Contains(lacking, to.Channel) {
 			lacking = append(lacking, to.Channel)
 		}
 		if fault.KeyOnly {

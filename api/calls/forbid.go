@@ -85,7 +85,7 @@ func Forbidden(words []string, object []byte) error {
 	if len(words) == 0 {
 		return nil
 	}
-	if param := forbiddenIn(words, object); param != "" {
+	if param := forbiddenIn(words, object, 0); param != "" {
 		return forbiddenField(param)
 	}
 	if slices.Contains(words, ForbidLongCache) {
@@ -114,10 +114,15 @@ func forbiddenField(param string) *providers.Fault {
 	return providers.InvalidField(param, "Invalid request: '%s' may not be used with this API key.", param)
 }
 
-// forbiddenIn names the first member of an object that the words forbid, "" where there is none.
-func forbiddenIn(words []string, object []byte) (param string) {
+// withinMost is how many objects of members that are read as the call's own stand in one another: Google's in extra_body. Each is
+// read once more for every level, and a body may have thousands.
+const withinMost = 2
+
+// forbiddenIn names the first member of an object that the words forbid, "" where there is none. The object stands within so many
+// others that are read as the call's own.
+func forbiddenIn(words []string, object []byte, within int) (param string) {
 	for name, value := range body.Members(object) {
-		if param := forbiddenMember(words, text(object[name.From:name.To]), object[value.From:value.To]); param != "" {
+		if param := forbiddenMember(words, text(object[name.From:name.To]), object[value.From:value.To], within); param != "" {
 			return param
 		}
 	}
@@ -158,7 +163,7 @@ func forbiddenEvent(words []string, message []byte, isText bool) *providers.Faul
 	for name, value := range body.Members(message) {
 		switch field := text(message[name.From:name.To]); field {
 		case "session", "response":
-			if param := forbiddenIn(words, message[value.From:value.To]); param != "" {
+			if param := forbiddenIn(words, message[value.From:value.To], 0); param != "" {
 				return forbiddenField(field + "." + param)
 			}
 		}
@@ -167,10 +172,13 @@ func forbiddenEvent(words []string, message []byte, isText bool) *providers.Faul
 }
 
 // forbiddenMember is the field at fault where a member of a body is forbidden, "" where it is not.
-func forbiddenMember(words []string, field string, value []byte) (param string) {
+func forbiddenMember(words []string, field string, value []byte, within int) (param string) {
 	switch field {
 	case "extra_body", "google": // Google reads its own members of OpenAI's calls there
-		if param := forbiddenIn(words, value); param != "" {
+		if within == withinMost {
+			return ""
+		}
+		if param := forbiddenIn(words, value, within+1); param != "" {
 			return field + "." + param
 		}
 		return ""

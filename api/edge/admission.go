@@ -55,12 +55,12 @@ func (x *Request) Admit(r *http.Request) error {
 	return x.granted(grant)
 }
 
-// admitDue is Admit of a request that still is to be admitted.
+// admitDue is Admit of a request that still is to be admitted. One whose client has left counts as well.
 func (x *Request) admitDue(ctx context.Context) error {
 	if !x.Admission.due {
 		return nil
 	}
-	return x.Admit(x.http.WithContext(ctx))
+	return x.Admit(x.http.WithContext(context.WithoutCancel(ctx)))
 }
 
 // granted shows what the limits say of a call, and refuses it where they do.

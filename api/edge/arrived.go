@@ -36,10 +36,10 @@ func ConnectionOf(ctx context.Context) Connection {
 }
 
 // arriving is the connection of a request whose body may have arrived, nil for any other: those that are long, encoded or of
-// unknown length, that wait for a word of the server, or that share their connection with others.
+// unknown length, that wait for a word of the server, that share their connection with others, or that come from within.
 func arriving(x *Request, r *http.Request) Connection {
 	if n := r.ContentLength; n <= 0 || n > min(arrivedMost, x.edge.options.MaxBody) || r.ProtoMajor != 1 || r.TLS != nil ||
-		len(r.Header["Expect"]) > 0 || len(r.Header["Content-Encoding"]) > 0 {
+		InsiderOf(r.Context()) != nil || len(r.Header["Expect"]) > 0 || len(r.Header["Content-Encoding"]) > 0 {
 		return nil
 	}
 	return ConnectionOf(r.Context())

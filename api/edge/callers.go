@@ -16,7 +16,7 @@ const (
 	// CallerCheck is how often requests under way are asked whether their token still may be used. Tokens learns of a
 	// revocation within half a second, so that both together make one.
 	CallerCheck = 500 * time.Millisecond
-	// callersForgotten is how long after its last request a token's reads are counted: a minute's are back by then.
+	// callersForgotten is how long after its last request a token is kept at least: most reads are back by then.
 	callersForgotten = time.Minute
 	// watchRetry is what a client is told to wait that has too many streams and waits open. A wait lasts for a minute at
 	// most.
@@ -199,7 +199,7 @@ func (c *callers) inquiries() []inquiry {
 	var list []inquiry
 	now := time.Now()
 	for id, state := range c.tokens {
-		if state.first == nil && now.Sub(state.last) > callersForgotten {
+		if state.first == nil && now.Sub(state.last) > callersForgotten && now.After(state.reads.full) {
 			delete(c.tokens, id)
 		}
 		from := len(list)
@@ -241,10 +241,11 @@ func (c *callers) judge(asked inquiry, caller *tokens.Token) {
 type bucket struct {
 	left float64
 	at   time.Time
+	full time.Time // when it is full again, unless more is taken
 }
 
-// take takes n of a bucket that holds perMinute and fills in a minute, if it is not empty; else it returns how long it
-// is.
+// take takes n of a bucket that holds perMinute and fills in a minute, but no more than a minute's, if it is not empty; else it
+// returns how long it is.
 func (b *bucket) take(n, perMinute int, now time.Time) time.Duration {
 	size := float64(perMinute)
 	perSecond := size / time.Minute.Seconds()
@@ -257,7 +258,8 @@ func (b *bucket) take(n, perMinute int, now time.Time) time.Duration {
 	if b.left < 1 {
 		return time.Duration((1 - b.left) / perSecond * float64(time.Second))
 	}
-	b.left -= float64(n)
+	b.left -= float64(min(n, perMinute))
+	b.full = now.Add(time.Duration((size - b.left) / perSecond * float64(time.Second)))
 	return 0
 }
 

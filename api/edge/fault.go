@@ -132,7 +132,7 @@ func wholeSeconds(d time.Duration) int {
 // Fail answers a request with a fault in its format. After the header is sent it only notes the fault. A request that fails
 // before it was admitted counts as a call all the same, and learns of its limits first.
 func (x *Request) Fail(err error) {
-	if refused := x.admitDue(context.WithoutCancel(x.presence.ctx)); refused != nil {
+	if refused := x.admitDue(x.presence.ctx); refused != nil {
 		err = refused
 	}
 	x.FailWith(0, x.presence.whose(providers.AsFault(err)))

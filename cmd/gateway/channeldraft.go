@@ -4,7 +4,6 @@ import (
 	"context"
 	"fmt"
 	"maps"
-	"net/url"
 	"slices"
 	"strings"
 
@@ -33,11 +32,13 @@ func (p *parts) draftChannel(ctx context.Context, in admin.ChannelDraft) (admin.
 		return admin.ChannelDrafted{}, providers.InvalidField(problems[0].Key, "Invalid request: %s.", strings.Join(words, "; "))
 	}
 	made := admin.ChannelDrafted{YAML: drafted.YAML, Variable: drafted.Variable, Warnings: drafted.Warnings}
-	if _, set := p.env(drafted.Variable); !set {
+	if value, _ := p.env(drafted.Variable); value == "" {
 		made.Warnings = append(made.Warnings, fmt.Sprintf("The environment variable %s is not set in the process that answered: a file that names it is refused until it is.", drafted.Variable))
 	}
 	switch channel := (config.Config{Channels: []config.Channel{drafted.Channel}}).Routes()[0]; {
 	case in.Key == "":
+	case leadsElsewhere(providers.Secret(in.Key)):
+		made.Warnings = append(made.Warnings, "The key was not tried: "+keyNotTyped)
 	case !desk.knownAddress(cfg, channel):
 		made.Warnings = append(made.Warnings, "The key was not tried: it goes to addresses of vendors alone, and to those of channels that the file has. Once the file has this one: gateway channels test.")
 	default:
@@ -50,28 +51,31 @@ func (p *parts) draftChannel(ctx context.Context, in admin.ChannelDraft) (admin.
 	return made, nil
 }
 
-// knownAddress tells whether a channel leads where the file, or a vendor's adapter, leads already. A draft must not have the
-// gateway ask any address that its sender thinks of.
+// keyNotTyped refuses a typed key that leadsElsewhere.
+const keyNotTyped = "an account's key names addresses of its own, and application-default is the machine's account. Both are tried once the file has them: gateway channels test."
+
+// leadsElsewhere tells that a key is no text to send to its vendor: the gateway would ask an address that the key names, or act
+// as the machine that it runs on. The file may have such a key; nobody may type one.
+func leadsElsewhere(key providers.Secret) bool {
+	text := strings.TrimSpace(key.Reveal())
+	return text == "application-default" || strings.HasPrefix(text, "{")
+}
+
+// knownAddress tells whether a channel leads where the file leads with the same vendor already, or the vendor's adapter. A draft
+// must not have the gateway ask any address that its sender thinks of.
 func (d channelDesk) knownAddress(cfg config.Config, channel providers.Channel) bool {
 	if channel.BaseURL == "" {
 		return true
 	}
-	origin := originOf(channel.BaseURL)
-	for _, vendor := range d.catalog {
-		if vendor.BaseURL != "" && originOf(vendor.BaseURL) == origin {
-			return true
-		}
-	}
-	return slices.ContainsFunc(cfg.Channels, func(c config.Channel) bool { return c.BaseURL != "" && originOf(c.BaseURL) == origin })
+	return below(channel.BaseURL, d.catalog[channel.Vendor].BaseURL) || slices.ContainsFunc(cfg.Channels, func(c config.Channel) bool {
+		return c.Vendor == channel.Vendor && below(channel.BaseURL, c.BaseURL)
+	})
 }
 
-// originOf is scheme and host of an address that was checked.
-func originOf(address string) string {
-	u, err := url.Parse(address)
-	if err != nil {
-		return address
-	}
-	return strings.ToLower(u.Scheme + "://" + u.Host)
+// below tells whether an address is another, or a path below it.
+func below(address, known string) bool {
+	known = strings.TrimSuffix(known, "/")
+	return known != "" && (address == known || strings.HasPrefix(address, known+"/")) && !strings.Contains(address, "..")
 }
 
 // tryKey asks something free with a key, at a channel that is not routed.

@@ -198,11 +198,14 @@ func end(servers []openServer, grace time.Duration, log *slog.Logger, cut func()
 		// What a call has said last, and that its answer ends there, the server sends after it.
 		last, cancel := context.WithTimeout(context.Background(), lastWords)
 		defer cancel()
-		err = nil
-		for _, s := range servers {
-			_ = s.server.Shutdown(last) // what is still open is closed next
-			err = errors.Join(err, s.server.Close())
+		for i, s := range servers {
+			all.Go(func() {
+				_ = s.server.Shutdown(last) // what is still open is closed next
+				errs[i] = s.server.Close()
+			})
 		}
+		all.Wait()
+		err = errors.Join(errs...)
 	}
 	if err != nil {
 		log.Warn("the listener did not close cleanly", "error", err)

@@ -222,7 +222,7 @@ func (s *setup) models(context.Context) ([]admin.SetupFinding, error) {
 		found = append(found, fine("No model has a price: nothing is charged, and budgets hold nobody.")...)
 	}
 	if found == nil {
-		return fine("A channel and a price: all of %s.", cli.Counted(len(listed), "model")), nil
+		return fine("Models with a channel and a price: %d of %d.", len(listed), len(listed)), nil
 	}
 	return found, nil
 }

@@ -91,5 +91,6 @@ func (v *Videos) OpenVariant(ctx context.Context, to providers.Target, ticket pr
 func jobPath(ticket providers.Ticket) string { return "/videos/" + url.PathEscape(ticket.Job) }
 
 func (v *Videos) job(ctx context.Context, to providers.Target, ticket providers.Ticket) (j job, err error) {
-	return j, v.jobs.Read(ctx, to, upstream.JobRequest{Path: jobPath(ticket)}, &j)
+	err = v.jobs.Read(ctx, to, upstream.JobRequest{Path: jobPath(ticket)}, &j)
+	return j, err
 }

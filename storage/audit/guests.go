@@ -1,6 +1,7 @@
 package audit
 
 import (
+	"net/netip"
 	"sync"
 	"time"
 )
@@ -8,9 +9,9 @@ import (
 const (
 	// guestHour is how long entries of those who operate nothing are counted together.
 	guestHour = time.Hour
-	// guestShare is how many of them one token, or one address of nobody's, has in it, and guestsMost all together, in each
+	// guestShare is how many of them one token, or one address of nobody's, has in it, and guestsMost all of a kind together, in each
 	// process. Beyond that they stand in the log alone: who signs in and out in a loop must not push what operators did out of
-	// the newest entries, of which a day of guestsMost is a quarter.
+	// the newest entries, of which a day of both kinds is a half.
 	guestShare = 20
 	guestsMost = 100
 )
@@ -19,7 +20,7 @@ const (
 type guests struct {
 	mu    sync.Mutex
 	since time.Time
-	all   int
+	all   map[Kind]int // holders do not lose their entries to strangers
 	of    map[string]int
 }
 
@@ -30,19 +31,32 @@ func (g *guests) turnAway(e Entry) bool {
 	case Token:
 		who = "token " + e.Who
 	case Nobody:
-		who = "from " + e.From
+		who = "from " + network(e.From)
 	default:
 		return false
 	}
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	if e.Time.Sub(g.since) >= guestHour {
-		g.since, g.all, g.of = e.Time, 0, make(map[string]int)
+		g.since, g.all, g.of = e.Time, make(map[Kind]int), make(map[string]int)
 	}
-	if g.all >= guestsMost || g.of[who] >= guestShare {
+	if g.all[e.By] >= guestsMost || g.of[who] >= guestShare {
 		return true
 	}
-	g.all++
+	g.all[e.By]++
 	g.of[who]++
 	return false
+}
+
+// network is whom an address speaks for: one of IPv6 belongs to somebody who has all of its /64.
+func network(address string) string {
+	addr, err := netip.ParseAddr(address)
+	if err != nil || addr.Unmap().Is4() {
+		return address
+	}
+	prefix, err := addr.Prefix(64)
+	if err != nil {
+		return address
+	}
+	return prefix.String()
 }

@@ -65,9 +65,11 @@ func (c *Client) Delete(ctx context.Context, id, tokenID string) error {
 	// whether they have heard it.
 	latest := time.Now().Add(deleteWait)
 	for wait, next := others, deleteLook; ; wait, next = next, 2*next {
+		pause := time.NewTimer(wait)
 		select {
-		case <-time.After(wait):
+		case <-pause.C:
 		case <-ctx.Done(): // nobody waits for the answer
+			pause.Stop()
 			c.reads.forget(id)
 			return nil
 		}
@@ -81,6 +83,8 @@ func (c *Client) Delete(ctx context.Context, id, tokenID string) error {
 
 // removalOver tells whether a removal has ended, or has deleted itself. It is not over where Temporal does not say.
 func removalOver(ctx context.Context, engine client.Client, run client.WorkflowRun) bool {
+	ctx, cancel := context.WithTimeout(ctx, readTimeout)
+	defer cancel()
 	answer, err := engine.DescribeWorkflowExecution(ctx, run.GetID(), run.GetRunID())
 	if err != nil {
 		return isGone(err)

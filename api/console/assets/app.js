@@ -248,7 +248,7 @@ function step(by) {
   row.scrollIntoView({ block: 'nearest' });
 }
 document.querySelector('[role=alert]')?.focus();
-document.querySelector('dialog .field.wrong')?.closest('dialog').showModal();
+document.querySelector('dialog:not([open]) .field.wrong')?.closest('dialog').showModal();
 
 // <tab-set>: of its sections with data-tab one is shown; without scripts all are.
 class TabSet extends HTMLElement {

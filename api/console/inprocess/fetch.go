@@ -44,9 +44,9 @@ var errCut = errors.New("the answer broke off")
 // serve lets a handler answer. One that gives up says so by the panic that net/http knows.
 func (s *stream) serve(h http.Handler, r *http.Request) {
 	defer func() {
-		switch cut := recover(); {
-		case cut == nil:
-		case cut == http.ErrAbortHandler: //nolint:errorlint // net/http compares it so
+		switch cut := recover(); cut {
+		case nil:
+		case http.ErrAbortHandler:
 			s.err = errors.Join(s.err, errCut)
 		default:
 			panic(cut)

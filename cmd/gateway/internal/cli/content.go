@@ -66,6 +66,12 @@ func (c *videoContentCmd) Run(ctx context.Context, p *Program) error {
 	} else {
 		file.plain = c.ID
 	}
+	if c.Index > 0 {
+		file.plain += "-" + strconv.Itoa(c.Index)
+	}
+	if c.Range != "" {
+		file.plain += "." + c.Range
+	}
 	size, err := content(ctx, path, header, file.begin)
 	if err == nil {
 		err = file.check(size)
@@ -109,6 +115,9 @@ func (f *contentFile) begin(header http.Header) (io.Writer, error) {
 	if f.name == "" {
 		f.name = f.plain + endingOf(header.Get("Content-Type"))
 	}
+	if info, err := os.Stat(f.name); err == nil && !info.Mode().IsRegular() {
+		return nil, fmt.Errorf("open the output: %s is no file; - writes to the standard output", f.name)
+	}
 	part, err := os.CreateTemp(filepath.Dir(f.name), filepath.Base(f.name)+".*.part")
 	if err != nil {
 		return nil, fmt.Errorf("open the output: %w", err)
@@ -133,7 +142,7 @@ func (f *contentFile) end(err error) error {
 	if f.part == nil {
 		return err
 	}
-	err = errors.Join(err, f.part.Chmod(0o644), f.part.Close()) // a video for its operator to share
+	err = errors.Join(err, f.part.Close())
 	if err == nil {
 		err = os.Rename(f.part.Name(), f.name)
 	}

@@ -44,8 +44,8 @@ func (c Config) DraftChannel(d ChannelDraft, secret providers.Secret, vendors pr
 	if d.Variable == "" {
 		d.Variable = variableOf(d.Name)
 	}
-	if !isVariable(d.Variable) {
-		return Drafted{}, []Problem{{Key: "variable", Message: fmt.Sprintf("%q is no name of an environment variable", d.Variable)}}
+	if !isVariable(d.Variable) || d.Variable == secret.Reveal() { // what was typed may be a key, and is not repeated
+		return Drafted{}, []Problem{{Key: "variable", Message: "wants the name of an environment variable: letters, digits and _, no digit first"}}
 	}
 	readBy := vendors
 	if secret == "" {
