@@ -145,7 +145,7 @@ func (c *chaos) verdict(task *chaosTask, jobs []stack.Job, strays []string) {
 			wrong("not because the upstream forgot it: %+v", jobs)
 		}
 	case task.fate.model == "fails":
-		if paid == nil || paid.State != "failed" || !slices.Contains([]string{"internal_error", "50511"}, code) {
+		if paid == nil || paid.State != "failed" || !slices.Contains([]string{"internal_error", "content_policy"}, code) {
 			wrong("not because its job failed: %+v", jobs)
 		}
 	default:
