@@ -51,6 +51,8 @@ func TestForbids(t *testing.T) {
 	for _, test := range []struct{ path, rest, more, want string }{ // want is the field, "" where the call passes
 		{responsesPath, responsesRest, `"background":true`, "background"},
 		{responsesPath, responsesRest, `"background":false`, ""},
+		{responsesPath, responsesRest, `"extra_body":{"google":{"cached_content":"c"}}`, "extra_body.google.cached_content"},
+		{responsesPath, responsesRest, `"extra_body":{"extra_body":{"extra_body":{"background":true}}}`, ""}, // nobody reads it so far within
 		{responsesPath, responsesRest, `"background":null`, ""},
 		{responsesPath, responsesRest, `"service_tier":"priority"`, "service_tier"},
 		{responsesPath, responsesRest, `"service_tier":null`, ""},

@@ -76,6 +76,37 @@ func TestOwnUsageIsRead(t *testing.T) {
 	}
 }
 
+// TestReadsOwedAreNotForgotten: a token whose last read took more than it had left pays it back, however long it is silent.
+func TestReadsOwedAreNotForgotten(t *testing.T) {
+	t.Parallel()
+	const perMinute = 60
+	synctest.Test(t, func(t *testing.T) {
+		e := newLogsEnv(t)
+		token, key, err := e.store.Create(t.Context(), tokens.Token{Name: "third", Group: "default", Limits: tokens.Limits{ReadsPerMinute: perMinute}})
+		if err != nil {
+			t.Fatal(err)
+		}
+		e.keys[token.Name] = key
+		read := func(path string) int { return e.get(t, token.Name, path, nil).Code }
+		for range perMinute - 2 { // a look at usage is a read, and its days are more
+			if code := read("/v1/models"); code != http.StatusOK {
+				t.Fatalf("a list of models: %d", code)
+			}
+		}
+		if code := read("/v1/token/usage?from=2025-11-01&to=2026-11-01"); code != http.StatusOK {
+			t.Fatalf("a year: %d", code)
+		}
+		pass(time.Minute + 3*time.Second)
+		left := 0
+		for ; left < perMinute && read("/v1/models") == http.StatusOK; left++ {
+		}
+		if left > 5 {
+			t.Errorf("%d reads a minute after all were used twice", left)
+		}
+		pass(5 * time.Minute)
+	})
+}
+
 // TestDownloadsHaveALimit: five for each stream and wait that the token may have open; a look at the header is none.
 func TestDownloadsHaveALimit(t *testing.T) {
 	t.Parallel()

@@ -79,6 +79,17 @@ func TestChannelDraft(t *testing.T) {
 	if _, body, made = draft(`{"name":"third","vendor":"openai","base_url":"` + strangers.URL + `","models":{"m2":""},"key":"` + canary + `"}`); made.Tested != nil || !strings.Contains(body, "was not tried") {
 		t.Errorf("an address that nobody configured: %s", body)
 	}
+	// What names addresses of its own, or is the machine's account, is not tried because somebody typed it.
+	if _, body, made = draft(`{"name":"third","vendor":"veo","models":{"veo-3.1-generate-001":""},"key":"application-default"}`); made.YAML == "" || made.Tested != nil || !strings.Contains(body, "was not tried") {
+		t.Errorf("the machine's account: %s", body)
+	}
+	req, _ := http.NewRequestWithContext(t.Context(), http.MethodPost, s.url+"/admin/channels/second/test", strings.NewReader(`{"key":"{\"type\":\"service_account\"}"}`))
+	req.Header.Set("Authorization", "Bearer some-admin-key")
+	if resp, err := newClient(t).Do(req); err != nil || resp.StatusCode != http.StatusBadRequest {
+		t.Errorf("a test with an account's key: %v %v", resp, err)
+	} else {
+		resp.Body.Close()
+	}
 	for param, wrong := range map[string]string{
 		"base_url": `"name":"x","vendor":"openai","base_url":"${SECOND_API_KEY}","models":{"m":""}`,
 		"vendor":   `"name":"x","vendor":"nobody","models":{"m":""}`,
