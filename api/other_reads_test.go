@@ -93,8 +93,8 @@ func TestReadsOwedAreNotForgotten(t *testing.T) {
 				t.Fatalf("a list of models: %d", code)
 			}
 		}
-		if code := read("/v1/token/usage?from=2025-11-01&to=2026-11-01"); code != http.StatusOK {
-			t.Fatalf("a year: %d", code)
+		if code := read("/v1/token/usage"); code != http.StatusOK {
+			t.Fatalf("a month: %d", code)
 		}
 		pass(time.Minute + 3*time.Second)
 		left := 0
@@ -103,7 +103,7 @@ func TestReadsOwedAreNotForgotten(t *testing.T) {
 		if left > 5 {
 			t.Errorf("%d reads a minute after all were used twice", left)
 		}
-		pass(5 * time.Minute)
+		pass(10 * time.Minute)
 	})
 }
 

@@ -244,8 +244,8 @@ type bucket struct {
 	full time.Time // when it is full again, unless more is taken
 }
 
-// take takes n of a bucket that holds perMinute and fills in a minute, but no more than a minute's, if it is not empty; else it
-// returns how long it is.
+// take takes n of a bucket that holds perMinute and fills in a minute, if it is not empty; else it returns how long it
+// is.
 func (b *bucket) take(n, perMinute int, now time.Time) time.Duration {
 	size := float64(perMinute)
 	perSecond := size / time.Minute.Seconds()
@@ -258,7 +258,7 @@ func (b *bucket) take(n, perMinute int, now time.Time) time.Duration {
 	if b.left < 1 {
 		return time.Duration((1 - b.left) / perSecond * float64(time.Second))
 	}
-	b.left -= float64(min(n, perMinute))
+	b.left -= float64(n)
 	b.full = now.Add(time.Duration((size - b.left) / perSecond * float64(time.Second)))
 	return 0
 }
