@@ -104,7 +104,7 @@ func remedyOf(code string) string {
 	case "AuthorizationHeaderMalformed", "PermanentRedirect", "IllegalLocationConstraintException":
 		return "see archive.region"
 	}
-	if strings.HasPrefix(code, "KMS") || strings.HasPrefix(code, "Kms") {
+	if strings.HasPrefix(strings.ToLower(code), "kms") { // AWS writes KMS.NotFoundException, MinIO kms:KeyNotFound
 		return "the key service of the store refuses, see archive.sse"
 	}
 	return ""

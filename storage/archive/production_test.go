@@ -243,6 +243,7 @@ func TestRefusals(t *testing.T) {
 		{"ExpiredToken", 400, "the credentials"},
 		{"AuthorizationHeaderMalformed", 400, "archive.region"},
 		{"KMS.NotFoundException", 400, "archive.sse"},
+		{"kms:KeyNotFound", 400, "archive.sse"},
 		{"NoSuchBucket", 404, "archive.bucket"},
 	} {
 		edge := &s3Edge{code: test.code, status: test.status}

@@ -11,8 +11,8 @@ import (
 	"modelrelay/internal/testwait"
 )
 
-// TestCodecInTheUI: in a browser, the Temporal UI shows what is encrypted in the clear to who has signed in at /codec/decode, and to
-// nobody else.
+// TestCodecInTheUI: in a browser, the Temporal UI is refused before somebody has signed in at /codec/decode, and from then on shows in
+// the clear what is encrypted.
 func TestCodecInTheUI(t *testing.T) {
 	t.Parallel()
 	wantBrowser(t)
@@ -43,11 +43,6 @@ func TestCodecInTheUI(t *testing.T) {
 		}
 		return false
 	})
-	b.await("the page is there", `document.body.textContent.includes('`+id+`')`)
-	if shown, err := evaluate[bool](b, shows); err != nil || shown {
-		t.Errorf("without signing in the UI shows the prompt (%v)", err)
-	}
-
 	// A person signs in once, with any name.
 	signIn := url.URL{Scheme: "http", User: url.UserPassword("anna", stack.AdminKey), Host: g.Address, Path: "/codec/decode"}
 	b.do(chromedp.Navigate(signIn.String()))
