@@ -2,6 +2,7 @@ package main
 
 import (
 	"context"
+	"encoding/json"
 	"fmt"
 	"maps"
 	"slices"
@@ -37,7 +38,7 @@ func (p *parts) draftChannel(ctx context.Context, in admin.ChannelDraft) (admin.
 	}
 	switch channel := (config.Config{Channels: []config.Channel{drafted.Channel}}).Routes()[0]; {
 	case in.Key == "":
-	case leadsElsewhere(providers.Secret(in.Key)):
+	case leadsElsewhere(providers.Secret(in.Key), nil):
 		made.Warnings = append(made.Warnings, "The key was not tried: "+keyNotTyped)
 	case !desk.knownAddress(cfg, channel):
 		made.Warnings = append(made.Warnings, "The key was not tried: it goes to addresses of vendors alone, and to those of channels that the file has. Once the file has this one: gateway channels test.")
@@ -52,13 +53,26 @@ func (p *parts) draftChannel(ctx context.Context, in admin.ChannelDraft) (admin.
 }
 
 // keyNotTyped refuses a typed key that leadsElsewhere.
-const keyNotTyped = "an account's key names addresses of its own, and application-default is the machine's account. Both are tried once the file has them: gateway channels test."
+const keyNotTyped = "an account's key names an address of its own that the file does not have, or is the account of the machine. Such a key is tried once the file has it: gateway channels test."
 
-// leadsElsewhere tells that a key is no text to send to its vendor: the gateway would ask an address that the key names, or act
-// as the machine that it runs on. The file may have such a key; nobody may type one.
-func leadsElsewhere(key providers.Secret) bool {
-	text := strings.TrimSpace(key.Reveal())
-	return text == "application-default" || strings.HasPrefix(text, "{")
+// leadsElsewhere tells that the gateway would ask an address for a token that a typed key names, and neither Google's accounts nor
+// the channel's own keys have, or would act as the machine that it runs on.
+func leadsElsewhere(key providers.Secret, own []providers.Secret) bool {
+	address := tokenAddress(key)
+	known := []string{"", "https://oauth2.googleapis.com/token", "https://accounts.google.com/o/oauth2/token"}
+	for _, one := range own {
+		known = append(known, tokenAddress(one))
+	}
+	return key.Reveal() == "application-default" || !slices.Contains(known, address)
+}
+
+// tokenAddress is where an account's key has its tokens asked for, "" for any other key. One that is no JSON is sent as it is.
+func tokenAddress(key providers.Secret) string {
+	var account struct {
+		TokenURI string `json:"token_uri"`
+	}
+	_ = json.Unmarshal([]byte(key.Reveal()), &account) // nothing of it then
+	return account.TokenURI
 }
 
 // knownAddress tells whether a channel leads where the file leads with the same vendor already, or the vendor's adapter. A draft

@@ -83,7 +83,7 @@ func TestChannelDraft(t *testing.T) {
 	if _, body, made = draft(`{"name":"third","vendor":"veo","models":{"veo-3.1-generate-001":""},"key":"application-default"}`); made.YAML == "" || made.Tested != nil || !strings.Contains(body, "was not tried") {
 		t.Errorf("the machine's account: %s", body)
 	}
-	req, _ := http.NewRequestWithContext(t.Context(), http.MethodPost, s.url+"/admin/channels/second/test", strings.NewReader(`{"key":"{\"type\":\"service_account\"}"}`))
+	req, _ := http.NewRequestWithContext(t.Context(), http.MethodPost, s.url+"/admin/channels/second/test", strings.NewReader(`{"key":"{\"type\":\"service_account\",\"token_uri\":\"`+strangers.URL+`\"}"}`))
 	req.Header.Set("Authorization", "Bearer some-admin-key")
 	if resp, err := newClient(t).Do(req); err != nil || resp.StatusCode != http.StatusBadRequest {
 		t.Errorf("a test with an account's key: %v %v", resp, err)

@@ -27,7 +27,7 @@ const (
 func (d channelDesk) Try(ctx context.Context, t admin.ChannelTrial) (admin.ChannelTested, error) {
 	channel, _ := d.health.router.Channel(t.Channel)
 	vendor := d.catalog[channel.Vendor]
-	if leadsElsewhere(t.Key) {
+	if leadsElsewhere(t.Key, channel.Keys) {
 		return admin.ChannelTested{}, providers.InvalidField("key", "Invalid request: 'key': %s", keyNotTyped)
 	}
 	ask, err := trial.New(vendor, channel, t.Key)

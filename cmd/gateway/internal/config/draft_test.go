@@ -91,7 +91,7 @@ func TestDraftChannelRefused(t *testing.T) {
 		"groups[0]": {draft: good(func(d *config.ChannelDraft) { d.Groups = []string{" "} }), say: "is empty"},
 		"weight":    {draft: good(func(d *config.ChannelDraft) { d.Weight = -1 }), say: "negative"},
 		"max_jobs":  {draft: good(func(d *config.ChannelDraft) { d.MaxJobs = -1 }), say: "negative"},
-		"variable":  {draft: good(func(d *config.ChannelDraft) { d.Variable = "A-B" }), say: "no name"},
+		"variable":  {draft: good(func(d *config.ChannelDraft) { d.Variable = "A-B" }), say: "the name of an environment variable"},
 		"key":       {draft: good(func(d *config.ChannelDraft) { d.Vendor, d.BaseURL = "vendorc", "https://c.example" }), secret: "no-pair"},
 	} {
 		drafted, problems := has.DraftChannel(test.draft, test.secret, testVendors())
