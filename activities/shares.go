@@ -7,7 +7,7 @@ import (
 )
 
 const (
-	// Places is how many activities a worker has under way at a time, but for copies and removals. It is the SDK's own number.
+	// Places is how many activities a worker has under way at a time, apart from copies and removals: the default of the SDK.
 	Places = 1000
 	// tokenShare is how many of the places the submits, looks at jobs and cancels of one token have: an upstream that hangs, or is made to
 	// fetch from a server that does, keeps each for up to a minute.

@@ -17,7 +17,7 @@ const (
 	resultLife      = time.Hour
 	largeResultLife = 6 * time.Minute
 	largeResult     = 10_000
-	// leastPoll is how often the vendor wants to be asked at most.
+	// leastPoll is the shortest wait between two looks at a job that the vendor wants.
 	leastPoll = 2 * time.Second
 	// mostPoll leaves two minutes of a large result's life for looks that fail.
 	mostPoll = 4 * time.Minute

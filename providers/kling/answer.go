@@ -13,7 +13,7 @@ import (
 const (
 	// resultLife is how long the vendor keeps results.
 	resultLife = 30 * 24 * time.Hour
-	// leastPoll is how often the vendor wants to be asked at most.
+	// leastPoll is the shortest wait between two looks at a job that the vendor wants.
 	leastPoll = 5 * time.Second
 	// codeMissing is the vendor's code for a job or a model that it does not have.
 	codeMissing = "1203"

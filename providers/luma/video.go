@@ -25,7 +25,7 @@ const BaseURL = "https://agents.lumalabs.ai/v1"
 const (
 	// linkLife is how long a link to a result works.
 	linkLife = time.Hour
-	// leastPoll is how often the vendor wants to be asked at most.
+	// leastPoll is the shortest wait between two looks at a job that the vendor wants.
 	leastPoll = 2 * time.Second
 )
 

@@ -96,7 +96,7 @@ func Reserved(req providers.VideoRequest, names ...string) error {
 	}
 	for _, name := range names {
 		if fields[name] != nil {
-			return providers.InvalidField(name, "The gateway sets '%s' at this upstream itself.", name)
+			return providers.InvalidField(name, "The gateway keeps '%s' at this upstream to itself.", name)
 		}
 	}
 	return nil

@@ -27,7 +27,7 @@ const BaseURL = "https://dashscope.aliyuncs.com/api/v1"
 
 const (
 	apiPath = "/api/v1"
-	// leastPoll is how often the vendor wants to be asked at most.
+	// leastPoll is the shortest wait between two looks at a job that the vendor wants.
 	leastPoll = 15 * time.Second
 	// jobLife is how long a job and the link to its result live from the job's end.
 	jobLife = 24 * time.Hour

@@ -24,7 +24,7 @@ const BaseURL = "https://open.bigmodel.cn/api/paas/v4"
 const (
 	// linkLife is how long a link to a result works: what is usual on the platform, for the vendor does not say.
 	linkLife = 24 * time.Hour
-	// leastPoll is how often the vendor wants to be asked at most.
+	// leastPoll is the shortest wait between two looks at a job that the vendor wants.
 	leastPoll = 5 * time.Second
 )
 
