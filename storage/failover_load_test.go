@@ -42,7 +42,7 @@ func TestFailoverUnderLoad(t *testing.T) {
 		})
 	}
 	testwait.Eventually(t, "load", storagetest.Patience, func() bool { return admitted.Load() > 1000 })
-	group.Servers[0].Kill()
+	group.KillPrimary(t)
 	before := admitted.Load()
 	testwait.Eventually(t, "the promoted primary", storagetest.Patience, func() bool { return storage.PingRedis(t.Context(), client) == nil })
 	during := admitted.Load() - before

@@ -39,7 +39,7 @@ func TestSentinelSecured(t *testing.T) {
 	if err := storage.PingRedis(t.Context(), client); err != nil {
 		t.Fatal(err)
 	}
-	group.Servers[0].Kill()
+	group.KillPrimary(t)
 	testwait.Eventually(t, "the promoted primary", storagetest.Patience, func() bool { return storage.PingRedis(t.Context(), client) == nil })
 }
 

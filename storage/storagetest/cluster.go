@@ -8,6 +8,7 @@ import (
 
 	"github.com/redis/go-redis/v9"
 
+	"modelrelay/internal/testport"
 	"modelrelay/internal/testwait"
 )
 
@@ -28,7 +29,7 @@ func StartCluster(tb testing.TB, replicas bool, lines ...string) []*Process {
 	ids := make([]string, count)
 	ctx := tb.Context()
 	for i := range nodes {
-		_, bus, _ := net.SplitHostPort(freeAddress(tb))
+		_, bus, _ := net.SplitHostPort(testport.Address(tb))
 		nodes[i] = StartProcess(tb, append(lines, "cluster-port "+bus)...)
 		clients[i] = nodes[i].Client(tb, nil)
 		ids[i] = clients[i].Do(ctx, "CLUSTER", "MYID").Val().(string)

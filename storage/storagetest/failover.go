@@ -2,8 +2,10 @@ package storagetest
 
 import (
 	"crypto/tls"
+	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/redis/go-redis/v9"
 
@@ -52,11 +54,15 @@ func startFailover(tb testing.TB, files *SecureFiles, config *tls.Config) *Failo
 			"sentinel monitor " + FailoverMaster + " " + primary + " 2",
 			"sentinel auth-user " + FailoverMaster + " " + FailoverUser, "sentinel auth-pass " + FailoverMaster + " " + FailoverPassword,
 			"sentinel sentinel-pass " + FailoverSentinelPassword,
-			"sentinel down-after-milliseconds " + FailoverMaster + " 1000", "sentinel failover-timeout " + FailoverMaster + " 1000",
+			"sentinel down-after-milliseconds " + FailoverMaster + " 2000", "sentinel failover-timeout " + FailoverMaster + " 3000",
 		}))
 	}
 	for _, sentinel := range f.Sentinels {
 		client := sentinel.Client(tb, func(o *redis.Options) { o.Password, o.TLSConfig = FailoverSentinelPassword, config })
+		// A sentinel that stood still for two seconds, as on a busy machine, does nothing for half a minute, again and again.
+		if err := client.Do(tb.Context(), "SENTINEL", "DEBUG", "tilt-trigger", Patience.Milliseconds()).Err(); err != nil {
+			tb.Fatal(err)
+		}
 		testwait.Eventually(tb, "the sentinels", Patience, func() bool {
 			known, _ := client.Do(tb.Context(), "SENTINEL", "CKQUORUM", FailoverMaster).Text()
 			seen, _ := client.Do(tb.Context(), "SENTINEL", "REPLICAS", FailoverMaster).Slice()
@@ -69,6 +75,22 @@ func startFailover(tb testing.TB, files *SecureFiles, config *tls.Config) *Failo
 		return len(role) > 3 && role[3] == "connected"
 	})
 	return f
+}
+
+// KillPrimary kills the server that is the primary at this time, once the other one has all that was written to it, and tells which
+// it was: 0 or 1. Sentinels of a busy machine may have made another one the primary than the first.
+func (f *Failover) KillPrimary(tb testing.TB) (killed int) {
+	tb.Helper()
+	clients := []*redis.Client{f.Client(tb, 0), f.Client(tb, 1)}
+	testwait.Eventually(tb, "a primary and its replica", Patience, func() bool {
+		killed = slices.IndexFunc(clients, func(c *redis.Client) bool {
+			followed, err := c.Wait(tb.Context(), 1, time.Second).Result() // a replica refuses to wait
+			return err == nil && followed == 1
+		})
+		return killed >= 0
+	})
+	f.Servers[killed].Kill()
+	return killed
 }
 
 // Client speaks to one of the servers itself.

@@ -11,6 +11,7 @@ import (
 
 	"github.com/redis/go-redis/v9"
 
+	"modelrelay/internal/testport"
 	"modelrelay/internal/testwait"
 )
 
@@ -48,7 +49,7 @@ func StartSecured(tb testing.TB, files SecureFiles, lines ...string) *Process {
 
 func startProcess(tb testing.TB, secure *SecureFiles, args, lines []string) *Process {
 	tb.Helper()
-	p := &Process{Address: freeAddress(tb), Dir: tb.TempDir(), out: new(Log)}
+	p := &Process{Address: testport.Address(tb), Dir: tb.TempDir(), out: new(Log)}
 	host, port, _ := net.SplitHostPort(p.Address)
 	file := filepath.Join(p.Dir, "redis.conf")
 	first := []string{"bind " + host, "port " + port, "dir " + p.Dir}
@@ -122,15 +123,4 @@ func (p *Process) Client(tb testing.TB, change func(*redis.Options)) *redis.Clie
 	client := redis.NewClient(opts)
 	tb.Cleanup(func() { _ = client.Close() })
 	return client
-}
-
-// freeAddress is an address on which nobody listens.
-func freeAddress(tb testing.TB) string {
-	tb.Helper()
-	listener, err := (&net.ListenConfig{}).Listen(tb.Context(), "tcp", "127.0.0.1:0")
-	if err != nil {
-		tb.Fatal(err)
-	}
-	defer listener.Close() //nolint:errcheck // it has no connection
-	return listener.Addr().String()
 }

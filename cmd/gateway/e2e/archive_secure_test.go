@@ -1,9 +1,13 @@
 package e2e_test
 
 import (
+	"context"
 	"crypto/tls"
 	"encoding/base64"
+	"encoding/json"
+	"errors"
 	"fmt"
+	"io"
 	"log/slog"
 	"net"
 	"net/http"
@@ -22,6 +26,7 @@ import (
 	"github.com/minio/minio-go/v7/pkg/credentials"
 
 	"modelrelay/cmd/gateway/e2e/stack"
+	"modelrelay/internal/testport"
 )
 
 // tlsStore stands before a store and ends TLS. It notes the writes that come.
@@ -164,11 +169,14 @@ func TestArchiveBadInput(t *testing.T) {
 // storeKey is the one key of the store's key service in TestArchiveProduction.
 const storeKey = "videos-key"
 
-// newKeyedMinIO is MinIO with a key service of one key.
+// storeDomain is the one below which TestArchiveVirtualHosts' store has its buckets. No name service knows it.
+const storeDomain = "store.test"
+
+// newKeyedMinIO is MinIO with a key service of one key, and with a domain for buckets.
 func newKeyedMinIO(t *testing.T, addr string) {
 	t.Helper()
 	service := func(cmd *exec.Cmd) error {
-		cmd.Env = append(os.Environ(), "MINIO_KMS_SECRET_KEY="+storeKey+":"+base64.StdEncoding.EncodeToString([]byte(strings.Repeat("k", 32))))
+		cmd.Env = append(os.Environ(), "MINIO_DOMAIN="+storeDomain, "MINIO_KMS_SECRET_KEY="+storeKey+":"+base64.StdEncoding.EncodeToString([]byte(strings.Repeat("k", 32))))
 		return cmd.Start()
 	}
 	stack.LaunchBy(t, service, "minio", stack.Bin.Dev, "s3", "--parts", string(stack.Production), "--listen", addr, "--data", t.TempDir(),
@@ -180,7 +188,7 @@ func newKeyedMinIO(t *testing.T, addr string) {
 func TestArchiveProduction(t *testing.T) {
 	t.Parallel()
 	stack.NeedProduction(t)
-	p, addr := newPKI(t), stack.FreeAddr(t)
+	p, addr := newPKI(t), testport.Address(t)
 	newKeyedMinIO(t, addr)
 	front := newTLSStore(t, addr, p.serverCert, p.serverKey)
 	behind, err := minio.New(addr, &minio.Options{Creds: credentials.NewStaticV4(stack.AccessKey, stack.SecretKey, "")})
@@ -250,5 +258,59 @@ func TestArchiveProduction(t *testing.T) {
 	rewriteSection(t, g, "archive", archiveSection(front.endpoint, stack.Bucket, ca+", sse: kms:nobodys"))
 	if stdout, stderr, err := g.Command(t.Context(), "config", "check", "--connect"); err == nil || !strings.Contains(stdout+stderr, "archive.sse") {
 		t.Errorf("a key that is not there: %v\n%s%s", err, stdout, stderr)
+	}
+}
+
+// TestArchiveVirtualHosts: on MinIO, with the bucket as a part of the host's name. The store's own name leads nowhere, so whatever
+// would address the bucket by a path fails.
+func TestArchiveVirtualHosts(t *testing.T) {
+	t.Parallel()
+	stack.NeedProduction(t)
+	if out, err := exec.CommandContext(t.Context(), "unshare", "--mount", "true").CombinedOutput(); err != nil {
+		t.Skipf("the gateway needs a view of /etc/hosts of its own: %v %s", err, out)
+	}
+	addr := testport.Address(t)
+	newKeyedMinIO(t, addr)
+	_, port, err := net.SplitHostPort(addr)
+	if err != nil {
+		t.Fatal(err)
+	}
+	dir := t.TempDir()
+	hosts, program := filepath.Join(dir, "hosts"), filepath.Join(dir, "gateway")
+	script := fmt.Sprintf("#!/bin/sh\nexec unshare --mount /bin/sh -c 'mount --bind %s /etc/hosts && exec \"$@\"' - %s \"$@\"\n", hosts, stack.Bin.Gateway)
+	if err := errors.Join(
+		os.WriteFile(hosts, []byte("127.0.0.1 localhost "+stack.Bucket+"."+storeDomain+"\n"), 0o600),
+		os.WriteFile(program, []byte(script), 0o700),
+	); err != nil {
+		t.Fatal(err)
+	}
+	s := stack.New(t)
+	g := s.Configure(stack.GatewayOptions{Binary: program, Video: "poll_min: 200ms, poll_max: 1s, presigned_urls: true"})
+	rewriteSection(t, g, "archive", archiveSection("http://"+net.JoinHostPort(storeDomain, port), stack.Bucket, ", style: virtual"))
+	g.Start()
+	keeps(t, g, "by name")
+
+	// The link that a client gets has the bucket in its host too, and the store takes its signature.
+	id := g.Create(t.Context(), "sora-2-fast", "by link").ID
+	g.AwaitCompleted(id, stack.TaskTimeout)
+	var task struct{ URL string }
+	if answer := g.Call(t, stack.Request{Path: "/v1/video/generations/" + id}); json.Unmarshal(answer.Body, &task) != nil || !strings.HasPrefix(task.URL, "http://"+stack.Bucket+"."+storeDomain+":"+port+"/") {
+		t.Fatalf("the task: %s", answer.Body)
+	}
+	client := &http.Client{Transport: &http.Transport{DialContext: func(ctx context.Context, network, _ string) (net.Conn, error) {
+		return new(net.Dialer).DialContext(ctx, network, addr)
+	}}}
+	defer client.CloseIdleConnections()
+	req, err := http.NewRequestWithContext(t.Context(), http.MethodGet, task.URL, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	resp, err := client.Do(req)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer resp.Body.Close()
+	if video, err := io.ReadAll(resp.Body); err != nil || resp.StatusCode != http.StatusOK || len(video) < 1000 {
+		t.Errorf("the link: %d, %d bytes, %v", resp.StatusCode, len(video), err)
 	}
 }

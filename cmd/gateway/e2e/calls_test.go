@@ -16,6 +16,7 @@ import (
 	"github.com/klauspost/compress/zstd"
 
 	"modelrelay/cmd/gateway/e2e/stack"
+	"modelrelay/internal/testport"
 )
 
 // loggedCall is a call as `gateway calls --json` has it.
@@ -44,7 +45,7 @@ func chatOnce(t *testing.T, g *stack.Gateway, model string) string {
 func TestCallsHistory(t *testing.T) {
 	t.Parallel()
 	s := stack.NewRelay(t, nil)
-	s.S3At = stack.FreeAddr(t)
+	s.S3At = testport.Address(t)
 	s.StartS3()
 	s.S3.AwaitReady(t)
 	g := s.StartGateway(stack.GatewayOptions{AdminKey: stack.AdminKey, Calls: "recent: 100, retention: 48h"})

@@ -16,8 +16,11 @@ const (
 	// waits plainPatience: longer than a create takes whose start Temporal does not answer.
 	chaosPatience = 5 * time.Second
 	plainPatience = 30 * time.Second
-	// chaosLook is how often a client looks at its task, and chaosAgain how soon it repeats what failed.
+	// chaosLook is how often a client looks at its task at most, and chaosLooks how often all of them do in a second: more would take
+	// the machine from the tasks.
 	chaosLook  = 3 * time.Second
+	chaosLooks = 100
+	// chaosAgain is how soon a client repeats what failed.
 	chaosAgain = 300 * time.Millisecond
 	// goneLooks is how often each gateway is asked for a task that was deleted.
 	goneLooks = 4
@@ -37,8 +40,9 @@ func (c *chaos) follow(ctx context.Context, task *chaosTask) {
 	if !c.make(ctx, task) {
 		return
 	}
+	look := max(chaosLook, time.Duration(*chaosTasks)*time.Second/chaosLooks)
 	for !task.last.ended() {
-		if !pause(ctx, chaosLook) {
+		if !pause(ctx, look) {
 			c.bad(stuck, "%s: not over, last seen %v", task, task.last)
 			return
 		}
@@ -62,6 +66,7 @@ func (c *chaos) follow(ctx context.Context, task *chaosTask) {
 			break
 		}
 	}
+	c.ended()
 	if task.removal == kept || !c.remove(ctx, task) {
 		return
 	}

@@ -23,8 +23,8 @@ var (
 	chaosFor     = flag.Duration("chaos-for", time.Minute, "how long TestChaos makes trouble; tasks come during the first two thirds of it")
 )
 
-// chaosEnd is when the last task must have ended, after the last trouble: a submit whose worker was killed is looked for during
-// two minutes, and a machine may be busy.
+// chaosEnd is how long no task may end, after the last trouble, while some are not over: a submit whose worker was killed is looked
+// for during two minutes, and a machine may be busy. As long as some end, the machine has more tasks than it can do at once.
 const chaosEnd = 6 * time.Minute
 
 // chaos is a stack where everything fails at random while tasks run.
@@ -42,6 +42,9 @@ type chaos struct {
 	mu       sync.Mutex
 	faults   []string // what was wrong
 	counts   map[fault]int
+
+	began    time.Time
+	patience *time.Timer // ends the clients
 }
 
 // fault is a kind of what can be wrong.
@@ -90,8 +93,10 @@ func (c *chaos) summary() string {
 func TestChaos(t *testing.T) {
 	t.Parallel()
 	c := newChaos(t)
-	ctx, cancel := context.WithTimeout(t.Context(), *chaosFor+chaosEnd)
+	ctx, cancel := context.WithCancel(t.Context())
 	defer cancel()
+	c.began, c.patience = time.Now(), time.AfterFunc(*chaosFor+chaosEnd, cancel)
+	defer c.patience.Stop()
 	tasks := c.plan(*chaosTasks)
 	var clients sync.WaitGroup
 	for _, task := range tasks {
@@ -105,6 +110,9 @@ func TestChaos(t *testing.T) {
 	c.judge(tasks)
 	c.room()
 }
+
+// ended notes that a task is over.
+func (c *chaos) ended() { c.patience.Reset(max(0, *chaosFor-time.Since(c.began)) + chaosEnd) }
 
 func newChaos(t *testing.T) *chaos {
 	t.Helper()

@@ -8,6 +8,7 @@ import (
 	"github.com/chromedp/chromedp"
 
 	"modelrelay/cmd/gateway/e2e/stack"
+	"modelrelay/internal/testport"
 	"modelrelay/internal/testwait"
 )
 
@@ -18,7 +19,7 @@ func TestCodecInTheUI(t *testing.T) {
 	wantBrowser(t)
 	s := stack.New(t)
 	const canary = "a canary that only operators hear"
-	ui := stack.FreeAddr(t)
+	ui := testport.Address(t)
 	g := s.Configure(stack.GatewayOptions{
 		AdminKey: stack.AdminKey, Temporal: ", ui_origin: http://" + ui + ", payload_keys: [" + payloadKey("first", "a") + "]",
 	})

@@ -11,6 +11,7 @@ import (
 
 	"modelrelay/cmd/gateway/e2e/stack"
 	"modelrelay/internal/testcert"
+	"modelrelay/internal/testport"
 	"modelrelay/internal/testwait"
 )
 
@@ -75,7 +76,7 @@ func installedNode(t *testing.T, need string) string {
 func secured(t *testing.T, g *stack.Gateway) (addr, certificate string) {
 	t.Helper()
 	dir := t.TempDir()
-	pair, at := testcert.New(t, dir), stack.FreeAddr(t)
+	pair, at := testcert.New(t, dir), testport.Address(t)
 	text, err := os.ReadFile(g.ConfigFile)
 	if err != nil {
 		t.Fatal(err)

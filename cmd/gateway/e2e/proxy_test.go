@@ -18,6 +18,7 @@ import (
 	"golang.org/x/sync/errgroup"
 
 	"modelrelay/cmd/gateway/e2e/stack"
+	"modelrelay/internal/testport"
 	"modelrelay/internal/testwait"
 )
 
@@ -99,7 +100,7 @@ func TestBehindProxyProtocol(t *testing.T) {
 		Channels: s.AnyModel(), More: "proxy_protocol: true\ntrusted_proxies: [" + proxyAddr + "]\n", Tokens: nearAndFar(),
 	})
 	p := proxy{name: "haproxy", args: []string{"-db", "-f", "{config}"}}
-	at := stack.FreeAddr(t)
+	at := testport.Address(t)
 	front := p.run(t, g, at, fmt.Sprintf("defaults\n mode tcp\n timeout connect 5s\n timeout client 1m\n timeout server 1m\n"+
 		"listen gateway\n bind %s\n server one %s send-proxy-v2 source %s\n", at, g.Address, proxyAddr))
 	t.Run("stream", front.stream)
@@ -116,7 +117,7 @@ func nearAndFar() string {
 // start runs the proxy in front of the gateway, with the lines of the operator's document.
 func (p proxy) start(t *testing.T, g *stack.Gateway) *front {
 	t.Helper()
-	at, block := stack.FreeAddr(t), documentedBlock(t, p.language)
+	at, block := testport.Address(t), documentedBlock(t, p.language)
 	replace := func(old, by string) {
 		t.Helper()
 		if strings.Count(block, old) != 1 {

@@ -11,6 +11,7 @@ import (
 	"strings"
 	"testing"
 
+	"modelrelay/internal/testport"
 	"modelrelay/internal/testwait"
 )
 
@@ -98,7 +99,7 @@ func (s *Stack) Configure(o GatewayOptions) *Gateway {
 	if o.Binary == "" {
 		o.Binary = Bin.Gateway
 	}
-	g := &Gateway{Stack: s, Address: FreeAddr(s.T), Binary: o.Binary, args: o.Args}
+	g := &Gateway{Stack: s, Address: testport.Address(s.T), Binary: o.Binary, args: o.Args}
 	o.Channels = strings.ReplaceAll(o.Channels, "{self}", g.Address)
 	g.ConfigFile = filepath.Join(s.dir, strings.ReplaceAll(g.Address, ":", "_")+".yaml")
 	text := fmt.Sprintf(`listen: %s

@@ -13,6 +13,7 @@ import (
 	"testing"
 	"time"
 
+	"modelrelay/internal/testport"
 	"modelrelay/internal/testwait"
 )
 
@@ -83,7 +84,7 @@ func (s *Stack) claimSentinels() {
 		return
 	}
 	for range sentinelCount {
-		s.Sentinels = append(s.Sentinels, FreeAddr(s.T))
+		s.Sentinels = append(s.Sentinels, testport.Address(s.T))
 	}
 }
 

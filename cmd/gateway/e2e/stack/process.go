@@ -5,8 +5,6 @@ import (
 	"bytes"
 	"context"
 	"fmt"
-	"math/rand/v2"
-	"net"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -182,40 +180,4 @@ func (l *Output) last(n int) string {
 		return strings.Contains(line, "level=DEBUG")
 	})
 	return strings.Join(all[max(0, len(all)-n):], "\n")
-}
-
-const (
-	// lowestPort and highestPort bound the ports of freeAddr: below those that systems give to outgoing connections, so that
-	// none takes a part's port while the part is down.
-	lowestPort, highestPort = 15_000, 32_000
-	// portTries is how many ports in a row may be in use by strangers.
-	portTries = 100
-)
-
-// ports hands out each port once.
-var ports = struct {
-	sync.Mutex
-	next int
-}{next: lowestPort + rand.IntN(highestPort-lowestPort)}
-
-// FreeAddr is a loopback address nobody listens on, and nobody will but the caller: a process that is killed finds it
-// again at its restart.
-func FreeAddr(t *testing.T) string {
-	t.Helper()
-	ports.Lock()
-	defer ports.Unlock()
-	for range portTries {
-		addr := fmt.Sprintf("127.0.0.1:%d", ports.next)
-		ports.next++
-		if ports.next > highestPort {
-			ports.next = lowestPort
-		}
-		l, err := new(net.ListenConfig).Listen(t.Context(), "tcp", addr)
-		if err == nil {
-			_ = l.Close()
-			return addr
-		}
-	}
-	t.Fatalf("no free port among %d", portTries)
-	return ""
 }

@@ -17,6 +17,7 @@ import (
 	"go.temporal.io/sdk/log"
 
 	"modelrelay/activities"
+	"modelrelay/internal/testport"
 	"modelrelay/storage"
 	"modelrelay/storage/archive"
 	"modelrelay/storage/taskindex"
@@ -73,7 +74,7 @@ type Stack struct {
 // New starts Temporal, Redis, the S3 store and the upstreams.
 func New(t *testing.T, upstreamFlags ...string) *Stack {
 	t.Helper()
-	s := &Stack{T: t, dir: dataFolder(t), TemporalAt: FreeAddr(t), RedisAt: FreeAddr(t), S3At: FreeAddr(t), Upstreams: newUpstreams(t, FreeAddr(t))}
+	s := &Stack{T: t, dir: dataFolder(t), TemporalAt: testport.Address(t), RedisAt: testport.Address(t), S3At: testport.Address(t), Upstreams: newUpstreams(t, testport.Address(t))}
 	s.claimSentinels()
 	s.StartTemporal()
 	s.StartRedis()
@@ -88,7 +89,7 @@ func New(t *testing.T, upstreamFlags ...string) *Stack {
 // NewRelay starts what relayed calls need, Redis and the upstreams, each by start where it is not nil.
 func NewRelay(t *testing.T, start func(*exec.Cmd) error, upstreamFlags ...string) *Stack {
 	t.Helper()
-	s := &Stack{T: t, dir: dataFolder(t), TemporalAt: Nowhere, S3At: Nowhere, RedisAt: FreeAddr(t), Upstreams: newUpstreams(t, FreeAddr(t)), startBy: start, relay: true}
+	s := &Stack{T: t, dir: dataFolder(t), TemporalAt: Nowhere, S3At: Nowhere, RedisAt: testport.Address(t), Upstreams: newUpstreams(t, testport.Address(t)), startBy: start, relay: true}
 	s.claimSentinels()
 	s.StartRedis()
 	s.startUpstreams(upstreamFlags)
@@ -100,7 +101,7 @@ func NewRelay(t *testing.T, start func(*exec.Cmd) error, upstreamFlags ...string
 // NewStore starts the S3 store alone.
 func NewStore(t *testing.T) *Stack {
 	t.Helper()
-	s := &Stack{T: t, dir: dataFolder(t), TemporalAt: Nowhere, RedisAt: Nowhere, S3At: FreeAddr(t), Upstreams: newUpstreams(t, Nowhere)}
+	s := &Stack{T: t, dir: dataFolder(t), TemporalAt: Nowhere, RedisAt: Nowhere, S3At: testport.Address(t), Upstreams: newUpstreams(t, Nowhere)}
 	s.StartS3()
 	s.S3.AwaitReady(t)
 	return s
@@ -109,7 +110,7 @@ func NewStore(t *testing.T) *Stack {
 // NewTemporal starts Temporal alone.
 func NewTemporal(t *testing.T) *Stack {
 	t.Helper()
-	s := &Stack{T: t, dir: dataFolder(t), TemporalAt: FreeAddr(t), RedisAt: Nowhere, S3At: Nowhere, Upstreams: newUpstreams(t, Nowhere)}
+	s := &Stack{T: t, dir: dataFolder(t), TemporalAt: testport.Address(t), RedisAt: Nowhere, S3At: Nowhere, Upstreams: newUpstreams(t, Nowhere)}
 	s.StartTemporal()
 	s.Temporal.AwaitReady(t)
 	return s
