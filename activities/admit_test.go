@@ -251,6 +251,25 @@ func TestAwait(t *testing.T) {
 	wantAt(t, got, "first", true)
 }
 
+// TestAwaitLeavesOutWhatLacksTheModel: the end of a round gives no second chance to a channel that does not have the model.
+func TestAwaitLeavesOutWhatLacksTheModel(t *testing.T) {
+	t.Parallel()
+	r := newTestEnv(t, fakeAdapter{})
+	r.slots(t)
+	r.limited(map[string]int{"first": 1, "second": 1}, "first", "second")
+	other := admitInput("1")
+	other.Except = []string{"first"}
+	wantAt(t, admit(t, r, other), "second", true)
+	in := activities.AwaitInput{Admit: admitInput("2"), Until: time.Now().Add(time.Hour), ExceptUntil: time.Now()}
+	in.Admit.Except, in.Admit.Lacking = []string{"first"}, []string{"first"}
+	in.Waiting = *admit(t, r, in.Admit).Full
+	_, w, _ := ask(t, r, in, nil)
+	_, w, _ = ask(t, r, in, w)
+	if w == nil || w.Channel != "second" || w.Position != 1 || !slices.Equal(w.Channels, []string{"second"}) {
+		t.Errorf("waits at %+v, want the line of the channel that has the model", w)
+	}
+}
+
 // TestAwaitHasAnEnd: the last wait is shortened, and then the task's time in the queue is over.
 func TestAwaitHasAnEnd(t *testing.T) {
 	t.Parallel()

@@ -36,8 +36,7 @@ type Record struct {
 	// Retryable: another channel may succeed, or another key of this one where KeyOnly says so.
 	Retryable bool `json:"elsewhere,omitempty"`
 	KeyOnly   bool `json:"key_only,omitempty"`
-	// NoModel: the channel does not have the model, so that only another can make the video. Histories of old do not say so.
-	NoModel bool `json:"no_model,omitempty"`
+	Refusal
 	// Gone: the configuration no longer has the channel or key.
 	Gone bool `json:"gone,omitempty"`
 	// Deadline: the task's own time ran out.
@@ -50,12 +49,21 @@ type Record struct {
 	Finished bool `json:"settled,omitempty"`
 }
 
+// Refusal is what more is known of a submit that was not taken.
+type Refusal struct {
+	// NoModel: the channel does not have the model, so that only another can make the video. Histories of old do not say so.
+	NoModel bool `json:"no_model,omitempty"`
+	// Failed is what the vendor's own code means, one of the Failed words of package providers; "" where that is not known.
+	Failed string `json:"failed,omitempty"`
+}
+
 // record makes the Record of any error.
 func record(err error) Record {
 	fault := providers.AsFault(err)
 	r := Record{
 		Kind: fault.Kind, Message: providers.Words(fault.Message), Param: fault.Param, Code: fault.Code, Accepted: fault.Accepted,
 		RetryAfter: fault.RetryAfter, Retryable: fault.Retryable(), KeyOnly: fault.Blame == providers.BlameKey, Gone: errors.Is(err, router.ErrChannelGone), Finished: true,
+		Refusal: Refusal{Failed: fault.Failed},
 	}
 	if fault.Upstream != nil {
 		r.Status = fault.Upstream.Status

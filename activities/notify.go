@@ -32,6 +32,8 @@ const (
 	// asked.
 	awayFirst = 5 * time.Second
 	awayMost  = time.Minute
+	// LastRoom is how long after the end of its time the last try of a delivery may still look for room.
+	LastRoom = 5 * time.Minute
 	// spread is the share by which a wait is lengthened at random, so that the events of an outage do not come at once.
 	spread = 0.1
 )
@@ -135,8 +137,15 @@ func (a *Deliverer) Deliver(ctx context.Context, in DeliverInput) (Delivery, err
 	}
 	d.Next = time.Time{}
 	give, room := a.Shares.Take(in.Token)
+	last := !time.Now().Before(in.Until)
+	if last && !room { // which may have held up every try before
+		give, room = a.Shares.TakeAny(in.Token)
+	}
 	if !room {
 		wait := noRoomWait(d.Crowded)
+		if last {
+			wait, in.Until = noRoomWait(0), in.Until.Add(LastRoom)
+		}
 		d.Crowded++
 		return d.again(ctx, in, log, "Too many deliveries are under way.", wait)
 	}

@@ -251,11 +251,13 @@ func (a *Poller) gone(ctx context.Context, in PollInput, p Progress, err error) 
 func (a *Poller) nextLook(job Job, p *Progress, asked time.Duration) time.Duration {
 	pace := providers.PaceOf(a.Catalog[job.Assignment.Vendor].Video)
 	least := max(a.PollMin, pace.Least)
+	var delay time.Duration
 	if asked > 0 {
-		return min(max(asked, least), hintLimit)
+		delay = min(max(asked, least), hintLimit)
+	} else {
+		delay = max(least, a.expected(job, p, least))
 	}
-	delay := max(least, a.expected(job, p, least))
-	if pace.Most > 0 {
+	if pace.Most > 0 { // even where it asks for more: what is gone then was paid for
 		delay = min(delay, max(pace.Most, least))
 	}
 	return delay

@@ -238,7 +238,12 @@ func TestPollBeforeResultsDie(t *testing.T) {
 	const most = 4 * time.Minute
 	for _, usual := range []time.Duration{0, 10 * time.Minute, 5 * time.Hour} {
 		synctest.Test(t, func(t *testing.T) {
-			w := newWatch(t, func(int) (providers.VideoStatus, error) { return running(-1) })
+			w := newWatch(t, func(n int) (providers.VideoStatus, error) {
+				if n == 3 { // it would rather not be asked for so long that the result is gone
+					return providers.VideoStatus{}, &providers.Fault{Kind: providers.RateLimited, Message: "Slowly.", RetryAfter: 10 * time.Minute}
+				}
+				return running(-1)
+			})
 			w.acts.Poller.Durations, w.pace.Most = usually(usual), most
 			_, _ = w.end(t)
 			for _, wait := range w.waits {

@@ -47,9 +47,21 @@ func (s *Shares) Take(token string) (give func(), ok bool) {
 	if s == nil || token == "" {
 		return func() {}, true
 	}
+	return s.take(token, s.share)
+}
+
+// TakeAny is Take without the bound of one token's share.
+func (s *Shares) TakeAny(token string) (give func(), ok bool) {
+	if s == nil || token == "" {
+		return func() {}, true
+	}
+	return s.take(token, s.total)
+}
+
+func (s *Shares) take(token string, share int) (give func(), ok bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if s.taken >= s.total || s.of[token] >= s.share {
+	if s.taken >= s.total || s.of[token] >= share {
 		return nil, false
 	}
 	s.taken++

@@ -1,8 +1,11 @@
 package activities_test
 
 import (
+	"context"
+	"encoding/json"
 	"errors"
 	"net/http"
+	"strings"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -83,6 +86,35 @@ func TestDeliverCrowded(t *testing.T) {
 	}
 }
 
+// TestDeliverCrowdedLastTry: a delivery that found no room until its time is over is tried all the same, where the worker has a place
+// at all, and is given up untried only where it has none for minutes.
+func TestDeliverCrowdedLastTry(t *testing.T) {
+	t.Parallel()
+	hook := newReceiver(t, status(http.StatusOK))
+	r := newNotifier(t, tokens.Webhook{URL: hook.URL, Secrets: []secret.Text{tokens.NewWebhookSecret()}})
+	r.acts.Deliverer.Shares = crowded(t, "demo")
+	over := deliver()
+	over.Until = time.Now()
+	if d, err := do[activities.Delivery](t, r, r.acts.Deliverer.Deliver, over); err != nil || !d.Delivered || d.Tries != 1 {
+		t.Errorf("got %+v, %v, want the last try", d, err)
+	}
+	if _, ok := r.acts.Deliverer.Shares.Take("other"); !ok {
+		t.Error("the last try did not give its room back")
+	}
+	r.env.SetHeartbeatDetails(activities.Delivery{Crowded: 60})
+	_, err := do[activities.Delivery](t, r, r.acts.Deliverer.Deliver, over) // no place at all now
+	if _, retried, delay := fault(t, err); !retried || delay < 5*time.Second || delay > 6*time.Second {
+		t.Errorf("again in %s (%t), want soon", delay, retried)
+	}
+	over.Until = time.Now().Add(-activities.LastRoom)
+	if d, err := do[activities.Delivery](t, r, r.acts.Deliverer.Deliver, over); err != nil || d.Delivered || !strings.Contains(d.Reason, "is over. Too many") {
+		t.Errorf("got %+v, %v, want it given up", d, err)
+	}
+	if n := len(hook.requests()); n != 1 {
+		t.Errorf("%d requests, want 1", n)
+	}
+}
+
 // TestSubmitCrowded: a submit whose token has as much under way as it may sends nothing, and its task tries again.
 func TestSubmitCrowded(t *testing.T) {
 	t.Parallel()
@@ -99,15 +131,24 @@ func TestSubmitCrowded(t *testing.T) {
 // TestCancelAndReconcileCrowded: a cancel, and the look for a lost submit, come back later; the submit's outcome stays open.
 func TestCancelAndReconcileCrowded(t *testing.T) {
 	t.Parallel()
-	r := newTestEnv(t, canceler{}) // which panics when it is asked
-	sub := submitInput()
-	sub.Assignment.Token = "demo"
+	r := newTestEnv(t, finder{}) // which panics when it is asked
+	in := activities.ReconcileInput{Submit: submitInput(), Until: time.Now()}
+	in.Submit.Assignment.Token = "demo"
 	r.upstreams.Shares = crowded(t, "demo")
-	_, err := do[activities.Job](t, r, r.acts.Submitter.Reconcile, activities.ReconcileInput{Submit: sub, Until: time.Now()})
+	_, err := do[activities.Job](t, r, r.acts.Submitter.Reconcile, in)
 	if got, retried, delay := fault(t, err); got.Accepted != providers.AcceptedUnknown || !retried || delay < time.Second {
 		t.Errorf("look: got %+v, retried %t after %s", got, retried, delay)
 	}
-	_, err = r.env.ExecuteActivity(r.acts.Poller.Cancel, activities.Job{TaskID: "video_1", Assignment: sub.Assignment})
+	r.keepIn(fakeObjects{getJSON: func(_ context.Context, _ string, into any) error {
+		return json.Unmarshal([]byte(`{"ticket":{"job":"job-1"}}`), into)
+	}})
+	if job, err := do[activities.Job](t, r, r.acts.Submitter.Reconcile, in); err != nil || job.Ticket.Job != "job-1" {
+		t.Errorf("got %+v, %v, want the ticket of the archive, for which no room is needed", job, err)
+	}
+
+	r = newTestEnv(t, canceler{}) // which panics as well
+	r.upstreams.Shares = crowded(t, "demo")
+	_, err = r.env.ExecuteActivity(r.acts.Poller.Cancel, activities.Job{TaskID: "video_1", Assignment: in.Submit.Assignment})
 	if got, retried, delay := fault(t, err); got.Kind != providers.Overloaded || !retried || delay != 5*time.Second {
 		t.Errorf("cancel: got %+v, retried %t after %s", got, retried, delay)
 	}
@@ -143,4 +184,43 @@ func TestPollCrowded(t *testing.T) {
 			t.Error("the look did not give its room back")
 		}
 	})
+}
+
+// TestPollCrowdedLastLook: a look that is put off until the job's time is over is taken then without room: the job may be done, and is
+// paid for.
+func TestPollCrowdedLastLook(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		w := newWatch(t, func(int) (providers.VideoStatus, error) { return done() })
+		w.in.Job.Assignment.Token = "demo"
+		w.in.Deadline = w.in.Job.AcceptedAt.Add(10 * time.Minute)
+		w.upstreams.Shares = crowded(t, "demo")
+		status, err := w.end(t)
+		if err != nil || status.State != providers.JobDone || w.polls != 1 {
+			t.Errorf("got %+v, %v after %d looks", status, err, w.polls)
+		}
+		if early := time.Until(w.in.Deadline); early < 0 || early > 2*time.Second {
+			t.Errorf("the look was taken %s before the end", early)
+		}
+	})
+}
+
+// TestCancelCrowdedKeepsSlot: a job that is not stopped yet, since there was no room to say so, keeps its slot: it runs on.
+func TestCancelCrowdedKeepsSlot(t *testing.T) {
+	t.Parallel()
+	r := newTestEnv(t, canceler{}) // which panics when it is asked
+	redis := r.slots(t)
+	r.limited(map[string]int{"main": 1}, "main")
+	wantAt(t, admit(t, r, admitInput("1")), "main", true)
+	redis.FlushAll() // and its last sign is lost
+	r.upstreams.Shares = crowded(t, "demo")
+	job := activities.Job{TaskID: "video_1", Assignment: assignment()}
+	job.Assignment.Slot, job.Assignment.Token = true, "demo"
+	_, err := r.env.ExecuteActivity(r.acts.Poller.Cancel, job)
+	if _, retried, _ := fault(t, err); !retried {
+		t.Errorf("got %v", err)
+	}
+	if got := admit(t, r, admitInput("2")); got.Full == nil {
+		t.Errorf("got %+v, want a full channel", got)
+	}
 }

@@ -230,13 +230,6 @@ func (a *Submitter) Reconcile(ctx context.Context, in ReconcileInput) (Job, erro
 	sub := in.Submit
 	log := taskLog(ctx, a.Log, sub.TaskID, sub.Assignment).With("attempt", sub.Attempt)
 	a.hold(ctx, sub.TaskID, sub.Assignment, submitSign) // there may be a job, and a look may be the whole submit again
-	give, room := a.Shares.Take(sub.Assignment.Token)
-	if !room {
-		r := noRoom()
-		r.Accepted = providers.AcceptedUnknown // of the submit
-		return Job{}, again(r, reconcileWait(ctx))
-	}
-	defer give()
 	var kept attempt
 	err := a.Objects.GetJSON(ctx, sub.TicketObject(), &kept)
 	switch {
@@ -260,6 +253,11 @@ func (a *Submitter) Reconcile(ctx context.Context, in ReconcileInput) (Job, erro
 		}
 	}
 	job, err := a.find(ctx, sub)
+	if errors.Is(err, errNoRoom) {
+		r := noRoom()
+		r.Accepted = providers.AcceptedUnknown // of the submit
+		return Job{}, again(r, reconcileWait(ctx))
+	}
 	if err == nil {
 		log.Info("job found at the upstream", "job", job.Ticket.Job)
 		a.Told.count(sub.Assignment.step(StepReconcile, job.Model, OutcomeFound))
@@ -303,6 +301,9 @@ func reconcileWait(ctx context.Context) time.Duration {
 	return min(delay, reconcileMost)
 }
 
+// errNoRoom is find's, whose token has as much under way at upstreams as it may: the vendor was not asked.
+var errNoRoom = errors.New("no room")
+
 // find asks the vendor for the job of a lost submit.
 func (a *Submitter) find(ctx context.Context, sub SubmitInput) (Job, error) {
 	pick, adapter, err := a.target(sub.Assignment)
@@ -313,6 +314,11 @@ func (a *Submitter) find(ctx context.Context, sub SubmitInput) (Job, error) {
 	if !ok {
 		return Job{}, &providers.Fault{Kind: providers.Upstream, Message: "Nobody can tell whether the upstream took the job.", Err: providers.ErrNoLookup}
 	}
+	give, room := a.Shares.Take(sub.Assignment.Token)
+	if !room {
+		return Job{}, errNoRoom
+	}
+	defer give()
 	req, err := a.request(ctx, sub)
 	if err != nil {
 		return Job{}, err

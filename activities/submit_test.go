@@ -152,11 +152,15 @@ func TestSubmitOutcomes(t *testing.T) {
 		},
 		{
 			name: "no such model there", err: &providers.Fault{Kind: providers.ModelNotFound, Message: "No such model.", Accepted: providers.NotAccepted, Upstream: &providers.Reply{Status: 404}},
-			want: activities.Record{Kind: providers.ModelNotFound, Message: "No such model.", Status: 404, Accepted: providers.NotAccepted, NoModel: true, Finished: true},
+			want: activities.Record{Kind: providers.ModelNotFound, Message: "No such model.", Status: 404, Accepted: providers.NotAccepted, Finished: true, Refusal: activities.Refusal{NoModel: true}},
 		},
 		{
 			name: "no such route there", err: &providers.Fault{Kind: providers.NotFound, Message: "Gone.", Accepted: providers.NotAccepted, Upstream: &providers.Reply{Status: 410}},
-			want: activities.Record{Kind: providers.NotFound, Message: "Gone.", Status: 410, Accepted: providers.NotAccepted, NoModel: true, Finished: true},
+			want: activities.Record{Kind: providers.NotFound, Message: "Gone.", Status: 410, Accepted: providers.NotAccepted, Finished: true, Refusal: activities.Refusal{NoModel: true}},
+		},
+		{
+			name: "content", err: &providers.Fault{Kind: providers.Invalid, Message: "No.", Code: "1301", Failed: providers.FailedContent, Accepted: providers.NotAccepted},
+			want: activities.Record{Kind: providers.Invalid, Message: "No.", Code: "1301", Accepted: providers.NotAccepted, Finished: true, Refusal: activities.Refusal{Failed: providers.FailedContent}},
 		},
 		{
 			name: "unknown", err: &providers.Fault{Kind: providers.Overloaded, Message: "Full.", Blame: providers.BlameChannel, Upstream: &providers.Reply{Status: 503}},

@@ -2,7 +2,6 @@ package providers
 
 import (
 	"slices"
-	"strconv"
 	"strings"
 )
 
@@ -16,38 +15,39 @@ const (
 	FailedForgotten = "job_not_found"
 )
 
-// Listed is the failure under a code of the list that clients read: one of the Failed words, or of the gateway's own, which an upstream
-// that is such a gateway reports as well. Another is the upstream's own: what its words mean, else otherwise, and it stands before
-// the message. Codes that begin with "upstream_" are an adapter's, for an upstream that gives none, and are not repeated.
+// Listed is the failure under a code of the list that clients read: one of the Failed words. Another is the upstream's own and stands
+// before the message; it counts as what its words mean, else as otherwise. The gateway's own codes are no exception: an upstream that
+// is such a gateway says "cancelled" of its task, not of ours. Codes that begin with "upstream_" are an adapter's, for an upstream that
+// gives none, and are not repeated.
 func (f VideoFailure) Listed(otherwise string) VideoFailure {
-	own := []string{
-		FailedContent, FailedInput, FailedVendor, FailedTimeout, FailedQuota, FailedForgotten,
-		"queue_timeout", "deadline_exceeded", "archive_failed", "channel_gone", "upstream_unknown", "failed_by_operator", "cancelled", "internal_error",
-	}
-	if slices.Contains(own, f.Code) {
+	if slices.Contains([]string{FailedContent, FailedInput, FailedVendor, FailedTimeout, FailedQuota, FailedForgotten}, f.Code) {
 		return f
 	}
-	said := strings.ToLower(f.Code)
-	if _, err := strconv.Atoi(said); err == nil { // a number says nothing
-		said = strings.ToLower(f.Message)
-	}
-	if f.Code != "" && !strings.HasPrefix(f.Code, "upstream_") && !strings.Contains(f.Message, f.Code) {
-		f.Message = f.Code + ": " + f.Message
+	said, own := f.Code, strings.HasPrefix(f.Code, "upstream_") && f.Code != "upstream_unknown"
+	if said != "" && !own && !strings.Contains(f.Message, said) {
+		f.Message = said + ": " + f.Message
 	}
 	f.Code = otherwise
 	for _, kind := range [...]struct {
-		code  string
-		words []string
+		code    string
+		phrases []string
 	}{
-		{FailedContent, []string{"moderation", "content_policy", "content_filter", "policy_violation", "safety", "sensitive", "risk"}},
-		{FailedQuota, []string{"quota", "credit", "balance", "billing", "rate_limit"}},
-		{FailedTimeout, []string{"timeout", "timed_out", "expired"}},
-		{FailedInput, []string{"invalid", "unsupported", "missing", "too_large"}},
+		{FailedContent, []string{"moderation", "content policy", "content filter", "policy violation", "safety", "sensitive", "risk"}},
+		{FailedQuota, []string{"quota", "credit", "credits", "balance", "billing", "rate limit"}},
+		{FailedTimeout, []string{"timeout", "timed out", "expired", "deadline exceeded"}},
+		{FailedInput, []string{"invalid", "unsupported", "missing", "too large"}},
 	} {
-		if slices.ContainsFunc(kind.words, func(word string) bool { return strings.Contains(said, word) }) {
+		if Says(said, kind.phrases...) {
 			f.Code = kind.code
 			break
 		}
 	}
+	return f
+}
+
+// As is the failure under a Failed word that is known to be meant, with the upstream's own code before the message.
+func (f VideoFailure) As(word string) VideoFailure {
+	f = f.Listed(word)
+	f.Code = word
 	return f
 }

@@ -101,6 +101,8 @@ type Fault struct {
 	Odd bool
 	// Code is the upstream's own error code where it sent one, "" otherwise.
 	Code string
+	// Failed is what that code means of a video's create that was refused, one of the Failed words; "" where it is not known.
+	Failed string
 	// Said is what the upstream says of the client's own request where its answer is in another format than the client's;
 	// without the gateway's key, bounded, and meant for the client. "" where there is nothing such.
 	Said string

@@ -3,6 +3,7 @@ package providers
 import (
 	"fmt"
 	"regexp"
+	"slices"
 	"strings"
 	"unicode"
 	"unicode/utf8"
@@ -23,6 +24,30 @@ func Cut(s string, limit int) string {
 		return s
 	}
 	return strings.ToValidUTF8(s[:limit], "") + "…"
+}
+
+// Says tells whether an upstream's text has one of the phrases, in lower case, word by word: "risk" is in "TextRiskDetected", in
+// "text_risk" and in "Text Risk Not Pass", not in "asterisk".
+func Says(text string, phrases ...string) bool {
+	var words strings.Builder
+	words.WriteByte(' ')
+	lower, gap := false, true // what came before: a small letter; the end of a word
+	for _, r := range text {
+		switch {
+		case !unicode.IsLetter(r) && !unicode.IsDigit(r):
+			if !gap {
+				words.WriteByte(' ')
+			}
+			lower, gap = false, true
+			continue
+		case unicode.IsUpper(r) && lower:
+			words.WriteByte(' ')
+		}
+		words.WriteRune(unicode.ToLower(r))
+		lower, gap = unicode.IsLower(r), false
+	}
+	words.WriteByte(' ')
+	return slices.ContainsFunc(phrases, func(phrase string) bool { return strings.Contains(words.String(), " "+phrase+" ") })
 }
 
 // Limits of what is kept of an upstream's words, in bytes.

@@ -102,7 +102,8 @@ func TestVideoQueuesAnewAfterAFailedJob(t *testing.T) {
 // has it.
 func TestVideoTriesModelElsewhere(t *testing.T) {
 	t.Parallel()
-	lacks := &activities.Record{Kind: providers.ModelNotFound, Message: "No such model.", Status: 404, Accepted: providers.NotAccepted, NoModel: true}
+	lacks := &activities.Record{Kind: providers.ModelNotFound, Message: "No such model.", Status: 404, Accepted: providers.NotAccepted, Refusal: activities.Refusal{NoModel: true}}
+	keyLacks := &activities.Record{Kind: providers.NotFound, Message: "No such model.", Accepted: providers.NotAccepted, KeyOnly: true, Refusal: activities.Refusal{NoModel: true}}
 	busy := &activities.Record{Kind: providers.RateLimited, Message: "Slowly.", Accepted: providers.NotAccepted, Retryable: true}
 	for _, tc := range []struct {
 		name     string
@@ -123,6 +124,7 @@ func TestVideoTriesModelElsewhere(t *testing.T) {
 			false, workflows.Completed, 3,
 			[][]string{nil, {"first"}, {"first", "second"}, {"first"}},
 		},
+		{"a key alone lacks it", []string{"first", "", "first"}, []*activities.Record{keyLacks, nil}, false, workflows.Completed, 2, [][]string{nil, nil, nil}},
 		{"a variation of a video there", []string{"first"}, []*activities.Record{lacks}, true, workflows.Failed, 1, [][]string{nil}},
 		{"an older worker's word", []string{"first"}, []*activities.Record{{Kind: providers.ModelNotFound, Message: "No such model.", Accepted: providers.NotAccepted}}, false, workflows.Failed, 1, [][]string{nil}},
 	} {
@@ -158,5 +160,38 @@ func TestVideoTriesModelElsewhere(t *testing.T) {
 				t.Errorf("got excepts %v, want %v", excepts, tc.excepts)
 			}
 		})
+	}
+}
+
+// TestVideoLacksModelInLine: a channel that does not have the model is left out while the task stands in line, and after it.
+func TestVideoLacksModelInLine(t *testing.T) {
+	t.Parallel()
+	s := newTestEnv(t)
+	var excepts [][]string
+	s.OnActivity("Admit", mock.Anything, mock.Anything).Return(func(_ context.Context, in activities.AdmitInput) (activities.Admission, error) {
+		excepts = append(excepts, in.Except)
+		if len(excepts) == 2 {
+			return activities.Admission{Full: &activities.Waiting{Position: 1, Channel: "second", Channels: []string{"second"}}}, nil
+		}
+		to := assignment([]string{"first", "", "second"}[min(len(excepts)-1, 2)])
+		return activities.Admission{Assignment: &to}, nil
+	})
+	awaits := s.awaits(0, "second")
+	s.submits(
+		&activities.Record{Kind: providers.ModelNotFound, Message: "No such model.", Accepted: providers.NotAccepted, Refusal: activities.Refusal{NoModel: true}},
+		&activities.Record{Kind: providers.Overloaded, Message: "Later.", Accepted: providers.NotAccepted, Retryable: true, KeyOnly: true},
+		nil,
+	)
+	s.polls(done, nil)
+	s.archives()
+	s.settles()
+	if got := s.play(t, today()); got.State != workflows.Completed {
+		t.Errorf("got %+v", got)
+	}
+	if len(*awaits) != 1 || !slices.Equal((*awaits)[0].Admit.Lacking, []string{"first"}) || !slices.Equal((*awaits)[0].Admit.Except, []string{"first"}) {
+		t.Errorf("stood in line with %+v", *awaits)
+	}
+	if len(excepts) != 3 || !slices.Equal(excepts[2], []string{"first"}) {
+		t.Errorf("excepted %v, want the first channel left out after the line", excepts)
 	}
 }

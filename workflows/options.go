@@ -71,8 +71,8 @@ const (
 	queueMost  = 10 * time.Minute
 	// notifyLimit is how long an event is delivered, from the end of its task to the begin of the last try.
 	notifyLimit = 72 * time.Hour
-	// notifySlack is what the last try may need beyond it.
-	notifySlack = 10 * time.Minute
+	// notifySlack is what the last try may need beyond it, the look for room included.
+	notifySlack = activities.LastRoom + 5*time.Minute
 	// deliverMargin is what one try may need beside its request, until its worker counts as lost.
 	deliverMargin = 5 * time.Second
 	// WorkerStopTimeout is longer than a submit may live: a deploy does not interrupt one.

@@ -273,6 +273,11 @@ func refusal(fault activities.Record) *providers.VideoFailure {
 	case providers.Invalid, providers.TooLarge, providers.Conflict:
 		otherwise = providers.FailedInput
 	}
-	failure := providers.VideoFailure{Code: fault.Code, Message: words(fault)}.Listed(otherwise)
+	failure := providers.VideoFailure{Code: fault.Code, Message: words(fault)}
+	if fault.Failed != "" {
+		failure = failure.As(fault.Failed)
+	} else {
+		failure = failure.Listed(otherwise)
+	}
 	return &failure
 }

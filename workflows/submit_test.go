@@ -263,3 +263,31 @@ func TestVideoAdmitAgain(t *testing.T) {
 		t.Errorf("result %+v, want the end of its time in the queue", got)
 	}
 }
+
+// TestVideoRefusedCreate: a create that is refused ends under the word that the vendor's own code means, else by the words of the code.
+func TestVideoRefusedCreate(t *testing.T) {
+	t.Parallel()
+	for _, tc := range []struct {
+		fault      activities.Record
+		code, says string
+	}{
+		{activities.Record{Kind: providers.Invalid, Code: "1301", Message: "invalid", Refusal: activities.Refusal{Failed: providers.FailedContent}}, providers.FailedContent, "1301: invalid"},
+		{activities.Record{Kind: providers.Invalid, Code: "1301", Message: "a risk"}, providers.FailedInput, "1301: a risk"},
+		{activities.Record{Kind: providers.Invalid, Code: "moderation_blocked", Message: "no"}, providers.FailedContent, "moderation_blocked: no"},
+		{activities.Record{Kind: providers.Invalid, Code: workflows.CodeUpstreamUnknown, Message: "no"}, providers.FailedInput, "upstream_unknown: no"},
+		{activities.Record{Kind: providers.Invalid, Message: "no"}, providers.FailedInput, "no"},
+	} {
+		s := newTestEnv(t)
+		s.admits("main")
+		tc.fault.Accepted = providers.NotAccepted
+		s.submits(&tc.fault)
+		settled := s.settles()
+		got := s.play(t, today())
+		if got.Failure == nil || got.Failure.Code != tc.code || got.Failure.Message != tc.says {
+			t.Errorf("%+v: got %+v", tc.fault, got.Failure)
+		}
+		if bill := (*settled)[0].Bill; bill.Ending != activities.EndedFailed {
+			t.Errorf("%+v: ended as %v, want nothing to be paid", tc.fault, bill.Ending)
+		}
+	}
+}

@@ -4,6 +4,8 @@ import (
 	"encoding/json"
 	"errors"
 	"net/http"
+	"net/url"
+	"slices"
 	"strings"
 	"time"
 
@@ -73,18 +75,24 @@ func reason(body []byte) string { return readFailure(body).message }
 
 // status is that of a job that ended so. What the vendor answers with a 5xx is its own, and costs nothing.
 func (f failure) status(key providers.Secret) providers.VideoStatus {
-	code, retryable := providers.FailedInput, false
+	code, retryable := f.code()
+	return upstream.FailedJob("COMPLETED", code, f.kind, f.message, retryable, key)
+}
+
+// code is the product's word for it, and whether it is the vendor's own.
+func (f failure) code() (code string, own bool) {
 	switch {
 	case f.kind == "content_policy_violation":
-		code = providers.FailedContent
+		return providers.FailedContent, false
 	case strings.HasSuffix(f.kind, "_timeout") && f.kind != "runner_connection_timeout":
-		code, retryable = providers.FailedTimeout, true
+		return providers.FailedTimeout, true
 	case strings.HasPrefix(f.kind, "runner_"), strings.HasPrefix(f.kind, "downstream_service_"), f.kind == "internal_server_error", f.server:
-		code, retryable = providers.FailedVendor, true
+		return providers.FailedVendor, true
 	case f.kind == "", f.kind == "no_media_generated":
-		code = providers.FailedVendor
+		return providers.FailedVendor, false
+	default:
+		return providers.FailedInput, false
 	}
-	return upstream.FailedJob("COMPLETED", code, f.kind, f.message, retryable, key)
 }
 
 // ended reads the answer to the question for a result that is not 2xx: the failure of the job, where it is one.
@@ -161,6 +169,13 @@ func linksOf(files []file) []string {
 // for again.
 const mostFound = 8 << 10
 
+// private tells whether a link has a signature, or anything else that is for few: the vendor's own have none, but a model may name a
+// file that lies elsewhere. What is found stands in the task's history, where no such link belongs.
+func private(link string) bool {
+	at, err := url.Parse(link)
+	return err != nil || at.RawQuery != "" || at.User != nil || at.Fragment != ""
+}
+
 // done is the status of a request with a result, which lies under the app.
 func done(body []byte, app string) (providers.VideoStatus, error) {
 	files, err := readFiles(body)
@@ -174,8 +189,9 @@ func done(body []byte, app string) (providers.VideoStatus, error) {
 	if len(body) >= largeResult {
 		life = largeResultLife
 	}
-	found, err := json.Marshal(handle{App: app, Links: linksOf(files)})
-	if err != nil || len(found) > mostFound {
+	links := linksOf(files)
+	found, err := json.Marshal(handle{App: app, Links: links})
+	if err != nil || len(found) > mostFound || slices.ContainsFunc(links, private) {
 		found = nil
 	}
 	return providers.VideoStatus{
@@ -184,9 +200,14 @@ func done(body []byte, app string) (providers.VideoStatus, error) {
 	}, nil
 }
 
-// classify tells an account without credit, which is a 403, from a key that may not.
+// classify reads the kind of an error, and tells an account without credit, which is a 403, from a key that may not.
 func classify(fault *providers.Fault) {
-	said := strings.ToLower(reason(fault.Upstream.Body))
+	read := readFailure(fault.Upstream.Body)
+	fault.Code = providers.Cut(read.kind, providers.WordLimit)
+	if word, _ := read.code(); word != providers.FailedVendor {
+		fault.Failed = word
+	}
+	said := strings.ToLower(read.message)
 	if fault.Upstream.Status == http.StatusForbidden && (strings.Contains(said, "balance") || strings.Contains(said, "user is locked")) {
 		fault.RefuseKey(providers.KeyExhausted)
 	}

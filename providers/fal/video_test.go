@@ -328,3 +328,27 @@ func TestVideoOutlivesResult(t *testing.T) {
 		t.Errorf("without what was found: got %v", err)
 	}
 }
+
+// TestVideoKeepsNoSignedLink: what Poll finds stands in a task's history, so a link with a signature is asked for again instead.
+func TestVideoKeepsNoSignedLink(t *testing.T) {
+	t.Parallel()
+	for link, kept := range map[string]bool{
+		"https://v3.fal.media/files/a/b.mp4": true, "https://bucket.example/b.mp4?X-Amz-Signature=hush": false, "https://user:hush@host.example/b.mp4": false,
+	} {
+		server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+			if strings.HasSuffix(r.URL.Path, "/status") {
+				_, _ = io.WriteString(w, `{"status":"COMPLETED"}`)
+				return
+			}
+			_, _ = io.WriteString(w, `{"video":{"url":"`+link+`"}}`)
+		}))
+		t.Cleanup(server.Close)
+		client := upstream.NewClient(nil)
+		t.Cleanup(client.CloseIdleConnections)
+		to := providers.Target{Channel: providers.Channel{BaseURL: server.URL}, Key: "k", Model: "a/b/c"}
+		status, err := fal.NewVideos(client).Poll(t.Context(), to, providers.Ticket{Job: "1"})
+		if err != nil || status.Outputs != 1 || strings.Contains(string(status.Found), link) != kept {
+			t.Errorf("%s: got %+v, %v with %s", link, status, err, status.Found)
+		}
+	}
+}

@@ -198,6 +198,7 @@ func TestVideoFindDeclared(t *testing.T) {
 		{"not declared", `{"paths":{"/v1/video/generations":{"post":{"parameters":[{"in":"query","name":"Idempotency-Key"}]}}}}`, 200, false, false},
 		{"another operation's", `{"paths":{"/v1/videos":{"post":{"parameters":[{"in":"header","name":"Idempotency-Key"}]}}}}`, 200, false, false},
 		{"no document", `<html>`, 200, false, false},
+		{"more than is read", `{"paths":{"/v1/video/generations":{"post":{"parameters":[{"in":"header","name":"Idempotency-Key"}]}}},"x":"` + strings.Repeat("x", 5<<20) + `"}`, 200, false, false},
 		{"none at all", `not found`, 404, false, false},
 		{"away", `x`, 503, false, false},
 	} {

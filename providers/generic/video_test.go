@@ -1,6 +1,7 @@
 package generic_test
 
 import (
+	"bytes"
 	"encoding/base64"
 	"encoding/json"
 	"errors"
@@ -241,5 +242,29 @@ func TestVideoOutputs(t *testing.T) {
 				t.Errorf("got %q, %v, want %q", got, err, tc.want)
 			}
 		})
+	}
+}
+
+// TestCancelEndless: what an upstream writes behind the word that it stops a job is read for so long, and changes nothing.
+func TestCancelEndless(t *testing.T) {
+	t.Parallel()
+	gone := make(chan struct{})
+	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+		defer close(gone)
+		blank := bytes.Repeat([]byte(" "), 1<<20)
+		for {
+			if _, err := w.Write(blank); err != nil {
+				return
+			}
+		}
+	}))
+	t.Cleanup(server.Close)
+	if err := newVideos(t).Cancel(t.Context(), target(server.URL+"/v1"), providers.Ticket{Job: "1"}); err != nil {
+		t.Errorf("got %v", err)
+	}
+	select {
+	case <-gone:
+	case <-t.Context().Done():
+		t.Error("the upstream is still read from")
 	}
 }

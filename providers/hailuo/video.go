@@ -41,7 +41,7 @@ type Videos struct {
 func NewVideos(client *http.Client) *Videos {
 	v := &Videos{upstream.Linked[upstream.Record]{
 		Paced: providers.Pace{Least: leastPoll},
-		Jobs:  upstream.NewJobs(client, upstream.JobVendor{Name: "hailuo", Classify: classify, Reason: reason}), Lost: lost,
+		Jobs:  upstream.NewJobs(client, upstream.JobVendor{Name: "hailuo", Classify: classify, Failed: failureCode, Reason: reason}), Lost: lost,
 	}}
 	v.Read = v.job
 	return v

@@ -3,7 +3,6 @@ package kling
 import (
 	"encoding/json"
 	"net/http"
-	"strings"
 	"time"
 
 	"modelrelay/providers"
@@ -95,13 +94,22 @@ func (t task) VideoStatus(key providers.Secret) (providers.VideoStatus, error) {
 
 // failureCode is the product's word for the vendor's, which are free text.
 func failureCode(reason string) string {
-	said := strings.ToLower(reason)
-	for _, word := range [...]string{"risk control", "sensitive", "policy", "moderation", "safety"} {
-		if strings.Contains(said, word) {
-			return providers.FailedContent
-		}
+	if providers.Says(reason, "risk control", "sensitive", "policy", "moderation", "safety") {
+		return providers.FailedContent
 	}
 	return providers.FailedVendor
+}
+
+// refusalCode is the product's word for the vendor's code of a create that was refused.
+func refusalCode(code string) string {
+	switch code {
+	case "1300", "1301": // the platform's policy, the content
+		return providers.FailedContent
+	case "1200", "1201":
+		return providers.FailedInput
+	default:
+		return providers.FailedVendor
+	}
 }
 
 // classify decides by the vendor's code, whatever the status: an account without credit is a 429.

@@ -86,9 +86,6 @@ type plan struct {
 func planOf(model string, req providers.VideoRequest) (*plan, error) {
 	table, shape := modelOf(model), req.Shape()
 	at := modeOf(shape)
-	if fault := table.Check(shape); fault != nil {
-		return nil, fault
-	}
 	table = in(table, at)
 	frame, seconds, err := upstream.Accept(req, table, RefuseVideo(model, shape))
 	if err != nil {

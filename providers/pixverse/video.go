@@ -36,7 +36,7 @@ func NewVideos(client *http.Client) *Videos {
 	v := &Videos{upstream.Linked[job]{
 		Lost: lost, Nobody: "1", Paced: providers.Pace{Least: leastPoll},
 		Jobs: upstream.NewJobs(client, upstream.JobVendor{
-			Name: "pixverse", Root: "/openapi/v2", Authorize: authorize, Classify: classify, Reason: reason,
+			Name: "pixverse", Root: "/openapi/v2", Authorize: authorize, Classify: classify, Failed: failureCode, Reason: reason,
 		}),
 	}}
 	v.Read = v.job
@@ -164,6 +164,18 @@ func statusOf(code string) int {
 		return http.StatusNotFound
 	default:
 		return http.StatusInternalServerError
+	}
+}
+
+// failureCode is the product's word for a code.
+func failureCode(code string) string {
+	switch statusOf(code) {
+	case http.StatusUnprocessableEntity:
+		return providers.FailedContent
+	case http.StatusBadRequest:
+		return providers.FailedInput
+	default:
+		return providers.FailedVendor
 	}
 }
 

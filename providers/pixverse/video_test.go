@@ -289,3 +289,20 @@ func TestVideoAnswers(t *testing.T) {
 		}
 	}
 }
+
+// TestVideoBusyLook: an answer of high load says nothing of the job, whatever its status: not that the vendor does not know it.
+func TestVideoBusyLook(t *testing.T) {
+	t.Parallel()
+	for _, status := range []int{200, 404, 410, 500} {
+		got, err := providertest.VideoExchange{New: newVideos, Status: status, Answer: `{"ErrCode":500069,"ErrMsg":"busy"}`}.Poll(t, providers.Ticket{Job: "1"})
+		if err == nil {
+			t.Errorf("%d: got %+v, want the look to have failed", status, got)
+		}
+	}
+	for _, code := range []string{"500008", "500064"} {
+		got, err := providertest.VideoExchange{New: newVideos, Answer: `{"ErrCode":` + code + `}`}.Poll(t, providers.Ticket{Job: "1"})
+		if err != nil || got.State != providers.JobForgotten {
+			t.Errorf("%s: got %+v, %v, want a forgotten job", code, got, err)
+		}
+	}
+}

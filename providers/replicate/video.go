@@ -192,11 +192,8 @@ func (p prediction) reason() string {
 
 // failureCode is the product's word for the vendor's, which are free text.
 func failureCode(reason string) string {
-	said := strings.ToLower(reason)
-	for _, word := range [...]string{"nsfw", "sensitive", "e005", "safety", "moderation"} {
-		if strings.Contains(said, word) {
-			return providers.FailedContent
-		}
+	if providers.Says(reason, "nsfw", "sensitive", "e005", "safety", "moderation") {
+		return providers.FailedContent
 	}
 	return providers.FailedVendor
 }

@@ -136,7 +136,7 @@ func (t task) VideoStatus(key providers.Secret) (providers.VideoStatus, error) {
 // failureCode is the product's word for the vendor's, which has parts: SAFETY.INPUT.TEXT, INPUT_PREPROCESSING.SAFETY.TEXT.
 func failureCode(code string) string {
 	switch {
-	case strings.Contains(code, "SAFETY"):
+	case providers.Says(code, "safety"):
 		return providers.FailedContent
 	case strings.HasPrefix(code, "ASSET."):
 		return providers.FailedInput

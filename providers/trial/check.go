@@ -22,9 +22,12 @@ type Ask struct {
 	Target providers.Target
 }
 
-// New asks a channel of a vendor; key stands in place of the channel's first one, unless it is "". The error is a *providers.Fault: there
-// is no key.
+// New asks a channel of a vendor; key stands in place of the channel's first one, unless it is "", and nothing of it outlives the
+// Ask. The error is a *providers.Fault: there is no key.
 func New(vendor providers.Vendor, channel providers.Channel, key providers.Secret) (Ask, error) {
+	if apart, keeps := vendor.Video.(keeper); keeps && key != "" {
+		vendor.Video = apart.Apart()
+	}
 	if key == "" && len(channel.Keys) > 0 {
 		key = channel.Keys[0]
 	}
@@ -36,6 +39,10 @@ func New(vendor providers.Vendor, channel providers.Channel, key providers.Secre
 	}
 	return Ask{Vendor: vendor, Target: providers.Target{Channel: channel, Key: key}}, nil
 }
+
+// keeper is an adapter that keeps something of the keys that it is given. Apart is one of the same vendor that shares nothing with
+// it: with the trial of a typed key all that was kept of the key goes.
+type keeper interface{ Apart() providers.VideoAdapter }
 
 // Verdict is what came of a check.
 type Verdict struct {

@@ -36,6 +36,9 @@ type JobVendor struct {
 	// Classify reads the vendor's own words in Fault.Upstream.Body, where they say more than the status does; the same for an
 	// answer of status 200 that says no, which Refuse made. nil: the status says all.
 	Classify func(fault *providers.Fault)
+	// Failed is the product's word for the vendor's code of a create that was refused, as of a failed job: one of the Failed words of
+	// providers, of which FailedVendor says nothing. nil: Classify may say it.
+	Failed func(code string) string
 	// Reason finds the vendor's reason in the body of a refusal, "" for none; nil looks where most vendors have it.
 	Reason func(body []byte) string
 }
@@ -161,6 +164,11 @@ func (j *Jobs) explain(err error, key providers.Secret, paid bool) error {
 	fault.Upstream.Format = providers.Format(j.vendor.Name) // of no client
 	if j.vendor.Classify != nil {
 		j.vendor.Classify(fault)
+	}
+	if j.vendor.Failed != nil && fault.Code != "" {
+		if word := j.vendor.Failed(fault.Code); word != providers.FailedVendor {
+			fault.Failed = word
+		}
 	}
 	if !paid || fault.Retryable() {
 		return fault

@@ -75,6 +75,9 @@ func ClassifyRPC(fault *providers.Fault) {
 			fault.Code = providers.Cut(code, providers.WordLimit)
 		}
 	}
+	if word := RPCFailure(said); word != providers.FailedVendor {
+		fault.Failed = word
+	}
 	if fault.RetryAfter == 0 {
 		fault.RetryAfter = said.RetryDelay
 	}
@@ -92,14 +95,12 @@ func ClassifyRPC(fault *providers.Fault) {
 	}
 }
 
-// RPCFailure is the product's word for the error of a failed job. Content that is refused is told by words that Google's services
-// put into the code or the message.
+// RPCFailure is the product's word for the error of a failed job, or of a create that was refused. Content that is refused is told
+// by words that Google's services put into the code or the message.
 func RPCFailure(said RPCError) string {
-	text := strings.ToLower(said.Code + " " + said.Status + " " + said.Reason + " " + said.Message)
-	for _, word := range []string{"safety", "prohibited", "blocklist", "spii", "usage guidelines", "responsible ai", "support code"} {
-		if strings.Contains(text, word) {
-			return providers.FailedContent
-		}
+	text := strings.Join([]string{said.Code, said.Status, said.Reason, said.Message}, "; ")
+	if providers.Says(text, "safety", "prohibited", "blocklist", "spii", "usage guidelines", "responsible ai", "support code", "support codes") {
+		return providers.FailedContent
 	}
 	word := said.Status
 	if word == "" {

@@ -2,6 +2,7 @@ package vendorc
 
 import (
 	"bytes"
+	"cmp"
 	"encoding/json"
 	"errors"
 	"net/http"
@@ -99,7 +100,7 @@ func refine(fault *providers.Fault) {
 	case e.Code == nil:
 		return
 	}
-	fault.Code = strconv.Itoa(*e.Code)
+	fault.Code, fault.Failed = strconv.Itoa(*e.Code), failureCode(*e.Code)
 	switch *e.Code {
 	case codeRate, codeConcurrent:
 		class(fault, http.StatusTooManyRequests)
@@ -107,6 +108,23 @@ func refine(fault *providers.Fault) {
 		class(fault, http.StatusForbidden)
 	case codeInternal, codeRPC:
 		class(fault, http.StatusInternalServerError)
+	}
+}
+
+// failureCode is the product's word for the service's code, of a job that failed and of a submit that was refused. Where the review
+// itself is broken (50520 to 50522), nothing is said of the content. "" of a code that says nothing.
+func failureCode(code int) string {
+	switch code {
+	case 50411, 50412, 50413, 50511, 50512, 50514, 50516, 50518, 50519:
+		return providers.FailedContent
+	}
+	switch {
+	case code >= codeFirst && code < codeDenied:
+		return providers.FailedInput
+	case code >= codeInternal && code <= codeLast:
+		return providers.FailedVendor
+	default:
+		return ""
 	}
 }
 
@@ -172,11 +190,12 @@ func jobFailure(err error, key providers.Secret) (providers.VideoStatus, error) 
 	case code == codeUnreadable, code == codeDenied, code == codeRate, code == codeConcurrent, code < codeFirst, code > codeLast:
 		return providers.VideoStatus{}, err // of the look
 	}
-	failure := &providers.VideoFailure{Code: fault.Code, Message: reason(e, key)}
+	failure := providers.VideoFailure{Code: fault.Code, Message: reason(e, key)}
 	if failure.Message == "" {
 		failure.Message = "The upstream's job failed with code " + fault.Code + "."
 	}
-	return providers.VideoStatus{State: providers.JobFailed, Progress: -1, Word: fault.Code, Failure: failure}, nil
+	failure = failure.As(cmp.Or(fault.Failed, providers.FailedVendor))
+	return providers.VideoStatus{State: providers.JobFailed, Progress: -1, Word: fault.Code, Failure: &failure}, nil
 }
 
 // status reads the vendor's words. An unknown one, and none at all, means still running.

@@ -30,7 +30,7 @@ func TestVideo(t *testing.T) {
 		Step:       step,
 		Authorized: authorized,
 		Job:        "7392616336519610409",
-		Failure:    providers.VideoFailure{Code: "50511", Message: "Post Img Risk Not Pass"},
+		Failure:    providers.VideoFailure{Code: providers.FailedContent, Message: "50511: Post Img Risk Not Pass"},
 		Upload:     upload, VideoTraits: providertest.VideoTraits{BareUploads: true},
 	})
 }
@@ -220,11 +220,11 @@ func TestVideoFailures(t *testing.T) {
 		failure providers.VideoFailure // zero: a fault
 		kind    providers.Kind
 	}{
-		{name: "what was made", status: 400, body: code(50516, "Post Video Risk Not Pass"), failure: providers.VideoFailure{Code: "50516", Message: "Post Video Risk Not Pass"}},
-		{name: "input found bad later", status: 400, body: code(50215, "Input invalid for this service."), failure: providers.VideoFailure{Code: "50215", Message: "Input invalid for this service."}},
-		{name: "in a 200", status: 200, body: code(50511, "Post Img Risk Not Pass"), failure: providers.VideoFailure{Code: "50511", Message: "Post Img Risk Not Pass"}},
-		{name: "without words", status: 400, body: code(50511, ""), failure: providers.VideoFailure{Code: "50511", Message: "The upstream's job failed with code 50511."}},
-		{name: "internal, in a 400", status: 400, body: code(50500, "Internal Error"), failure: providers.VideoFailure{Code: "50500", Message: "Internal Error"}},
+		{name: "what was made", status: 400, body: code(50516, "Post Video Risk Not Pass"), failure: providers.VideoFailure{Code: providers.FailedContent, Message: "50516: Post Video Risk Not Pass"}},
+		{name: "input found bad later", status: 400, body: code(50215, "Input invalid for this service."), failure: providers.VideoFailure{Code: providers.FailedInput, Message: "50215: Input invalid for this service."}},
+		{name: "in a 200", status: 200, body: code(50511, "Post Img Risk Not Pass"), failure: providers.VideoFailure{Code: providers.FailedContent, Message: "50511: Post Img Risk Not Pass"}},
+		{name: "without words", status: 400, body: code(50511, ""), failure: providers.VideoFailure{Code: providers.FailedContent, Message: "The upstream's job failed with code 50511."}},
+		{name: "internal, in a 400", status: 400, body: code(50500, "Internal Error"), failure: providers.VideoFailure{Code: providers.FailedVendor, Message: "50500: Internal Error"}},
 		{name: "internal", status: 500, body: code(50500, "Internal Error"), kind: providers.Upstream},
 		{name: "rate", status: 429, body: code(50429, "x"), kind: providers.RateLimited},
 		{name: "rate in a 400", status: 400, body: code(50429, "x"), kind: providers.RateLimited},

@@ -8,3 +8,10 @@ func NewVideosAt(client, tokens *http.Client) *Videos {
 	v.storage, v.tokens = "", newTokens(tokens)
 	return v
 }
+
+// Kept is of how many keys there are access tokens, or were.
+func (v *Videos) Kept() int {
+	v.tokens.mu.Lock()
+	defer v.tokens.mu.Unlock()
+	return len(v.tokens.byKey)
+}

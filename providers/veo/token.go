@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"net/http"
+	"slices"
 	"strings"
 	"sync"
 	"time"
@@ -40,6 +41,26 @@ func CheckKey(key providers.Secret) error {
 func isAccount(key providers.Secret) bool {
 	text := strings.TrimSpace(key.Reveal())
 	return text == ApplicationDefault || strings.HasPrefix(text, "{")
+}
+
+// LeadsElsewhere tells that a key which somebody typed would have the gateway ask an address for a token that the key itself names
+// and neither Google's accounts nor own, the keys that the file has for the channel, have; or have it act as the machine that it runs
+// on. A service account's JSON names that address in token_uri, which golang.org/x/oauth2/google asks whatever it is.
+func LeadsElsewhere(key providers.Secret, own []providers.Secret) bool {
+	known := []string{"", "https://oauth2.googleapis.com/token", "https://accounts.google.com/o/oauth2/token"}
+	for _, one := range own {
+		known = append(known, tokenAddress(one))
+	}
+	return strings.TrimSpace(key.Reveal()) == ApplicationDefault || !slices.Contains(known, tokenAddress(key))
+}
+
+// tokenAddress is where an account's key has its tokens asked for, "" for any other key. One that is no JSON is sent as it is.
+func tokenAddress(key providers.Secret) string {
+	var account struct {
+		TokenURI string `json:"token_uri"`
+	}
+	_ = json.Unmarshal([]byte(key.Reveal()), &account) // nothing of it then
+	return account.TokenURI
 }
 
 // secretParts are what of a service account's JSON must not be shown by itself.

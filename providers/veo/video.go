@@ -64,6 +64,13 @@ func NewVideos(client *http.Client) *Videos {
 	return v
 }
 
+// Apart is the same adapter with access tokens of its own, which end with it: for keys that must not be kept, such as a typed one.
+func (v *Videos) Apart() providers.VideoAdapter {
+	apart := NewVideos(v.tokens.client)
+	apart.storage = v.storage
+	return apart
+}
+
 func (v *Videos) authorize(req *http.Request, key providers.Secret) error {
 	if !isAccount(key) {
 		req.Header.Set("X-Goog-Api-Key", key.Reveal())

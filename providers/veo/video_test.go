@@ -476,3 +476,49 @@ func BenchmarkOpen(b *testing.B) {
 		}
 	})
 }
+
+// TestApart: what is kept of a key that somebody typed goes with the adapter that was made for it, and nothing else does.
+func TestApart(t *testing.T) {
+	t.Parallel()
+	tokens := newService(t)
+	adapter, to := at(t, func(w http.ResponseWriter, _ *http.Request) { _, _ = io.WriteString(w, `{"name":"1"}`) })
+	own, typed := onCloud(t, to, tokens), onCloud(t, to, tokens)
+	submit := func(at providers.VideoAdapter, to providers.Target) {
+		t.Helper()
+		if _, err := at.Submit(t.Context(), to, providers.VideoRequest{Prompt: "p"}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	submit(adapter, own)
+	apart := adapter.Apart()
+	submit(apart, typed)
+	submit(apart, typed)
+	submit(adapter, own)
+	if made, kept := tokens.made.Load(), adapter.Kept(); made != 2 || kept != 1 {
+		t.Errorf("%d tokens were made, and of %d keys something is kept; want 2 and 1", made, kept)
+	}
+}
+
+// TestLeadsElsewhere: a typed key must not have the gateway ask an address of its sender's, nor act as the machine.
+func TestLeadsElsewhere(t *testing.T) {
+	t.Parallel()
+	own := []providers.Secret{"an-api-key", `{"type":"service_account","token_uri":"https://oauth2.own.example/token"}`}
+	for key, leads := range map[string]bool{
+		"":                           false,
+		"an-api-key":                 false,
+		"{":                          false,
+		veo.ApplicationDefault:       true,
+		" application-default\n":     true, // which is taken for it
+		`{"type":"service_account"}`: false,
+		`{"token_uri":"https://oauth2.googleapis.com/token"}`:        false,
+		`{"token_uri":"https://accounts.google.com/o/oauth2/token"}`: false,
+		`{"token_uri":"https://oauth2.own.example/token"}`:           false,
+		`{"token_uri":"https://oauth2.other.example/token"}`:         true,
+		`{"Token_URI":"https://oauth2.other.example/token"}`:         true, // as the library reads it
+		`{"token_uri":"http://oauth2.googleapis.com/token"}`:         true,
+	} {
+		if got := veo.LeadsElsewhere(providers.Secret(key), own); got != leads {
+			t.Errorf("%q: got %t, want %t", key, got, leads)
+		}
+	}
+}

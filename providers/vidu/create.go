@@ -23,12 +23,9 @@ func RefuseVideo(model string, shape providers.VideoShape) *providers.Fault {
 
 // createBody writes a create and says where it goes. Every failure is before anything was sent.
 func createBody(ctx context.Context, model string, req providers.VideoRequest) (path string, body []byte, err error) {
-	table, shape := modelOf(model), req.Shape()
-	if fault := table.Check(shape); fault != nil {
-		return "", nil, fault
-	}
+	shape := req.Shape()
 	at := modeOf(shape)
-	table = in(table, model, at)
+	table := in(modelOf(model), model, at)
 	frame, seconds, err := upstream.Accept(req, table, RefuseVideo(model, shape), "payload", "callback_url")
 	if err != nil {
 		return "", nil, err

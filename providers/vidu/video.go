@@ -10,7 +10,6 @@ import (
 	"net/http"
 	"net/url"
 	"slices"
-	"strings"
 	"time"
 
 	"modelrelay/providers"
@@ -38,7 +37,7 @@ type Videos struct{ upstream.Linked[task] }
 func NewVideos(client *http.Client) *Videos {
 	return &Videos{upstream.Linked[task]{
 		Paced: providers.Pace{Least: leastPoll},
-		Jobs:  upstream.NewJobs(client, upstream.JobVendor{Name: "vidu", Root: "/ent/v2", Authorize: authorize, Classify: classify}), Nobody: "1",
+		Jobs:  upstream.NewJobs(client, upstream.JobVendor{Name: "vidu", Root: "/ent/v2", Authorize: authorize, Classify: classify, Failed: failureCode}), Nobody: "1",
 		Path: func(ticket providers.Ticket) string { return "/tasks/" + url.PathEscape(ticket.Job) + "/creations" },
 	}}
 }
@@ -137,15 +136,12 @@ const (
 
 // failureCode is the product's word for the vendor's code of a failed task.
 func failureCode(code string) string {
-	has := func(words ...string) bool {
-		return slices.ContainsFunc(words, func(word string) bool { return strings.Contains(code, word) })
-	}
 	switch {
-	case has("Policy", "Audit"):
+	case providers.Says(code, "policy violation", "audit"): // TaskPromptPolicyViolation, AuditSubmitIllegal, PhotoAuditNotPass
 		return providers.FailedContent
-	case has(noCredit, atLimit):
+	case code == noCredit, code == atLimit:
 		return providers.FailedQuota
-	case has("Image", "Field", "PageSize", "BadRequest"):
+	case providers.Says(code, "image", "field", "page size", "bad request"): // ImageDownloadFailure, FieldInvalid, PageSizeOutOfRange
 		return providers.FailedInput
 	default:
 		return providers.FailedVendor

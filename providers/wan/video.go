@@ -40,7 +40,10 @@ type Videos struct{ upstream.Linked[job] }
 func NewVideos(client *http.Client) *Videos {
 	v := &Videos{upstream.Linked[job]{
 		Paced: providers.Pace{Least: leastPoll},
-		Jobs:  upstream.NewJobs(client, upstream.JobVendor{Name: "wan", Classify: classify}), Nobody: upstream.NobodysJob,
+		Jobs: upstream.NewJobs(client, upstream.JobVendor{Name: "wan", Classify: classify, Failed: func(code string) string {
+			as, _ := failureCode(code)
+			return as
+		}}), Nobody: upstream.NobodysJob,
 	}}
 	v.Read = v.job
 	return v

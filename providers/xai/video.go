@@ -120,6 +120,8 @@ func classify(fault *providers.Fault) {
 	fault.Code = providers.Cut(string(answer.Code), providers.WordLimit)
 	said := strings.ToLower(string(answer.Error))
 	switch {
+	case fault.Upstream.Status/100 == 4 && providers.Says(said, "moderation"): // of the prompt, which has no code of its own
+		fault.Failed = providers.FailedContent
 	case strings.Contains(said, "incorrect api key"):
 		fault.RefuseKey(providers.KeyRefused)
 	case fault.Upstream.Status == http.StatusForbidden && (strings.Contains(said, "credit") || strings.Contains(said, "spending limit")):

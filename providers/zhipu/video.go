@@ -8,7 +8,6 @@ import (
 	"encoding/json"
 	"net/http"
 	"net/url"
-	"strings"
 	"time"
 
 	"modelrelay/providers"
@@ -36,7 +35,7 @@ type Videos struct{ upstream.Linked[job] }
 func NewVideos(client *http.Client) *Videos {
 	return &Videos{upstream.Linked[job]{
 		Paced: providers.Pace{Least: leastPoll},
-		Jobs:  upstream.NewJobs(client, upstream.JobVendor{Name: "zhipu", Classify: classify}), Nobody: "1",
+		Jobs:  upstream.NewJobs(client, upstream.JobVendor{Name: "zhipu", Classify: classify, Failed: failureCode}), Nobody: "1",
 		Path: func(ticket providers.Ticket) string { return "/async-result/" + url.PathEscape(ticket.Job) },
 	}}
 }
@@ -106,10 +105,10 @@ func (j job) VideoStatus(key providers.Secret) (providers.VideoStatus, error) {
 
 // failureCode is the product's word for the vendor's code of a failed job.
 func failureCode(code string) string {
-	switch {
-	case code == "1301":
+	switch code {
+	case "1301":
 		return providers.FailedContent
-	case strings.HasPrefix(code, "121"), code == "1261":
+	case "1210", "1212", "1213", "1214", "1215", "1261":
 		return providers.FailedInput
 	default:
 		return providers.FailedVendor
