@@ -57,12 +57,13 @@ func TestAdminTokenList(t *testing.T) {
 		t.Fatal(err)
 	}
 	for query, want := range map[string][]string{
-		"limit=3":                           {"Studio", "app", "app-test", "batch"},
-		"limit=1":                           {"Studio", "app", "app-test", "batch"},
-		"q=APP":                             {"app", "app-test"},
-		"q=" + made["batch"].ID[4:]:         {"batch"},
-		"q=" + made["batch"].Hint[6:]:       {"batch"},
-		"q=nobody":                          nil,
+		"limit=3":                     {"Studio", "app", "app-test", "batch"},
+		"limit=1":                     {"Studio", "app", "app-test", "batch"},
+		"q=APP":                       {"app", "app-test"},
+		"q=" + made["batch"].ID[4:]:   {"batch"},
+		"q=" + made["batch"].Hint[6:]: {"batch"},
+		"q=nobody":                    nil,
+		"id=" + made["batch"].ID + "&id=tok_none&id=" + made["app"].ID: {"batch", "app"},
 		"q=app&state=disabled":              {"app-test"},
 		"group=night&limit=1":               {"app-test", "batch"},
 		"sort=spent&limit=1&group=night":    {"app-test", "batch"},

@@ -7,6 +7,7 @@ import (
 	"github.com/danielgtaylor/huma/v2"
 
 	"modelrelay/api/admin"
+	"modelrelay/api/body"
 	"modelrelay/api/edge"
 	"modelrelay/api/gemini"
 	"modelrelay/providers/pricing"
@@ -23,6 +24,7 @@ func apiConfig() huma.Config {
 	config := huma.DefaultConfig("Model Relay", contractVersion)
 	config.OpenAPIPath, config.DocsPath, config.SchemasPath = "", "", ""
 	config.CreateHooks = nil
+	config.Formats = edge.JSONBodies(body.Twice)
 	config.AllowAdditionalPropertiesByDefault = true
 	config.Info.Description = "A gateway for AI model calls. Clients keep their own SDK, name a model, and the gateway " +
 		"routes the call to a configured upstream channel. As their base URL OpenAI's SDKs take this server's address with `/v1` " +

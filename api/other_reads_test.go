@@ -12,6 +12,7 @@ import (
 	"modelrelay/activities"
 	"modelrelay/api"
 	"modelrelay/api/calls"
+	"modelrelay/api/edge"
 	"modelrelay/providers"
 	"modelrelay/providers/relay"
 	"modelrelay/storage/tokens"
@@ -146,6 +147,49 @@ func TestDownloadsHaveALimit(t *testing.T) {
 		g.Handler().ServeHTTP(rec, request("GET", path, "").WithContext(gone))
 		if rec.Code == http.StatusTooManyRequests {
 			t.Errorf("after them: %d %s", rec.Code, rec.Body)
+		}
+		pass(5 * time.Minute) // what is kept of the token is let go, and the timer with it
+	})
+}
+
+// TestWhoLooksTakesNothing: an operator who looks at what is a token's own takes nothing of its limits, from any network, and does
+// nothing in its name.
+func TestWhoLooksTakesNothing(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) { // no reads come back meanwhile
+		e := newLogsEnv(t)
+		token, key, err := e.store.Create(t.Context(), tokens.Token{
+			Name: "third", Group: "default", Networks: []string{"192.0.2.0/24"}, Limits: tokens.Limits{ReadsPerMinute: 2, RequestsPerMinute: 5},
+		})
+		if err != nil {
+			t.Fatal(err)
+		}
+		e.keys[token.Name] = key
+		who := &edge.Insider{Token: token.ID, Looks: true, Find: func(ctx context.Context, id string) (*tokens.Token, error) {
+			found, _, err := e.store.Credential(ctx, id)
+			return &found, err
+		}}
+		look := func(method, path string) int {
+			r := request(method, path, "{}")
+			r.RemoteAddr = "198.51.100.7:1000"
+			rec := httptest.NewRecorder()
+			e.InsideHandler().ServeHTTP(rec, r.WithContext(edge.WithInsider(t.Context(), who)))
+			return rec.Code
+		}
+		for _, path := range []string{"/v1/token", "/v1/models", "/v1/token", "/v1/token/usage", "/v1/token"} {
+			if code := look(http.MethodGet, path); code != http.StatusOK {
+				t.Errorf("a look at %s: %d", path, code)
+			}
+		}
+		for _, path := range []string{"/v1/chat/completions", "/v1/videos/video_1/cancel"} {
+			if code := look(http.MethodPost, path); code != http.StatusForbidden {
+				t.Errorf("%s by who looks: %d, want 403", path, code)
+			}
+		}
+		for i, want := range []int{http.StatusOK, http.StatusOK, http.StatusTooManyRequests} {
+			if rec := e.get(t, token.Name, "/v1/token", nil); rec.Code != want {
+				t.Errorf("the holder's own %d. read: %d %s", i+1, rec.Code, rec.Body)
+			}
 		}
 		pass(5 * time.Minute) // what is kept of the token is let go, and the timer with it
 	})

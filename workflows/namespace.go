@@ -42,6 +42,9 @@ func NewNamespace(temporal client.Client, name, address string) *Namespace {
 type Lack struct {
 	// What it is, in a sentence without its end; Run is the command that mends it.
 	What, Run string
+	// Code is namespace, attribute or retention, and Values are what stands in What, for who has the sentence in another language.
+	Code   string
+	Values map[string]string
 }
 
 // LackError is what a namespace lacks and this program may not, or does not, set up itself.
@@ -62,7 +65,9 @@ func (n *Namespace) Check(ctx context.Context, retention time.Duration) error {
 	var lacks []Lack
 	lack, err := n.retention(ctx, retention)
 	if _, none := errors.AsType[*serviceerror.NamespaceNotFound](err); none {
-		return &LackError{[]Lack{{What: fmt.Sprintf("there is no namespace %q", n.name), Run: n.create(retention)}}}
+		return &LackError{[]Lack{{
+			What: fmt.Sprintf("there is no namespace %q", n.name), Run: n.create(retention), Code: "namespace", Values: map[string]string{"namespace": n.name},
+		}}}
 	}
 	if err != nil {
 		return err
@@ -154,7 +159,8 @@ func isManaged(err error) bool {
 
 // attribute is the lack of a search attribute.
 func (n *Namespace) attribute(name string) Lack {
-	lack := Lack{What: fmt.Sprintf("namespace %q lacks the search attribute %s", n.name, name)}
+	lack := Lack{What: fmt.Sprintf("namespace %q lacks the search attribute %s", n.name, name), Code: "attribute"}
+	lack.Values = map[string]string{"namespace": n.name, "name": name}
 	lack.Run = fmt.Sprintf("temporal operator search-attribute create --namespace %s --name %s --type Keyword", n.name, name)
 	if n.cloud {
 		lack.Run = fmt.Sprintf(`tcld namespace search-attributes add --namespace %s --search-attribute "%s=Keyword"`, n.name, name)
@@ -175,7 +181,8 @@ func (n *Namespace) retention(ctx context.Context, retention time.Duration) (*La
 	if kept >= needed {
 		return nil, nil //nolint:nilnil // it lacks nothing
 	}
-	lack := Lack{What: fmt.Sprintf("namespace %q keeps closed tasks %s, video.retention needs %s", n.name, kept, needed)}
+	lack := Lack{What: fmt.Sprintf("namespace %q keeps closed tasks %s, video.retention needs %s", n.name, kept, needed), Code: "retention"}
+	lack.Values = map[string]string{"namespace": n.name, "kept": kept.String(), "needed": needed.String()}
 	lack.Run = fmt.Sprintf("temporal operator namespace update --namespace %s --retention %dh", n.name, upTo(needed, time.Hour))
 	if n.cloud {
 		lack.Run = fmt.Sprintf("tcld namespace retention set --namespace %s --retention-days %d", n.name, upTo(needed, day))

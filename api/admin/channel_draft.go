@@ -31,7 +31,7 @@ type ChannelDrafted struct {
 	Object   string         `json:"object" enum:"channel_draft"`
 	YAML     string         `json:"yaml" doc:"The section channels with the entry alone. Where the file has that section, the entry goes to its end"`
 	Variable string         `json:"variable" doc:"Environment variable that the entry names; it must be set before the file has the entry"`
-	Warnings []string       `json:"warnings" nullable:"false" doc:"What an operator may not want of it"`
+	Warnings []SetupFinding `json:"warnings" nullable:"false" doc:"What an operator may not want of it"`
 	Tested   *ChannelTested `json:"tested,omitempty" doc:"What came of the key; absent: it was not tried"`
 }
 

@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"net/http"
+	"strings"
 	"sync"
 	"time"
 
@@ -38,9 +39,41 @@ const (
 type SetupFinding struct {
 	Status SetupStatus `json:"status" enum:"ok,warning,failed,unknown"`
 	// Message says what was found. Nothing in it is secret.
-	Message string `json:"message"`
+	Message string            `json:"message"`
+	Code    string            `json:"code,omitempty" doc:"Names the message for who has it in another language, such as redis.ok; absent: it has no name"`
+	Values  map[string]string `json:"values,omitempty" doc:"What stands in the message beside its own words, by the names that other languages use; reason: what an error comes from, as far as it tells (refused, host, tls, denied, late)"`
 	// Mend is the command, or the key of the configuration, that mends it; "" for nothing to do.
 	Mend string `json:"mend,omitempty" doc:"The command, or the lines of the configuration file, that mend it"`
+}
+
+// SetupReason is a word for why a part was not reached, for who has it in another language than the error: refused, host, tls, denied or
+// late; "" for another reason. What comes over gRPC, or from a store, says so in its text alone.
+func SetupReason(err error) string {
+	for _, known := range []struct {
+		word  string
+		texts []string
+	}{
+		{"refused", []string{"connection refused"}},
+		{"host", []string{"no such host"}},
+		{"tls", []string{"x509:", "tls:"}},
+		{"denied", []string{"WRONGPASS", "NOAUTH", "NOPERM", "AccessDenied", "InvalidAccessKeyId", "SignatureDoesNotMatch", "PermissionDenied", "Unauthenticated"}},
+		{"late", []string{"deadline exceeded", "i/o timeout"}},
+	} {
+		for _, text := range known.texts {
+			if strings.Contains(err.Error(), text) {
+				return known.word
+			}
+		}
+	}
+	return ""
+}
+
+// withReason adds the word for an error to what stands in a finding.
+func withReason(values map[string]string, err error) map[string]string {
+	if reason := SetupReason(err); reason != "" {
+		values["reason"] = reason
+	}
+	return values
 }
 
 // SetupCheck looks at one part of the set-up.
@@ -133,10 +166,14 @@ func RunSetupCheck(ctx context.Context, check SetupCheck) SetupResult {
 	case r := <-done:
 		shown.Findings = append(shown.Findings, r.findings...)
 		if r.err != nil {
-			shown.Findings = append(shown.Findings, SetupFinding{Status: SetupUnknown, Message: "It could not be checked: " + r.err.Error()})
+			shown.Findings = append(shown.Findings, SetupFinding{
+				Status: SetupUnknown, Message: "It could not be checked: " + r.err.Error(), Code: "unchecked", Values: withReason(map[string]string{"error": r.err.Error()}, r.err),
+			})
 		}
 	case <-ctx.Done():
-		shown.Findings = append(shown.Findings, SetupFinding{Status: SetupUnknown, Message: fmt.Sprintf("No answer within %s.", SetupTimeout)})
+		shown.Findings = append(shown.Findings, SetupFinding{
+			Status: SetupUnknown, Message: fmt.Sprintf("No answer within %s.", SetupTimeout), Code: "late", Values: map[string]string{"time": SetupTimeout.String()},
+		})
 	}
 	shown.Latency = float64(time.Since(began).Microseconds()) / 1000
 	for _, finding := range shown.Findings {

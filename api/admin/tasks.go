@@ -91,7 +91,7 @@ type taskOperations struct {
 func (o *taskOperations) add(g *edge.Group) {
 	edge.Register(g, huma.Operation{
 		OperationID: "adminListTasks", Method: http.MethodGet, Path: tasksPath, Summary: "List the tasks of all tokens",
-		Description: "Newest first, as Temporal's visibility knows them, a moment late. Who asks for the same page within two seconds gets the same answer.",
+		Description: "Newest first, as Temporal's visibility knows them, a moment late. Who asks for the same page within two seconds gets the same tasks, those that run as they are now.",
 	}, o.list)
 	edge.Register(g, huma.Operation{
 		OperationID: "adminGetTask", Method: http.MethodGet, Path: taskPath, Summary: "Tell all there is to know of a task",

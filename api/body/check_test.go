@@ -131,6 +131,25 @@ func TestCheckChat(t *testing.T) {
 	}
 }
 
+// TestTwice finds the first name that an object gives twice, wherever it stands.
+func TestTwice(t *testing.T) {
+	t.Parallel()
+	for raw, want := range map[string]string{
+		`{"a":1,"b":{"a":2},"c":[{"a":3},{"a":4}]}`: "",
+		`{"a":1,"a":1}`: "a",
+		`{"models":{"gpt.4":"","x":"","gpt.4":"other"}}`: "models.gpt.4",
+		`{"a":[{},{"b":1,"b":2}]}`:                       "a.1.b",
+		`{"a\u0062":1,"ab":2}`:                           "ab",
+		`{"a":1,"a":`:                                    "a",
+		`{"a":`:                                          "",
+		"{\"a\":\"\xff\",\"b\":1}":                       "",
+	} {
+		if got := body.Twice([]byte(raw)); got != want {
+			t.Errorf("%s: got %q, want %q", raw, got, want)
+		}
+	}
+}
+
 func TestCheckEnums(t *testing.T) {
 	t.Parallel()
 	check := checker[chat]()

@@ -2,8 +2,10 @@ package body
 
 import (
 	"bytes"
+	"errors"
 	"iter"
 	"slices"
+	"strings"
 
 	"github.com/go-json-experiment/json/jsontext"
 
@@ -14,6 +16,17 @@ import (
 
 func newDecoder(value []byte) *jsontext.Decoder {
 	return jsontext.NewDecoder(bytes.NewBuffer(value), jsontext.AllowDuplicateNames(true), jsontext.AllowInvalidUTF8(true))
+}
+
+// Twice is the place of the first name that an object gives more than once, of any JSON value, with points between the names that lead
+// there; "" where there is none.
+func Twice(value []byte) string {
+	_, err := jsontext.NewDecoder(bytes.NewBuffer(value), jsontext.AllowInvalidUTF8(true)).ReadValue()
+	wrong, _ := errors.AsType[*jsontext.SyntacticError](err)
+	if wrong == nil || !errors.Is(err, jsontext.ErrDuplicateName) {
+		return ""
+	}
+	return strings.Join(slices.Collect(wrong.JSONPointer.Tokens()), ".")
 }
 
 // readSpan reads the next value and tells where it stands.

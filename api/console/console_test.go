@@ -113,6 +113,7 @@ func refuse(w http.ResponseWriter, status int, message string) {
 type browser struct {
 	h      *house
 	cookie *http.Cookie
+	lang   string // what it prefers, "" for nothing said
 }
 
 // as signs somebody in with a key.
@@ -129,6 +130,9 @@ func (h *house) as(t *testing.T, key string) *browser {
 func (b *browser) do(r *http.Request) *httptest.ResponseRecorder {
 	if b.cookie != nil {
 		r.AddCookie(b.cookie)
+	}
+	if b.lang != "" {
+		r.Header.Set("Accept-Language", b.lang)
 	}
 	rec := httptest.NewRecorder()
 	b.h.server.ServeHTTP(rec, r)

@@ -121,7 +121,7 @@ func TestSeveralTokens(t *testing.T) {
 	rec := b.post("/console/tokens", form)
 	checkPage(t, "the question", rec)
 	wantAll(t, "the question", rec.Body.String(), "Set Unfinished videos of 2 tokens to 7?", "<li>studio<", "<li>shop<", `name="sure"`,
-		`<dialog id="ask" data-ask open`, `command="close" autofocus`, `value="tok_1" checked`)
+		`<dialog id="ask" data-ask open`, `<form method="dialog" id="ask-no"></form>`, `<button form="ask-no" autofocus>`, `value="tok_1" checked`)
 	if len(changed) != 0 {
 		t.Fatalf("changed before it was confirmed: %q", changed)
 	}

@@ -81,10 +81,11 @@ func allPages() []page {
 		startPage(),
 		callsPage(), callPage(),
 		tasksPage(), taskPage(),
-		tokensPage(), newTokenPage(), tokenPage(), tryPage(), setupPage(),
+		tokensPage(), newTokenPage(), tokenPage(),
 		channelsPage(), channelPage(), modelsPage(),
 		usagePage(),
-		auditPage(),
+		tryPage(),
+		auditPage(), setupPage(),
 		youPage(), findPage(),
 	}
 }
@@ -155,11 +156,18 @@ func (s *Server) show(v *View, p page) {
 		s.failed(v, err)
 		return
 	}
-	if p.csv != nil && v.Query("format") == "csv" {
+	csv, status := p.csv != nil && v.Query("format") == "csv", http.StatusOK
+	switch {
+	case csv && v.Away != nil:
+		s.failed(v, v.Away)
+		return
+	case csv:
 		s.answerCSV(v, p, data)
 		return
+	case v.Away != nil:
+		status = v.Away.Status
 	}
-	s.render(v, http.StatusOK, p.name, data)
+	s.render(v, status, p.name, data)
 }
 
 // act answers a POST.

@@ -2,6 +2,7 @@ package console
 
 import (
 	"bytes"
+	"cmp"
 	"encoding/json"
 	"net/url"
 	"strings"
@@ -103,24 +104,25 @@ func auditLink(v *View, name, value string) string {
 	return v.To("audit") + "?" + url.Values{name: {value}}.Encode()
 }
 
-// changesOf are the changes of an entry in a line.
+// changesOf are the changes of an entry, a line each.
 func changesOf(entry auditEntry) string {
 	lines := make([]string, 0, len(entry.Changes))
 	for _, change := range entry.Changes {
-		old, now := "–", "–"
-		if len(change.Old) > 0 {
-			old = readable(change.Old)
-		}
-		if len(change.New) > 0 {
-			now = readable(change.New)
+		old, now := readable(change.Old), readable(change.New)
+		if old == now { // it is there by now, or not any more, and says nothing
+			old, now = cmp.Or(string(change.Old), "–"), cmp.Or(string(change.New), "–")
 		}
 		lines = append(lines, change.Field+": "+old+" → "+now)
 	}
-	return strings.Join(lines, "; ")
+	return strings.Join(lines, "\n")
 }
 
-// readable writes a value of JSON without the escapes that are for HTML: templates have their own.
+// readable writes a value of JSON without the escapes that are for HTML: templates have their own. What says nothing is a dash.
 func readable(raw json.RawMessage) string {
+	switch string(raw) {
+	case "", "null", `""`, "[]":
+		return "–"
+	}
 	var value any
 	decoder := json.NewDecoder(bytes.NewReader(raw))
 	decoder.UseNumber()

@@ -3,6 +3,7 @@ package console
 import (
 	"cmp"
 	"encoding/json"
+	"errors"
 	"net/http"
 	"slices"
 	"strconv"
@@ -40,17 +41,49 @@ type channelState struct {
 
 // channelHealth is how a channel or a key is doing.
 type channelHealth struct {
-	State     string  `json:"state"`
-	RestLeft  float64 `json:"rest_left"`
-	Calls     int64   `json:"calls_per_minute"`
-	Faults    int64   `json:"faults_per_minute"`
-	LastFault *struct {
-		At     time.Time `json:"at"`
-		Kind   string    `json:"kind"`
-		Code   string    `json:"code"`
-		Status int       `json:"status"`
-		Key    string    `json:"key"`
-	} `json:"last_fault"`
+	State     string     `json:"state"`
+	RestLeft  float64    `json:"rest_left"`
+	Calls     int64      `json:"calls_per_minute"`
+	Faults    int64      `json:"faults_per_minute"`
+	LastFault *lastFault `json:"last_fault"`
+}
+
+// lastFault is the last one of a channel or of a key.
+type lastFault struct {
+	At     time.Time `json:"at"`
+	Kind   string    `json:"kind"`
+	Code   string    `json:"code"`
+	Status int       `json:"status"`
+	Key    string    `json:"key"`
+}
+
+// later is the later of two faults; nil is none.
+func later(a, b *lastFault) *lastFault {
+	if a == nil || b != nil && b.At.After(a.At) {
+		return b
+	}
+	return a
+}
+
+// rests tells whether there is a rest that can be ended.
+func (h channelHealth) rests() bool { return h.State == "open" || h.State == "half-open" }
+
+// lastOfAll is how the channel is doing, with the last fault of it and its keys.
+func (c channelState) lastOfAll() channelHealth {
+	last := c.channelHealth
+	for _, key := range c.Keys {
+		last.LastFault = later(last.LastFault, key.LastFault)
+	}
+	return last
+}
+
+// Rests tells whether the channel rests, or one of its keys.
+func (c channelState) Rests() bool {
+	rests := c.rests()
+	for _, key := range c.Keys {
+		rests = rests || key.rests()
+	}
+	return rests
 }
 
 // cell is the state in word and mark, with what is left of a rest.
@@ -68,11 +101,11 @@ func (h channelHealth) cell(v *View) Cell {
 }
 
 // fault is the last one in a line.
-func (h channelHealth) fault() Cell {
+func (h channelHealth) fault(v *View) Cell {
 	if h.LastFault == nil {
 		return Cell{}
 	}
-	words := []string{h.LastFault.Kind}
+	words := []string{v.T("fault." + knownFault(v, h.LastFault.Kind))}
 	if h.LastFault.Status > 0 {
 		words = append(words, strconv.Itoa(h.LastFault.Status))
 	}
@@ -104,7 +137,7 @@ func readChannels(v *View) ([]channelState, error) {
 // channelsData is the page of all channels.
 type channelsData struct {
 	Table *Table
-	// Vendors and Groups are what a draft may name; nil where they could not be read.
+	// Vendors and Groups are what a draft may name; nil where they could not be read, and where only the table is wanted.
 	Vendors []channelVendor
 	Groups  []tokenGroup
 	// Draft is the answer of this page alone.
@@ -148,11 +181,11 @@ func showChannels(v *View) (*channelsData, error) {
 		table.Rows = append(table.Rows, Row{ID: c.Name, Cells: []Cell{
 			{Text: c.Name, Link: v.To("channels", c.Name), Note: c.Vendor},
 			state, Text(number(c.Calls)), Text(number(c.Faults)), jobs,
-			Text(models), Text(strings.Join(c.Groups, ", ")), c.fault(),
+			Text(models), Text(strings.Join(c.Groups, ", ")), c.lastOfAll().fault(v),
 		}})
 	}
 	data := &channelsData{Table: table}
-	if v.May() {
+	if v.May() && !v.Refreshes() {
 		data.Vendors, data.Groups = vendorsOf(v), groupsFor(v, "")
 	}
 	return data, nil
@@ -171,7 +204,7 @@ type channelVendor struct {
 type channelDraft struct {
 	YAML     string       `json:"yaml"`
 	Variable string       `json:"variable"`
-	Warnings []string     `json:"warnings"`
+	Warnings []finding    `json:"warnings"`
 	Tested   *channelTest `json:"tested"`
 }
 
@@ -188,12 +221,13 @@ func vendorsOf(v *View) []channelVendor {
 
 // draftChannel shows a channel for the configuration file. A typed key goes to the API, which forgets it, and nowhere else.
 func draftChannel(v *View) (string, any, error) {
-	models := make(map[string]string)
-	for _, name := range strings.FieldsFunc(v.Form.Value("models"), func(r rune) bool { return r == ',' || r == '\n' || r == '\r' || r == '\uff0c' }) {
-		public, upstream, _ := strings.Cut(name, "=")
-		if public = strings.TrimSpace(public); public != "" {
-			models[public] = strings.TrimSpace(upstream)
+	models, err := inprocess.Models(strings.FieldsFunc(v.Form.Value("models"), func(r rune) bool { return r == ',' || r == '\n' || r == '\r' || r == '\uff0c' }))
+	if wrong, _ := errors.AsType[*inprocess.ModelsError](err); wrong != nil {
+		problem := &inprocess.Problem{Status: http.StatusBadRequest, Param: "models", Message: v.T("channel.draft.twice", "name", wrong.Name)}
+		if wrong.Name == "" {
+			problem.Message = v.T("channel.draft.nameless")
 		}
+		return "", nil, problem
 	}
 	body := map[string]any{
 		"name": v.Form.Value("name"), "vendor": v.Form.Value("vendor"), "base_url": v.Form.Value("base_url"), "models": models,
@@ -213,6 +247,9 @@ func draftChannel(v *View) (string, any, error) {
 	data, err := showChannels(v)
 	if err != nil {
 		return "", nil, err
+	}
+	for i := range draft.Warnings {
+		draft.Warnings[i].Message = draft.Warnings[i].said(v)
 	}
 	data.Draft = draft
 	return "", data, nil
@@ -309,13 +346,13 @@ func readChannel(v *View) (channelData, error) {
 		return channelData{}, &inprocess.Problem{Status: 404}
 	}
 	c := channels[at]
-	data := channelData{Channel: c, State: c.cell(v), Fault: c.fault(), Keys: &Table{
+	data := channelData{Channel: c, State: c.cell(v), Fault: c.lastOfAll().fault(v), Keys: &Table{
 		ID: "keys", Caption: "channel.keys", Empty: "channel.keys.none",
 		Columns: []Column{{Word: "channel.key"}, {Word: "channel.state"}, {Word: "channel.calls", Number: true}, {Word: "channel.faults", Number: true}, {Word: "channel.fault"}},
 	}}
 	for _, key := range c.Keys {
 		data.Keys.Rows = append(data.Keys.Rows, Row{Cells: []Cell{
-			{Text: key.Fingerprint, Code: true}, key.cell(v), Text(number(key.Calls)), Text(number(key.Faults)), key.fault(),
+			{Text: key.Fingerprint, Code: true}, key.cell(v), Text(number(key.Calls)), Text(number(key.Faults)), key.fault(v),
 		}})
 	}
 	return data, nil

@@ -3,6 +3,7 @@ package console
 import (
 	"io"
 	"net/http"
+	"net/http/httptest"
 	"net/url"
 	"strings"
 	"testing"
@@ -21,7 +22,7 @@ func TestChannelAndAuditPages(t *testing.T) {
 		switch {
 		case strings.HasPrefix(r.URL.Path, "/admin/audit"):
 			_, _ = io.WriteString(w, `{"data":[{"time":"2026-11-22T13:00:00Z","by":"operator","who":"anna","what":"update_token","subject":"tok_1","from":"10.0.0.1","outcome":"done",
-				"changes":[{"field":"max_tasks","old":0,"new":3},{"field":"reason","new":"a \u003e b"}]},{"time":"2026-11-22T12:00:00Z","by":"cli","who":"cli","what":"revoke_token","subject":"tok_2","outcome":"refused","reason":"no such token"}],"after":"17-0"}`)
+				"changes":[{"field":"max_tasks","old":0,"new":3},{"field":"reason","old":"","new":"a \u003e b"},{"field":"state","old":null,"new":1},{"field":"models.m","new":""}]},{"time":"2026-11-22T12:00:00Z","by":"cli","who":"cli","what":"revoke_token","subject":"tok_2","outcome":"refused","reason":"no such token"}],"after":"17-0"}`)
 		case strings.HasSuffix(r.URL.Path, "/test"):
 			_, _ = io.WriteString(w, `{"ok":false,"operation":"openai.chat","model":"gpt-4o","key":"0123456789ab","status":401,"said":"Incorrect API key provided: ***","first_byte_ms":12,"ms":13}`)
 		default:
@@ -32,10 +33,10 @@ func TestChannelAndAuditPages(t *testing.T) {
 	})
 	anna, vera := h.as(t, "anna"), h.as(t, "vera")
 	for path, want := range map[string][]string{
-		"/console/channels":         {"main", "anna billing", "1 of 4", "2 in line", "gpt-4o"},
-		"/console/channels/main":    {"0123456789ab", "41s left", "rate_limited 429 billing_hard_limit", `name="minutes"`, "<dialog"},
-		"/console/audit":            {"update_token", "max_tasks: 0 → 3", "reason: – → &#34;a &gt; b&#34;", "no such token", "after=17-0", "?who=anna"},
-		"/console/audit?format=csv": {"When,Who,What", "max_tasks: 0 → 3"},
+		"/console/channels":         {"main", "anna billing", "1 of 4", "2 in line", "gpt-4o", "Too many requests 429 billing_hard_limit"},
+		"/console/channels/main":    {"0123456789ab", "41s left", "Too many requests 429 billing_hard_limit", `name="minutes"`, `value="wake"`, "<dialog"},
+		"/console/audit":            {"update_token", "max_tasks: 0 → 3", "reason: – → &#34;a &gt; b&#34;\nstate: – → 1\nmodels.m: – → &#34;&#34;", "no such token", "after=17-0", "?who=anna"},
+		"/console/audit?format=csv": {"When,Who,What", "max_tasks: 0 → 3; reason: "},
 	} {
 		rec := anna.get(path)
 		for _, text := range want {
@@ -87,7 +88,7 @@ func TestChannelDraftPage(t *testing.T) {
 				_, _ = io.WriteString(w, `{"error":{"message":"Invalid request: 'base_url' wants http://host or https://host.","param":"base_url","code":"invalid_request"}}`)
 				return
 			}
-			_, _ = io.WriteString(w, `{"yaml":"channels:\n  - name: second\n","variable":"SECOND_API_KEY","warnings":["SECOND_API_KEY is not set"],"tested":{"ok":false,"verdict":"the key is refused","key":"0123456789ab"}}`)
+			_, _ = io.WriteString(w, `{"yaml":"channels:\n  - name: second\n","variable":"SECOND_API_KEY","warnings":[{"status":"warning","message":"The group \"gold\" is new.","code":"draft.group","values":{"group":"gold"}},{"message":"no word for it","code":"draft.new"}],"tested":{"ok":false,"verdict":"the key is refused","key":"0123456789ab"}}`)
 		case "/admin/vendors":
 			_, _ = io.WriteString(w, `{"data":[{"name":"anthropic","base_url":"","operations":["relay"]},{"name":"openai","base_url":"","operations":["relay"]}]}`)
 		case "/admin/groups":
@@ -111,10 +112,14 @@ func TestChannelDraftPage(t *testing.T) {
 		t.Errorf("asked for %s, want %s", got, want)
 	}
 	checkPage(t, "the draft", rec)
-	wantAll(t, "the draft", rec.Body.String(), "channels:\n  - name: second\n", "SECOND_API_KEY is not set", "the key is refused", `data-copy-of="draft-yaml"`, `value="gpt-4o, fast = gpt-4o-mini"`, `<option selected>anthropic</option>`)
+	wantAll(t, "the draft", rec.Body.String(), "channels:\n  - name: second\n", `The group &#34;gold&#34; is new: nothing`, "no word for it", "the key is refused", `data-copy-of="draft-yaml"`, `value="gpt-4o, fast = gpt-4o-mini"`, `<option selected>anthropic</option>`)
 	if strings.Contains(rec.Body.String(), canary) {
 		t.Error("the page of the draft has the key")
 	}
+	anna.lang = "zh"
+	wantAll(t, "the draft in Chinese", anna.post("/console/channels", form).Body.String(), "分组“gold”是新的", "no word for it")
+	<-sent
+	anna.lang = ""
 	refused = true
 	rec = anna.post("/console/channels", form)
 	<-sent
@@ -123,6 +128,16 @@ func TestChannelDraftPage(t *testing.T) {
 	if rec.Code != http.StatusBadRequest || strings.Contains(rec.Body.String(), canary) {
 		t.Errorf("the refusal: %d", rec.Code)
 	}
+	for models, say := range map[string]string{"gpt-4o, m, gpt-4o=other": "gpt-4o is there twice", "m, =other": "A public name is missing"} {
+		form.Set("models", models)
+		rec = anna.post("/console/channels", form)
+		checkPage(t, models, rec)
+		wantAll(t, models, rec.Body.String(), say, `href="#f-models"`, `value="`+models+`"`)
+		if rec.Code != http.StatusBadRequest || len(sent) > 0 {
+			t.Errorf("%s: %d, and the API was asked", models, rec.Code)
+		}
+	}
+	form.Set("models", "gpt-4o, ,")
 	form.Set("weight", "much")
 	rec = anna.post("/console/channels", form)
 	wantAll(t, "a number that is none", rec.Body.String(), "This wants a whole number.", `href="#f-weight"`)
@@ -156,4 +171,95 @@ func TestTokenFormGroups(t *testing.T) {
 	wantAll(t, "a token", anna.get("/console/tokens/tok_1").Body.String(), `<option value="gone" selected>gone</option>`, "does not name this group", "<b>In force: 60</b>", "<b>In force: 3</b>", "<b>In force: 5.00 USD</b>")
 	away = true
 	wantAll(t, "groups away", anna.get("/console/tokens/new").Body.String(), `<input id="f-group" name="group"`)
+}
+
+// TestRefreshesReadLess: what only the rest of a page needs is not read for its live regions.
+func TestRefreshesReadLess(t *testing.T) {
+	t.Parallel()
+	h := newHouse(t, func(w http.ResponseWriter, _ *http.Request) { _, _ = io.WriteString(w, `{"data":[]}`) })
+	anna := h.as(t, "anna")
+	for path, want := range map[string]string{
+		"/console/channels": "/admin/channels", "/console/tasks": "/admin/tasks", "/console/setup": "/admin/setup /admin/channels /admin/tokens",
+	} {
+		h.asked = nil
+		r := httptest.NewRequest(http.MethodGet, "http://localhost:8080"+path, http.NoBody)
+		r.Header.Set(refreshHeader, "1")
+		rec := anna.do(r)
+		checkPage(t, path, rec)
+		var paths []string
+		for _, call := range h.asked {
+			paths = append(paths, call.path)
+		}
+		if got := strings.Join(paths, " "); got != want || rec.Code != http.StatusOK {
+			t.Errorf("a refresh of %s: %d, read %s, want %s", path, rec.Code, got, want)
+		}
+	}
+}
+
+// TestLooksAreTheLookersOwn: what an operator or a viewer reads of a token's own is read as by who looks.
+func TestLooksAreTheLookersOwn(t *testing.T) {
+	t.Parallel()
+	h := newHouse(t, func(w http.ResponseWriter, _ *http.Request) {
+		_, _ = io.WriteString(w, `{"id":"tok_app","state":"active","token":"tok_app","data":[{"id":"tok_app","name":"app","state":"active"}]}`)
+	})
+	for _, test := range []struct{ key, path string }{
+		{"anna", "/console/calls/req_1"},
+		{"vera", "/console/calls/req_1"},
+		{"anna", "/console/tokens/tok_app"},
+		{"vera", "/console/tokens/tok_app"},
+		{"anna", "/console/try?as=tok_app"},
+		{"anna", "/console/as/tok_app/v1/videos/video_1"},
+		{"app", "/console/calls/req_1"},
+	} {
+		b := h.as(t, test.key)
+		h.asked = nil
+		b.get(test.path)
+		looked := false
+		for _, call := range h.asked {
+			if call.who.Kind == "token" {
+				looked = true
+				if call.who.Owner != "tok_app" || call.who.Role != h.keys[test.key].Role {
+					t.Errorf("%s for %s: %s was read as %+v", test.path, test.key, call.path, call.who)
+				}
+			}
+		}
+		if !looked {
+			t.Errorf("%s for %s: nothing of the token's own was read", test.path, test.key)
+		}
+	}
+}
+
+// TestFindingsInChinese: what the set-up finds is said in the reader's language by its code; what nobody has put into it, in the API's words.
+func TestFindingsInChinese(t *testing.T) {
+	t.Parallel()
+	h := newHouse(t, func(w http.ResponseWriter, r *http.Request) {
+		if r.URL.Path != "/admin/setup" {
+			_, _ = io.WriteString(w, `{"data":[]}`)
+			return
+		}
+		_, _ = io.WriteString(w, `{"data":[{"name":"redis","status":"warning","findings":[
+			{"status":"ok","message":"It answers and takes writes; it has 3 tokens.","code":"redis.ok","values":{"n":"3"}},
+			{"status":"warning","message":"tls.cert: ends on 2026-12-01","code":"config.certificate","values":{"key":"tls.cert","date":"2026-12-01"},"mend":"gateway config check"},
+			{"status":"warning","message":"Another thing.","mend":"gateway config check"},
+			{"status":"warning","message":"Something new.","code":"redis.something_new"},
+			{"status":"unknown","message":"It could not be checked: dial tcp: connection refused","code":"unchecked","values":{"error":"dial tcp: connection refused","reason":"refused"}},
+			{"status":"warning","message":"A message of another version."}]}]}`)
+	})
+	anna := h.as(t, "anna")
+	in := func(language string) string {
+		r := httptest.NewRequest(http.MethodGet, "http://localhost:8080/console/setup", http.NoBody)
+		r.Header.Set("Accept-Language", language)
+		rec := anna.do(r)
+		checkPage(t, language, rec)
+		return rec.Body.String()
+	}
+	wantAll(t, "English", in("en"), "It answers and takes writes; it has 3 tokens.", "tls.cert: ends on 2026-12-01", "Something new.", "A message of another version.")
+	chinese := in("zh-CN")
+	wantAll(t, "Chinese", chinese, "现有 3 个令牌", "该地址没有服务在监听：dial tcp: connection refused", "tls.cert：将于 2026-12-01 到期", "Something new.", "A message of another version.", "gateway config check")
+	if n := strings.Count(chinese, "gateway config check"); n != 1 {
+		t.Errorf("what mends two findings is said %d times", n)
+	}
+	if strings.Contains(chinese, "It answers") || strings.Contains(chinese, "ends on") {
+		t.Error("a finding is in English for who reads Chinese")
+	}
 }

@@ -44,7 +44,7 @@ func leftOf(v *View, token string) *whatIsLeft {
 		return nil
 	}
 	left := new(whatIsLeft)
-	if v.DoAs(Who{Kind: "token", Owner: token, Role: Holder}, http.MethodGet, "/v1/token", nil, left) != nil {
+	if v.DoAs(v.LookingAt(token), http.MethodGet, "/v1/token", nil, left) != nil {
 		return nil
 	}
 	return left

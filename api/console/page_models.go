@@ -6,6 +6,7 @@ import (
 	"io"
 	"net/http"
 	"net/url"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -166,7 +167,7 @@ func showModels(v *View) (*modelsData, error) {
 				others = append(others, channel.Name)
 			}
 			if channel.Usual != nil && usual.Text == "" {
-				usual.Text = (time.Duration(*channel.Usual) * time.Second).String()
+				usual.Text = Lasted(1000 * *channel.Usual)
 			}
 		}
 		who := Cell{Text: strings.Join(serves, ""), Mark: "working", Note: strings.Join(others, ", ")}
@@ -231,6 +232,9 @@ func draftPrices(v *View) (string, any, error) {
 	}
 	draft := new(priceDraft)
 	if err := v.Do(http.MethodPost, "/admin/prices/draft", json.RawMessage(text), draft); err != nil {
+		if problem := inprocess.AsProblem(err); problem != nil && problem.Status == http.StatusBadRequest { // nothing else of a list is refused
+			problem.Message, problem.Param = v.T("prices.unknown"), "file"
+		}
 		return "", nil, err
 	}
 	data, err := showModels(v)
@@ -263,11 +267,11 @@ func tryLink(v *View, model tryModel) string {
 	return ""
 }
 
-// formatsCell names the first formats, and how many more there are.
+// formatsCell names the formats, without their operations.
 func formatsCell(formats []string) Cell {
-	cell := Cell{Text: strings.ReplaceAll(strings.Join(formats[:min(len(formats), shownModels)], ", "), ".", " ")}
-	if more := len(formats) - shownModels; more > 0 {
-		cell.Note = "+" + strconv.Itoa(more)
+	names := make([]string, len(formats))
+	for i, format := range formats {
+		names[i], _, _ = strings.Cut(format, ".")
 	}
-	return cell
+	return Cell{Text: strings.Join(slices.Compact(slices.Sorted(slices.Values(names))), ", ")}
 }

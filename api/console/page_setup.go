@@ -56,7 +56,9 @@ func readSetup(v *View) setupData {
 	var list struct {
 		Data []tryModel `json:"data"`
 	}
-	_ = v.Get("/admin/models", nil, &list) // any name can be typed
+	if !v.Refreshes() {
+		_ = v.Get("/admin/models", nil, &list) // any name can be typed
+	}
 	data := setupData{Model: preferred(list.Data, snippets.Chat), VideoModel: preferred(list.Data, snippets.Video)}
 	setupFindings(v, &data)
 	services := check{Word: "setup.services", State: "ok"}
@@ -96,6 +98,12 @@ func setupFindings(v *View, data *setupData) {
 	}
 	data.Version, data.At = found.Version, found.Checked
 	for _, part := range found.Data {
+		for i := range part.Findings {
+			part.Findings[i].Message = part.Findings[i].said(v)
+			if i > 0 && part.Findings[i-1].Mend == part.Findings[i].Mend { // once, below all that it mends
+				part.Findings[i-1].Mend = ""
+			}
+		}
 		line := check{Name: part.Name, State: stateOf(part.Status), Findings: part.Findings, Millis: part.Latency}
 		if v.s.words.Has("check." + part.Name) {
 			line.Word = "check." + part.Name
@@ -106,9 +114,27 @@ func setupFindings(v *View, data *setupData) {
 
 // finding is one of a part of the set-up: what was found, and what mends it.
 type finding struct {
-	Status  string `json:"status"`
-	Message string `json:"message"`
-	Mend    string `json:"mend"`
+	Status  string            `json:"status"`
+	Message string            `json:"message"`
+	Code    string            `json:"code"`
+	Values  map[string]string `json:"values"`
+	Mend    string            `json:"mend"`
+}
+
+// said is what was found in the view's language, or in the API's own words where nobody has put these into another.
+func (f finding) said(v *View) string {
+	key := "finding." + f.Code
+	if f.Code == "" || !v.s.words.Has(key) {
+		return f.Message
+	}
+	pairs := make([]any, 0, 2*len(f.Values))
+	for name, value := range f.Values {
+		if reason := "reason." + f.Values["reason"]; name == "error" && v.s.words.Has(reason) {
+			value = v.T(reason, "error", value)
+		}
+		pairs = append(pairs, name, value)
+	}
+	return v.T(key, pairs...)
 }
 
 // Mark is the finding's.

@@ -104,12 +104,31 @@ type channelNow struct {
 		By     string    `json:"by"`
 		Reason string    `json:"reason"`
 	} `json:"pause"`
-	LastFault *struct {
-		At     time.Time `json:"at"`
-		Kind   string    `json:"kind"`
-		Code   string    `json:"code"`
-		Status int       `json:"status"`
-	} `json:"last_fault"`
+	LastFault *lastFault `json:"last_fault"`
+	Keys      []struct {
+		State     string     `json:"state"`
+		RestLeft  float64    `json:"rest_left"`
+		LastFault *lastFault `json:"last_fault"`
+	} `json:"keys"`
+}
+
+// withKeys counts what is wrong with its keys as the channel's: a channel whose keys all rest rests until the first of them is back, and
+// the last fault is the last one of any.
+func (c channelNow) withKeys() channelNow {
+	resting, left := 0, 0.0
+	for _, key := range c.Keys {
+		c.LastFault = later(c.LastFault, key.LastFault)
+		if key.State != "open" {
+			continue
+		}
+		if resting++; resting == 1 || key.RestLeft < left {
+			left = key.RestLeft
+		}
+	}
+	if c.State == "closed" && resting > 0 && resting == len(c.Keys) {
+		c.State, c.RestLeft = "open", left
+	}
+	return c
 }
 
 // faultsMost is how many last faults the page has.
@@ -177,6 +196,9 @@ func (d *overviewData) readChannels(v *View) error {
 		return err
 	}
 	all, rest := 0, 0
+	for i := range list.Data {
+		list.Data[i] = list.Data[i].withKeys()
+	}
 	for _, c := range list.Data {
 		switch c.State {
 		case "disabled":
@@ -222,13 +244,13 @@ func (d *overviewData) readTasks(v *View) error {
 		d.Hands = append(d.Hands, Hand{Mark: "failed", Text: v.T("home.workers"), Link: v.To("setup")})
 	}
 	if counts.Stuck > 0 {
-		d.Hands = append(d.Hands, Hand{Mark: "hand", Text: v.T("home.stuck", "n", number(counts.Stuck)), Link: v.To("tasks") + "?stuck=true"})
+		d.Hands = append(d.Hands, Hand{Mark: "hand", Text: v.T("home.stuck", "n", number(counts.Stuck)), Link: v.To("tasks") + "?view=stuck"})
 	}
 	if counts.Failed > 0 {
-		d.Hands = append(d.Hands, Hand{Mark: "waiting", Text: v.T("home.failed", "n", number(counts.Failed)), Link: v.To("tasks") + "?state=failed"})
+		d.Hands = append(d.Hands, Hand{Mark: "failed", Text: v.T("home.failed", "n", number(counts.Failed)), Link: v.To("tasks") + "?view=failed"})
 	}
 	if counts.Undelivered > 0 {
-		d.Hands = append(d.Hands, Hand{Mark: "hand", Text: v.T("home.undelivered", "n", number(counts.Undelivered)), Link: v.To("tasks")})
+		d.Hands = append(d.Hands, Hand{Mark: "hand", Text: v.T("home.undelivered", "n", number(counts.Undelivered)), Link: v.To("tasks") + "?view=webhooks"})
 	}
 	return nil
 }
@@ -318,7 +340,9 @@ func chartsOf(v *View, list trafficList) []chart.Series {
 	}
 	charts[0].Figure = number(requests)
 	charts[1].Figure = percent(failed, requests)
-	charts[2].Figure = v.T("home.most", "ms", Lasted(slowest))
+	if charts[2].Figure = "–"; slowest > 0 {
+		charts[2].Figure = v.T("home.most", "ms", Lasted(slowest))
+	}
 	charts[3].Figure = v.Money(cost)
 	return charts
 }

@@ -95,6 +95,10 @@ type taskData struct {
 	Created, Ended, Expires                 time.Time
 	Outputs                                 []taskOutput
 
+	// Kept is the act of a form whose answer this is while the task cannot be read: only what was typed is there. It is fail or remix, ""
+	// for the whole page.
+	Kept string
+
 	// Told is what operators are told; nil for holders.
 	Told *taskTold
 }
@@ -102,6 +106,7 @@ type taskData struct {
 // taskTold is a task's story as the page shows it.
 type taskTold struct {
 	Story                         *taskStory
+	Token                         Cell
 	Temporal                      string // address in the Temporal UI, "" where that is not known
 	Request                       string // indented
 	Steps, Attempts, Waits, Hooks *Table
@@ -153,8 +158,24 @@ func taskPage() page {
 func showTask(v *View) (any, error) {
 	id := v.R.PathValue("id")
 	if v.Who.Role == Holder {
-		return showOwnTask(v, id)
+		data, err := showOwnTask(v, id)
+		return keepTyped(v, id, data, err)
 	}
+	data, err := showStory(v, id)
+	return keepTyped(v, id, data, err)
+}
+
+// keepTyped leaves what was typed on the page that comes back where neither the form could be answered nor the task be read.
+func keepTyped(v *View, id string, data *taskData, err error) (*taskData, error) {
+	act := v.Form.Value("do")
+	if problem := inprocess.AsProblem(err); problem == nil || !problem.Away() || act != "fail" && act != "remix" {
+		return data, err
+	}
+	return &taskData{ID: id, Kept: act}, nil
+}
+
+// showStory is a task as operators see it.
+func showStory(v *View, id string) (*taskData, error) {
 	story := new(taskStory)
 	if err := v.Get("/admin/tasks/"+inprocess.Segment(id), nil, story); err != nil {
 		return nil, err
@@ -189,6 +210,7 @@ func showTask(v *View) (any, error) {
 	if v.s.o.TemporalURL != "" && story.Path != "" {
 		data.Told.Temporal = v.s.o.TemporalURL + story.Path
 	}
+	data.Told.Token = tokenCell(v, story.Token, tokenNames(v, []string{story.Token}))
 	data.Told.tables()
 	return data, nil
 }
@@ -206,7 +228,7 @@ func (d *taskTold) tables() {
 		took := Cell{}
 		if !step.Ended.IsZero() {
 			lasted := step.Ended.Sub(step.At)
-			took = Cell{Text: lasted.Round(time.Millisecond).String(), Bar: Share(lasted.Seconds(), whole.Seconds())}
+			took = Cell{Text: Lasted(float64(lasted.Microseconds()) / 1000), Bar: Share(lasted.Seconds(), whole.Seconds())}
 		}
 		d.Steps.Rows = append(d.Steps.Rows, Row{Cells: []Cell{{Text: step.Name, Note: step.Summary}, When(step.At), took, {Text: strconv.Itoa(step.Tries)}, {Text: step.Fault}}})
 	}
@@ -229,7 +251,7 @@ func (d *taskTold) tables() {
 	}
 	d.Waits = &Table{ID: "waits", Caption: "task.waits", Columns: []Column{{Word: "step.name"}, {Word: "task.state"}, {Word: "step.tries", Number: true}, {Word: "step.next"}, {Word: "step.fault"}}}
 	for _, wait := range d.Story.Waiting {
-		d.Waits.Rows = append(d.Waits.Rows, Row{Cells: []Cell{{Text: wait.Name}, {Text: wait.State, Mark: "running"}, {Text: strconv.Itoa(wait.Tries)}, When(wait.Next), {Text: wait.Fault}}})
+		d.Waits.Rows = append(d.Waits.Rows, Row{Cells: []Cell{{Text: wait.Name}, waitState(wait.State), {Text: strconv.Itoa(wait.Tries)}, When(wait.Next), {Text: wait.Fault}}})
 	}
 	d.Hooks = &Table{ID: "hooks", Caption: "task.hooks", Columns: []Column{{Word: "task.state"}, {Word: "hook.host"}, {Word: "hook.status"}, {Word: "step.tries", Number: true}, {Word: "step.next"}, {Word: "step.fault"}}}
 	for _, hook := range d.Story.Webhooks {
@@ -243,8 +265,19 @@ func (d *taskTold) tables() {
 	}
 }
 
+// waitState is how it stands with an activity under way, in Temporal's words where the console has none.
+func waitState(state string) Cell {
+	switch state {
+	case "scheduled":
+		return Cell{Word: "task.wait.scheduled", Mark: "waiting"}
+	case "started":
+		return Cell{Word: "task.wait.started", Mark: "running"}
+	}
+	return Cell{Text: state, Mark: "running"}
+}
+
 // showOwnTask is a task of a holder.
-func showOwnTask(v *View, id string) (any, error) {
+func showOwnTask(v *View, id string) (*taskData, error) {
 	var one video
 	if err := v.Get("/v1/videos/"+inprocess.Segment(id), url.Values{}, &one); err != nil {
 		return nil, err

@@ -7,6 +7,7 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"sync"
 	"time"
 
 	"modelrelay/api/console/inprocess"
@@ -48,7 +49,7 @@ type taskTab struct {
 }
 
 type tasksData struct {
-	Table  *Table
+	Table  *Table // nil where the engine is away
 	Tabs   []taskTab
 	Counts *taskCounts
 	States []string
@@ -86,16 +87,36 @@ func showTasks(v *View) (*tasksData, error) {
 		return showOwnTasks(v)
 	}
 	data := &tasksData{States: []string{"queued", "submitting", "polling", "archiving", "completed", "failed"}, Webhook: v.Query("view") == "webhooks"}
-	var counts taskCounts
-	if err := v.Get("/admin/tasks/counts", nil, &counts); err == nil { // the list stands without them
-		data.Counts = &counts
+	// An engine that is away has both wait: they wait at once. The counts are in no live region.
+	var counting sync.WaitGroup
+	if !v.Refreshes() {
+		counting.Go(func() {
+			var counts taskCounts
+			if v.Get("/admin/tasks/counts", nil, &counts) == nil { // the list stands without them
+				data.Counts = &counts
+			}
+		})
 	}
-	data.Tabs = taskTabs(v, data.Counts)
+	read := tasksOf
 	if data.Webhook {
-		table, err := deliveriesTable(v)
-		data.Table = table
-		return data, err
+		read = deliveriesTable
 	}
+	table, err := read(v)
+	counting.Wait()
+	data.Tabs = taskTabs(v, data.Counts)
+	if problem := inprocess.AsProblem(err); problem != nil && problem.Away() {
+		v.Away = problem // what was typed into the filters stands
+		return data, nil
+	}
+	if err != nil {
+		return nil, err
+	}
+	data.Table = table
+	return data, nil
+}
+
+// tasksOf are the tasks that the address asks for.
+func tasksOf(v *View) (*Table, error) {
 	q := url.Values{"limit": {"50"}}
 	for _, name := range []string{"token", "model", "channel", "state", "since", "until", "after"} {
 		if value := v.Query(name); value != "" {
@@ -115,26 +136,40 @@ func showTasks(v *View) (*tasksData, error) {
 	if err := v.Get("/admin/tasks", q, &list); err != nil {
 		return nil, err
 	}
-	data.Table = tasksTable(v, list.Data)
+	tokens := make([]string, len(list.Data))
+	for i, task := range list.Data {
+		tokens[i] = task.Token
+	}
+	table := tasksTable(v, list.Data, tokenNames(v, tokens))
+	table.Empty = emptyTasks(v.Query("view"))
 	if v.May() {
-		data.Table.Select = "task"
+		table.Select = "task"
 	}
 	if list.After != nil && len(list.Data) > 0 {
-		data.Table.Next = v.With("after", *list.After)
+		table.Next = v.With("after", *list.After)
 	}
-	return data, nil
+	return table, nil
 }
 
-// tasksTable lists tasks for operators.
-func tasksTable(v *View, tasks []listedTask) *Table {
+// emptyTasks is the word for a view without any task.
+func emptyTasks(view string) string {
+	switch view {
+	case "stuck", "failed":
+		return "tasks.empty." + view
+	}
+	return "tasks.empty"
+}
+
+// tasksTable lists tasks for operators, with the names of their tokens.
+func tasksTable(v *View, tasks []listedTask, names map[string]string) *Table {
 	table := &Table{
 		ID: "tasks", Caption: "tasks.caption", Empty: "tasks.empty", CSV: true,
 		Columns: []Column{
-			{Word: "task.id"}, {Word: "task.state"}, {Word: "task.model"}, {Word: "task.token"}, {Word: "task.channel"}, {Word: "task.created"}, {Word: "task.ended"},
+			{Word: "task.id"}, {Word: "task.state"}, {Word: "task.model"}, {Word: "task.token"}, {Word: "task.channel"}, {Word: "task.created"}, {Word: "task.due"}, {Word: "task.ended"},
 		},
 	}
 	for _, task := range tasks {
-		table.Rows = append(table.Rows, taskRow(v, task))
+		table.Rows = append(table.Rows, taskRow(v, task, names))
 	}
 	return table
 }
@@ -154,10 +189,14 @@ func taskTabs(v *View, counts *taskCounts) []taskTab {
 	return tabs
 }
 
-func taskRow(v *View, t listedTask) Row {
+func taskRow(v *View, t listedTask, names map[string]string) Row {
 	state := taskState(t.Phase)
 	if t.Code != "" {
 		state.Note = t.Code
+	}
+	due := Cell{}
+	if t.Due != nil && t.Closed.IsZero() {
+		due = When(*t.Due)
 	}
 	if t.Due != nil && t.Due.Before(time.Now()) {
 		state.Mark, state.Note = "hand", v.T("task.overdue")
@@ -166,9 +205,9 @@ func taskRow(v *View, t listedTask) Row {
 		{Text: t.ID, Code: true, Link: v.To("tasks", t.ID)},
 		state,
 		{Text: t.Model},
-		{Text: t.Token, Link: v.To("tokens", t.Token)},
-		{Text: t.Channel},
-		When(t.Created), When(t.Closed),
+		tokenCell(v, t.Token, names),
+		{Text: t.Channel, Link: linkOf(v, "channels", t.Channel)},
+		When(t.Created), due, When(t.Closed),
 	}}
 }
 
@@ -213,12 +252,17 @@ func deliveriesTable(v *View) (*Table, error) {
 	if v.May() {
 		table.Select = "task"
 	}
+	tokens := make([]string, len(list.Data))
+	for i, d := range list.Data {
+		tokens[i] = d.Token
+	}
+	names := tokenNames(v, tokens)
 	for _, d := range list.Data {
 		table.Rows = append(table.Rows, Row{ID: d.Task, Cells: []Cell{
 			{Text: d.Task, Code: true, Link: v.To("tasks", d.Task)},
 			taskState(d.State), taskState(strings.TrimPrefix(d.Event, "video.")),
 			{Text: d.Model},
-			{Text: d.Token, Link: v.To("tokens", d.Token)},
+			tokenCell(v, d.Token, names),
 			When(d.Created), When(d.Closed),
 		}})
 	}
@@ -312,7 +356,10 @@ func workOnTasks(v *View, do string) (string, any, error) {
 		return "", nil, err
 	}
 	if v.Form.Value("sure") == "" {
-		data.Ask, data.Table.Chosen = &taskQuestion{Do: do, IDs: ids}, ids
+		data.Ask = &taskQuestion{Do: do, IDs: ids}
+		if data.Table != nil {
+			data.Table.Chosen = ids
+		}
 		return "", data, nil
 	}
 	var body any
@@ -320,9 +367,16 @@ func workOnTasks(v *View, do string) (string, any, error) {
 		body = map[string]string{"reason": v.Form.Value("reason")}
 	}
 	data.Results = &Table{ID: "results", Caption: "tasks.results", Columns: []Column{{Word: "task.id"}, {Word: "tasks.result"}}}
+	var away error // what is away is not waited for by each of a hundred
 	for _, id := range ids {
-		result := Cell{Word: "tasks.result.ok", Mark: "done"}
-		if err := v.Do(http.MethodPost, "/admin/tasks/"+inprocess.Segment(id)+"/"+do, body, nil); err != nil {
+		result, err := Cell{Word: "tasks.result.ok", Mark: "done"}, away
+		if err == nil {
+			err = v.Do(http.MethodPost, "/admin/tasks/"+inprocess.Segment(id)+"/"+do, body, nil)
+		}
+		if problem := inprocess.AsProblem(err); problem != nil && problem.Away() {
+			away = err
+		}
+		if err != nil {
 			result = Cell{Text: err.Error(), Mark: "failed"}
 		}
 		data.Results.Rows = append(data.Results.Rows, Row{ID: id, Cells: []Cell{{Text: id, Code: true, Link: v.To("tasks", id)}, result}})

@@ -155,7 +155,7 @@ func modelsOf(v *View, id string) (names []string, unread string) {
 			ID string `json:"id"`
 		} `json:"data"`
 	}
-	if err := v.DoAs(Who{Kind: "token", Owner: id, Role: Holder}, http.MethodGet, "/v1/models", nil, &list); err != nil {
+	if err := v.DoAs(v.LookingAt(id), http.MethodGet, "/v1/models", nil, &list); err != nil {
 		return nil, err.Error()
 	}
 	for _, model := range list.Data {

@@ -12,6 +12,32 @@ import (
 	"modelrelay/api/console/inprocess"
 )
 
+// mostNames is how many names of tokens a page looks up: as many as the API gives at once.
+const mostNames = 100
+
+// tokenNames are the names of tokens by their ids, those that can be read: a page without them has ids.
+func tokenNames(v *View, ids []string) map[string]string {
+	ids = slices.DeleteFunc(slices.Compact(slices.Sorted(slices.Values(ids))), func(id string) bool { return id == "" })
+	if len(ids) == 0 {
+		return nil
+	}
+	var list struct {
+		Data []struct{ ID, Name string } `json:"data"`
+	}
+	names := make(map[string]string)
+	if v.Get("/admin/tokens", url.Values{"id": ids[:min(len(ids), mostNames)]}, &list) == nil {
+		for _, token := range list.Data {
+			names[token.ID] = token.Name
+		}
+	}
+	return names
+}
+
+// tokenCell leads to a token by its name.
+func tokenCell(v *View, id string, names map[string]string) Cell {
+	return Cell{Text: cmp.Or(names[id], id), Link: linkOf(v, "tokens", id)}
+}
+
 // Token is a token as the operator's operations show it.
 type Token struct {
 	ID    string `json:"id"`

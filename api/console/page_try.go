@@ -126,7 +126,7 @@ func (d *tryData) choose(v *View) error {
 		}
 	}
 	if d.As != consoleToken {
-		return d.read(v, Who{Kind: "token", Owner: d.As, Role: Holder})
+		return d.read(v, v.LookingAt(d.As))
 	}
 	var models struct {
 		Data []tryModel `json:"data"`
@@ -138,7 +138,7 @@ func (d *tryData) choose(v *View) error {
 	}
 	for _, token := range list.Data { // what another token may call is a list to choose from as good
 		if token.Group == "default" && len(token.Operations) == 0 {
-			return d.read(v, Who{Kind: "token", Owner: token.ID, Role: Holder})
+			return d.read(v, v.LookingAt(token.ID))
 		}
 	}
 	return nil

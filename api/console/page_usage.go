@@ -115,6 +115,7 @@ func showUsage(v *View) (*usageData, error) {
 	}
 	sums = days
 	if data.By != "day" {
+		sums.Data = nil // whose rows would be read into those of the days
 		if err := v.Get(root, usageQuery(v, data.By), &sums); err != nil {
 			return nil, err
 		}
@@ -194,11 +195,19 @@ func (d *usageData) sums(v *View, rows []usageRow) {
 			return cmp.Or(cmp.Compare(b.Cost, a.Cost), cmp.Compare(b.Requests+b.Tasks, a.Requests+a.Tasks))
 		})
 	}
+	var names map[string]string
+	if d.By == "token" {
+		ids := make([]string, min(len(rows), mostNames)) // of the dearest
+		for i := range ids {
+			ids[i] = rows[i].Token
+		}
+		names = tokenNames(v, ids)
+	}
 	for _, row := range rows {
 		name := Cell{Text: cmp.Or(row.Token, row.Model, row.Channel, row.Day)}
 		switch d.By {
 		case "token":
-			name.Link = v.To("tokens", row.Token)
+			name = tokenCell(v, row.Token, names)
 		case "model":
 			if row.Priced != nil && !*row.Priced {
 				name.Note = v.T("usage.unpriced")
@@ -219,9 +228,14 @@ func unsettledTable(v *View, rows []unsettledRow) *Table {
 	if v.May() {
 		table.Select = "reservation"
 	}
+	ids := make([]string, len(rows))
+	for i, row := range rows {
+		ids[i] = row.Token
+	}
+	names := tokenNames(v, ids)
 	for _, row := range rows {
 		table.Rows = append(table.Rows, Row{ID: row.ID, Cells: []Cell{
-			{Text: row.ID, Code: true}, {Text: v.Money(row.money())}, {Text: row.Token, Link: v.To("tokens", row.Token)}, {Text: row.Model}, When(row.Since), {Text: row.Why},
+			{Text: row.ID, Code: true}, {Text: v.Money(row.money())}, tokenCell(v, row.Token, names), {Text: row.Model}, When(row.Since), {Text: row.Why},
 		}})
 	}
 	return table

@@ -11,6 +11,7 @@ import (
 	"slices"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
 
 	"modelrelay/api/console/words"
@@ -30,6 +31,7 @@ func answers() map[string]string {
 		"/admin/tasks/counts": `{"queued":12,"submitting":1,"polling":48,"archiving":2,"stuck":3,"failed":2,"undelivered":1,"workers":0,"counted_at":"2026-11-22T13:00:00Z"}`,
 		"/admin/tasks": `{"data":[{"id":"video_1","token":"tok_app","model":"sora-2","channel":"main","phase":"polling","created":"2026-11-22T12:00:00Z","due":"2026-11-22T12:30:00Z"},
 			{"id":"video_2","token":"` + hostile + `","model":"sora-2","phase":"failed","code":"archive_failed","created":"2026-11-22T12:00:00Z","closed":"2026-11-22T12:10:00Z"}],"after":"more"}`,
+		"/admin/tokens":     `{"data":[{"id":"tok_app","name":"mobile-app"}]}`,
 		"/admin/deliveries": `{"data":[{"task":"video_2","event":"video.failed","token":"tok_app","model":"sora-2","state":"undelivered","created":"2026-11-22T12:00:00Z","closed":"2026-11-22T12:10:00Z"}],"after":null}`,
 		"/admin/tasks/video_1": `{"id":"video_1","token":"tok_app","model":"sora-2","channel":"main","phase":"polling","state":"in_progress","progress":47,"created":"2026-11-22T12:00:00Z",
 			"path":"/namespaces/default/workflows/video_1/run","request":{"model":"sora-2","prompt":"` + hostile + `"},
@@ -71,6 +73,8 @@ func (d *desk) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	switch {
 	case strings.Contains(r.URL.Path, "video_2/cancel"):
 		refuse(w, http.StatusConflict, "video_2 has ended: it is failed.")
+	case strings.HasSuffix(r.URL.Path, "/prices/draft") && strings.Contains(string(body), "none"):
+		refuse(w, http.StatusBadRequest, "Invalid request: this is none of the price lists that are read.")
 	case strings.HasSuffix(r.URL.Path, "/prices/draft"):
 		_, _ = io.WriteString(w, `{"source":"litellm","yaml":"prices:\n  \"gpt-4o\": {input: 2.5, output: 11}\n","data":[{"model":"gpt-4o","found":"gpt-4o","change":"changed","before":{"input":2.5,"output":10},"after":{"input":2.5,"output":11}}],
 			"ambiguous":[{"model":"sora-2","found":["a/sora-2","b/sora-2"]}],"missing":["other"]}`)
@@ -89,19 +93,19 @@ func TestWorkPages(t *testing.T) {
 		want      []string
 		wantNot   []string
 	}{
-		{"anna", "/tasks", []string{"video_1", "archive_failed", "&lt;img src=x", "(3)", `name="task"`, `value="fail"`, "after=more"}, []string{"<img src=x"}},
+		{"anna", "/tasks", []string{`id="rows" every="1"`, "video_1", ">mobile-app</a>", "archive_failed", "&lt;img src=x", "(3)", `name="task"`, `value="fail"`, "after=more"}, []string{"<img src=x"}},
 		{"vera", "/tasks", []string{"video_1"}, []string{`name="task"`, `value="fail"`}},
-		{"anna", "/tasks?view=webhooks", []string{"video_2", `value="redeliver"`}, []string{`value="cancel"`}},
-		{"app", "/tasks", []string{"video_3", "after=video_3"}, []string{"video_1", "counts"}},
-		{"anna", "/tasks/video_1", []string{"47", "job_81", "no room", `while="[data-running]"`, "data-running", "&lt;img src=x", "/namespaces/default/workflows/video_1/run", `value="cancel"`}, []string{"<video", "<img src=x", "retry-archive"}},
+		{"anna", "/tasks?view=webhooks", []string{"video_2", ">mobile-app</a>", `value="redeliver"`}, []string{`value="cancel"`}},
+		{"app", "/tasks", []string{`id="rows" every="5"`, "video_3", "after=video_3"}, []string{"video_1", "counts"}},
+		{"anna", "/tasks/video_1", []string{"47", ">mobile-app</a>", "waits", "job_81", "no room", `every="1" while="[data-running]"`, "data-running", "&lt;img src=x", "/namespaces/default/workflows/video_1/run", `value="cancel"`}, []string{"<video", "<img src=x", "retry-archive"}},
 		{"vera", "/tasks/video_1", []string{"job_81"}, []string{`value="cancel"`, `value="fail"`}},
 		{"anna", "/tasks/video_2", []string{"archive_failed", "The result could not be copied.", "retry-archive", "redeliver", "client.example", "HTTP 500"}, []string{"<video", "data-running"}},
-		{"anna", "/tasks/video_3", []string{"<video", "tasks/video_3/content?index=0", "abcd", "2,100,000", "variant=thumbnail", "download=1"}, []string{"data-running"}},
+		{"anna", "/tasks/video_3", []string{`id="live" every="5"`, "<video", "tasks/video_3/content?index=0", "abcd", "2,100,000", "variant=thumbnail", "download=1"}, []string{"data-running"}},
 		{"app", "/tasks/video_3", []string{"<video", `value="remix"`, `value="delete"`}, []string{"Temporal"}},
 		{"anna", "/models", []string{"gpt-4o", "main", "14,203", "2.50", "wide", `enctype="multipart/form-data"`, `try?kind=chat&amp;model=gpt-4o"`, `try?kind=video&amp;model=sora-2"`}, nil},
 		{"vera", "/models", []string{"gpt-4o"}, []string{"multipart", "console/try"}},
 		{"app", "/models", []string{"gpt-4o", "openai", `try?kind=chat&amp;model=gpt-4o"`}, []string{"wide", "multipart"}},
-		{"anna", "/usage", []string{"10.50", "tok_app", "<rect", `name="reservation"`, "the task does not run", "0.40"}, nil},
+		{"anna", "/usage", []string{"10.50", "tokens/tok_app", ">mobile-app</a>", ">tok_b</a>", "<rect", `name="reservation"`, "the task does not run", "0.40"}, nil},
 		{"vera", "/usage", []string{"r1"}, []string{`name="reservation"`, `value="charge"`}},
 	} {
 		for _, language := range words.Languages() {
@@ -132,7 +136,7 @@ func TestWorkPages(t *testing.T) {
 func TestWorkAsTables(t *testing.T) {
 	t.Parallel()
 	h := newHouse(t, new(desk).ServeHTTP)
-	for path, want := range map[string]string{"/tasks?format=csv": "video_1,", "/models?format=csv": "gpt-4o,openai chat,main", "/usage?format=csv": "tok_b,"} {
+	for path, want := range map[string]string{"/tasks?format=csv": "video_1,", "/models?format=csv": "gpt-4o,openai,main", "/usage?format=csv": "tok_b,"} {
 		rec := h.as(t, "vera").get(Root + path)
 		if rec.Code != http.StatusOK || !strings.HasPrefix(rec.Header().Get("Content-Type"), "text/csv") || !strings.Contains(rec.Body.String(), want) {
 			t.Errorf("%s: got %d %s", path, rec.Code, rec.Body)
@@ -152,7 +156,7 @@ func TestWorkOnSeveral(t *testing.T) {
 		t.Errorf("asked: %d, sent %v", rec.Code, d.sent)
 	}
 	// The question is a dialog, and the rows stay chosen behind it.
-	wantAll(t, "the question", rec.Body.String(), `<dialog id="ask" data-ask open aria-labelledby="ask-h">`, `commandfor="ask" command="close" autofocus`,
+	wantAll(t, "the question", rec.Body.String(), `<dialog id="ask" data-ask open aria-labelledby="ask-h">`, `<form method="dialog" id="ask-no"></form>`, `<button form="ask-no" autofocus>`,
 		`value="video_1" checked`, `value="video_2" checked`)
 	form.Set("sure", "1")
 	form.Set("reason", "the account is closed")
@@ -301,10 +305,88 @@ func TestPriceDraftPage(t *testing.T) {
 	if len(d.sent) != 1 || len(d.sent[0]) < 2<<20 {
 		t.Errorf("sent %d lists", len(d.sent))
 	}
+	if rec := send(`{"none":"of them"}`); rec.Code != http.StatusBadRequest || !strings.Contains(rec.Body.String(), "This is none of the three lists") {
+		t.Errorf("another list: got %d", rec.Code)
+	}
+	d.sent = d.sent[:1]
 	if rec := send("no json"); rec.Code != http.StatusBadRequest || !strings.Contains(rec.Body.String(), "This is no JSON") {
 		t.Errorf("no JSON: got %d", rec.Code)
 	}
 	if rec := send(strings.Repeat("x", 9<<20)); rec.Code != http.StatusBadRequest {
 		t.Errorf("9 MiB: got %d", rec.Code)
+	}
+}
+
+// TestSpentIsOfDays: what was spent is the sum of the days, whatever the table is by.
+func TestSpentIsOfDays(t *testing.T) {
+	t.Parallel()
+	h := newHouse(t, func(w http.ResponseWriter, r *http.Request) {
+		switch {
+		case r.URL.Query().Get("group_by") == "day":
+			_, _ = io.WriteString(w, `{"from":"2026-11-21","to":"2026-11-22","data":[{"day":"2026-11-21","cost":3.5},{"day":"2026-11-22","cost":7}]}`)
+		case r.URL.Path == "/admin/usage":
+			_, _ = io.WriteString(w, `{"from":"2026-11-21","to":"2026-11-22","data":[{"token":"tok_a","cost":6},{"token":"tok_b","cost":4.4},{"token":"tok_c","cost":0.1}]}`)
+		default:
+			_, _ = io.WriteString(w, `{"data":[]}`)
+		}
+	})
+	for _, by := range []string{"token", "model", "day"} {
+		wantAll(t, by, h.as(t, "vera").get(Root+"/usage?by="+by).Body.String(), `<span class="figure">10.50 USD</span>`, "2026-11-21 3.50 USD", "2026-11-22 7.00 USD")
+	}
+}
+
+// TestTaskKeepsTyped: what was typed on a task's page is on the page that comes back where the engine went away meanwhile, and can be
+// sent again from there.
+func TestTaskKeepsTyped(t *testing.T) {
+	t.Parallel()
+	h := newHouse(t, func(w http.ResponseWriter, _ *http.Request) {
+		refuse(w, http.StatusServiceUnavailable, "The task engine is not available now.")
+	})
+	for who, form := range map[string]url.Values{
+		"anna": {"do": {"fail"}, "reason": {"it hangs \"for hours\""}},
+		"app":  {"do": {"remix"}, "prompt": {"it hangs \"for hours\""}},
+	} {
+		rec := h.as(t, who).post("/console/tasks/video_1", form)
+		checkPage(t, who, rec)
+		wantAll(t, who, rec.Body.String(), "The task engine is not available now.", `value="it hangs &#34;for hours&#34;"`, `name="do" value="`+form.Get("do")+`"`, `name="once"`, "<code>video_1</code>")
+		if rec.Code != http.StatusServiceUnavailable {
+			t.Errorf("%s: %d", who, rec.Code)
+		}
+	}
+	rec := h.as(t, "anna").post("/console/tasks/video_1", url.Values{"do": {"cancel"}})
+	checkPage(t, "cancel", rec)
+	if strings.Contains(rec.Body.String(), `name="do"`) {
+		t.Error("a form of nothing typed comes back")
+	}
+}
+
+// TestTasksAway: with the engine away the page says so, the filters are as they were typed, and what was chosen is asked about once.
+func TestTasksAway(t *testing.T) {
+	t.Parallel()
+	var asked atomic.Int64
+	h := newHouse(t, func(w http.ResponseWriter, r *http.Request) {
+		if r.Method == http.MethodPost {
+			asked.Add(1)
+		}
+		refuse(w, http.StatusServiceUnavailable, "The task engine is not available now.")
+	})
+	anna := h.as(t, "anna")
+	const path = "/console/tasks?view=stuck&state=polling&token=tok_app&model=sora&channel=main&since=2026-11-01&until=2026-11-20"
+	rec := anna.get(path)
+	checkPage(t, "tasks without the engine", rec)
+	wantAll(t, "tasks without the engine", rec.Body.String(), `role="alert"`, "The task engine is not available now.", `<option value="polling" selected>`,
+		`value="tok_app"`, `value="sora"`, `value="main"`, `value="2026-11-01"`, `value="2026-11-20"`, `name="view" value="stuck"`, "Other pages still work.")
+	if rec.Code != http.StatusServiceUnavailable { // for a refresh keeps what it has
+		t.Errorf("tasks without the engine: %d", rec.Code)
+	}
+	if rec := anna.get(path + "&format=csv"); rec.Code != http.StatusServiceUnavailable || strings.Contains(rec.Header().Get("Content-Type"), "csv") {
+		t.Errorf("as a table: %d %s", rec.Code, rec.Header().Get("Content-Type"))
+	}
+	form := url.Values{"do": {"fail"}, "task": {"video_1", "video_2", "video_3"}}
+	wantAll(t, "the question", anna.post("/console/tasks", form).Body.String(), `<dialog id="ask" data-ask open`, `name="task" value="video_3"`)
+	form.Set("sure", "1")
+	wantAll(t, "what came of it", anna.post("/console/tasks", form).Body.String(), ">video_1</code>", ">video_3</code>")
+	if n := asked.Load(); n != 1 {
+		t.Errorf("an engine that is away was asked %d times about three tasks", n)
 	}
 }

@@ -43,6 +43,9 @@ func recentCalls(v *View, word string, query url.Values) (recent, error) {
 	}
 	r.Table = callsTable(v, list.Data)
 	r.Table.CSV = false
+	if query.Has("token") {
+		r.Table.drop("call.token") // the page is the token's
+	}
 	return r, nil
 }
 
@@ -55,7 +58,9 @@ func recentTasks(v *View, token string) (recent, error) {
 	if err := readPart(v, &r, "/admin/tasks", url.Values{"token": {token}, "limit": {strconv.Itoa(recentMost)}}, &list); err != nil || r.Away != "" {
 		return r, err
 	}
-	r.Table = tasksTable(v, list.Data)
+	r.Table = tasksTable(v, list.Data, nil)
+	r.Table.CSV = false
+	r.Table.drop("task.token") // the page is the token's
 	return r, nil
 }
 
@@ -67,6 +72,7 @@ func recentOwnTasks(v *View) (recent, error) {
 		return r, err
 	}
 	r.Table = ownTasksTable(v, list)
+	r.Table.CSV = false
 	return r, nil
 }
 
@@ -78,6 +84,7 @@ func recentAudit(v *View, subject string) (recent, error) {
 		return r, err
 	}
 	r.Table = auditTable(v, list.Data)
+	r.Table.CSV = false
 	return r, nil
 }
 

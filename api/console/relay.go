@@ -41,7 +41,10 @@ func (s *Server) relay(v *View) {
 		s.fail(v, http.StatusNotFound, "refused.nothing")
 		return
 	}
-	who := Who{Kind: "token", Owner: token, Role: Holder}
+	who := v.LookingAt(token)
+	if !safe(v.R.Method) { // a call, which the token pays for
+		who.Role = Holder
+	}
 	switch {
 	case v.Who.Role == Holder && v.Who.Owner == token:
 	case v.Who.Role == Operator:

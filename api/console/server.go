@@ -100,7 +100,8 @@ type Act struct {
 type Options struct {
 	// API serves the whole API to requests whose context As has made.
 	API http.Handler
-	// As returns the context of a request of ours that acts for somebody.
+	// As returns the context of a request of ours that acts for somebody. A token whose role is not Holder is one that an operator or
+	// a viewer looks at: nothing counts against its limits, and nothing is changed.
 	As func(ctx context.Context, who Who) context.Context
 	// Key finds whose a key is that came with a request: ErrUnknown for a wrong one, ErrAway.
 	Key func(r *http.Request, key string) (Who, error)

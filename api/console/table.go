@@ -30,6 +30,18 @@ type Table struct {
 // Ticked tells whether a row is chosen.
 func (t *Table) Ticked(id string) bool { return slices.Contains(t.Chosen, id) }
 
+// drop leaves a column out.
+func (t *Table) drop(word string) {
+	at := slices.IndexFunc(t.Columns, func(c Column) bool { return c.Word == word })
+	if at < 0 {
+		return
+	}
+	t.Columns = slices.Delete(t.Columns, at, at+1)
+	for i := range t.Rows {
+		t.Rows[i].Cells = slices.Delete(t.Rows[i].Cells, at, at+1)
+	}
+}
+
 // Column is one column. Word is its heading, and the name of its values in a card.
 type Column struct {
 	Word string
@@ -79,6 +91,18 @@ func Share(of, whole float64) *float64 {
 	return &share
 }
 
+// Blank tells whether the cell is a dash and no more. A card leaves it out.
+func (c Cell) Blank() bool { return c.Dash() && c.Mark == "" && c.Note == "" && c.Bar == nil }
+
+// mostShort is how many bytes a text may have that stays in one line.
+const mostShort = 16
+
+// Short tells whether the text stays in one line, such as the hint of a key.
+func (c Cell) Short() bool { return len(c.Text) <= mostShort }
+
+// InLine tells whether the mark stays in one line with the text: that is short, or a word.
+func (c Cell) InLine() bool { return c.Link == "" && (c.Word != "" || c.Text != "" && c.Short()) }
+
 // Width is the length of a cell's bar, of 100.
 func (c Cell) Width() int { return int(*c.Bar * 100) }
 
@@ -93,7 +117,7 @@ func (c Cell) plain(v *View) string {
 	case c.Word != "":
 		return v.T(c.Word)
 	default:
-		return c.Text
+		return strings.ReplaceAll(c.Text, "\n", "; ")
 	}
 }
 

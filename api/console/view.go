@@ -19,8 +19,11 @@ type View struct {
 	Session Session
 	// Problem is what the API refused of a form that was sent, nil for none. The page shows it on top, and at the field.
 	Problem *inprocess.Problem
-	Form    *Form
-	Look    Look
+	// Away is why the main part of the page is not there, nil where it is. The page says so above what is there without it, its
+	// filters as they were, and a refresh keeps what was shown before.
+	Away *inprocess.Problem
+	Form *Form
+	Look Look
 	// Page is the page's name, "" for one outside of the frame; Data is what its functions gave the template.
 	Page   string
 	Status int
@@ -54,6 +57,9 @@ func (v *View) DoAs(who Who, method, path string, body, into any) error {
 	return v.s.api.Do(v.s.o.As(v.R.Context(), who), v.R, method, path, body, into)
 }
 
+// LookingAt is who reads what is a token's own: its holder, or an operator or viewer, who take nothing of the token's limits.
+func (v *View) LookingAt(token string) Who { return Who{Kind: "token", Owner: token, Role: v.Who.Role} }
+
 // T is a text in the view's language; see words.Texts.
 func (v *View) T(key string, pairs ...any) string { return v.s.words.Say(v.Look.lang, key, pairs...) }
 
@@ -80,6 +86,12 @@ func (v *View) To(parts ...string) string {
 func (v *View) Asset(name string) string {
 	return v.Link(Root + "/assets/" + v.s.assets.Folder() + "/" + name)
 }
+
+// refreshHeader says that a page is fetched once more for its live regions alone.
+const refreshHeader = "Console-Refresh"
+
+// Refreshes tells that only what stands in live regions is wanted: what only the rest of a page needs is not read.
+func (v *View) Refreshes() bool { return v.R.Header.Get(refreshHeader) != "" }
 
 // Here is the page's own path from the gateway's root, with its query.
 func (v *View) Here() string {
@@ -116,7 +128,7 @@ func (v *View) With(pairs ...string) string {
 // Filtered tells whether the address narrows what is shown.
 func (v *View) Filtered() bool {
 	for name, values := range v.R.URL.Query() {
-		if !slices.Contains([]string{"after", "done", "format", "sort", "as"}, name) && strings.Join(values, "") != "" {
+		if !slices.Contains([]string{"after", "done", "format", "sort", "as", "view"}, name) && strings.Join(values, "") != "" {
 			return true
 		}
 	}

@@ -61,10 +61,10 @@ func (x *Request) authenticate(r *http.Request, permission string) error {
 		return x.edge.slowed(x.Source(), err)
 	}
 	x.Caller = caller
-	if err := permit(caller, x.Source(), permission); err != nil {
+	x.presence.caller, x.presence.key, x.presence.permission, x.presence.inside = caller, key, permission, inside
+	if err := x.presence.permit(caller, permission); err != nil {
 		return err
 	}
-	x.presence.caller, x.presence.key, x.presence.permission, x.presence.inside = caller, key, permission, inside
 	x.edge.callers.join(&x.presence)
 	return nil
 }
@@ -77,7 +77,7 @@ const (
 
 // Permit tells whether the caller may go on with what is an operation of this word: nil, or why not. It holds from then on.
 func (x *Request) Permit(permission string) error {
-	if err := permit(x.Caller, x.Source(), permission); err != nil {
+	if err := x.presence.permit(x.Caller, permission); err != nil {
 		return err
 	}
 	x.edge.callers.setPermission(&x.presence, permission)
@@ -96,14 +96,19 @@ func (e *Edge) keyOf(f *Format, inside *Insider, r *http.Request) string {
 func (x *Request) Key() providers.Secret { return providers.Secret(x.presence.key) }
 
 // permit tells whether a caller may do this from where it is.
-func permit(caller *tokens.Token, source netip.Addr, permission string) error {
+func (p *presence) permit(caller *tokens.Token, permission string) error {
 	switch {
-	case !caller.Admits(source):
+	case !p.admits(caller):
 		return providers.Faultf(providers.Forbidden, "The API key may not be used from this network.")
 	case permission != "" && !caller.Permits(permission):
 		return providers.Faultf(providers.Forbidden, "The API key may not be used for %s operations.", permission)
 	}
 	return nil
+}
+
+// admits tells whether the caller's networks have the request's source in them.
+func (p *presence) admits(caller *tokens.Token) bool {
+	return p.inside.looks() || caller.Admits(p.source)
 }
 
 // CallerNow finds the caller's token once more, for a request that goes on for long. The token is nil when the key may no
@@ -112,7 +117,7 @@ func (x *Request) CallerNow(ctx context.Context) (*tokens.Token, error) {
 	caller, err := x.edge.callerOf(ctx, x.presence.key, x.presence.inside)
 	fault, refused := errors.AsType[*providers.Fault](err)
 	switch {
-	case err == nil && permit(caller, x.Source(), x.presence.permission) == nil:
+	case err == nil && x.presence.permit(caller, x.presence.permission) == nil:
 		return caller, nil
 	case err == nil, refused && fault.Kind == providers.Unauthenticated:
 		return nil, nil //nolint:nilnil // no token is the answer

@@ -28,11 +28,14 @@ const (
 // any. What it keeps of a token is bounded by the token's requests under way, and ends a minute after the last of them.
 type callers struct {
 	mu     sync.Mutex
-	tokens map[string]*callerState
-	timed  bool // the next sweep is set
+	tokens map[string]*callerState // by their ids; what others look at is counted apart, behind looksSuffix
+	timed  bool                    // the next sweep is set
 	// find says who has a key now, as Edge.callerOf does.
 	find func(ctx context.Context, key string, inside *Insider) (*tokens.Token, error)
 }
+
+// looksSuffix is in no id.
+const looksSuffix = " looks"
 
 // callerState is one token.
 type callerState struct {
@@ -77,10 +80,14 @@ func newCallers(find func(context.Context, string, *Insider) (*tokens.Token, err
 func (c *callers) join(p *presence) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	state, ok := c.tokens[p.caller.ID]
+	id := p.caller.ID
+	if p.inside.looks() {
+		id += looksSuffix
+	}
+	state, ok := c.tokens[id]
 	if !ok {
 		state = new(callerState)
-		c.tokens[p.caller.ID] = state
+		c.tokens[id] = state
 	}
 	state.last = time.Now()
 	p.state, p.next = state, state.first
@@ -226,7 +233,7 @@ func (c *callers) judge(asked inquiry, caller *tokens.Token) {
 			continue
 		case caller == nil:
 			p.lost = providers.Faultf(providers.Unauthenticated, "The API key may no longer be used.")
-		case caller.ID != p.caller.ID || caller.Group != p.caller.Group || !caller.Admits(p.source) || p.permission != "" && !caller.Permits(p.permission):
+		case caller.ID != p.caller.ID || caller.Group != p.caller.Group || !p.admits(caller) || p.permission != "" && !caller.Permits(p.permission):
 			p.lost = providers.Faultf(providers.Forbidden, "The API key may no longer be used for this.")
 		default:
 			continue
@@ -269,6 +276,9 @@ func (x *Request) WhilePermitted() error { return x.edge.callers.hold(&x.presenc
 
 // TakeReads takes n of the caller's reads: of tasks, and of what else costs something and is no call.
 func (x *Request) TakeReads(n int) error {
+	if x.presence.inside.looks() {
+		return nil
+	}
 	limit := x.Caller.Reads()
 	wait := x.edge.callers.read(&x.presence, n, limit)
 	if wait == 0 {

@@ -85,6 +85,9 @@ func (g *Group) enter(x *Request, r *http.Request, op *huma.Operation) error {
 	if err := x.authenticate(r, permissionOf(op)); err != nil {
 		return err
 	}
+	if changes := r.Method != http.MethodGet && r.Method != http.MethodHead; x.presence.inside.looks() && (changes || op.Metadata[limitKey] == callLimit) {
+		return providers.Faultf(providers.Forbidden, "This is for the holder of the token: others may look at what is the token's.")
+	}
 	switch op.Metadata[limitKey] {
 	case callLimit:
 		if x.Admission.due = op.Metadata[reserveKey] == true && admitsLater(x, r); x.Admission.due {

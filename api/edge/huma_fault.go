@@ -1,6 +1,7 @@
 package edge
 
 import (
+	"encoding/json"
 	"errors"
 	"net/http"
 	"strings"
@@ -64,6 +65,26 @@ func faultOf(status int, message string, errs []error) *providers.Fault {
 	return providers.AsFault(errors.New(message))
 }
 
+// twiceRule stands after the place of a name that a body gives twice.
+const twiceRule = " is given more than once"
+
+// JSONBodies is how huma reads and writes JSON. A name that an object gives twice, whose place twice tells, is at fault: encoding/json takes
+// the last without a word. A body that an operation takes as it is, a json.RawMessage, is not looked into.
+func JSONBodies(twice func(body []byte) string) map[string]huma.Format {
+	format := huma.DefaultJSONFormat
+	format.Unmarshal = func(data []byte, into any) error {
+		switch into.(type) {
+		case *any, *json.RawMessage: // the first is huma's validation, which comes before
+		default:
+			if place := twice(data); place != "" {
+				return errors.New(place + twiceRule)
+			}
+		}
+		return json.Unmarshal(data, into)
+	}
+	return map[string]huma.Format{"application/json": format, "json": format}
+}
+
 // fieldFault names the field that huma found at fault. What is missing it finds in what it is missing from.
 func fieldFault(d *huma.ErrorDetail) *providers.Fault {
 	param := trimLocation(d.Location)
@@ -74,6 +95,9 @@ func fieldFault(d *huma.ErrorDetail) *providers.Fault {
 		name, _, _ := strings.Cut(missing, " ")
 		param = strings.TrimPrefix(param+"."+name, ".")
 		return providers.InvalidField(param, "Invalid request: '%s' is required.", param)
+	}
+	if place, twice := strings.CutSuffix(d.Message, twiceRule); twice {
+		return providers.InvalidField(place, "Invalid request: '%s'%s.", place, twiceRule)
 	}
 	// The schema had no objection, so it is a number that does not fit. The rest of these words is Go's and the client's.
 	if _, place, found := strings.Cut(d.Message, "into Go struct field "); found {

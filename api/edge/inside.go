@@ -80,7 +80,13 @@ type Insider struct {
 	// that is gone, storage.ErrUnavailable where nobody can tell.
 	Token string
 	Find  func(ctx context.Context, id string) (*tokens.Token, error)
+	// Looks: somebody else looks at what is the token's. Nothing of that counts against its limits, its networks are not asked for, and
+	// nothing is changed or called.
+	Looks bool
 }
+
+// looks tells of somebody who looks at what is another's.
+func (i *Insider) looks() bool { return i != nil && i.Looks }
 
 type insiderKey struct{}
 

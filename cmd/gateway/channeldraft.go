@@ -2,19 +2,21 @@ package main
 
 import (
 	"context"
-	"encoding/json"
 	"fmt"
 	"maps"
 	"slices"
 	"strings"
 
 	"modelrelay/api/admin"
+	"modelrelay/api/console/words"
 	"modelrelay/cmd/gateway/internal/config"
 	"modelrelay/providers"
 	"modelrelay/providers/trial"
+	"modelrelay/providers/veo"
 )
 
-// draftChannel writes a channel for the configuration file as it is now, and tries its key. It is admin.ChannelOptions' Draft.
+// draftChannel writes a channel for the configuration file as it is now, and tries its key. What it answers is the same whatever
+// the environment has: who may draft must not learn which variables are set. It is admin.ChannelOptions' Draft.
 func (p *parts) draftChannel(ctx context.Context, in admin.ChannelDraft) (admin.ChannelDrafted, error) {
 	cfg, desk := p.current(), p.desk(p.cfg, p.log)
 	draft := config.ChannelDraft{
@@ -26,22 +28,19 @@ func (p *parts) draftChannel(ctx context.Context, in admin.ChannelDraft) (admin.
 	}
 	drafted, problems := cfg.DraftChannel(draft, providers.Secret(in.Key), p.catalog)
 	if len(problems) > 0 {
-		words := make([]string, len(problems))
+		said := make([]string, len(problems))
 		for i, problem := range problems {
-			words[i] = fmt.Sprintf("'%s' %s", problem.Key, problem.Message)
+			said[i] = fmt.Sprintf("'%s' %s", problem.Key, problem.Message)
 		}
-		return admin.ChannelDrafted{}, providers.InvalidField(problems[0].Key, "Invalid request: %s.", strings.Join(words, "; "))
+		return admin.ChannelDrafted{}, providers.InvalidField(problems[0].Key, "Invalid request: %s.", strings.Join(said, "; "))
 	}
-	made := admin.ChannelDrafted{YAML: drafted.YAML, Variable: drafted.Variable, Warnings: drafted.Warnings}
-	if value, _ := p.env(drafted.Variable); value == "" {
-		made.Warnings = append(made.Warnings, fmt.Sprintf("The environment variable %s is not set in the process that answered: a file that names it is refused until it is.", drafted.Variable))
-	}
+	made := admin.ChannelDrafted{YAML: drafted.YAML, Variable: drafted.Variable, Warnings: warned(drafted.Warnings, "")}
 	switch channel := (config.Config{Channels: []config.Channel{drafted.Channel}}).Routes()[0]; {
 	case in.Key == "":
-	case leadsElsewhere(providers.Secret(in.Key), nil):
-		made.Warnings = append(made.Warnings, "The key was not tried: "+keyNotTyped)
+	case veo.LeadsElsewhere(providers.Secret(in.Key), nil):
+		made.Warnings = append(made.Warnings, findingOf(words.Load(), admin.SetupWarning, "", "draft.account"))
 	case !desk.knownAddress(cfg, channel):
-		made.Warnings = append(made.Warnings, "The key was not tried: it goes to addresses of vendors alone, and to those of channels that the file has. Once the file has this one: gateway channels test.")
+		made.Warnings = append(made.Warnings, findingOf(words.Load(), admin.SetupWarning, "", "draft.address"))
 	default:
 		tested, err := desk.tryKey(ctx, channel, providers.Secret(in.Key))
 		if err != nil {
@@ -52,28 +51,8 @@ func (p *parts) draftChannel(ctx context.Context, in admin.ChannelDraft) (admin.
 	return made, nil
 }
 
-// keyNotTyped refuses a typed key that leadsElsewhere.
+// keyNotTyped refuses a typed key that veo.LeadsElsewhere.
 const keyNotTyped = "an account's key names an address of its own that the file does not have, or is the account of the machine. Such a key is tried once the file has it: gateway channels test."
-
-// leadsElsewhere tells that the gateway would ask an address for a token that a typed key names, and neither Google's accounts nor
-// the channel's own keys have, or would act as the machine that it runs on.
-func leadsElsewhere(key providers.Secret, own []providers.Secret) bool {
-	address := tokenAddress(key)
-	known := []string{"", "https://oauth2.googleapis.com/token", "https://accounts.google.com/o/oauth2/token"}
-	for _, one := range own {
-		known = append(known, tokenAddress(one))
-	}
-	return key.Reveal() == "application-default" || !slices.Contains(known, address)
-}
-
-// tokenAddress is where an account's key has its tokens asked for, "" for any other key. One that is no JSON is sent as it is.
-func tokenAddress(key providers.Secret) string {
-	var account struct {
-		TokenURI string `json:"token_uri"`
-	}
-	_ = json.Unmarshal([]byte(key.Reveal()), &account) // nothing of it then
-	return account.TokenURI
-}
 
 // knownAddress tells whether a channel leads where the file leads with the same vendor already, or the vendor's adapter. A draft
 // must not have the gateway ask any address that its sender thinks of.

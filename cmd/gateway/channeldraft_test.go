@@ -1,15 +1,21 @@
 package main_test
 
 import (
+	"fmt"
 	"io"
 	"net/http"
 	"net/http/httptest"
+	"regexp"
 	"strings"
 	"testing"
 
 	"modelrelay/api/admin"
+	"modelrelay/api/console/words"
 	"modelrelay/storage/storagetest"
 )
+
+// requestIDs are those of refusals, which differ.
+var requestIDs = regexp.MustCompile(`req_[0-9a-z]+`)
 
 // TestChannelDraft: a draft is what the file's own parser takes, so that a gateway loads the file with it; a key is tried where the
 // file's channels lead already, and nowhere else; nothing of the environment gets into an answer, and no key anywhere.
@@ -57,10 +63,28 @@ func TestChannelDraft(t *testing.T) {
 	}
 
 	_, body, made := draft(`{"name":"second","vendor":"openai","base_url":"` + upstream.URL + `","models":{"m2":""}}`)
-	if !strings.HasPrefix(made.YAML, "channels:\n  - name: second\n") || made.Variable != "SECOND_API_KEY" || made.Tested != nil || len(made.Warnings) != 1 || !strings.Contains(made.Warnings[0], `prices: has none for "m2"`) {
+	if !strings.HasPrefix(made.YAML, "channels:\n  - name: second\n") || made.Variable != "SECOND_API_KEY" || made.Tested != nil || len(made.Warnings) != 1 || !strings.Contains(made.Warnings[0].Message, `prices: has none for "m2"`) {
 		t.Errorf("drafted %s", body)
 	}
 	s.rewrite(strings.Split(text, "channels:")[0] + made.YAML)
+	texts := words.Load()
+	translated := func(warnings []admin.SetupFinding, codes ...string) {
+		t.Helper()
+		for i, warning := range warnings {
+			var pairs []any
+			for name, value := range warning.Values {
+				pairs = append(pairs, name, value)
+			}
+			english, chinese := texts.Say("en", "finding."+warning.Code, pairs...), texts.Say("zh", "finding."+warning.Code, pairs...)
+			if i >= len(codes) || warning.Code != codes[i] || english != warning.Message || chinese == english || strings.ContainsAny(chinese, "{}") {
+				t.Errorf("%+v is %q and %q", warning, english, chinese)
+			}
+		}
+		if len(warnings) != len(codes) {
+			t.Errorf("%d warnings, want %v", len(warnings), codes)
+		}
+	}
+	translated(made.Warnings, "config.unpriced")
 	s.err.line(t, 1, `"msg":"configuration loaded"`)
 	if _, listed := s.admin("some-admin-key", http.MethodGet, "/admin/channels"); !strings.Contains(listed, `"name":"second"`) || strings.Contains(listed, `"name":"main"`) {
 		t.Errorf("the file with the draft: %s", listed)
@@ -70,7 +94,7 @@ func TestChannelDraft(t *testing.T) {
 	}
 
 	_, body, made = draft(`{"name":"third","vendor":"openai","base_url":"` + upstream.URL + `/","models":{"m2":""},"key":"sk-good"}`)
-	if made.Tested == nil || !made.Tested.OK || asked == 0 || !strings.Contains(strings.Join(made.Warnings, " "), "THIRD_API_KEY is not set") {
+	if made.Tested == nil || !made.Tested.OK || asked == 0 || made.Variable != "THIRD_API_KEY" {
 		t.Errorf("a good key: %s", body)
 	}
 	if _, body, made = draft(`{"name":"third","vendor":"openai","base_url":"` + upstream.URL + `","models":{"m2":""},"key":"` + canary + `"}`); made.Tested == nil || made.Tested.OK || !strings.Contains(made.Tested.Verdict, "the key is refused") {
@@ -79,10 +103,14 @@ func TestChannelDraft(t *testing.T) {
 	if _, body, made = draft(`{"name":"third","vendor":"openai","base_url":"` + strangers.URL + `","models":{"m2":""},"key":"` + canary + `"}`); made.Tested != nil || !strings.Contains(body, "was not tried") {
 		t.Errorf("an address that nobody configured: %s", body)
 	}
+	translated(made.Warnings, "draft.address")
+	_, _, made = draft(`{"name":"third","vendor":"openai","base_url":"` + upstream.URL + `","models":{"m":""},"groups":["new"]}`)
+	translated(made.Warnings, "draft.group")
 	// What names addresses of its own, or is the machine's account, is not tried because somebody typed it.
 	if _, body, made = draft(`{"name":"third","vendor":"veo","models":{"veo-3.1-generate-001":""},"key":"application-default"}`); made.YAML == "" || made.Tested != nil || !strings.Contains(body, "was not tried") {
 		t.Errorf("the machine's account: %s", body)
 	}
+	translated(made.Warnings, "config.unpriced", "draft.account")
 	req, _ := http.NewRequestWithContext(t.Context(), http.MethodPost, s.url+"/admin/channels/second/test", strings.NewReader(`{"key":"{\"type\":\"service_account\",\"token_uri\":\"`+strangers.URL+`\"}"}`))
 	req.Header.Set("Authorization", "Bearer some-admin-key")
 	if resp, err := newClient(t).Do(req); err != nil || resp.StatusCode != http.StatusBadRequest {
@@ -95,9 +123,25 @@ func TestChannelDraft(t *testing.T) {
 		"vendor":   `"name":"x","vendor":"nobody","models":{"m":""}`,
 		"key":      `"name":"x","vendor":"vendorc","base_url":"https://c.example","models":{"m":""},"key":"` + canary + `"`,
 		"variable": `"name":"x","vendor":"openai","base_url":"https://a.example","models":{"m":""},"variable":"a}b"`,
+		"models.m": `"name":"x","vendor":"openai","base_url":"https://a.example","models":{"m":"","n":"","m":"other"}`,
+		"name":     `"name":"x","vendor":"openai","base_url":"https://a.example","models":{"m":""},"name":"y"`,
 	} {
 		if code, body, _ := draft("{" + wrong + "}"); code != 400 || !strings.Contains(body, `"param":"`+param+`"`) {
 			t.Errorf("%s: %d %s", wrong, code, body)
+		}
+	}
+	// Nobody learns which variables are set, whatever field names one.
+	for _, field := range []string{
+		`"name":"y","variable":"NAME"`, `"name":"${NAME}"`, `"name":"y","groups":["${NAME}"]`, `"name":"y","base_url":"https://a.example/${NAME}"`,
+	} {
+		answers := make(map[string]string)
+		for _, name := range []string{"SECOND_API_KEY", "OTHERS_API_KEY"} {
+			fields := strings.ReplaceAll(field, "NAME", name)
+			code, body, _ := draft(`{"vendor":"openai","models":{"m2":"${` + name + `}"},` + fields + `}`)
+			answers[name] = strings.ReplaceAll(fmt.Sprint(code, " ", requestIDs.ReplaceAllString(body, "")), name, "NAME")
+		}
+		if answers["SECOND_API_KEY"] != answers["OTHERS_API_KEY"] {
+			t.Errorf("%s: a set variable is told by %s\nanother by %s", field, answers["SECOND_API_KEY"], answers["OTHERS_API_KEY"])
 		}
 	}
 	if _, log := s.admin("some-admin-key", http.MethodGet, "/admin/audit?what=draft_channel"); !strings.Contains(log, `"subject":"second"`) || strings.Contains(log, canary) {
@@ -106,7 +150,7 @@ func TestChannelDraft(t *testing.T) {
 
 	path := writeFile(t, "gateway.yaml", text)
 	stdout, stderr, code := run(t, nil, "channels", "draft", "fourth", "--vendor", "openai", "--base-url", upstream.URL, "--models", "m, fast=m2", "--priority", "2", "--config", path)
-	if code != 0 || !strings.Contains(stdout, `models: {"fast": "m2", "m": }`) || !strings.Contains(stdout, "priority: 2") || !strings.Contains(stderr, "FOURTH_API_KEY is not set") {
+	if code != 0 || !strings.Contains(stdout, `models: {"fast": "m2", "m": }`) || !strings.Contains(stdout, "priority: 2") || !strings.Contains(stderr, "FOURTH_API_KEY") {
 		t.Errorf("the command: %d %s%s", code, stdout, stderr)
 	}
 	if stdout, _, code = run(t, nil, "channels", "draft", "fourth", "--vendor", "openai", "--base-url", upstream.URL, "--models", "m", "--json", "--config", path); code != 0 || decode[admin.ChannelDrafted](t, stdout).Variable != "FOURTH_API_KEY" {

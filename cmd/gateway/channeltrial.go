@@ -11,6 +11,7 @@ import (
 	"modelrelay/providers/pricing"
 	"modelrelay/providers/relay"
 	"modelrelay/providers/trial"
+	"modelrelay/providers/veo"
 )
 
 const (
@@ -27,7 +28,7 @@ const (
 func (d channelDesk) Try(ctx context.Context, t admin.ChannelTrial) (admin.ChannelTested, error) {
 	channel, _ := d.health.router.Channel(t.Channel)
 	vendor := d.catalog[channel.Vendor]
-	if leadsElsewhere(t.Key, channel.Keys) {
+	if veo.LeadsElsewhere(t.Key, channel.Keys) {
 		return admin.ChannelTested{}, providers.InvalidField("key", "Invalid request: 'key': %s", keyNotTyped)
 	}
 	ask, err := trial.New(vendor, channel, t.Key)

@@ -58,7 +58,7 @@ func (p *people) as(ctx context.Context, who console.Who) context.Context {
 	case operatorKind:
 		inside.Operator, inside.Role = who.Owner, edge.Role(who.Role)
 	case tokenKind:
-		inside.Token, inside.Find = who.Owner, p.find
+		inside.Token, inside.Find, inside.Looks = who.Owner, p.find, who.Role != console.Holder
 	}
 	return edge.WithInsider(ctx, inside)
 }

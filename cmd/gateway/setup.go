@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"modelrelay/api/admin"
+	"modelrelay/api/console/words"
 	"modelrelay/cmd/gateway/internal/cli"
 	"modelrelay/cmd/gateway/internal/engine"
 	"modelrelay/storage"
@@ -37,6 +38,7 @@ type setup struct {
 	parts   *parts
 	counter *tasks.Counter
 	usage   *ledger.Reader
+	texts   words.Texts
 
 	mu    sync.Mutex
 	tried map[string]bool // channels that were called within triedWithin
@@ -45,7 +47,7 @@ type setup struct {
 
 // newSetup makes what looks at the parts; counter may be nil for connect.
 func newSetup(p *parts, counter *tasks.Counter) *setup {
-	return &setup{parts: p, counter: counter, usage: ledger.NewReader(p.redis)}
+	return &setup{parts: p, counter: counter, usage: ledger.NewReader(p.redis), texts: words.Load()}
 }
 
 // checks are those of GET /admin/setup.
@@ -97,65 +99,55 @@ func tryChannel(ctx context.Context, desk admin.ChannelDesk, name string) ([]adm
 	case err != nil:
 		return nil, err
 	case !tested.OK:
-		return finding(admin.SetupFailed, "gateway channels test "+name, "%s", tested.Verdict), nil
+		return finding(admin.SetupFailed, "gateway channels test "+name, tested.Verdict), nil
 	case len(tested.Lacks) > 0:
-		return finding(admin.SetupWarning, "gateway channels test "+name, "%s The key may not use: %s.", tested.Verdict, some(tested.Lacks)), nil
+		return finding(admin.SetupWarning, "gateway channels test "+name, tested.Verdict+" The key may not use: "+some(tested.Lacks)+"."), nil
 	}
-	return fine("%s", tested.Verdict), nil
-}
-
-func fine(format string, args ...any) []admin.SetupFinding {
-	return []admin.SetupFinding{{Status: admin.SetupOK, Message: fmt.Sprintf(format, args...)}}
-}
-
-func finding(status admin.SetupStatus, mend, format string, args ...any) []admin.SetupFinding {
-	return []admin.SetupFinding{{Status: status, Message: fmt.Sprintf(format, args...), Mend: mend}}
+	return finding(admin.SetupOK, "", tested.Verdict), nil
 }
 
 func (s *setup) redis(ctx context.Context) ([]admin.SetupFinding, error) {
 	if err := storage.PingRedis(ctx, s.parts.redis); err != nil {
-		return finding(admin.SetupFailed, `redis-cli -u "$REDIS_URL" SET ping 1`,
-			"Redis does not take writes: known tokens go on for relay.redis_grace (%s), video tasks need an Idempotency-Key, limits are each process's own (%v).", s.parts.cfg.Relay.RedisGrace, err), nil
+		return s.found(admin.SetupFailed, `redis-cli -u "$REDIS_URL" SET ping 1`, "redis.away", "grace", s.parts.cfg.Relay.RedisGrace, "error", err), nil
 	}
 	count, err := s.parts.redis.HLen(ctx, storage.Prefix+"tokens").Result()
 	if err != nil {
 		return nil, storage.RedisError("count tokens", err)
 	}
 	if count == 0 {
-		return finding(admin.SetupWarning, "gateway token create --name app", "Redis answers. There is no token yet, so nobody can call."), nil
+		return s.found(admin.SetupWarning, "gateway token create --name app", "redis.tokenless"), nil
 	}
-	return fine("It answers and takes writes; it has %s.", cli.Counted(int(count), "token")), nil
+	return s.fine("redis.ok", "n", count), nil
 }
 
 func (s *setup) temporal(ctx context.Context) ([]admin.SetupFinding, error) {
 	cfg := s.parts.cfg
 	if err := s.parts.temporal.Reach(ctx); err != nil {
 		if engine.Misconfigured(err) {
-			return finding(admin.SetupFailed, "gateway config check", "%v", err), nil
+			return finding(admin.SetupFailed, "gateway config check", err.Error()), nil
 		}
-		return finding(admin.SetupFailed, "temporal operator cluster health --address "+cfg.Temporal.Address,
-			"Temporal does not answer: video tasks wait, new ones are refused with 503, relayed calls go on (%v).", err), nil
+		return s.found(admin.SetupFailed, "temporal operator cluster health --address "+cfg.Temporal.Address, "temporal.away", "error", err), nil
 	}
 	err := s.parts.temporal.Namespace.Check(ctx, cfg.Video.Retention)
 	if lacks := (*workflows.LackError)(nil); errors.As(err, &lacks) {
 		var found []admin.SetupFinding
 		for _, lack := range lacks.Lacks {
-			found = append(found, finding(admin.SetupFailed, lack.Run, "%s", lack.What)...)
+			found = append(found, admin.SetupFinding{Status: admin.SetupFailed, Message: lack.What, Code: "temporal." + lack.Code, Values: lack.Values, Mend: lack.Run})
 		}
 		return found, nil
 	}
 	if err != nil {
 		return nil, err
 	}
-	return fine("It answers, and the namespace %q keeps tasks long enough.", cfg.Temporal.Namespace), nil
+	return s.fine("temporal.ok", "namespace", cfg.Temporal.Namespace), nil
 }
 
 func (s *setup) store(ctx context.Context) ([]admin.SetupFinding, error) {
 	if err := s.parts.archive.Ping(ctx); err != nil {
-		return finding(admin.SetupFailed, fmt.Sprintf("archive: {endpoint: …, bucket: %s, access_key: …, secret_key: …}", s.parts.cfg.Archive.Bucket),
-			"The store does not answer, or refuses: finished videos are tried again for %s, creates with media are refused (%v).", s.parts.cfg.Video.ArchiveDeadline, err), nil
+		return s.found(admin.SetupFailed, fmt.Sprintf("archive: {endpoint: …, bucket: %s, access_key: …, secret_key: …}", s.parts.cfg.Archive.Bucket),
+			"store.away", "time", s.parts.cfg.Video.ArchiveDeadline, "error", err), nil
 	}
-	return fine("It answers; the bucket is %q.", s.parts.cfg.Archive.Bucket), nil
+	return s.fine("store.ok", "bucket", s.parts.cfg.Archive.Bucket), nil
 }
 
 func (s *setup) workers(ctx context.Context) ([]admin.SetupFinding, error) {
@@ -169,26 +161,22 @@ func (s *setup) workers(ctx context.Context) ([]admin.SetupFinding, error) {
 	}
 	switch {
 	case census.Workers == 0:
-		return finding(admin.SetupFailed, "gateway worker", "No process works on video tasks of the task queue %q; unfinished: %d.", s.parts.cfg.Temporal.TaskQueue, unfinished), nil
+		return s.found(admin.SetupFailed, "gateway worker", "workers.none", "queue", s.parts.cfg.Temporal.TaskQueue, "n", unfinished), nil
 	case census.Stuck > 0:
-		return finding(admin.SetupWarning, "gateway video list --stuck", "At work: %s. In their state for longer than usual: %d of %s.", cli.Counted(int(census.Workers), "process"), census.Stuck, cli.Counted(int(unfinished), "unfinished task")), nil
+		return s.found(admin.SetupWarning, "gateway video list --stuck", "workers.stuck", "workers", census.Workers, "stuck", census.Stuck, "n", unfinished), nil
 	}
-	return fine("At work: %s, on %s.", cli.Counted(int(census.Workers), "process"), cli.Counted(int(unfinished), "unfinished task")), nil
+	return s.fine("workers.ok", "workers", census.Workers, "n", unfinished), nil
 }
 
 // configuration is what gateway config check warns of, keys that can be guessed among it.
 func (s *setup) configuration(context.Context) ([]admin.SetupFinding, error) {
 	cfg := s.parts.current()
-	var found []admin.SetupFinding
-	for _, warning := range cfg.Warnings(s.parts.catalog) {
-		found = append(found, finding(admin.SetupWarning, "gateway config check", "%s", warning.String())...)
-	}
+	found := warned(cfg.Warnings(s.parts.catalog), "gateway config check")
 	if len(cfg.Channels) == 0 {
-		found = append(found, finding(admin.SetupFailed, "channels:\n  - {name: main, vendor: openai, keys: [\"${OPENAI_API_KEY}\"], models: {gpt-4o: }}",
-			"There is no channel, so there is no model to call.")...)
+		found = append(found, s.found(admin.SetupFailed, "channels:\n  - {name: main, vendor: openai, keys: [\"${OPENAI_API_KEY}\"], models: {gpt-4o: }}", "config.channelless")...)
 	}
-	if found == nil {
-		return fine("The file has %s, %s and nothing to warn of.", cli.Counted(len(cfg.Channels), "channel"), cli.Counted(len(cfg.Tokens), "token")), nil
+	if len(found) == 0 {
+		return s.fine("config.ok", "channels", len(cfg.Channels), "tokens", len(cfg.Tokens)), nil
 	}
 	return found, nil
 }
@@ -213,16 +201,16 @@ func (s *setup) models(context.Context) ([]admin.SetupFinding, error) {
 	slices.Sort(unserved)
 	var found []admin.SetupFinding
 	if len(unserved) > 0 {
-		found = append(found, finding(admin.SetupWarning, "channels: [{models: {"+unserved[0]+": }}]", "No channel serves: %s.", some(unserved))...)
+		found = append(found, s.found(admin.SetupWarning, "channels: [{models: {"+unserved[0]+": }}]", "models.unserved", "models", some(unserved))...)
 	}
 	switch {
 	case len(unpriced) > 0 && len(cfg.Prices) > 0:
-		found = append(found, finding(admin.SetupWarning, "prices: {"+unpriced[0]+": {input: …, output: …}}", "Without a price, and so free of charge: %s.", some(unpriced))...)
+		found = append(found, s.found(admin.SetupWarning, "prices: {"+unpriced[0]+": {input: …, output: …}}", "models.unpriced", "models", some(unpriced))...)
 	case len(unpriced) > 0:
-		found = append(found, fine("No model has a price: nothing is charged, and budgets hold nobody.")...)
+		found = append(found, s.fine("models.priceless")...)
 	}
 	if found == nil {
-		return fine("Models with a channel and a price: %d of %d.", len(listed), len(listed)), nil
+		return s.fine("models.ok", "n", len(listed)), nil
 	}
 	return found, nil
 }
@@ -230,7 +218,7 @@ func (s *setup) models(context.Context) ([]admin.SetupFinding, error) {
 // some lists names, but not without end.
 func some(names []string) string {
 	if len(names) > mostNamed {
-		return strings.Join(names[:mostNamed], ", ") + fmt.Sprintf(" and %d more", len(names)-mostNamed)
+		return strings.Join(names[:mostNamed], ", ") + fmt.Sprintf(" … (+%d)", len(names)-mostNamed)
 	}
 	return strings.Join(names, ", ")
 }
@@ -256,13 +244,13 @@ func (s *setup) channels(ctx context.Context) ([]admin.SetupFinding, error) {
 	}
 	var found []admin.SetupFinding
 	if len(resting) > 0 {
-		found = append(found, finding(admin.SetupWarning, "gateway channels", "Resting after failures: %s.", some(resting))...)
+		found = append(found, s.found(admin.SetupWarning, "gateway channels", "channels.resting", "channels", some(resting))...)
 	}
 	if len(never) > 0 {
-		found = append(found, finding(admin.SetupWarning, "gateway channels test "+never[0], "Not tried within 30 days: %s.", some(never))...)
+		found = append(found, s.found(admin.SetupWarning, "gateway channels test "+never[0], "channels.untried", "channels", some(never))...)
 	}
 	if found == nil {
-		return fine("%s, each of them tried.", cli.Counted(len(states), "channel")), nil
+		return s.fine("channels.ok", "n", len(states)), nil
 	}
 	return found, nil
 }
@@ -294,7 +282,7 @@ func (s *setup) clocks(ctx context.Context) ([]admin.SetupFinding, error) {
 	if err != nil {
 		return nil, storage.RedisError("read the clock", err)
 	}
-	return clockFinding("Redis", before, theirs, time.Now()), nil
+	return s.clock("Redis", before, theirs, time.Now()), nil
 }
 
 // rights tries everything that the archive does with its bucket.
@@ -306,9 +294,9 @@ func (s *setup) rights(ctx context.Context) ([]admin.SetupFinding, error) {
 		return finding(admin.SetupWarning, "archive: {endpoint: …} of a store with conditional writes",
 			"The store passes over If-None-Match: two workers that begin one submit in the same moment are told apart by Temporal alone."), nil
 	case err != nil:
-		return finding(admin.SetupFailed, "give the key this right for "+bucket+" and "+bucket+"/*", "archive.access_key may not do all it needs in the bucket %q: %v.", bucket, err), nil
+		return finding(admin.SetupFailed, "give the key this right for "+bucket+" and "+bucket+"/*", fmt.Sprintf("archive.access_key may not do all it needs in the bucket %q: %v.", bucket, err)), nil
 	}
-	return fine("The key may write, read, list and delete in the bucket %q.", bucket), nil
+	return finding(admin.SetupOK, "", fmt.Sprintf("The key may write, read, list and delete in the bucket %q.", bucket)), nil
 }
 
 // storeClock compares this process's clock with the store's, by which signatures hold.
@@ -319,11 +307,11 @@ func (s *setup) storeClock(ctx context.Context) ([]admin.SetupFinding, error) {
 		return nil, err
 	}
 	// The store writes whole seconds.
-	return clockFinding("the store", before.Add(-time.Second), theirs, time.Now()), nil
+	return s.clock("the store", before.Add(-time.Second), theirs, time.Now()), nil
 }
 
-// clockFinding is how a clock that was read between two times of this process's own stands to it.
-func clockFinding(whose string, before, theirs, after time.Time) []admin.SetupFinding {
+// clock is how a clock that was read between two times of this process's own stands to it.
+func (s *setup) clock(whose string, before, theirs, after time.Time) []admin.SetupFinding {
 	off := time.Duration(0)
 	switch {
 	case theirs.Before(before):
@@ -332,9 +320,9 @@ func clockFinding(whose string, before, theirs, after time.Time) []admin.SetupFi
 		off = theirs.Sub(after)
 	}
 	if off > clockSlack {
-		return finding(admin.SetupWarning, "timedatectl set-ntp true", "The clocks of this machine and of %s differ by %s: limits, sessions and signatures go wrong.", whose, off.Round(time.Millisecond))
+		return s.found(admin.SetupWarning, "timedatectl set-ntp true", "clocks.differ", "whose", whose, "time", off.Round(time.Millisecond))
 	}
-	return fine("The clocks of this machine and of %s agree within %s.", whose, max(off, after.Sub(before)).Round(time.Millisecond))
+	return s.fine("clocks.ok", "whose", whose, "time", max(off, after.Sub(before)).Round(time.Millisecond))
 }
 
 // about is what a process says of itself to operators.
@@ -372,13 +360,13 @@ func (s *setup) versions(ctx context.Context) ([]admin.SetupFinding, error) {
 	for version, on := range hosts {
 		slices.Sort(on)
 		processes += len(on)
-		versions = append(versions, version+" on "+some(on))
+		versions = append(versions, version+": "+some(on))
 	}
 	slices.Sort(versions)
 	if len(versions) > 1 {
-		return finding(admin.SetupWarning, "gateway version", "Processes have several versions: %s.", strings.Join(versions, "; ")), nil
+		return s.found(admin.SetupWarning, "gateway version", "versions.several", "versions", strings.Join(versions, "; ")), nil
 	}
-	return fine("%s: %s.", cli.Counted(processes, "process"), strings.Join(versions, "")), nil
+	return s.fine("versions.ok", "n", processes, "version", strings.Join(versions, "")), nil
 }
 
 // console looks at where people sign in.
@@ -386,13 +374,13 @@ func (s *setup) console(context.Context) ([]admin.SetupFinding, error) {
 	cfg := s.parts.cfg
 	switch at := cfg.ConsoleURL(); {
 	case !cfg.Console.Enabled:
-		return fine("It is switched off (console.enabled)."), nil
+		return s.fine("console.off"), nil
 	case at == nil:
-		return finding(admin.SetupWarning, "console: {url: https://gateway.example.com}", "console.url is not set: people sign in on this machine alone."), nil
+		return s.found(admin.SetupWarning, "console: {url: https://gateway.example.com}", "console.local"), nil
 	case at.Scheme != "https":
-		return finding(admin.SetupWarning, "console: {url: https://"+at.Host+"}", "console.url has no https: keys and sessions can be read on the way."), nil
+		return s.found(admin.SetupWarning, "console: {url: https://"+at.Host+"}", "console.plain"), nil
 	case len(cfg.AllOperators()) == 0:
-		return finding(admin.SetupWarning, "operators:\n  - {name: anna, key: ${ANNA_KEY}, role: operator}", "There is no operator who could sign in."), nil
+		return s.found(admin.SetupWarning, "operators:\n  - {name: anna, key: ${ANNA_KEY}, role: operator}", "console.nobody"), nil
 	}
-	return fine("People sign in at %s.", cfg.Console.URL), nil
+	return s.fine("console.ok", "address", cfg.Console.URL), nil
 }

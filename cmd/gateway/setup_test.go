@@ -4,6 +4,7 @@ import (
 	"strings"
 	"testing"
 
+	"modelrelay/api/console/words"
 	"modelrelay/storage/storagetest"
 )
 
@@ -18,7 +19,10 @@ func TestSetup(t *testing.T) {
 		Status string
 		Data   []struct {
 			Name, Status string
-			Findings     []struct{ Status, Message, Mend string }
+			Findings     []struct {
+				Status, Message, Code, Mend string
+				Values                      map[string]string
+			}
 		}
 	}
 	code, body := s.admin("some-admin-key", "GET", "/admin/setup")
@@ -28,12 +32,23 @@ func TestSetup(t *testing.T) {
 	if strings.Contains(body, "some-admin-key") || strings.Contains(body, `"sk-demo"`) {
 		t.Errorf("a secret stands in %s", body)
 	}
-	found := map[string]string{}
+	found, texts := map[string]string{}, words.Load()
 	for _, part := range decode[setup](t, body).Data {
 		found[part.Name] = part.Status
 		for _, finding := range part.Findings {
 			if finding.Message == "" || finding.Status != "ok" && finding.Status != "unknown" && finding.Mend == "" {
 				t.Errorf("%s: %+v says not what to do", part.Name, finding)
+			}
+			var pairs []any
+			for name, value := range finding.Values {
+				pairs = append(pairs, name, value)
+			}
+			if part.Name == "store" && finding.Values["reason"] != "refused" {
+				t.Errorf("%+v does not say that nothing listens", finding)
+			}
+			english, chinese := texts.Say("en", "finding."+finding.Code, pairs...), texts.Say("zh", "finding."+finding.Code, pairs...)
+			if english != finding.Message || chinese == english || strings.ContainsAny(english+chinese, "{}") {
+				t.Errorf("%s: %+v is %q and %q", part.Name, finding, english, chinese)
 			}
 		}
 	}

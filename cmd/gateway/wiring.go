@@ -46,7 +46,6 @@ type parts struct {
 	cfg      config.Config
 	loaded   atomic.Pointer[config.Config] // cfg with what the last reload changed
 	log      *slog.Logger
-	env      func(string) (string, bool)
 	tracer   trace.Tracer // nil: nothing is traced
 	redis    redis.UniversalClient
 	temporal *engine.Engine
@@ -69,7 +68,7 @@ func vendors() providers.Catalog { return catalog.New(upstream.NewClient(nil)) }
 
 // wire makes the parts that API and worker share. Main's Close releases them.
 func (m *Main) wire(cfg config.Config) (*parts, error) {
-	p := &parts{cfg: cfg, env: m.Env, log: newLogger(m.Stderr, cfg.Log), tracer: m.tracer}
+	p := &parts{cfg: cfg, log: newLogger(m.Stderr, cfg.Log), tracer: m.tracer}
 	p.loaded.Store(&cfg)
 	var err error
 	if p.redis, err = storage.OpenRedis(cfg.Redis.URL.Reveal(), cfg.Redis.Options()); err != nil {

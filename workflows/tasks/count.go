@@ -25,7 +25,7 @@ type Counts struct {
 const (
 	// censusFor is how long a census is told: its figures are for people.
 	censusFor = 10 * time.Second
-	// censusTimeout bounds one census.
+	// censusTimeout bounds one census, of several requests. The first that has no answer ends it.
 	censusTimeout = 10 * time.Second
 	// censusPast is how far back a census looks for what has failed.
 	censusPast = 24 * time.Hour
@@ -81,6 +81,8 @@ func (c *Counter) Census(ctx context.Context) (Census, error) {
 
 // count asks visibility how many executions a query finds.
 func count(ctx context.Context, temporal client.Client, namespace, query string) (int64, error) {
+	ctx, cancel := context.WithTimeout(looking(ctx), queryTimeout)
+	defer cancel()
 	answer, err := temporal.CountWorkflow(ctx, &workflowservice.CountWorkflowExecutionsRequest{Namespace: namespace, Query: query})
 	if err != nil {
 		return 0, fmt.Errorf("count tasks: %w", err)
@@ -101,7 +103,7 @@ func CountTasks(ctx context.Context, temporal client.Client, namespace, taskQueu
 	if c.Stuck, err = count(ctx, temporal, namespace, workflows.StuckQuery(time.Now())); err != nil {
 		return Counts{}, err
 	}
-	queue, err := temporal.DescribeTaskQueue(ctx, taskQueue, enumspb.TASK_QUEUE_TYPE_WORKFLOW)
+	queue, err := temporal.DescribeTaskQueue(looking(ctx), taskQueue, enumspb.TASK_QUEUE_TYPE_WORKFLOW)
 	if err != nil {
 		return Counts{}, fmt.Errorf("describe task queue: %w", err)
 	}

@@ -2,6 +2,7 @@ package tasks_test
 
 import (
 	"context"
+	"strconv"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -11,6 +12,7 @@ import (
 
 	commonpb "go.temporal.io/api/common/v1"
 	enumspb "go.temporal.io/api/enums/v1"
+	"go.temporal.io/api/serviceerror"
 	taskqueuepb "go.temporal.io/api/taskqueue/v1"
 	workflowpb "go.temporal.io/api/workflow/v1"
 	"go.temporal.io/api/workflowservice/v1"
@@ -27,10 +29,13 @@ type fakeCatalogue struct {
 	client.Client
 
 	executions []*workflowpb.WorkflowExecutionInfo
+	now        map[string]*workflowpb.WorkflowExecutionInfo // as they are by now, by id; others do not answer
 	lists      atomic.Int64
 	counts     atomic.Int64
+	describes  atomic.Int64
 	mu         sync.Mutex
 	queries    []string
+	described  map[string]int
 }
 
 func (c *fakeCatalogue) note(query string) {
@@ -43,6 +48,20 @@ func (c *fakeCatalogue) ListWorkflow(_ context.Context, in *workflowservice.List
 	c.lists.Add(1)
 	c.note(in.GetQuery())
 	return &workflowservice.ListWorkflowExecutionsResponse{Executions: c.executions, NextPageToken: []byte("next")}, nil
+}
+
+func (c *fakeCatalogue) DescribeWorkflowExecution(_ context.Context, id, _ string) (*workflowservice.DescribeWorkflowExecutionResponse, error) {
+	c.describes.Add(1)
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.described == nil {
+		c.described = make(map[string]int)
+	}
+	c.described[id]++
+	if c.now[id] == nil {
+		return nil, serviceerror.NewUnavailable("away")
+	}
+	return &workflowservice.DescribeWorkflowExecutionResponse{WorkflowExecutionInfo: c.now[id]}, nil
 }
 
 func (c *fakeCatalogue) CountWorkflow(_ context.Context, in *workflowservice.CountWorkflowExecutionsRequest) (*workflowservice.CountWorkflowExecutionsResponse, error) {
@@ -151,6 +170,54 @@ func TestPagesAreShared(t *testing.T) {
 		page(tasks.Filter{Stuck: true}, "")
 		if got := engine.lists.Load(); got != 4 {
 			t.Errorf("%d queries after two seconds, want 4", got)
+		}
+	})
+}
+
+// TestPagesTellWhatRunsAnew: what runs on a page that is shared is told as it is now, without another visibility query, and all who
+// ask at once share the looks at it. What has ended is not looked at, and what does not answer stays as it was.
+func TestPagesTellWhatRunsAnew(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		engine := &fakeCatalogue{executions: []*workflowpb.WorkflowExecutionInfo{
+			listedExecution(t, "video_runs", enumspb.WORKFLOW_EXECUTION_STATUS_RUNNING, map[string]string{workflows.AttrState: "polling"}),
+			listedExecution(t, "video_ended", enumspb.WORKFLOW_EXECUTION_STATUS_COMPLETED, map[string]string{workflows.AttrState: "completed"}),
+			listedExecution(t, "video_silent", enumspb.WORKFLOW_EXECUTION_STATUS_RUNNING, map[string]string{workflows.AttrState: "queued"}),
+		}, now: map[string]*workflowpb.WorkflowExecutionInfo{
+			"video_runs": listedExecution(t, "video_runs", enumspb.WORKFLOW_EXECUTION_STATUS_COMPLETED, map[string]string{workflows.AttrState: "completed"}),
+		}}
+		for i, info := range engine.executions {
+			info.Execution.RunId += strconv.Itoa(i)
+		}
+		operator := tasks.NewOperator(engine, "default")
+		want := func(phases ...workflows.Phase) {
+			t.Helper()
+			found, _, err := operator.Page(t.Context(), tasks.Filter{}, nil, 50)
+			if err != nil || len(found) != len(phases) {
+				t.Fatalf("got %d tasks, %v", len(found), err)
+			}
+			for i, phase := range phases {
+				if found[i].Phase != phase {
+					t.Errorf("%s: %s, want %s", found[i].ID, found[i].Phase, phase)
+				}
+			}
+		}
+		want(workflows.PhasePolling, workflows.PhaseCompleted, workflows.PhaseQueued)
+		if got := engine.describes.Load(); got != 0 {
+			t.Errorf("%d looks for a page that was read just now", got)
+		}
+		<-time.After(time.Second) // of the bubble
+		var tabs sync.WaitGroup
+		for range 20 {
+			tabs.Go(func() { want(workflows.PhaseCompleted, workflows.PhaseCompleted, workflows.PhaseQueued) })
+		}
+		tabs.Wait()
+		// One that failed serves those who waited for it, and is tried again by who comes later.
+		if got := engine.describes.Load(); got < 2 || got > 21 || engine.described["video_runs"] != 1 || engine.described["video_ended"] != 0 {
+			t.Errorf("%d looks, of which %v", got, engine.described)
+		}
+		if got := engine.lists.Load(); got != 1 {
+			t.Errorf("%d visibility queries, want 1", got)
 		}
 	})
 }

@@ -9,6 +9,7 @@ import (
 	"go.temporal.io/api/workflowservice/v1"
 	"google.golang.org/grpc"
 	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/connectivity"
 	"google.golang.org/grpc/status"
 
 	"modelrelay/providers"
@@ -20,6 +21,9 @@ const (
 	startPatience = 2 * time.Second
 	// exhaustedRetry is what a create is told to wait then.
 	exhaustedRetry = 5 * time.Second
+	// connectPatience is how long somebody who looks waits for a connection to the engine. One that can be had is there within a
+	// second, over TLS and a wide network as well; a server that starts again is back in two, unseen.
+	connectPatience = 2 * time.Second
 )
 
 // errExhausted is a start whose every try was refused for the namespace's rate or load: the task surely did not begin.
@@ -62,5 +66,38 @@ func CountRefusals(ctx context.Context, method string, req, reply any, cc *grpc.
 func exhausted(err error) *providers.Fault {
 	return &providers.Fault{
 		Kind: providers.Overloaded, Message: "The task engine takes no more tasks at the moment.", RetryAfter: exhaustedRetry, Accepted: providers.NotAccepted, Err: err,
+	}
+}
+
+type lookingKey struct{}
+
+// looking marks requests of somebody who looks, and had better be told soon that the engine is away.
+func looking(ctx context.Context) context.Context { return context.WithValue(ctx, lookingKey{}, true) }
+
+// NoticeAway is a gRPC interceptor for the client of Temporal, within the SDK's own tries. Without a connection it ends a request of
+// somebody who looks after connectPatience. The SDK would go on for half of the caller's time: to it a refused connection is an
+// answer that is worth another try.
+func NoticeAway(ctx context.Context, method string, req, reply any, cc *grpc.ClientConn, invoke grpc.UnaryInvoker, opts ...grpc.CallOption) error {
+	if ctx.Value(lookingKey{}) != nil && !connected(ctx, cc) && ctx.Err() == nil {
+		return status.Errorf(codes.FailedPrecondition, "no connection within %s", connectPatience) // which the SDK does not try again
+	}
+	return invoke(ctx, method, req, reply, cc, opts...)
+}
+
+// connected waits for a connection.
+func connected(ctx context.Context, cc *grpc.ClientConn) bool {
+	ctx, cancel := context.WithTimeout(ctx, connectPatience)
+	defer cancel()
+	for {
+		state := cc.GetState()
+		switch state {
+		case connectivity.Ready:
+			return true
+		case connectivity.Idle:
+			cc.Connect()
+		}
+		if !cc.WaitForStateChange(ctx, state) {
+			return false
+		}
 	}
 }

@@ -69,8 +69,6 @@ func (o *Operator) Cancel(ctx context.Context, id string) error {
 
 // Task reads a task of any token; one under removal is a Conflict.
 func (o *Operator) Task(ctx context.Context, id string) (Task, error) {
-	ctx, cancel := context.WithTimeout(ctx, readTimeout)
-	defer cancel()
 	task, _, err := o.find(ctx, id)
 	return task, err
 }
@@ -86,6 +84,8 @@ func (o *Operator) Wait(ctx context.Context, id string, most time.Duration) (Tas
 
 // find describes a task.
 func (o *Operator) find(ctx context.Context, id string) (Task, *workflowservice.DescribeWorkflowExecutionResponse, error) {
+	ctx, cancel := context.WithTimeout(looking(ctx), readTimeout)
+	defer cancel()
 	answer, err := newest(ctx, o.temporal, o.namespace, id)
 	if err != nil {
 		return Task{}, nil, o.explain(id, err)

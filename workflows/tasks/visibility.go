@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 	"time"
 
@@ -13,6 +14,7 @@ import (
 	"go.temporal.io/api/workflowservice/v1"
 	"go.temporal.io/sdk/client"
 	"go.temporal.io/sdk/converter"
+	"golang.org/x/sync/errgroup"
 
 	"modelrelay/providers"
 	"modelrelay/workflows"
@@ -24,10 +26,17 @@ const (
 	// pageFor is how long a page serves all who ask for the same one: a cluster answers ten visibility queries a second, and
 	// an operator's browsers ask again every two seconds.
 	pageFor = 2 * time.Second
-	// pageTimeout bounds the read of a page.
-	pageTimeout = 10 * time.Second
+	// queryTimeout bounds one visibility request. The SDK gives it half of that, so who looks reads within three seconds that
+	// there is no answer: one comes in milliseconds, and of millions of executions in a second.
+	queryTimeout = 6 * time.Second
 	// pagesAtOnce bounds the pages that are read at a time, of different filters.
 	pagesAtOnce = 2
+	// renewAfter is how old a shared page or a look at one of its tasks may be: then the tasks that run are looked at themselves, which
+	// costs no visibility query. A browser that asks every second shows a change within a second and a half.
+	renewAfter = 500 * time.Millisecond
+	// renewMost is of how many tasks of a page, the length of the console's. renewTimeout bounds all these looks.
+	renewMost    = 50
+	renewTimeout = time.Second
 )
 
 // visibility is the list of a namespace's executions, which the engine brings up to date a moment late.
@@ -36,11 +45,14 @@ type visibility struct {
 	namespace string
 	pages     *shared[pageAsked, pageRead]
 	turns     chan struct{}
+	// looks are those at tasks of a page, by run.
+	looks *shared[string, *workflowpb.WorkflowExecutionInfo]
 }
 
 func newVisibility(temporal client.Client, namespace string) *visibility {
 	return &visibility{
 		temporal: temporal, namespace: namespace, pages: newShared[pageAsked, pageRead](pageFor), turns: make(chan struct{}, pagesAtOnce),
+		looks: newShared[string, *workflowpb.WorkflowExecutionInfo](renewAfter),
 	}
 }
 
@@ -55,12 +67,13 @@ type pageAsked struct {
 type pageRead struct {
 	executions []*workflowpb.WorkflowExecutionInfo
 	next       []byte
+	at         time.Time // when it was asked for
 }
 
 // sharedPage reads a page, or gives the one that was read for another a moment ago.
 func (v *visibility) sharedPage(ctx context.Context, asked pageAsked, query string) (pageRead, error) {
 	return v.pages.do(ctx, asked, func(ctx context.Context) (pageRead, error) {
-		ctx, cancel := context.WithTimeout(ctx, pageTimeout)
+		ctx, cancel := context.WithTimeout(looking(ctx), queryTimeout)
 		defer cancel()
 		select {
 		case v.turns <- struct{}{}:
@@ -68,9 +81,44 @@ func (v *visibility) sharedPage(ctx context.Context, asked pageAsked, query stri
 		case <-ctx.Done():
 			return pageRead{}, away("The task engine", ctx.Err())
 		}
+		at := time.Now()
 		answer, err := v.page(ctx, query, []byte(asked.cursor), asked.limit)
-		return pageRead{answer.GetExecutions(), answer.GetNextPageToken()}, err
+		return pageRead{answer.GetExecutions(), answer.GetNextPageToken(), at}, err
 	})
+}
+
+// renewed are the executions of a page, those that run as they are now where the page is no longer fresh. What does not answer
+// soon stays as it was.
+func (v *visibility) renewed(ctx context.Context, page pageRead) []*workflowpb.WorkflowExecutionInfo {
+	if time.Since(page.at) < renewAfter {
+		return page.executions
+	}
+	ctx, cancel := context.WithTimeout(looking(ctx), renewTimeout)
+	defer cancel()
+	executions := slices.Clone(page.executions) // others have the page, too
+	var group errgroup.Group
+	group.SetLimit(listLooks)
+	looks := 0
+	for i, info := range executions {
+		if info.GetStatus() != enumspb.WORKFLOW_EXECUTION_STATUS_RUNNING || looks == renewMost {
+			continue
+		}
+		looks++
+		group.Go(func() error {
+			now, err := v.looks.do(ctx, info.GetExecution().GetRunId(), func(ctx context.Context) (*workflowpb.WorkflowExecutionInfo, error) {
+				ctx, cancel := context.WithTimeout(ctx, renewTimeout)
+				defer cancel()
+				answer, err := v.temporal.DescribeWorkflowExecution(ctx, info.GetExecution().GetWorkflowId(), info.GetExecution().GetRunId())
+				return answer.GetWorkflowExecutionInfo(), err
+			})
+			if err == nil && now.GetStatus() != enumspb.WORKFLOW_EXECUTION_STATUS_CONTINUED_AS_NEW { // a later run is the task
+				executions[i] = now
+			}
+			return nil
+		})
+	}
+	_ = group.Wait() // none fails
+	return executions
 }
 
 // page reads a page of at most so many, behind a cursor; a cursor that is none is an Invalid fault.
@@ -198,7 +246,7 @@ func (o *Operator) Tasks(ctx context.Context, filter Filter, limit int, each fun
 
 // Page reads at most limit tasks of the filter, newest first, behind a cursor, which is empty for the first page. next is
 // the cursor behind these, empty at the end; the last page may hold nothing. Who asks for the same page within two seconds
-// gets the same answer.
+// gets the same tasks, the first fifty that run as they were half a second ago or later.
 func (o *Operator) Page(ctx context.Context, filter Filter, cursor []byte, limit int) (tasks []Listed, next []byte, err error) {
 	query, err := filter.Query(time.Now())
 	if err != nil {
@@ -208,7 +256,7 @@ func (o *Operator) Page(ctx context.Context, filter Filter, cursor []byte, limit
 	if err != nil {
 		return nil, nil, err
 	}
-	for _, info := range answer.executions {
+	for _, info := range o.visibility.renewed(ctx, answer) {
 		tasks = append(tasks, listed(info))
 	}
 	return tasks, answer.next, nil

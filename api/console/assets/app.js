@@ -20,18 +20,25 @@ function zoned(options) {
 const clock = zoned({ hour: '2-digit', minute: '2-digit', second: '2-digit', hourCycle: 'h23' });
 const day = zoned({ year: 'numeric', month: 'short', day: 'numeric', hour: '2-digit', minute: '2-digit', hourCycle: 'h23' });
 const dateOnly = zoned({ year: 'numeric', month: '2-digit', day: '2-digit' });
-const full = zoned({ dateStyle: 'full', timeStyle: 'long' });
 
 /** Shows all times of an element in the reader's zone. */
 export function localise(within) {
+  const today = dateOnly.format(new Date());
   for (const time of within.querySelectorAll('time[datetime]:not([data-local])')) {
     const at = new Date(time.dateTime);
     if (Number.isNaN(at.getTime())) continue;
     time.dataset.local = '';
-    time.title = full.format(at) + '\n' + time.dateTime;
-    time.textContent = dateOnly.format(at) === dateOnly.format(new Date()) ? clock.format(at) : day.format(at);
+    time.textContent = dateOnly.format(at) === today ? clock.format(at) : day.format(at);
   }
 }
+// A time's whole date, with its zone, is written for who points at it: a list has a hundred and fifty, which take longer than the page.
+let full;
+document.addEventListener('pointerover', (event) => {
+  const time = event.target.closest?.('time[data-local]:not([title])');
+  if (!time) return;
+  full ??= zoned({ dateStyle: 'full', timeStyle: 'long' });
+  time.title = full.format(new Date(time.dateTime)) + '\n' + time.dateTime;
+});
 for (const place of document.querySelectorAll('[data-zone-name]')) place.textContent = clock.resolvedOptions().timeZone;
 localise(document);
 for (const field of document.querySelectorAll('[data-my-zone]')) field.textContent = Intl.DateTimeFormat().resolvedOptions().timeZone;
@@ -58,13 +65,11 @@ document.addEventListener('click', async (event) => {
   setTimeout(() => { button.textContent = before; }, 2000);
 });
 
-// Dialogs of browsers that do not know commandfor.
+// Dialogs of browsers that do not know commandfor. A form of each closes it.
 if (!('commandForElement' in HTMLButtonElement.prototype)) {
   document.addEventListener('click', (event) => {
     const button = event.target.closest?.('button[commandfor]');
-    const dialog = button && document.getElementById(button.getAttribute('commandfor'));
-    if (!dialog) return;
-    if (button.getAttribute('command') === 'show-modal') dialog.showModal(); else dialog.close();
+    if (button) document.getElementById(button.getAttribute('commandfor'))?.showModal();
   });
 }
 
@@ -74,6 +79,12 @@ for (const ask of document.querySelectorAll('dialog[data-ask][open]')) {
   ask.removeAttribute('open');
   ask.addEventListener('close', () => (document.querySelector('.pick input:checked') ?? document.getElementById('main'))?.focus());
   ask.showModal();
+}
+
+// On a narrow page the navigation is one line: the entry of this page is in sight.
+if (matchMedia('(max-width:760px)').matches) {
+  const list = document.querySelector('nav ul'), here = list?.querySelector('[aria-current]');
+  if (here) list.scrollLeft = here.offsetLeft - list.clientWidth / 2;
 }
 
 // Forms: a second press sends nothing, and what must be typed must be typed.
@@ -141,6 +152,7 @@ class LiveRegion extends HTMLElement {
     const request = new XMLHttpRequest();
     request.open('GET', location.href);
     request.responseType = 'document';
+    request.setRequestHeader('Console-Refresh', '1'); // the rest of the page is not wanted
     request.timeout = 20000;
     request.onloadend = () => {
       this.busy = false;
@@ -159,9 +171,9 @@ class LiveRegion extends HTMLElement {
     for (const now of [...this.children]) {
       const other = now.id && [...from.children].find((child) => child.id === now.id);
       if (!other) continue;
-      const fresh = document.importNode(other, true);
-      const original = fresh.textContent + '\n' + shape(fresh);
+      const original = other.textContent + '\n' + shape(other);
       if (now.original === original) continue;
+      const fresh = document.importNode(other, true);
       localise(fresh);
       const mark = focused && now.contains(focused) ? pathTo(now, focused) : null;
       now.replaceWith(fresh);
@@ -170,6 +182,7 @@ class LiveRegion extends HTMLElement {
       if (mark) follow(fresh, mark)?.focus({ preventScroll: true });
     }
     if (from.hasAttribute('while') === false && this.hasAttribute('while')) this.removeAttribute('while');
+    this.setAttribute('every', from.getAttribute('every'));
   }
 
   tell(text) {
@@ -197,16 +210,16 @@ customElements.define('live-region', LiveRegion);
 
 // Tables that are wider than their place are scrolled with the keyboard as well.
 function reachable() {
-  for (const place of document.querySelectorAll('.scroll')) {
-    if (place.scrollWidth <= place.clientWidth) { place.removeAttribute('tabindex'); continue; }
+  const places = [...document.querySelectorAll('.scroll')].map((place) => [place, place.scrollWidth > place.clientWidth]); // all are measured before one is changed
+  for (const [place, wider] of places) {
+    if (!wider) { place.removeAttribute('tabindex'); continue; }
     place.tabIndex = 0;
     place.setAttribute('role', 'region');
     place.setAttribute('aria-label', place.querySelector('caption')?.textContent ?? '');
   }
 }
-reachable();
 addEventListener('resize', reachable);
-addEventListener('load', reachable);
+addEventListener('load', reachable); // modules run before it; earlier the page would be laid out twice
 document.addEventListener('swapped', reachable);
 document.addEventListener('toggle', reachable, true);
 

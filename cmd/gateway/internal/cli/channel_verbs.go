@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"modelrelay/api/admin"
+	"modelrelay/api/console/inprocess"
 	"modelrelay/providers"
 	"modelrelay/providers/router"
 	"modelrelay/storage/audit"
@@ -100,14 +101,9 @@ type channelDraftCmd struct {
 
 // Run prints the section channels with the entry, and beside it what an operator may not want of it.
 func (c *channelDraftCmd) Run(ctx context.Context, p *Program) error {
-	models := make(map[string]string, len(c.Models))
-	for _, name := range c.Models {
-		public, upstream, _ := strings.Cut(name, "=")
-		public, upstream = strings.TrimSpace(public), strings.TrimSpace(upstream)
-		if _, twice := models[public]; twice || public == "" {
-			return &UsageError{Err: fmt.Errorf("--models: %q is empty or there twice", public)}
-		}
-		models[public] = upstream
+	models, err := inprocess.Models(c.Models)
+	if err != nil {
+		return &UsageError{Err: fmt.Errorf("--models: %w", err)}
 	}
 	if len(models) == 0 {
 		return &UsageError{Err: errors.New("--models: wants at least one")}
@@ -132,8 +128,9 @@ func (c *channelDraftCmd) Run(ctx context.Context, p *Program) error {
 		return fmt.Errorf("read the draft: %w", err)
 	}
 	for _, warning := range draft.Warnings {
-		fmt.Fprintln(p.Stderr, warning)
+		fmt.Fprintln(p.Stderr, warning.Message)
 	}
+	fmt.Fprintf(p.Stderr, "%s holds the key: a file that names it is refused where it is not set.\n", draft.Variable)
 	_, err = fmt.Fprint(p.Stdout, draft.YAML)
 	return err
 }

@@ -53,12 +53,14 @@ func flattenLive(into map[string]leaf, path string, section reflect.Value) {
 	}
 }
 
-// entryName is what an entry of a list is called.
-func entryName(entry reflect.Value) string {
-	if name := entry.FieldByName("Name"); name.IsValid() {
-		return name.String()
+// entryPath is the path of an entry of a list: with its name, or with its number where it has none.
+func entryPath(list string, i int, entry reflect.Value) string {
+	for _, field := range []string{"Name", "ID"} {
+		if name := entry.FieldByName(field); name.IsValid() && name.String() != "" {
+			return join(list, name.String())
+		}
 	}
-	return entry.FieldByName("ID").String()
+	return key(list, i)
 }
 
 // flatten lists the leaves below a key that are not empty.
@@ -91,7 +93,7 @@ func flatten(into map[string]leaf, path string, value reflect.Value) {
 		}
 	case value.Kind() == reflect.Slice && value.Type().Elem().Kind() == reflect.Struct:
 		for i := range value.Len() {
-			flatten(into, join(path, entryName(value.Index(i))), value.Index(i))
+			flatten(into, entryPath(path, i, value.Index(i)), value.Index(i))
 		}
 	case value.Kind() == reflect.Map:
 		for _, name := range value.MapKeys() {

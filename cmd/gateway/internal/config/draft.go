@@ -1,12 +1,11 @@
 package config
 
 import (
-	"bytes"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"maps"
 	"slices"
+	"strconv"
 	"strings"
 
 	"modelrelay/providers"
@@ -31,7 +30,7 @@ type Drafted struct {
 	// Variable is the one that the entry names.
 	Variable string
 	// Warnings are what an operator may not want of it.
-	Warnings []string
+	Warnings []Problem
 }
 
 // draftAt is the key of the entry in the text of a draft.
@@ -82,23 +81,30 @@ func ofDraft(problems []Problem) []Problem {
 }
 
 // warnDraft is what the channel would bring with it that its operator may not want.
-func (c Config) warnDraft(channel Channel, vendors providers.Catalog) []string {
-	var warnings []string
+func (c Config) warnDraft(channel Channel, vendors providers.Catalog) []Problem {
+	var warnings []Problem
 	known := c.GroupNames()
 	for _, group := range channel.Groups {
 		if !slices.Contains(known, group) {
-			warnings = append(warnings, fmt.Sprintf("The group %q is new: nothing in the file names it, and tokens of other groups do not reach this channel.", group))
+			warnings = append(warnings, Problem{
+				Message: fmt.Sprintf("The group %q is new: nothing in the file names it, and tokens of other groups do not reach this channel.", group),
+				Code:    "draft.group", Values: map[string]string{"group": group},
+			})
 		}
 	}
 	with := c
 	with.Channels = append(slices.Clone(c.Channels), channel)
-	before := LinesOf(c.Warnings(vendors))
-	for _, line := range LinesOf(with.Warnings(vendors)) {
-		if !slices.Contains(before, line) {
-			warnings = append(warnings, line)
+	before, free := LinesOf(c.Warnings(vendors)), c.unpriced()
+	added := &validator{problems: warnings}
+	for _, warning := range with.Warnings(vendors) {
+		switch {
+		case warning.Code == "config.unpriced": // not those of other channels once more
+			warnUnpriced(added, slices.DeleteFunc(with.unpriced(), func(model string) bool { return slices.Contains(free, model) }))
+		case !slices.Contains(before, warning.String()):
+			added.problems = append(added.problems, warning)
 		}
 	}
-	return warnings
+	return added.problems
 }
 
 // variableOf makes the name of a variable of a channel's.
@@ -155,14 +161,10 @@ func (d ChannelDraft) yaml() string {
 // escape lets a text stand for itself where ${ begins the name of a variable.
 func escape(text string) string { return strings.ReplaceAll(text, "${", "$${") }
 
-// quote writes a text as YAML reads it between double quotes.
-func quote(text string) string {
-	var b bytes.Buffer
-	encoder := json.NewEncoder(&b)
-	encoder.SetEscapeHTML(false)
-	_ = encoder.Encode(text) // a text always encodes
-	return strings.TrimSuffix(b.String(), "\n")
-}
+// quote writes a text as YAML reads it between double quotes. Whatever is no letter, mark, number, sign or plain space is escaped:
+// YAML refuses most such characters as they are, and takes U+0085, U+2028 and U+2029 for the end of a line. The escapes of Go's
+// quotes are YAML's as well, but those of bytes that are no UTF-8.
+func quote(text string) string { return strconv.Quote(strings.ToValidUTF8(text, "\ufffd")) }
 
 // scalar writes a text without quotes where YAML takes it for nothing else.
 func scalar(text string) string {

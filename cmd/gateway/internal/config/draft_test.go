@@ -1,9 +1,11 @@
 package config_test
 
 import (
+	"maps"
 	"slices"
 	"strings"
 	"testing"
+	"unicode"
 
 	"modelrelay/cmd/gateway/internal/config"
 	"modelrelay/providers"
@@ -53,8 +55,8 @@ func TestDraftChannel(t *testing.T) {
 			t.Errorf("%q: %v\n%s", test.draft.Name, problems, drafted.YAML)
 			continue
 		}
-		if !strings.Contains(strings.Join(drafted.Warnings, "\n"), test.warn) {
-			t.Errorf("%q: warns of %q, want %s", test.draft.Name, drafted.Warnings, test.warn)
+		if !strings.Contains(config.LinesOf(drafted.Warnings).String(), test.warn) {
+			t.Errorf("%q: warns of %v, want %s", test.draft.Name, drafted.Warnings, test.warn)
 		}
 		got := drafted.Channel
 		if got.Name != test.draft.Name || got.BaseURL != test.draft.BaseURL || !slices.Equal(got.Groups, test.draft.Groups) || got.Priority != test.draft.Priority ||
@@ -65,6 +67,22 @@ func TestDraftChannel(t *testing.T) {
 			if got.Models[public] != upstream {
 				t.Errorf("%q: model %q is %q", test.draft.Name, public, got.Models[public])
 			}
+		}
+	}
+}
+
+// TestDraftChannelWarnsOfItself: a draft is told of its own models without a price, and not of those of other channels.
+func TestDraftChannelWarnsOfItself(t *testing.T) {
+	t.Parallel()
+	has := config.Config{
+		Channels: []config.Channel{{Name: "main", Vendor: "openai", Groups: []string{"default"}, Models: map[string]string{"old": "", "both": ""}}},
+		Prices:   map[string]config.Price{"gpt-4o": {}},
+	}
+	for model, want := range map[string]string{"both": "", "new": `prices: has none for "new": their calls cost nothing`} {
+		draft := config.ChannelDraft{Name: "b", Vendor: "openai", BaseURL: "https://api.example/v1", Models: map[string]string{model: ""}, Groups: []string{"default"}, Weight: 1}
+		drafted, problems := has.DraftChannel(draft, "sk-typed", testVendors())
+		if got := config.LinesOf(drafted.Warnings).String(); got != want || len(problems) > 0 {
+			t.Errorf("%s: got %q %v, want %q", model, got, problems, want)
 		}
 	}
 }
@@ -102,7 +120,50 @@ func TestDraftChannelRefused(t *testing.T) {
 			t.Errorf("%s: says the key", field)
 		}
 	}
+	if drafted, problems := has.DraftChannel(good(func(*config.ChannelDraft) {}), "${HOME}", testVendors()); len(problems) > 0 || drafted.Channel.Keys[0] != "${HOME}" {
+		t.Errorf("a key is more than its characters: %v", problems)
+	}
 	if _, problems := has.DraftChannel(good(func(d *config.ChannelDraft) { d.Vendor, d.BaseURL = "vendorc", "https://c.example" }), "", testVendors()); len(problems) > 0 {
 		t.Errorf("a key that nobody knows is held to the vendor's shape: %v", problems)
 	}
+}
+
+// FuzzDraftChannel: a draft is read back as what was asked for, whatever characters are in it, or refused at one of its fields.
+func FuzzDraftChannel(f *testing.F) {
+	for _, text := range []string{
+		"a", "\x7f", "a\u0085b", "\u2028", "a\u2029", "\ufeffa", "\ufffe", "\x00", "\x1b[31m", "\u00a0", "\u00ad", "\U000e0001", "\U0001f600", "\ue000", "\u202e",
+		"${HOME}", "$${HOME}", "$$${", "${file:gateway.yaml}", "<<", "null", "~", "true", "- a", "a: b", "#", "'", "\"", "\\", "a\nb", "a\r\nb", "\t", "模型", "*", "&a", "!!str", "%", "{", "]", ",",
+		strings.Repeat("模", 200),
+	} {
+		f.Add(text, "m", "u", "g")
+		f.Add("b", text, "u", "g")
+		f.Add("b", "m", text, "g")
+		f.Add("b", "m", "u", text)
+	}
+	f.Fuzz(func(t *testing.T, name, public, upstream, group string) {
+		for _, text := range []*string{&name, &public, &upstream, &group} {
+			*text = strings.ToValidUTF8(*text, "\ufffd") // as JSON is read
+		}
+		draft := config.ChannelDraft{
+			Name: name, Vendor: "openai", BaseURL: "https://api.example/v1", Models: map[string]string{public: upstream, "other": ""}, Groups: []string{group}, Weight: 1,
+		}
+		drafted, problems := config.Config{}.DraftChannel(draft, "sk-typed", testVendors())
+		for _, problem := range problems {
+			if problem.Key == "" || strings.Contains(problem.Message, "yaml") {
+				t.Fatalf("%+v: %v", draft, problem)
+			}
+		}
+		if len(problems) > 0 {
+			return
+		}
+		got := drafted.Channel
+		if got.Name != name || !maps.Equal(got.Models, draft.Models) || !slices.Equal(got.Groups, draft.Groups) || len(got.Keys) != 1 || got.Keys[0] != "sk-typed" {
+			t.Errorf("%+v is read back as %+v from\n%s", draft, got, drafted.YAML)
+		}
+		for _, r := range drafted.YAML {
+			if r != '\n' && !unicode.IsPrint(r) {
+				t.Errorf("%U stands in\n%s", r, drafted.YAML)
+			}
+		}
+	})
 }

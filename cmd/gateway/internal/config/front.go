@@ -82,7 +82,8 @@ func warnFront(v *validator, c Config, now time.Time) {
 		return // Validate says it
 	}
 	if ends := config.Certificates[0].Leaf.NotAfter; ends.Sub(now) < certificateEndsSoon {
-		v.add("tls.cert", "ends on %s", ends.UTC().Format(time.DateOnly))
+		date := ends.UTC().Format(time.DateOnly)
+		v.warn("tls.cert", "certificate", map[string]string{"date": date}, "ends on %s", date)
 	}
 }
 

@@ -95,16 +95,24 @@ func checkPrice(v *validator, at string, p Price) {
 
 // warnPrices warns of models without a price, of tiers that never count, and of videos that reserve nothing.
 func warnPrices(v *validator, c Config, vendors providers.Catalog) {
-	if free := c.unpriced(); len(c.Prices) > 0 && len(free) > 0 {
-		list := strings.Join(free[:min(len(free), maxUnpriced)], ", ")
-		if more := len(free) - maxUnpriced; more > 0 {
-			list += fmt.Sprintf(" and %d more", more)
-		}
-		v.add("prices", "has none for %s: their calls cost nothing", list)
+	if len(c.Prices) > 0 {
+		warnUnpriced(v, c.unpriced())
 	}
 	for _, model := range slices.Sorted(maps.Keys(c.Prices)) {
 		warnTiers(v, c, vendors, model)
 	}
+}
+
+// warnUnpriced says of models that they have no price.
+func warnUnpriced(v *validator, free []string) {
+	if len(free) == 0 {
+		return
+	}
+	list := strings.Join(free[:min(len(free), maxUnpriced)], ", ")
+	if more := len(free) - maxUnpriced; more > 0 {
+		list += fmt.Sprintf(" … (+%d)", more)
+	}
+	v.warn("prices", "unpriced", map[string]string{"models": list}, "has none for %s: their calls cost nothing", list)
 }
 
 // warnTiers warns of the tiers of a model's price that no video ever fits.
@@ -112,17 +120,17 @@ func warnTiers(v *validator, c Config, vendors providers.Catalog, model string) 
 	price, _ := c.Prices[model].list()
 	tables, whole := c.videoTables(vendors, model)
 	if len(tables) > 0 && price.Output != nil && price.VideoSecond == nil && price.Video == nil && len(price.Tiers) == 0 {
-		v.add("prices."+model, "has output, but neither second nor video: a video reserves nothing of a budget, and its tokens are known only once it is made")
+		v.warn("prices."+model, "tokens_only", nil, "has output, but neither second nor video: a video reserves nothing of a budget, and its tokens are known only once it is made")
 	}
 	for i, tier := range price.Tiers {
 		at := key("prices."+model+".tiers", i)
 		if first := slices.IndexFunc(price.Tiers[:i], func(before pricing.Tier) bool { return before.Covers(tier) }); first >= 0 {
-			v.add(at, "can never fit: tiers[%d] comes first and fits whatever it does", first)
+			v.warn(at, "tier_behind", map[string]string{"first": key("tiers", first)}, "can never fit: %s comes first and fits whatever it does", key("tiers", first))
 			continue
 		}
 		makes := func(table providers.VideoModel) bool { return table.Makes(tier.Resolution, string(tier.Sound)) }
 		if whole && !slices.ContainsFunc(tables, makes) {
-			v.add(at, "can never fit: no channel of the model makes such a video")
+			v.warn(at, "tier_unmade", nil, "can never fit: no channel of the model makes such a video")
 		}
 	}
 }

@@ -16,6 +16,10 @@ type Problem struct {
 	// Line and Column count from 1; 0 where there is no place to point at.
 	Line, Column int
 	Message      string
+	// Code names a warning for who has the sentence in another language, and Values are what stands in it, key among them. "": it has
+	// none.
+	Code   string
+	Values map[string]string
 }
 
 // String gives place, key and message in the way compilers do.
@@ -79,7 +83,7 @@ func (c Config) Warnings(vendors providers.Catalog) []Problem {
 	v := &validator{}
 	short := func(at, text string) {
 		if text != "" && len(text) < guessable {
-			v.add(at, "has fewer than %d characters and can be guessed", guessable)
+			v.warn(at, "short", map[string]string{"n": strconv.Itoa(guessable)}, "has fewer than %d characters and can be guessed", guessable)
 		}
 	}
 	short("admin_key", c.AdminKey.Reveal())
@@ -90,7 +94,7 @@ func (c Config) Warnings(vendors providers.Catalog) []Problem {
 		short(key("tokens", i)+".key", token.Key.Reveal())
 	}
 	if c.Admin.Listen != "" && len(c.AllOperators()) == 0 {
-		v.add("admin.listen", "opens nothing as long as admin_key is empty and there are no operators")
+		v.warn("admin.listen", "admin_listen", nil, "opens nothing as long as admin_key is empty and there are no operators")
 	}
 	warnFront(v, c, time.Now())
 	warnPrices(v, c, vendors)

@@ -127,3 +127,20 @@ func TestTemporalReload(t *testing.T) {
 		t.Errorf("after a restart: %v, want %v", got, want)
 	}
 }
+
+// TestChangesOfTiers: entries of a list without names are told apart.
+func TestChangesOfTiers(t *testing.T) {
+	t.Parallel()
+	before, err := parseIn(t.TempDir(), "prices: {m: {tiers: [{resolution: 720p, second: 1}, {second: 2}]}}")
+	if err != nil {
+		t.Fatal(err)
+	}
+	after, err := parseIn(t.TempDir(), "prices: {m: {tiers: [{resolution: 720p, second: 3}, {second: 2}]}}")
+	if err != nil {
+		t.Fatal(err)
+	}
+	changes := config.Changes(before, after)
+	if len(changes) != 1 || changes[0].Field != "prices.m.tiers[0].second" || string(changes[0].New) != `"3"` {
+		t.Errorf("changed: %+v", changes)
+	}
+}

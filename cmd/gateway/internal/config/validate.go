@@ -16,6 +16,13 @@ func (v *validator) add(key, format string, args ...any) {
 	v.problems = append(v.problems, Problem{Key: key, Message: fmt.Sprintf(format, args...)})
 }
 
+// warn adds what an operator may not want; code is without the word config before it.
+func (v *validator) warn(key, code string, values map[string]string, format string, args ...any) {
+	all := map[string]string{"key": key}
+	maps.Copy(all, values)
+	v.problems = append(v.problems, Problem{Key: key, Message: fmt.Sprintf(format, args...), Code: "config." + code, Values: all})
+}
+
 // Validate checks values that have the right type: what may not be empty, negative, twice there or contradictory. The
 // problems name keys and have no place in a file. No problem means that the gateway can start with it.
 func (c Config) Validate(vendors providers.Catalog) []Problem {

@@ -1,9 +1,13 @@
 package engine_test
 
 import (
+	"context"
 	"net"
+	"strings"
+	"sync"
 	"sync/atomic"
 	"testing"
+	"time"
 
 	"google.golang.org/grpc"
 	"google.golang.org/grpc/codes"
@@ -12,6 +16,8 @@ import (
 
 	"modelrelay/cmd/gateway/internal/config"
 	"modelrelay/cmd/gateway/internal/engine"
+	"modelrelay/providers"
+	"modelrelay/workflows/tasks"
 )
 
 // TestNoKeyInTheClear: an API key that a reload brings is not sent over a connection that was opened without TLS.
@@ -50,5 +56,86 @@ func TestNoKeyInTheClear(t *testing.T) {
 	}
 	if n := withKey.Load(); n > 0 {
 		t.Errorf("%d requests had the key in the clear", n)
+	}
+}
+
+// TestAwayIsSaidSoon: who looks at tasks learns within seconds that nobody takes the connection, that whoever takes it is silent, or
+// that a request has no answer. The SDK alone would go on for twice as long.
+func TestAwayIsSaidSoon(t *testing.T) {
+	t.Parallel()
+	const soon = 4500 * time.Millisecond
+	listen := func(t *testing.T) net.Listener {
+		t.Helper()
+		listener, err := (&net.ListenConfig{}).Listen(t.Context(), "tcp", "127.0.0.1:0")
+		if err != nil {
+			t.Fatal(err)
+		}
+		return listener
+	}
+	for name, start := range map[string]func(t *testing.T) (address string){
+		"refused": func(t *testing.T) string {
+			t.Helper()
+			listener := listen(t)
+			_ = listener.Close()
+			return listener.Addr().String()
+		},
+		"silent": func(t *testing.T) string { // its backlog takes the connections
+			t.Helper()
+			listener := listen(t)
+			t.Cleanup(func() { _ = listener.Close() })
+			return listener.Addr().String()
+		},
+		"hanging": func(t *testing.T) string {
+			t.Helper()
+			server := grpc.NewServer(grpc.UnknownServiceHandler(func(_ any, stream grpc.ServerStream) error {
+				if method, _ := grpc.MethodFromServerStream(stream); strings.HasSuffix(method, "/GetSystemInfo") {
+					return status.Error(codes.Unimplemented, "unknown method")
+				}
+				<-stream.Context().Done()
+				return status.FromContextError(stream.Context().Err()).Err()
+			}))
+			listener, served := listen(t), make(chan struct{})
+			go func() {
+				_ = server.Serve(listener) // it ends with the server
+				close(served)
+			}()
+			t.Cleanup(func() { server.Stop(); <-served })
+			return listener.Addr().String()
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			e, err := engine.Open(config.Temporal{Address: start(t), Namespace: "default"}, nil)
+			if err != nil {
+				t.Fatal(err)
+			}
+			t.Cleanup(e.Close)
+			operator, counter := tasks.NewOperator(e, "default"), tasks.NewCounter(e, "default", "videos")
+			var all sync.WaitGroup
+			for what, look := range map[string]func(ctx context.Context) error{
+				"a page": func(ctx context.Context) error {
+					_, _, err := operator.Page(ctx, tasks.Filter{}, nil, 10)
+					return err
+				},
+				"the counts": func(ctx context.Context) error {
+					_, err := counter.Census(ctx)
+					return err
+				},
+				"a task": func(ctx context.Context) error {
+					_, err := operator.Show(ctx, "video_none")
+					return err
+				},
+			} {
+				all.Go(func() {
+					began := time.Now()
+					err := look(t.Context())
+					fault := providers.AsFault(err)
+					if took := time.Since(began); err == nil || fault.Kind != providers.Overloaded || took > soon {
+						t.Errorf("%s: %v after %s, want that the engine is away within %s", what, err, took, soon)
+					}
+				})
+			}
+			all.Wait()
+		})
 	}
 }
