@@ -39,10 +39,12 @@ type benchCommand struct {
 	Places       int `default:"2000" help:"How many jobs of the crowd the upstream takes at once."`
 	Large        int `default:"0" help:"Size of one large video in MiB; 0: none."`
 
-	ConsoleViews  int `default:"0" help:"Views of each page of the console that has a bound, over a full log of calls, tokens and standing tasks; 0: none."`
-	ConsoleCalls  int `default:"100000" help:"Calls in the log that the console shows."`
-	ConsoleTokens int `default:"1000" help:"Tokens that it shows."`
-	ConsoleTasks  int `default:"10000" help:"Tasks that stand while it is looked at; as many as four minutes are enough to make."`
+	ConsoleViews   int `default:"0" help:"Views of each page of the console that has a bound, over a full log of calls, tokens and standing tasks; 0: none."`
+	ConsoleCold    int `default:"0" help:"Openings of each page of the console in Chromium, with nothing loaded before, over the same; 0: none."`
+	ConsoleChanges int `default:"0" help:"Video tasks that are driven on, one after the other, while Chromium shows them; 0: none."`
+	ConsoleCalls   int `default:"100000" help:"Calls in the log that the console shows."`
+	ConsoleTokens  int `default:"1000" help:"Tokens that it shows."`
+	ConsoleTasks   int `default:"10000" help:"Tasks that stand while it is looked at; as many as four minutes are enough to make."`
 
 	Pictures string `placeholder:"DIR" help:"Write what grows with a load as pictures here, too."`
 
@@ -84,7 +86,7 @@ func (c *benchCommand) Run(e environment) error {
 			Leavers: c.Leavers, SlowReaders: c.SlowReaders, Bodies: c.Bodies,
 		}, Tasks: tasks.Sizes{
 			Tasks: c.Tasks, Lives: c.Lives, Growth: c.TaskGrowth, Line: c.Line, Crowd: c.Crowd, Places: c.Places, Large: c.Large,
-		}, Console: console.Sizes{Views: c.ConsoleViews, Calls: c.ConsoleCalls, Tokens: c.ConsoleTokens, Tasks: c.ConsoleTasks}})
+		}, Console: console.Sizes{Views: c.ConsoleViews, Cold: c.ConsoleCold, Changes: c.ConsoleChanges, Calls: c.ConsoleCalls, Tokens: c.ConsoleTokens, Tasks: c.ConsoleTasks}})
 		return errors.Join(err, printed(e, c.JSON, report))
 	})
 }
@@ -147,7 +149,7 @@ func measure(e environment, keep string, limit time.Duration, do func(context.Co
 
 // all sizes what has a goal, so that it is measured in a quarter of an hour.
 func (c *benchCommand) all() {
-	const requests, bodies, lives, taskGrowth, streamGrowth = 3000, 1, 100, 10_000, 2000
+	const requests, bodies, lives, taskGrowth, streamGrowth = 3000, 1, 500, 10_000, 2000
 	c.Requests, c.Bodies = min(c.Requests, requests), min(c.Bodies, bodies)
 	c.Lives, c.TaskGrowth, c.StreamGrowth = max(c.Lives, lives), max(c.TaskGrowth, taskGrowth), max(c.StreamGrowth, streamGrowth)
 }
@@ -168,6 +170,7 @@ func (c *benchCommand) quick() {
 	c.Places = min(c.Places, 25)
 	c.Large = min(c.Large, 128)
 	c.ConsoleViews, c.ConsoleCalls = min(c.ConsoleViews, 2), min(c.ConsoleCalls, 1000)
+	c.ConsoleCold, c.ConsoleChanges = min(c.ConsoleCold, 2), min(c.ConsoleChanges, 2)
 	c.ConsoleTokens, c.ConsoleTasks = min(c.ConsoleTokens, 60), min(c.ConsoleTasks, 60)
 }
 

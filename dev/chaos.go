@@ -26,8 +26,9 @@ const (
 	maxChaosTasks   = 20_000
 	maxChaosMinutes = 120
 	maxChaosWorkers = 16
-	// chaosBuild and chaosJudging are what the build of everything and the verdict may take, beside the troubles.
-	chaosBuild, chaosJudging = 30 * time.Minute, 30 * time.Minute
+	// chaosBuild and chaosJudging are what the build of everything, and the end of all tasks with the verdict, may take beside the
+	// troubles.
+	chaosBuild, chaosJudging = 30 * time.Minute, time.Hour
 	chaosGrace               = time.Minute
 )
 

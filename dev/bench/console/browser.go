@@ -9,8 +9,10 @@ import (
 	"net/http"
 	"net/http/cookiejar"
 	"net/url"
+	"path"
 	"regexp"
 	"slices"
+	"strconv"
 	"strings"
 	"time"
 
@@ -78,13 +80,17 @@ func signIn(ctx context.Context, addr string) (*browser, error) {
 }
 
 // get reads a document as a browser does, and returns it unpacked with its size on the wire and the time until its end.
-func (b *browser) get(ctx context.Context, path string) (text []byte, packed int, took time.Duration, err error) {
+// headers are set to 1.
+func (b *browser) get(ctx context.Context, path string, headers ...string) (text []byte, packed int, took time.Duration, err error) {
 	request, err := http.NewRequestWithContext(ctx, http.MethodGet, b.base+path, nil)
 	if err != nil {
 		return nil, 0, 0, err
 	}
 	request.Header.Set("Accept", "text/html,*/*")
 	request.Header.Set("Accept-Encoding", "gzip")
+	for _, name := range headers {
+		request.Header.Set(name, "1")
+	}
 	began := time.Now()
 	response, err := b.client.Do(request)
 	if err != nil {
@@ -112,8 +118,50 @@ func (b *browser) get(ctx context.Context, path string) (text []byte, packed int
 	return text, packed, took, nil
 }
 
+// every is how many seconds a page waits before it asks for its live part again.
+var every = regexp.MustCompile(`<live-region[^>]* every="(\d+)"`)
+
+// refresh reads a page as its live part does, and returns how long that waits before it asks again.
+func (b *browser) refresh(ctx context.Context, path string) (time.Duration, error) {
+	text, _, _, err := b.get(ctx, path, "Console-Refresh")
+	if err != nil {
+		return 0, err
+	}
+	match := every.FindSubmatch(text)
+	if match == nil {
+		return 0, fmt.Errorf("%w: %s has no live part", stage.ErrBroken, path)
+	}
+	seconds, err := strconv.Atoi(string(match[1]))
+	return time.Duration(seconds) * time.Second, err
+}
+
 // asset is what a page loads: its scripts, styles and icon.
 var asset = regexp.MustCompile(`(?:src|href)="([^"]*assets/[^"]+)"`)
+
+// imported is a module that another one names.
+var imported = regexp.MustCompile(`from '\./([^']+)'`)
+
+// scripts is the size of all modules, packed, in KB: those of Try, which loads every one, with what they import.
+func (b *browser) scripts(ctx context.Context) (kilobytes float64, err error) {
+	try := &view{path: "/console/try"}
+	if _, err := try.look(ctx, b); err != nil {
+		return 0, err
+	}
+	left := slices.DeleteFunc(try.assets, func(name string) bool { return path.Ext(name) != ".js" })
+	for i := 0; i < len(left); i++ { // it grows
+		text, packed, _, err := b.get(ctx, left[i])
+		if err != nil {
+			return 0, err
+		}
+		kilobytes += float64(packed) / (1 << 10)
+		for _, match := range imported.FindAllSubmatch(text, -1) {
+			if name := path.Join(path.Dir(left[i]), string(match[1])); !slices.Contains(left, name) {
+				left = append(left, name)
+			}
+		}
+	}
+	return kilobytes, nil
+}
 
 // look shows the page once and makes sure that it has what it should.
 func (v *view) look(ctx context.Context, b *browser) (time.Duration, error) {

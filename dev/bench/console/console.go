@@ -1,5 +1,6 @@
 // Package console measures what the gateway's console takes to show a page, and how large it is, where there is much to show:
-// tokens, tasks that stand, and a full log of calls. It reads the pages as a browser does, and runs no script.
+// tokens, tasks that stand, and a full log of calls. It reads the pages as a browser does; what scripts and the screen take it
+// measures in Chromium.
 package console
 
 import (
@@ -20,7 +21,11 @@ import (
 
 // Sizes say how much there is to show, and how often it is looked at.
 type Sizes struct {
-	Views  int // of each page; 0: none
+	Views int // of each page; 0: none
+	Cold  int // openings of each page in Chromium, with nothing loaded before; 0: none
+	// Changes are the tasks that are driven on while Chromium shows them; 0: none.
+	Changes int
+
 	Calls  int // in the log
 	Tokens int // made at run time
 	Tasks  int // that stand
@@ -50,11 +55,15 @@ const (
 
 // Check says which number is out of its bounds.
 func (s Sizes) Check() error {
-	if s.Views == 0 {
-		return nil
+	err := stage.Check(
+		stage.Bound{Name: "console views", Is: s.Views, UpTo: maxViews},
+		stage.Bound{Name: "console cold", Is: s.Cold, UpTo: maxViews},
+		stage.Bound{Name: "console changes", Is: s.Changes, UpTo: maxViews},
+	)
+	if err != nil || s.Views == 0 && s.Cold == 0 {
+		return err
 	}
 	return stage.Check(
-		stage.Bound{Name: "console views", Is: s.Views, UpTo: maxViews},
 		stage.Bound{Name: "console calls", Is: s.Calls, From: 1, UpTo: maxCalls},
 		stage.Bound{Name: "console tokens", Is: s.Tokens, From: 1, UpTo: maxTokens},
 		stage.Bound{Name: "console tasks", Is: s.Tasks, From: 1, UpTo: maxTasks},
@@ -77,7 +86,10 @@ func New(s *stage.Stage, relayed *calls.Bench, videos *tasks.Bench, sizes Sizes)
 
 // Loads are what is measured.
 func (b *Bench) Loads() []stage.Load {
-	return []stage.Load{{Name: "console", Size: b.sizes.Views, Run: b.run}}
+	return []stage.Load{
+		{Name: "console", Size: max(b.sizes.Views, b.sizes.Cold), Run: b.run},
+		{Name: "console changes", Size: b.sizes.Changes, Run: b.changes},
+	}
 }
 
 func (b *Bench) run(ctx context.Context, report *figures.Report) error {
@@ -100,6 +112,20 @@ func (b *Bench) run(ctx context.Context, report *figures.Report) error {
 		report.AddOne(load, "calls kept", "", float64(logged), nil)
 		report.AddOne(load, "memory of 100,000 calls", "MB", figures.Megabytes(bytesOf)*logKeeps/float64(logged), figures.AtMost(logMemory))
 	}
+	load := fmt.Sprintf("console: %d tasks, %d tokens, %d calls", standing, b.sizes.Tokens, logged)
+	if b.sizes.Views > 0 {
+		if err := b.views(ctx, report, load, front); err != nil {
+			return err
+		}
+	}
+	if b.sizes.Cold > 0 {
+		return b.cold(ctx, report, load, front)
+	}
+	return nil
+}
+
+// views reads the pages without running their scripts.
+func (b *Bench) views(ctx context.Context, report *figures.Report, load string, front *stage.Child) error {
 	browser, err := signIn(ctx, front.Addr)
 	if err != nil {
 		return err
@@ -120,7 +146,6 @@ func (b *Bench) run(ctx context.Context, report *figures.Report) error {
 			times[j] = append(times[j], took)
 		}
 	}
-	load := fmt.Sprintf("console: %d tasks, %d tokens, %d calls", standing, b.sizes.Tokens, logged)
 	for j, p := range pages {
 		report.AddOne(load, p.name+", p50", "ms", figures.Milliseconds(figures.Quantile(times[j], 0.50)), nil)
 		report.AddOne(load, p.name+", p95", "ms", figures.Milliseconds(figures.Quantile(times[j], 0.95)), figures.AtMost(p.within))
@@ -150,6 +175,11 @@ func (b *Bench) assets(ctx context.Context, report *figures.Report, load string,
 	report.AddOne(load, "requests of a first view, most of these pages", "", float64(requests), figures.AtMost(5))
 	report.AddOne(load, "scripts of such a page, gzip", "KB", scripts, figures.AtMost(10))
 	report.AddOne(load, "styles, gzip", "KB", styles, figures.AtMost(10))
+	all, err := browser.scripts(ctx)
+	if err != nil {
+		return err
+	}
+	report.AddOne(load, "all scripts, gzip", "KB", all, figures.AtMost(30))
 	return nil
 }
 
