@@ -8,6 +8,7 @@ import (
 	enumspb "go.temporal.io/api/enums/v1"
 	"go.temporal.io/api/workflowservice/v1"
 	"go.temporal.io/sdk/client"
+	"golang.org/x/sync/errgroup"
 
 	"modelrelay/workflows"
 )
@@ -29,6 +30,9 @@ const (
 	censusTimeout = 10 * time.Second
 	// censusPast is how far back a census looks for what has failed.
 	censusPast = 24 * time.Hour
+	// countsAtOnce is how many counts are asked for at once: they are what a census waits for, and more would leave a small server
+	// nothing for tasks.
+	countsAtOnce = 3
 )
 
 // Census is Counts and what failed lately.
@@ -60,20 +64,16 @@ func (c *Counter) Census(ctx context.Context) (Census, error) {
 		ctx, cancel := context.WithTimeout(ctx, censusTimeout)
 		defer cancel()
 		census := Census{At: time.Now().UTC()}
-		var err error
-		if census.Counts, err = CountTasks(ctx, c.temporal, c.namespace, c.taskQueue); err != nil {
-			return Census{}, away("The task engine", err)
-		}
 		since := census.At.Add(-censusPast).Format(time.RFC3339)
-		for _, part := range []struct {
-			count *int64
-			of    string
-			phase workflows.Phase
-		}{{&census.Failed, "Video", workflows.PhaseFailed}, {&census.Undelivered, workflows.NotifyType, workflows.PhaseUndelivered}} {
-			query := fmt.Sprintf("WorkflowType = '%s' AND %s = '%s' AND ExecutionStatus != 'ContinuedAsNew' AND CloseTime >= '%s'", part.of, workflows.AttrState, part.phase, since)
-			if *part.count, err = count(ctx, c.temporal, c.namespace, query); err != nil {
-				return Census{}, away("The task engine", err)
-			}
+		past := func(of string, phase workflows.Phase) string {
+			return fmt.Sprintf("WorkflowType = '%s' AND %s = '%s' AND ExecutionStatus != 'ContinuedAsNew' AND CloseTime >= '%s'", of, workflows.AttrState, phase, since)
+		}
+		var err error
+		census.Counts, err = countTasks(ctx, c.temporal, c.namespace, c.taskQueue,
+			tally{&census.Failed, past("Video", workflows.PhaseFailed)},
+			tally{&census.Undelivered, past(workflows.NotifyType, workflows.PhaseUndelivered)})
+		if err != nil {
+			return Census{}, away("The task engine", err)
 		}
 		return census, nil
 	})
@@ -90,27 +90,57 @@ func count(ctx context.Context, temporal client.Client, namespace, query string)
 	return answer.GetCount(), nil
 }
 
+// tally is a query of visibility, and where the number of what it finds goes.
+type tally struct {
+	into  *int64
+	query string
+}
+
 // CountTasks counts the namespace's tasks. It costs a handful of visibility requests.
 func CountTasks(ctx context.Context, temporal client.Client, namespace, taskQueue string) (Counts, error) {
-	c := Counts{Phases: make(map[workflows.Phase]int64)}
-	var err error
-	for _, phase := range []workflows.Phase{workflows.PhaseQueued, workflows.PhaseSubmitting, workflows.PhasePolling, workflows.PhaseArchiving} {
-		query := fmt.Sprintf("WorkflowType = 'Video' AND ExecutionStatus = 'Running' AND %s = '%s'", workflows.AttrState, phase)
-		if c.Phases[phase], err = count(ctx, temporal, namespace, query); err != nil {
-			return Counts{}, err
-		}
+	return countTasks(ctx, temporal, namespace, taskQueue)
+}
+
+// countTasks is CountTasks together with other numbers. The first request that fails ends the others.
+func countTasks(ctx context.Context, temporal client.Client, namespace, taskQueue string, others ...tally) (Counts, error) {
+	var c Counts
+	phases := []workflows.Phase{workflows.PhaseQueued, workflows.PhaseSubmitting, workflows.PhasePolling, workflows.PhaseArchiving}
+	in := make([]int64, len(phases))
+	tallies := append(others, tally{&c.Stuck, workflows.StuckQuery(time.Now())})
+	for i, phase := range phases {
+		tallies = append(tallies, tally{&in[i], fmt.Sprintf("WorkflowType = 'Video' AND ExecutionStatus = 'Running' AND %s = '%s'", workflows.AttrState, phase)})
 	}
-	if c.Stuck, err = count(ctx, temporal, namespace, workflows.StuckQuery(time.Now())); err != nil {
+	all, ctx := errgroup.WithContext(ctx)
+	all.SetLimit(countsAtOnce)
+	all.Go(func() (err error) {
+		c.Workers, err = countWorkers(ctx, temporal, taskQueue)
+		return err
+	})
+	for _, t := range tallies {
+		all.Go(func() (err error) {
+			*t.into, err = count(ctx, temporal, namespace, t.query)
+			return err
+		})
+	}
+	if err := all.Wait(); err != nil {
 		return Counts{}, err
 	}
+	c.Phases = make(map[workflows.Phase]int64, len(phases))
+	for i, phase := range phases {
+		c.Phases[phase] = in[i]
+	}
+	return c, nil
+}
+
+// countWorkers counts the processes that asked for tasks within the last minutes.
+func countWorkers(ctx context.Context, temporal client.Client, taskQueue string) (int64, error) {
 	queue, err := temporal.DescribeTaskQueue(looking(ctx), taskQueue, enumspb.TASK_QUEUE_TYPE_WORKFLOW)
 	if err != nil {
-		return Counts{}, fmt.Errorf("describe task queue: %w", err)
+		return 0, fmt.Errorf("describe task queue: %w", err)
 	}
 	workers := make(map[string]bool)
 	for _, poller := range queue.GetPollers() {
 		workers[poller.GetIdentity()] = true
 	}
-	c.Workers = int64(len(workers))
-	return c, nil
+	return int64(len(workers)), nil
 }

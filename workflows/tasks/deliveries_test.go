@@ -32,6 +32,7 @@ type fakeCatalogue struct {
 	now        map[string]*workflowpb.WorkflowExecutionInfo // as they are by now, by id; others do not answer
 	lists      atomic.Int64
 	counts     atomic.Int64
+	takes      time.Duration // of a count
 	describes  atomic.Int64
 	mu         sync.Mutex
 	queries    []string
@@ -67,6 +68,7 @@ func (c *fakeCatalogue) DescribeWorkflowExecution(_ context.Context, id, _ strin
 func (c *fakeCatalogue) CountWorkflow(_ context.Context, in *workflowservice.CountWorkflowExecutionsRequest) (*workflowservice.CountWorkflowExecutionsResponse, error) {
 	c.counts.Add(1)
 	c.note(in.GetQuery())
+	<-time.After(c.takes)
 	answer := &workflowservice.CountWorkflowExecutionsResponse{Count: 1}
 	switch query := in.GetQuery(); {
 	case strings.Contains(query, "'queued'"):
@@ -218,6 +220,21 @@ func TestPagesTellWhatRunsAnew(t *testing.T) {
 		}
 		if got := engine.lists.Load(); got != 1 {
 			t.Errorf("%d visibility queries, want 1", got)
+		}
+	})
+}
+
+// TestCensusAsksAtOnce: a census is not as slow as all its counts together, and leaves a small server room for others.
+func TestCensusAsksAtOnce(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		counter := tasks.NewCounter(&fakeCatalogue{takes: time.Second}, "default", "video")
+		began := time.Now()
+		if _, err := counter.Census(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+		if took := time.Since(began); took != 3*time.Second { // seven counts, three at once
+			t.Errorf("it took %s", took)
 		}
 	})
 }
