@@ -142,8 +142,10 @@ func measure(e environment, keep string, limit time.Duration, do func(context.Co
 	}
 	return do(ctx, stage.Options{
 		Program: program, Data: data, Log: e.logger(slog.LevelInfo),
-		Gateway: func(ctx context.Context, file string) error { return buildGateway(ctx, root, file, e) },
-		Floor:   func(ctx context.Context, file string) error { return buildFloor(ctx, root, file, e) },
+		Gateway: func(ctx context.Context, file string, flags ...string) error {
+			return buildGateway(ctx, root, file, e, flags...)
+		},
+		Floor: func(ctx context.Context, file string) error { return buildFloor(ctx, root, file, e) },
 	})
 }
 

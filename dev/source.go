@@ -42,10 +42,11 @@ func repository(home string) (string, error) {
 	return "", errNoModule
 }
 
-// buildGateway compiles the gateway of the checkout at root into the file binary. The go command prints what is
-// wrong with the sources itself.
-func buildGateway(ctx context.Context, root, binary string, e environment) error {
-	cmd := exec.CommandContext(ctx, "go", "build", "-o", binary, "./cmd/gateway") //nolint:gosec // binary is ours
+// buildGateway compiles the gateway of the checkout at root into the file binary, with flags of go build. The go command prints
+// what is wrong with the sources itself.
+func buildGateway(ctx context.Context, root, binary string, e environment, flags ...string) error {
+	args := append([]string{"build", "-o", binary}, flags...)
+	cmd := exec.CommandContext(ctx, "go", append(args, "./cmd/gateway")...) //nolint:gosec // all of them are ours
 	cmd.Dir = root
 	cmd.Env = append(os.Environ(), "GOWORK=off", "PWD="+root)
 	cmd.Stdout, cmd.Stderr = e.stderr, e.stderr

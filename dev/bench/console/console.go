@@ -180,7 +180,7 @@ func (b *Bench) assets(ctx context.Context, report *figures.Report, load string,
 		return err
 	}
 	report.AddOne(load, "all scripts, gzip", "KB", all, figures.AtMost(30))
-	return nil
+	return b.binary(ctx, report, load)
 }
 
 // makeTokens makes the tokens by the API.

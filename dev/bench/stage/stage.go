@@ -28,8 +28,9 @@ const (
 type Options struct {
 	// Program is this program, which runs Redis, the upstream and the whole stack as its sub-commands.
 	Program string
-	// Gateway and Floor compile the two programs into a file.
-	Gateway, Floor func(ctx context.Context, file string) error
+	// Gateway and Floor compile the two programs into a file, Gateway with flags of go build.
+	Gateway func(ctx context.Context, file string, flags ...string) error
+	Floor   func(ctx context.Context, file string) error
 	// Data is an empty folder for configuration, logs and state. It stays the caller's.
 	Data string
 	// Pictures is a folder for the pictures of what grows; "": none are made.
