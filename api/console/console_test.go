@@ -452,6 +452,44 @@ func TestGuard(t *testing.T) {
 	}
 }
 
+// TestLandingAnywhere: the landing page has its look at a host where nobody may sign in, and keeps the language that was chosen.
+func TestLandingAnywhere(t *testing.T) {
+	t.Parallel()
+	h := newHouse(t, nil)
+	ask := func(method, path, body string, cookies ...*http.Cookie) *httptest.ResponseRecorder {
+		r := httptest.NewRequest(method, "http://gateway.example"+path, strings.NewReader(body))
+		r.Header.Set("Content-Type", "application/x-www-form-urlencoded")
+		r.Header.Set("Origin", "http://gateway.example")
+		for _, c := range cookies {
+			r.AddCookie(c)
+		}
+		rec := httptest.NewRecorder()
+		h.server.ServeHTTP(rec, r)
+		return rec
+	}
+	parts := regexp.MustCompile(`(?:href|src)="([^"]*/assets/[^"]*)"`).FindAllStringSubmatch(ask("GET", "/", "").Body.String(), -1)
+	if len(parts) < 3 {
+		t.Fatalf("the page names %d assets", len(parts))
+	}
+	for _, part := range parts {
+		path := (&url.URL{Path: "/"}).ResolveReference(&url.URL{Path: part[1]}).Path
+		if rec := ask("GET", path, ""); rec.Code != http.StatusOK {
+			t.Errorf("%s: got %d", path, rec.Code)
+		}
+	}
+	chosen := ask("POST", "/console/look", "lang=zh&next=/")
+	if chosen.Code != http.StatusSeeOther || chosen.Header().Get("Location") != "../" {
+		t.Fatalf("the choice of a language: %d, to %q", chosen.Code, chosen.Header().Get("Location"))
+	}
+	cookies := chosen.Result().Cookies()
+	if len(cookies) != 1 || cookies[0].Path != "/" {
+		t.Fatalf("cookies %v, want one for all paths", cookies)
+	}
+	if page := ask("GET", "/", "", cookies...).Body.String(); !strings.Contains(page, `lang="zh-Hans"`) {
+		t.Errorf("the page is not in the language that was chosen: %.200s", page)
+	}
+}
+
 // Sessions begin anew at each sign-in, and end with their key.
 func TestSessions(t *testing.T) {
 	t.Parallel()

@@ -16,8 +16,8 @@ type Look struct {
 // lookChoice is what the cookie says; "" is nothing chosen.
 type lookChoice struct{ lang, theme, zone, keys string }
 
-// lookName is the cookie's. It holds no secret and no right.
-const lookName = "relay-look"
+// lookName is the cookie's. It holds no secret and no right, so that it may be for all paths: the landing page is one of them.
+const lookName = "relay-appearance"
 
 // lookOf is what a request wants.
 func lookOf(r *http.Request) Look {
@@ -39,12 +39,8 @@ func (s *Server) setLook(v *View) {
 			values.Set(key, cut(v.R.PostFormValue(field), 64))
 		}
 	}
-	path := Root
-	if s.secure() {
-		path = "/"
-	}
 	http.SetCookie(v.W, &http.Cookie{ //nolint:gosec // Secure wherever the console is reached by https
-		Name: lookName, Value: values.Encode(), Path: path, MaxAge: 365 * 24 * 60 * 60, HttpOnly: true, Secure: s.secure(), SameSite: http.SameSiteStrictMode,
+		Name: lookName, Value: values.Encode(), Path: "/", MaxAge: 365 * 24 * 60 * 60, HttpOnly: true, Secure: s.secure(), SameSite: http.SameSiteStrictMode,
 	})
 	v.redirect(back(v.R.PostFormValue("next")))
 }

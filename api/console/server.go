@@ -213,8 +213,8 @@ func (s *Server) guard(next http.Handler) http.Handler {
 		h.Set("Cache-Control", "no-store")
 		h.Set("Vary", "Cookie, Accept-Language")
 		switch {
-		case r.URL.Path == "/":
-		case !s.knownHost(r):
+		case r.URL.Path == "/", strings.HasPrefix(r.URL.Path, Root+"/assets/"):
+		case !s.knownHost(r) && r.URL.Path != Root+"/look": // the landing page has its forms at every host
 			s.refuse(w, r, http.StatusNotFound, "refused.host")
 			return
 		case safe(r.Method):
