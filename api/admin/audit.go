@@ -172,7 +172,9 @@ func TokenChanges(before, after tokens.Token) []audit.Change {
 		}
 		return newToken(t, now)
 	}
-	changes := slices.DeleteFunc(audit.Diff(shown(before), shown(after)), func(c audit.Change) bool { return c.Field == "version" })
+	changes := slices.DeleteFunc(audit.Diff(shown(before), shown(after)), func(c audit.Change) bool {
+		return c.Field == "version" || c.Field == "created_at" // which the entry's own time says
+	})
 	if before.WebhookSecret != after.WebhookSecret {
 		changes = append(changes, audit.Set("webhook_secret", "changed"))
 	}
