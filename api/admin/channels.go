@@ -46,19 +46,21 @@ type ChannelTrial struct {
 type ChannelTested struct {
 	ChannelAsked
 
-	Object    string       `json:"object" enum:"channel.test"`
-	Test      bool         `json:"test" doc:"Always true: no token pays, and nothing of it counts for or against the channel"`
-	OK        bool         `json:"ok" doc:"Address, key and rights are good, or what was paid for came"`
-	Verdict   string       `json:"verdict" doc:"In a line: that they are good, or what is wrong"`
-	Lacks     []string     `json:"lacks,omitempty" doc:"Upstream models of the channel that the key may not use, as far as the vendor tells"`
-	Status    int          `json:"status" doc:"The upstream's; 0: it has not answered, or nobody asked for its words"`
-	Said      string       `json:"said" doc:"What the upstream said, 8 KiB of it at most"`
-	RequestID string       `json:"upstream_request_id,omitempty"`
-	FirstByte float64      `json:"first_byte_ms" doc:"When its answer began; 0: it did not"`
-	Took      float64      `json:"ms"`
-	Fault     string       `json:"fault,omitempty" doc:"How the gateway would take it, where it is no answer"`
-	Reason    string       `json:"reason,omitempty"`
-	Paid      *ChannelPaid `json:"paid,omitempty" doc:"What a test with pay makes, or has made"`
+	Object    string            `json:"object" enum:"channel.test"`
+	Test      bool              `json:"test" doc:"Always true: no token pays, and nothing of it counts for or against the channel"`
+	OK        bool              `json:"ok" doc:"Address, key and rights are good, or what was paid for came"`
+	Verdict   string            `json:"verdict" doc:"In a line: that they are good, or what is wrong"`
+	Code      string            `json:"code,omitempty" doc:"Names the sentence of verdict, for who has it in another language; absent: it is an error's own"`
+	Values    map[string]string `json:"values,omitempty" doc:"What stands in the sentence, by name"`
+	Lacks     []string          `json:"lacks,omitempty" doc:"Upstream models of the channel that the key may not use, as far as the vendor tells"`
+	Status    int               `json:"status" doc:"The upstream's; 0: it has not answered, or nobody asked for its words"`
+	Said      string            `json:"said" doc:"What the upstream said, 8 KiB of it at most"`
+	RequestID string            `json:"upstream_request_id,omitempty"`
+	FirstByte float64           `json:"first_byte_ms" doc:"When its answer began; 0: it did not"`
+	Took      float64           `json:"ms"`
+	Fault     string            `json:"fault,omitempty" doc:"How the gateway would take it, where it is no answer"`
+	Reason    string            `json:"reason,omitempty"`
+	Paid      *ChannelPaid      `json:"paid,omitempty" doc:"What a test with pay makes, or has made"`
 }
 
 // ChannelAsked is who was asked what.

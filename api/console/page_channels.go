@@ -289,16 +289,18 @@ type channelData struct {
 
 // channelTest is what came of a test.
 type channelTest struct {
-	OK        bool    `json:"ok"`
-	Verdict   string  `json:"verdict"`
-	Operation string  `json:"operation"`
-	Model     string  `json:"model"`
-	Key       string  `json:"key"`
-	Status    int     `json:"status"`
-	Said      string  `json:"said"`
-	FirstByte float64 `json:"first_byte_ms"`
-	Took      float64 `json:"ms"`
-	Reason    string  `json:"reason"`
+	OK        bool              `json:"ok"`
+	Verdict   string            `json:"verdict"`
+	Code      string            `json:"code"`
+	Values    map[string]string `json:"values"`
+	Operation string            `json:"operation"`
+	Model     string            `json:"model"`
+	Key       string            `json:"key"`
+	Status    int               `json:"status"`
+	Said      string            `json:"said"`
+	FirstByte float64           `json:"first_byte_ms"`
+	Took      float64           `json:"ms"`
+	Reason    string            `json:"reason"`
 	// Paid is what a paid test makes, or has made.
 	Paid *struct {
 		Made    bool         `json:"made"`
@@ -307,6 +309,11 @@ type channelTest struct {
 		Seconds string       `json:"seconds"`
 		Price   *json.Number `json:"price"`
 	} `json:"paid"`
+}
+
+// Told is the verdict in the view's language.
+func (t *channelTest) Told(v *View) string {
+	return finding{Message: t.Verdict, Code: t.Code, Values: t.Values}.said(v)
 }
 
 func channelPage() page {

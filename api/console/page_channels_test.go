@@ -88,7 +88,7 @@ func TestChannelDraftPage(t *testing.T) {
 				_, _ = io.WriteString(w, `{"error":{"message":"Invalid request: 'base_url' wants http://host or https://host.","param":"base_url","code":"invalid_request"}}`)
 				return
 			}
-			_, _ = io.WriteString(w, `{"yaml":"channels:\n  - name: second\n","variable":"SECOND_API_KEY","warnings":[{"status":"warning","message":"The group \"gold\" is new.","code":"draft.group","values":{"group":"gold"}},{"message":"no word for it","code":"draft.new"}],"tested":{"ok":false,"verdict":"the key is refused","key":"0123456789ab"}}`)
+			_, _ = io.WriteString(w, `{"yaml":"channels:\n  - name: second\n","variable":"SECOND_API_KEY","warnings":[{"status":"warning","message":"The group \"gold\" is new.","code":"draft.group","values":{"group":"gold"}},{"message":"no word for it","code":"draft.new"}],"tested":{"ok":false,"verdict":"the key is refused","code":"trial.key_refused","values":{"detail":" (status 401)"},"key":"0123456789ab"}}`)
 		case "/admin/vendors":
 			_, _ = io.WriteString(w, `{"data":[{"name":"anthropic","base_url":"","operations":["relay"]},{"name":"openai","base_url":"","operations":["relay"]}]}`)
 		case "/admin/groups":
@@ -117,7 +117,7 @@ func TestChannelDraftPage(t *testing.T) {
 		t.Error("the page of the draft has the key")
 	}
 	anna.lang = "zh"
-	wantAll(t, "the draft in Chinese", anna.post("/console/channels", form).Body.String(), "分组“gold”是新的", "no word for it")
+	wantAll(t, "the draft in Chinese", anna.post("/console/channels", form).Body.String(), "分组“gold”是新的", "no word for it", "密钥被拒绝 (status 401)")
 	<-sent
 	anna.lang = ""
 	refused = true

@@ -187,7 +187,7 @@ func testRow(v *View, name string) Row {
 	case err != nil:
 		outcome, said = Cell{Word: "channel.bad", Mark: "failed"}, err.Error()
 	case !tested.OK:
-		outcome, said = Cell{Word: "channel.bad", Mark: "failed"}, cut(cmp.Or(tested.Verdict, tested.Said), saidMost)
+		outcome, said = Cell{Word: "channel.bad", Mark: "failed"}, cut(cmp.Or(tested.Told(v), tested.Said), saidMost)
 	}
 	return Row{ID: name, Cells: []Cell{{Text: name, Link: v.To("channels", name)}, outcome, {Text: Lasted(tested.Took)}, {Text: said}}}
 }

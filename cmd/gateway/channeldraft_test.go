@@ -11,6 +11,7 @@ import (
 
 	"modelrelay/api/admin"
 	"modelrelay/api/console/words"
+	"modelrelay/providers/trial"
 	"modelrelay/storage/storagetest"
 )
 
@@ -164,5 +165,16 @@ func TestChannelDraft(t *testing.T) {
 	}
 	if stdout, _, code = run(t, nil, "channels", "vendors", "--config", path); code != 0 || !strings.Contains(stdout, "anthropic") || !strings.Contains(stdout, "https://") {
 		t.Errorf("the vendors: %d %s", code, stdout)
+	}
+}
+
+// TestVerdictsAreTexts: the console has every sentence of a channel's test, word for word.
+func TestVerdictsAreTexts(t *testing.T) {
+	t.Parallel()
+	texts := words.Load()
+	for code, sentence := range trial.Sentences() {
+		if got := texts["en"]["finding."+code]; got != sentence {
+			t.Errorf("%s: the texts have %q, the test says %q", code, got, sentence)
+		}
 	}
 }

@@ -73,7 +73,8 @@ func (d channelDesk) check(ctx context.Context, ask trial.Ask, t admin.ChannelTr
 	began := time.Now()
 	verdict := ask.Check(ctx)
 	tested.Took = milliseconds(time.Since(began))
-	tested.OK, tested.Operation, tested.Verdict, tested.Lacks = verdict.OK, verdict.Asked, verdict.Words, verdict.Lacks
+	tested.OK, tested.Operation, tested.Lacks = verdict.OK, verdict.Asked, verdict.Lacks
+	tell(tested, verdict.Said)
 	if fault := verdict.Fault; fault != nil {
 		tested.Fault, tested.Reason = string(fault.Kind), providers.Shown(fault.Message)
 		if fault.Upstream != nil {
@@ -81,6 +82,11 @@ func (d channelDesk) check(ctx context.Context, ask trial.Ask, t admin.ChannelTr
 		}
 	}
 	return nil
+}
+
+// tell puts a sentence into what came of a test.
+func tell(tested *admin.ChannelTested, said trial.Said) {
+	tested.Verdict, tested.Code, tested.Values = said.Words, said.Code, said.Values
 }
 
 // chatModel is the model of a short chat: the one that is named, else the first by name.
@@ -121,12 +127,13 @@ func (d channelDesk) chat(ctx context.Context, t admin.ChannelTrial, ask trial.A
 		return err
 	}
 	tested.Operation, tested.Model, tested.Upstream, tested.Key = result.Endpoint.String(), result.Model, result.Upstream, result.Key
-	tested.OK, tested.Verdict = result.Fault == nil && result.Status/100 == 2, "the model answered"
+	tested.OK = result.Fault == nil && result.Status/100 == 2
+	tell(tested, trial.Answered())
 	tested.Status, tested.Said, tested.RequestID = result.Status, result.Said, result.RequestID
 	tested.FirstByte, tested.Took = milliseconds(result.FirstByte), milliseconds(result.Took)
 	if result.Fault != nil {
 		tested.Fault, tested.Reason = string(result.Fault.Kind), providers.Shown(result.Fault.Message)
-		tested.Verdict = trial.Words(result.Fault, ask.Target.Key)
+		tell(tested, trial.Refused(result.Fault, ask.Target.Key))
 	}
 	tested.Paid = &admin.ChannelPaid{Made: tested.OK, Kind: "chat", Model: result.Model, Price: d.chatPrice(result.Model)}
 	return nil
@@ -156,11 +163,13 @@ func (d channelDesk) video(ctx context.Context, ask trial.Ask, t admin.ChannelTr
 	tested.Took, tested.Paid.Job, tested.Paid.Bytes, tested.Paid.Type = milliseconds(time.Since(began)), made.Job, made.Bytes, made.ContentType
 	tested.Paid.Made = made.Job != ""
 	if err == nil {
-		tested.OK, tested.Verdict = true, "the vendor made the video, and it was read"
+		tested.OK = true
+		tell(tested, trial.Read())
 		return nil
 	}
 	fault := providers.AsFault(err)
-	tested.Verdict, tested.Fault, tested.Reason = ask.Trouble(made, err), string(fault.Kind), providers.Shown(fault.Message)
+	tell(tested, ask.Trouble(made, err))
+	tested.Fault, tested.Reason = string(fault.Kind), providers.Shown(fault.Message)
 	if fault.Upstream != nil {
 		tested.Status, tested.RequestID = fault.Upstream.Status, fault.Upstream.RequestID
 	}

@@ -47,3 +47,8 @@ func warned(warnings []config.Problem, mend string) []admin.SetupFinding {
 func (s *setup) fine(code string, pairs ...any) []admin.SetupFinding {
 	return s.found(admin.SetupOK, "", code, pairs...)
 }
+
+// tried is what came of a channel's test.
+func tried(status admin.SetupStatus, mend string, tested admin.ChannelTested) []admin.SetupFinding {
+	return []admin.SetupFinding{{Status: status, Message: tested.Verdict, Code: tested.Code, Values: tested.Values, Mend: mend}}
+}

@@ -99,11 +99,9 @@ func tryChannel(ctx context.Context, desk admin.ChannelDesk, name string) ([]adm
 	case err != nil:
 		return nil, err
 	case !tested.OK:
-		return finding(admin.SetupFailed, "gateway channels test "+name, tested.Verdict), nil
-	case len(tested.Lacks) > 0:
-		return finding(admin.SetupWarning, "gateway channels test "+name, tested.Verdict+" The key may not use: "+some(tested.Lacks)+"."), nil
+		return tried(admin.SetupFailed, "gateway channels test "+name, tested), nil
 	}
-	return finding(admin.SetupOK, "", tested.Verdict), nil
+	return tried(admin.SetupOK, "", tested), nil
 }
 
 func (s *setup) redis(ctx context.Context) ([]admin.SetupFinding, error) {
@@ -291,12 +289,11 @@ func (s *setup) rights(ctx context.Context) ([]admin.SetupFinding, error) {
 	err := s.parts.archive.CheckRights(ctx)
 	switch {
 	case errors.Is(err, archive.ErrNotHeeded):
-		return finding(admin.SetupWarning, "archive: {endpoint: …} of a store with conditional writes",
-			"The store passes over If-None-Match: two workers that begin one submit in the same moment are told apart by Temporal alone."), nil
+		return s.found(admin.SetupWarning, "archive: {endpoint: …} of a store with conditional writes", "store.unconditional"), nil
 	case err != nil:
-		return finding(admin.SetupFailed, "give the key this right for "+bucket+" and "+bucket+"/*", fmt.Sprintf("archive.access_key may not do all it needs in the bucket %q: %v.", bucket, err)), nil
+		return s.found(admin.SetupFailed, "give the key this right for "+bucket+" and "+bucket+"/*", "store.rightless", "bucket", bucket, "error", err), nil
 	}
-	return finding(admin.SetupOK, "", fmt.Sprintf("The key may write, read, list and delete in the bucket %q.", bucket)), nil
+	return s.found(admin.SetupOK, "", "store.rights", "bucket", bucket), nil
 }
 
 // storeClock compares this process's clock with the store's, by which signatures hold.

@@ -6,13 +6,12 @@ package trial
 
 import (
 	"context"
-	"fmt"
 	"maps"
 	"slices"
+	"strconv"
 	"strings"
 
 	"modelrelay/providers"
-	"modelrelay/providers/upstream"
 )
 
 // Ask is who is asked, and with which key.
@@ -46,10 +45,12 @@ type keeper interface{ Apart() providers.VideoAdapter }
 
 // Verdict is what came of a check.
 type Verdict struct {
+	Said
+
 	// OK: address, key and rights are good.
 	OK bool
-	// Asked is what the vendor was asked, "" for nothing. Words say in a line what came of it, without the key.
-	Asked, Words string
+	// Asked is what the vendor was asked, "" for nothing.
+	Asked string
 	// Lacks are the channel's upstream models that the key may not use, as far as the vendor tells.
 	Lacks []string
 	// Fault is why it did not say that all is good; nil where it did, and where models are lacking.
@@ -63,7 +64,7 @@ func (a Ask) Check(ctx context.Context) Verdict {
 		checker, ok = a.Vendor.Video.(providers.Checker)
 	}
 	if !ok {
-		return Verdict{Words: "this vendor has nothing that is free to ask", Fault: providers.Faultf(providers.Invalid, "The vendor %q has nothing that is free to ask.", a.Vendor.Name)}
+		return Verdict{Said: say("trial.nothing_free"), Fault: providers.Faultf(providers.Invalid, "The vendor %q has nothing that is free to ask.", a.Vendor.Name)}
 	}
 	models := a.models()
 	names := make([]string, 0, len(models))
@@ -76,18 +77,17 @@ func (a Ask) Check(ctx context.Context) Verdict {
 	v := Verdict{Asked: checked.Asked, Lacks: checked.Lacks}
 	switch {
 	case err != nil:
-		v.Words, v.Fault = upstream.Trouble(err, a.Target.Key), providers.AsFault(err)
+		v.Said, v.Fault = Refused(err, a.Target.Key), providers.AsFault(err)
 	case len(checked.Lacks) > 0:
-		v.Words = "address and key are good, but the key has no model " + providers.Shown(strings.Join(checked.Lacks, ", "))
-	case checked.Told && len(names) > 0:
-		v.OK, v.Words = true, fmt.Sprintf("address and key are good, and so are the rights to %d models", len(names))
-		if len(names) == 1 {
-			v.Words = "address and key are good, and so is the right to " + providers.Shown(names[0])
-		}
+		v.Said = say("trial.lacks", "models", providers.Shown(strings.Join(checked.Lacks, ", ")))
 	case len(names) == 0:
-		v.OK, v.Words = true, "address and key are good"
+		v.OK, v.Said = true, say("trial.good")
+	case !checked.Told:
+		v.OK, v.Said = true, say("trial.untold")
+	case len(names) == 1:
+		v.OK, v.Said = true, say("trial.right", "model", providers.Shown(names[0]))
 	default:
-		v.OK, v.Words = true, "address and key are good; which models the key may use is not told for free"
+		v.OK, v.Said = true, say("trial.rights", "n", strconv.Itoa(len(names)))
 	}
 	return v
 }

@@ -8,7 +8,6 @@ import (
 	"time"
 
 	"modelrelay/providers"
-	"modelrelay/providers/upstream"
 )
 
 const (
@@ -122,17 +121,4 @@ func ended(status providers.VideoStatus) *providers.Fault {
 		words = fmt.Sprintf("The job failed: %s: %s", f.Code, f.Message)
 	}
 	return &providers.Fault{Kind: providers.Upstream, Message: words, Accepted: providers.AcceptedUnknown}
-}
-
-// Words say in a line why an upstream was not reached or said no, with its own words and without the key.
-func Words(err error, key providers.Secret) string { return upstream.Trouble(err, key) }
-
-// Trouble says in a line why a paid test made no video, and whether it may be billed.
-func (a Ask) Trouble(made Made, err error) string {
-	fault := providers.AsFault(err)
-	words := upstream.Trouble(err, a.Target.Key)
-	if made.Job == "" && fault.Accepted == providers.AcceptedUnknown {
-		words += "; the vendor may have taken the job, and may bill it"
-	}
-	return words
 }

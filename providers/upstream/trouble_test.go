@@ -34,19 +34,20 @@ func TestCheckModels(t *testing.T) {
 		handler http.HandlerFunc
 		tls     bool
 		want    string // "" for good
+		code    string
 		lacks   string
 	}{
-		{"a list", answer(200, "application/json", list), false, "", "none"},
-		{"a list of the Gemini API", answer(200, "application/json", `{"models":[{"name":"models/dated"}]}`), false, "", "none"},
-		{"a page", answer(200, "text/html", "<html>"), false, "the address is wrong", ""},
-		{"JSON of somebody else", answer(200, "application/json", `{"hello":"world"}`), false, "the address is wrong", ""},
-		{"no such page", answer(404, "text/html", "<html>"), false, "the address is wrong", ""},
-		{"a refused key", answer(401, "application/json", `{"error":{"message":"Bad key `+key+`"}}`), false, "the key is refused (status 401: Bad key ***)", ""},
-		{"no right", answer(403, "application/json", `{"error":{"message":"Not you"}}`), false, "the key may not do this (status 403: Not you)", ""},
-		{"no money", answer(402, "application/json", `{}`), false, "out of money", ""},
-		{"too often", answer(429, "application/json", `{}`), false, "limited for the moment", ""},
-		{"broken", answer(500, "application/json", `{}`), false, "status 500", ""},
-		{"an unknown authority", answer(200, "application/json", list), true, "TLS: ", ""},
+		{"a list", answer(200, "application/json", list), false, "", "", "none"},
+		{"a list of the Gemini API", answer(200, "application/json", `{"models":[{"name":"models/dated"}]}`), false, "", "", "none"},
+		{"a page", answer(200, "text/html", "<html>"), false, "the address is wrong", "trial.odd", ""},
+		{"JSON of somebody else", answer(200, "application/json", `{"hello":"world"}`), false, "the address is wrong", "trial.odd", ""},
+		{"no such page", answer(404, "text/html", "<html>"), false, "the address is wrong", "trial.odd", ""},
+		{"a refused key", answer(401, "application/json", `{"error":{"message":"Bad key `+key+`"}}`), false, "the key is refused (status 401: Bad key ***)", "trial.key_refused", ""},
+		{"no right", answer(403, "application/json", `{"error":{"message":"Not you"}}`), false, "the key may not do this (status 403: Not you)", "trial.key_forbidden", ""},
+		{"no money", answer(402, "application/json", `{}`), false, "out of money", "trial.key_exhausted", ""},
+		{"too often", answer(429, "application/json", `{}`), false, "limited for the moment", "trial.key_busy", ""},
+		{"broken", answer(500, "application/json", `{}`), false, "status 500", "", ""},
+		{"an unknown authority", answer(200, "application/json", list), true, "TLS: ", "trial.authority", ""},
 	} {
 		t.Run(tc.name, func(t *testing.T) {
 			t.Parallel()
@@ -69,7 +70,7 @@ func TestCheckModels(t *testing.T) {
 			if err == nil {
 				t.Fatalf("got %+v", checked)
 			}
-			if got := upstream.Trouble(err, key); !strings.Contains(got, tc.want) || strings.Contains(got, key) {
+			if got := upstream.TroubleOf(err, key); !strings.Contains(got.Words, tc.want) || strings.Contains(got.Words+got.Detail, key) || got.Code != tc.code {
 				t.Errorf("got %q, want %q", got, tc.want)
 			}
 		})
