@@ -1,6 +1,7 @@
 package console
 
 import (
+	"math"
 	"net/http"
 	"net/url"
 	"strconv"
@@ -238,8 +239,10 @@ func (c Call) Through() string {
 // Lasted writes a number of milliseconds.
 func Lasted(ms float64) string {
 	switch {
+	case ms == 0: // of those that are told in whole ones
+		return "< 1 ms"
 	case ms < 10:
-		return strconv.FormatFloat(ms, 'f', 1, 64) + " ms"
+		return strconv.FormatFloat(math.Round(ms*10)/10, 'f', -1, 64) + " ms"
 	case ms < 1000:
 		return strconv.FormatFloat(ms, 'f', 0, 64) + " ms"
 	case ms < 120_000:

@@ -72,7 +72,7 @@ func TestCallsPage(t *testing.T) {
 	for who, b := range map[string]*browser{"operator": operator, "holder": holder} {
 		rec = b.get("/console/calls/req_1")
 		checkPage(t, who+"'s call", rec)
-		wantAll(t, who+"'s call", rec.Body.String(), "The vendor failed", "The upstream answered with status 500.", "vendor-7", "<rect", `class="bad"`, "It took too long", "998 ms", "2.0 ms")
+		wantAll(t, who+"'s call", rec.Body.String(), "The vendor failed", "The upstream answered with status 500.", "vendor-7", "<rect", `class="bad"`, "It took too long", "998 ms", "2 ms")
 	}
 	h.mu.Lock()
 	defer h.mu.Unlock()

@@ -41,6 +41,7 @@ func accessTable() []routeRow {
 		{"GET /console/tasks/{id}/content", away, served, served, served, served},
 		{"GET /console/", none, none, none, none, none},
 		{"GET /console", away, served, served, served, served},
+		{"GET /console/{$}", away, away, away, away, away},
 		{"PUT /console", none, none, none, none, none},
 		{"POST /console wake", over, denied, denied, denied, served},
 		{"POST /console resume", over, denied, denied, denied, served},
@@ -169,10 +170,10 @@ func (h *house) checkAccess(t *testing.T, name, key string, want int) {
 	method, path, _ := strings.Cut(name, " ")
 	path, do, _ := strings.Cut(path, " ")
 	path = strings.NewReplacer("{$}", "", "/as/{token}/", "/as/tok_app/v1/videos", "{token}", "x", "{id}", "x", "{name}", "x", "{code}", "x").Replace(path)
-	switch path {
-	case Root + "/assets/":
+	switch {
+	case path == Root+"/assets/":
 		path += h.server.assets.Folder() + "/app.js"
-	case Root + "/":
+	case path == Root+"/" && !strings.HasSuffix(name, "{$}"):
 		path += "nothing"
 	}
 	var rec *httptest.ResponseRecorder

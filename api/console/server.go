@@ -187,6 +187,7 @@ func (s *Server) routes() []route {
 		}
 	}
 	return append(list,
+		route{"GET " + Root + "/{$}", s.open(func(v *View) { v.redirect(Root) })},
 		route{Root + "/", s.open(s.nothingHere)},
 		route{Root, s.open(s.nothingHere)}, // a method that it does not take
 	)

@@ -26,6 +26,9 @@ type Counts struct {
 const (
 	// censusFor is how long a census is told: its figures are for people.
 	censusFor = 10 * time.Second
+	// censusEarly is the age from which the next one is taken while this one is told: pages that ask again within ten seconds do not
+	// wait for it.
+	censusEarly = 5 * time.Second
 	// censusTimeout bounds one census, of several requests. The first that has no answer ends it.
 	censusTimeout = 10 * time.Second
 	// censusPast is how far back a census looks for what has failed.
@@ -54,7 +57,9 @@ type Counter struct {
 
 // NewCounter makes a Counter over a Temporal client, which stays the caller's to close.
 func NewCounter(temporal client.Client, namespace, taskQueue string) *Counter {
-	return &Counter{temporal: temporal, namespace: namespace, taskQueue: taskQueue, taken: newShared[struct{}, Census](censusFor)}
+	c := &Counter{temporal: temporal, namespace: namespace, taskQueue: taskQueue, taken: newShared[struct{}, Census](censusFor)}
+	c.taken.early = censusEarly
+	return c
 }
 
 // Census is one that is at most ten seconds old. It costs a handful of visibility requests, which all who ask in that time

@@ -260,7 +260,22 @@ func TestCensus(t *testing.T) {
 		if asked != int64(len(first.Phases))+3 {
 			t.Errorf("%d queries for five readers", asked)
 		}
-		<-time.After(10 * time.Second) // of the bubble
+		// From five seconds on who asks is told the old one at once, and the next one is taken for those who come later.
+		engine.takes = time.Second
+		<-time.After(6 * time.Second) // of the bubble
+		for range 3 {
+			began := time.Now()
+			if old, err := counter.Census(t.Context()); err != nil || !old.At.Equal(first.At) || time.Since(began) != 0 {
+				t.Errorf("six seconds later: taken at %s, %v, after %s", old.At, err, time.Since(began))
+			}
+		}
+		<-time.After(3*time.Second + time.Millisecond)
+		if next, err := counter.Census(t.Context()); err != nil || next.At.Sub(first.At) != 6*time.Second || engine.counts.Load() != 2*asked {
+			t.Errorf("nine seconds later: taken at %s, %v, %d queries", next.At, err, engine.counts.Load())
+		}
+		engine.counts.Store(asked)
+		engine.takes, first = 0, tasks.Census{}
+		<-time.After(10 * time.Second)
 		if next, err := counter.Census(t.Context()); err != nil || !next.At.After(first.At) || engine.counts.Load() != 2*asked {
 			t.Errorf("ten seconds later: taken at %s, %v, %d queries", next.At, err, engine.counts.Load())
 		}

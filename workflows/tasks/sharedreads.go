@@ -26,6 +26,9 @@ type shared[K comparable, V any] struct {
 	mu    sync.Mutex
 	life  time.Duration
 	looks map[K]*look[V]
+	// early is the age from which a look is answered from and taken anew behind its reader, so that who asks again and again waits
+	// for none; 0: never.
+	early time.Duration
 	// keep is how long what was read, and is worth it, is kept for again, which makes a new value of it without a read where it
 	// can. nil: nothing is kept.
 	keep  time.Duration
@@ -42,8 +45,8 @@ type look[V any] struct {
 	at    time.Time // when it began: what has happened since it does not tell
 	value V
 	err   error
-	// doubted: it must not be renewed. The lock is shared's.
-	doubted bool
+	// doubted: it must not be renewed. followed: another one is under way behind it. The lock is shared's.
+	doubted, followed bool
 }
 
 func newShared[K comparable, V any](life time.Duration) *shared[K, V] {
@@ -60,6 +63,10 @@ func (r *shared[K, V]) do(ctx context.Context, key K, read func(context.Context)
 		select {
 		case <-l.done:
 			ok = ok && l.err == nil
+			if ok && r.early > 0 && time.Since(l.at) >= r.early && !l.followed {
+				l.followed = true
+				go r.follow(context.WithoutCancel(ctx), key, l, read)
+			}
 		default:
 		}
 	}
@@ -97,6 +104,18 @@ func (r *shared[K, V]) renewing(old *look[V], read func(context.Context) (V, err
 			return value, nil
 		}
 		return read(ctx)
+	}
+}
+
+// follow takes a look that stands in for an old one from its end on. One that fails changes nothing.
+func (r *shared[K, V]) follow(ctx context.Context, key K, old *look[V], read func(context.Context) (V, error)) {
+	l := &look[V]{done: make(chan struct{}), at: time.Now()}
+	r.take(ctx, key, l, read)
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	old.followed = false
+	if l.err == nil && r.looks[key] == old {
+		r.looks[key] = l
 	}
 }
 
