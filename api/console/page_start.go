@@ -171,7 +171,7 @@ func showOverview(v *View) (any, error) {
 	if v.Query("by") == "model" {
 		d.Group = "model"
 	}
-	for _, read := range []func(*View) error{d.readChannels, d.readTasks, d.readMoney, d.readTokens, d.readTraffic} {
+	for _, read := range []func(*View) error{d.readChannels, d.readServices, d.readTasks, d.readMoney, d.readTokens, d.readTraffic} {
 		if err := read(v); err != nil {
 			return nil, err
 		}
@@ -229,6 +229,18 @@ func (d *overviewData) readChannels(v *View) error {
 		d.Mark, d.Health = "working", v.T("home.health.rest", "n", number(rest), "all", number(all))
 	default:
 		d.Mark, d.Health = "working", v.T("home.health.ok")
+	}
+	return nil
+}
+
+// readServices finds the services that do not answer.
+func (d *overviewData) readServices(v *View) error {
+	checks := v.s.readiness(v).Checks
+	for _, service := range [][2]string{{"redis", "check.redis"}, {"temporal", "check.temporal"}, {"archive", "check.store"}} {
+		if c, checked := checks[service[0]]; checked && c.Status != "ok" {
+			d.Mark = "failed"
+			d.Hands = append(d.Hands, Hand{Mark: "failed", Text: v.T("home.service", "what", v.T(service[1])), Link: v.To("setup")})
+		}
 	}
 	return nil
 }

@@ -341,15 +341,25 @@ func (s *Server) base(r *http.Request) string {
 
 // health is the word that the gateway has for how it is.
 func (s *Server) health(v *View) string {
-	raw, err := s.api.Read(s.o.As(v.R.Context(), Who{}), v.R, "/readyz")
-	var said struct{ Status string }
-	if err != nil || json.Unmarshal(raw, &said) != nil {
-		return "error"
-	}
+	said := s.readiness(v)
 	switch said.Status {
 	case "ok", "degraded", "stopping":
 		return said.Status
 	default:
 		return "error"
 	}
+}
+
+// readiness is what /readyz says; nothing where it cannot be read.
+type readiness struct {
+	Status string
+	Checks map[string]struct{ Status string }
+}
+
+func (s *Server) readiness(v *View) (said readiness) {
+	raw, err := s.api.Read(s.o.As(v.R.Context(), v.Who), v.R, "/readyz")
+	if err != nil || json.Unmarshal(raw, &said) != nil {
+		return readiness{}
+	}
+	return said
 }
