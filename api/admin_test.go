@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/base64"
 	"fmt"
+	"io"
 	"net/http"
 	"net/http/httptest"
 	"reflect"
@@ -616,5 +617,38 @@ func TestAdminChannels(t *testing.T) {
 	}
 	if rec := o.ask(t, "GET", "/admin/channels", ""); strings.Contains(rec.Body.String(), "up-key") {
 		t.Errorf("an upstream's key stands in %s", rec.Body)
+	}
+}
+
+// TestConsoleApart: where the console has a listener of its own, the public one has a page at "/" that needs nothing of the console.
+func TestConsoleApart(t *testing.T) {
+	t.Parallel()
+	server, _ := storagetest.Miniredis(t)
+	o := newAdminEnvOn(t, storagetest.Client(t, "redis://"+server.Addr()), func(options *api.Options) {
+		options.ConsoleApart = true
+		options.Console = func(http.Handler) http.Handler {
+			return http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { _, _ = io.WriteString(w, "of the console") })
+		}
+	})
+	for _, test := range []struct {
+		at       http.Handler
+		path     string
+		want     int
+		contains string
+	}{
+		{o.Handler(), "/", 200, "/docs"},
+		{o.Handler(), "/console", 404, ""},
+		{o.Handler(), "/console/assets/x", 404, ""},
+		{o.ConsoleHandler(), "/", 200, "of the console"},
+		{o.ConsoleHandler(), "/console", 200, "of the console"},
+		{o.ConsoleHandler(), "/v1/models", 404, ""},
+	} {
+		req := request("GET", test.path, "", "Authorization", "")
+		req.Header.Set("Accept", "text/html")
+		rec := httptest.NewRecorder()
+		test.at.ServeHTTP(rec, req.WithContext(t.Context()))
+		if rec.Code != test.want || !strings.Contains(rec.Body.String(), test.contains) {
+			t.Errorf("%s: got %d, want %d: %.200s", test.path, rec.Code, test.want, rec.Body)
+		}
 	}
 }

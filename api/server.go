@@ -183,6 +183,7 @@ func New(o Options) *Server {
 	}
 	if o.ConsoleApart {
 		apart = append(apart, consoleRoot)
+		public = plainRoot(public)
 	}
 	s.handler, s.adminHandler = e.Handler(streams(without(public, apart))), e.Handler(streams(only(mux, admin.Root, codecRoot)))
 	s.consoleHandler = e.Handler(streams(only(mux, consoleRoot)))
@@ -233,6 +234,17 @@ func without(next http.Handler, folders []string) http.Handler {
 				edge.NotFound(w, r)
 				return
 			}
+		}
+		next.ServeHTTP(w, r)
+	})
+}
+
+// plainRoot serves the page at "/" that needs nothing of the console.
+func plainRoot(next http.Handler) http.Handler {
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if r.URL.Path == rootPath && (r.Method == http.MethodGet || r.Method == http.MethodHead) {
+			root(w, r)
+			return
 		}
 		next.ServeHTTP(w, r)
 	})

@@ -50,7 +50,7 @@ type ChannelTested struct {
 	Test      bool              `json:"test" doc:"Always true: no token pays, and nothing of it counts for or against the channel"`
 	OK        bool              `json:"ok" doc:"Address, key and rights are good, or what was paid for came"`
 	Verdict   string            `json:"verdict" doc:"In a line: that they are good, or what is wrong"`
-	Code      string            `json:"code,omitempty" doc:"Names the sentence of verdict, for who has it in another language; absent: it is an error's own"`
+	Code      string            `json:"code,omitempty" doc:"Names the sentence of verdict, for who has it in another language; absent: it is in English alone"`
 	Values    map[string]string `json:"values,omitempty" doc:"What stands in the sentence, by name"`
 	Lacks     []string          `json:"lacks,omitempty" doc:"Upstream models of the channel that the key may not use, as far as the vendor tells"`
 	Status    int               `json:"status" doc:"The upstream's; 0: it has not answered, or nobody asked for its words"`

@@ -438,6 +438,8 @@ func TestGuard(t *testing.T) {
 		"nobody":                   {request("GET", "http://localhost/console/tokens"), 303},
 		"nobody's script":          {request("GET", "http://localhost/console/tokens", "Sec-Fetch-Dest", "empty"), 401},
 		"a link from elsewhere":    {request("GET", "http://localhost/console/tokens", "Sec-Fetch-Site", "cross-site", "Sec-Fetch-Mode", "navigate"), 200},
+		"the choice elsewhere":     {request("GET", "http://gateway.example/console/look"), 404},
+		"assets to write":          {request("POST", "http://gateway.example/console/assets/x", "Origin", "http://gateway.example"), 404},
 		"a foreign asset folder":   {request("GET", "http://localhost/console/assets/x/app.js"), 404},
 	} {
 		if test.rec.Code != test.want {
@@ -449,6 +451,12 @@ func TestGuard(t *testing.T) {
 	}
 	if rec := request("GET", "http://gateway.example/"); strings.Contains(rec.Body.String(), "console/sign-in") {
 		t.Error("the landing page of another host offers a sign-in")
+	}
+	// Over plain http elsewhere browsers send Origin alone, and with no-referrer it is "null" of a form.
+	for address, want := range map[string]string{"http://localhost:8080/": "no-referrer", "http://gateway.example/": "same-origin", "https://gateway.example/": "no-referrer"} {
+		if got := request("GET", address).Header().Get("Referrer-Policy"); got != want {
+			t.Errorf("%s: Referrer-Policy %q, want %q", address, got, want)
+		}
 	}
 }
 

@@ -40,7 +40,7 @@ func (s *Server) setLook(v *View) {
 		}
 	}
 	http.SetCookie(v.W, &http.Cookie{ //nolint:gosec // Secure wherever the console is reached by https
-		Name: lookName, Value: values.Encode(), Path: "/", MaxAge: 365 * 24 * 60 * 60, HttpOnly: true, Secure: s.secure(), SameSite: http.SameSiteStrictMode,
+		Name: lookName, Value: values.Encode(), Path: "/", MaxAge: 365 * 24 * 60 * 60, HttpOnly: true, Secure: s.secure() && s.knownHost(v.R), SameSite: http.SameSiteStrictMode,
 	})
 	v.redirect(back(v.R.PostFormValue("next")))
 }

@@ -239,8 +239,6 @@ func (c Call) Through() string {
 // Lasted writes a number of milliseconds.
 func Lasted(ms float64) string {
 	switch {
-	case ms == 0: // of those that are told in whole ones
-		return "< 1 ms"
 	case ms < 10:
 		return strconv.FormatFloat(math.Round(ms*10)/10, 'f', -1, 64) + " ms"
 	case ms < 1000:
@@ -319,6 +317,14 @@ func partsOf(c Call) []chart.Part {
 	return parts
 }
 
+// took is a time that is told in whole milliseconds.
+func took(ms float64) string {
+	if ms == 0 {
+		return "< 1 ms"
+	}
+	return Lasted(ms)
+}
+
 func attemptsTable(v *View, c Call) *Table {
 	table := &Table{
 		ID: "attempts", Caption: "call.attempts", Empty: "call.attempts.none",
@@ -336,7 +342,7 @@ func attemptsTable(v *View, c Call) *Table {
 		if name == "" {
 			name = strconv.Itoa(i + 1)
 		}
-		cells := []Cell{{Text: name}, outcome, {Text: Lasted(attempt.MS)}}
+		cells := []Cell{{Text: name}, outcome, {Text: took(attempt.MS)}}
 		if v.Staff() {
 			cells = append(cells, Cell{Text: attempt.Key, Code: true}, Cell{Text: attempt.VendorID, Code: true})
 		}

@@ -111,17 +111,17 @@ func TestOverview(t *testing.T) {
 		"/admin/channels":        map[string]any{"data": []any{map[string]any{"name": "main", "state": "closed"}, map[string]any{"name": "b", "state": "open", "rest_left": 41.0}, limited}},
 		"/admin/tasks/counts":    map[string]any{"queued": 12, "polling": 48, "stuck": 3, "failed": 2, "undelivered": 1, "workers": 1},
 		"/admin/usage/unsettled": map[string]any{"data": []any{map[string]any{}, map[string]any{}}, "amount": 0.43},
-		"/readyz":                map[string]any{"status": "degraded", "checks": map[string]any{"archive": map[string]any{"status": "error"}, "redis": map[string]any{"status": "ok"}}},
+		"/readyz":                map[string]any{"status": "degraded", "checks": map[string]any{"archive": map[string]any{"status": "error", "error": "bucket videos is away"}, "redis": map[string]any{"status": "ok"}}},
 		"/admin/tokens":          map[string]any{"data": []any{map[string]any{"id": "tok_1", "name": "app", "state": "active", "budget": 100.0, "in_force": map[string]any{"budget": 100.0}, "spent": 92.1}}},
 	}
 	h := newHouse(t, callsAPI(t, answers))
 	for _, who := range []string{"anna", "vera"} {
 		rec := h.as(t, who).get("/console")
 		checkPage(t, who, rec)
-		wantAll(t, who, rec.Body.String(), "Object store does not answer, or refuses", "Working. 2 of 3 channels rest", "Channel b rests", "41.0 s left", "Channel c rests", "7.0 s left", "billing_hard_limit", "3 tasks have been in their state", "2 reservations are unsettled",
+		wantAll(t, who, rec.Body.String(), "Object store does not do what is needed of it", "bucket videos is away", "Working. 2 of 3 channels rest", "Channel b rests", "41.0 s left", "Channel c rests", "7.0 s left", "billing_hard_limit", "3 tasks have been in their state", "2 reservations are unsettled",
 			"0.430 USD", "Token app has used 92 % of its budget", "1,000", "1 %", "up to 1.2 s", "41.20 USD", "<rect", "12 queued", "48 in progress", `href="./console/tasks?view=stuck"`, `href="./console/tasks?view=failed"`, `href="./console/tasks?view=webhooks"`)
 	}
-	if page := h.as(t, "anna").get("/console").Body.String(); strings.Contains(page, "Redis does not answer") || strings.Contains(page, "Temporal does not answer") {
+	if page := h.as(t, "anna").get("/console").Body.String(); strings.Contains(page, "Redis does not") || strings.Contains(page, "Temporal does not") {
 		t.Error("a service that answers needs a hand")
 	}
 	answers["/admin/channels"], answers["/admin/traffic"] = "Redis does not answer.", "Redis does not answer."

@@ -233,13 +233,12 @@ func (d *overviewData) readChannels(v *View) error {
 	return nil
 }
 
-// readServices finds the services that do not answer.
+// readServices finds the services that do not answer, or lack something.
 func (d *overviewData) readServices(v *View) error {
 	checks := v.s.readiness(v).Checks
 	for _, service := range [][2]string{{"redis", "check.redis"}, {"temporal", "check.temporal"}, {"archive", "check.store"}} {
 		if c, checked := checks[service[0]]; checked && c.Status != "ok" {
-			d.Mark = "failed"
-			d.Hands = append(d.Hands, Hand{Mark: "failed", Text: v.T("home.service", "what", v.T(service[1])), Link: v.To("setup")})
+			d.Hands = append(d.Hands, Hand{Mark: "failed", Text: v.T("home.service", "what", v.T(service[1])), Link: v.To("setup"), Note: c.Error})
 		}
 	}
 	return nil

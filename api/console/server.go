@@ -208,14 +208,14 @@ func (s *Server) guard(next http.Handler) http.Handler {
 		h := w.Header()
 		h.Set("Content-Security-Policy", policy)
 		h.Set("X-Content-Type-Options", "nosniff")
-		h.Set("Referrer-Policy", "no-referrer")
+		h.Set("Referrer-Policy", s.referrer(r))
 		h.Set("Cross-Origin-Opener-Policy", "same-origin")
 		h.Set("Cross-Origin-Resource-Policy", "same-origin")
 		h.Set("Cache-Control", "no-store")
 		h.Set("Vary", "Cookie, Accept-Language")
 		switch {
-		case r.URL.Path == "/", strings.HasPrefix(r.URL.Path, Root+"/assets/"):
-		case !s.knownHost(r) && r.URL.Path != Root+"/look": // the landing page has its forms at every host
+		case r.URL.Path == "/", safe(r.Method) && strings.HasPrefix(r.URL.Path, Root+"/assets/"):
+		case !s.knownHost(r) && (r.Method != http.MethodPost || r.URL.Path != Root+"/look"): // the landing page has its forms at every host
 			s.refuse(w, r, http.StatusNotFound, "refused.host")
 			return
 		case safe(r.Method):
@@ -225,6 +225,15 @@ func (s *Server) guard(next http.Handler) http.Handler {
 		}
 		next.ServeHTTP(w, r)
 	})
+}
+
+// referrer is the policy for referrers: nobody is told where a link was. Over plain http to a host that is not this machine browsers
+// send no Sec-Fetch-Site, and without referrers a form's Origin is "null": there their own site is told, so that its forms are known.
+func (s *Server) referrer(r *http.Request) string {
+	if r.TLS != nil || loopback(r.Host) || s.secure() && s.knownHost(r) {
+		return "no-referrer"
+	}
+	return "same-origin"
 }
 
 func safe(method string) bool {
@@ -353,7 +362,7 @@ func (s *Server) health(v *View) string {
 // readiness is what /readyz says; nothing where it cannot be read.
 type readiness struct {
 	Status string
-	Checks map[string]struct{ Status string }
+	Checks map[string]struct{ Status, Error string }
 }
 
 func (s *Server) readiness(v *View) (said readiness) {

@@ -18,15 +18,17 @@ type Said struct {
 }
 
 // sentences are those of verdicts by their code.
-var sentences = map[string]string{
-	"trial.nothing_free": "this vendor has nothing that is free to ask",
-	"trial.good":         "address and key are good",
-	"trial.right":        "address and key are good, and so is the right to {model}",
-	"trial.rights":       "address and key are good, and so are the rights to {n} models",
-	"trial.untold":       "address and key are good; which models the key may use is not told for free",
-	"trial.lacks":        "address and key are good, but the key has no model {models}",
-	codeAnswered:         "the model answered",
-	codeMade:             "the vendor made the video, and it was read",
+func sentences() map[string]string {
+	return map[string]string{
+		"trial.nothing_free": "this vendor has nothing that is free to ask",
+		"trial.good":         "address and key are good",
+		"trial.right":        "address and key are good, and so is the right to {model}",
+		"trial.rights":       "address and key are good, and so are the rights to {n} models",
+		"trial.untold":       "address and key are good; which models the key may use is not told for free",
+		"trial.lacks":        "address and key are good, but the key has no model {models}",
+		codeAnswered:         "the model answered",
+		codeMade:             "the vendor made the video, and it was read",
+	}
 }
 
 const (
@@ -37,13 +39,13 @@ const (
 // Sentences are all sentences of a Said by their code, for who has them in other languages: {name} is the value of that name.
 func Sentences() map[string]string {
 	all := upstream.TroubleSentences()
-	maps.Copy(all, sentences)
+	maps.Copy(all, sentences())
 	return all
 }
 
 // say is a sentence with one value at most: its name and its text.
 func say(code string, value ...string) Said {
-	said := Said{Words: sentences[code], Code: code}
+	said := Said{Words: sentences()[code], Code: code}
 	if len(value) == 2 {
 		said.Words = strings.ReplaceAll(said.Words, "{"+value[0]+"}", value[1])
 		said.Values = map[string]string{value[0]: value[1]}
@@ -61,7 +63,7 @@ func Read() Said { return say(codeMade) }
 func Refused(err error, key providers.Secret) Said {
 	trouble := upstream.TroubleOf(err, key)
 	said := Said{Words: trouble.Words, Code: trouble.Code}
-	if trouble.Code != "" {
+	if trouble.Detail != "" && trouble.Code != "" {
 		said.Values = map[string]string{"detail": trouble.Detail}
 	}
 	return said

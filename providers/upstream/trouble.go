@@ -5,7 +5,6 @@ import (
 	"crypto/tls"
 	"crypto/x509"
 	"errors"
-	"maps"
 	"net"
 	"strconv"
 	"strings"
@@ -23,34 +22,35 @@ type Trouble struct {
 	Code, Detail string
 }
 
-// troubles are the sentences by their code.
-var troubles = map[string]string{
-	"trial.unknown_host":  "DNS does not know the host {detail}",
-	"trial.dns_silent":    "DNS does not answer for the host {detail}",
-	"trial.authority":     "TLS: the certificate is signed by an authority that this machine does not trust",
-	"trial.other_host":    "TLS: the certificate is another host's: {detail}",
-	"trial.certificate":   "TLS: the certificate is not valid: {detail}",
-	"trial.tls":           "TLS: {detail}",
-	"trial.plain":         "TLS: the port speaks none; is the address meant to begin with http://?",
-	"trial.nobody":        "the connection is refused: nothing listens at the address",
-	"trial.unreachable":   "no way leads to the address from this machine",
-	"trial.late":          "no answer in time",
-	"trial.key_busy":      "the key is limited for the moment{detail}",
-	"trial.key_refused":   "the key is refused{detail}",
-	"trial.key_exhausted": "the key's account is out of money or quota{detail}",
-	"trial.key_forbidden": "the key may not do this{detail}",
-	"trial.odd":           "the address is wrong: what answers there is not this vendor's API{detail}",
-	"trial.not_found":     "the address is wrong, or the vendor does not know what was asked for{detail}",
-}
-
-// keyTroubles are the codes of what is wrong with a key.
-var keyTroubles = map[providers.KeyTrouble]string{
-	providers.KeyBusy: "trial.key_busy", providers.KeyRefused: "trial.key_refused",
-	providers.KeyExhausted: "trial.key_exhausted", providers.KeyForbidden: "trial.key_forbidden",
-}
-
 // TroubleSentences are the sentences of a Trouble by their code, for who has them in other languages: {detail} is its Detail.
-func TroubleSentences() map[string]string { return maps.Clone(troubles) }
+func TroubleSentences() map[string]string {
+	return map[string]string{
+		"trial.unknown_host":  "DNS does not know the host {detail}",
+		"trial.dns_silent":    "DNS does not answer for the host {detail}",
+		"trial.authority":     "TLS: the certificate is signed by an authority that this machine does not trust",
+		"trial.other_host":    "TLS: the certificate is another host's: {detail}",
+		"trial.certificate":   "TLS: the certificate is not valid: {detail}",
+		"trial.tls":           "TLS: {detail}",
+		"trial.plain":         "TLS: the port speaks none; is the address meant to begin with http://?",
+		"trial.nobody":        "the connection is refused: nothing listens at the address",
+		"trial.unreachable":   "no way leads to the address from this machine",
+		"trial.late":          "no answer in time",
+		"trial.key_busy":      "the key is limited for the moment{detail}",
+		"trial.key_refused":   "the key is refused{detail}",
+		"trial.key_exhausted": "the key's account is out of money or quota{detail}",
+		"trial.key_forbidden": "the key may not do this{detail}",
+		"trial.odd":           "the address is wrong: what answers there is not this vendor's API{detail}",
+		"trial.not_found":     "the address is wrong, or the vendor does not know what was asked for{detail}",
+	}
+}
+
+// keyTrouble is the code of what is wrong with a key.
+func keyTrouble(trouble providers.KeyTrouble) string {
+	return map[providers.KeyTrouble]string{
+		providers.KeyBusy: "trial.key_busy", providers.KeyRefused: "trial.key_refused",
+		providers.KeyExhausted: "trial.key_exhausted", providers.KeyForbidden: "trial.key_forbidden",
+	}[trouble]
+}
 
 // TroubleOf finds what is wrong. key is taken out of every word.
 func TroubleOf(err error, key providers.Secret) Trouble {
@@ -64,7 +64,7 @@ func TroubleOf(err error, key providers.Secret) Trouble {
 	case fault.Kind == providers.Internal && fault.Err != nil:
 		trouble.Words = fault.Err.Error()
 	case fault.Blame == providers.BlameKey:
-		trouble.Code = keyTroubles[fault.Key]
+		trouble.Code = keyTrouble(fault.Key)
 	case fault.Odd:
 		trouble.Code = "trial.odd"
 	case fault.Kind == providers.NotFound:
@@ -84,11 +84,12 @@ func TroubleOf(err error, key providers.Secret) Trouble {
 
 // shown makes a trouble fit to be shown.
 func (t Trouble) shown(key providers.Secret) Trouble {
-	words := t.Words + t.Detail
-	if t.Code != "" {
-		words = strings.ReplaceAll(troubles[t.Code], "{detail}", t.Detail)
+	if t.Code == "" {
+		t.Words = providers.Reason(t.Words+t.Detail, key)
+		return t
 	}
-	t.Words, t.Detail = providers.Reason(words, key), providers.Reason(t.Detail, key)
+	t.Detail = providers.Reason(t.Detail, key)
+	t.Words = strings.ReplaceAll(TroubleSentences()[t.Code], "{detail}", t.Detail)
 	return t
 }
 

@@ -48,6 +48,7 @@ func TestCheckModels(t *testing.T) {
 		{"too often", answer(429, "application/json", `{}`), false, "limited for the moment", "trial.key_busy", ""},
 		{"broken", answer(500, "application/json", `{}`), false, "status 500", "", ""},
 		{"an unknown authority", answer(200, "application/json", list), true, "TLS: ", "trial.authority", ""},
+		{"no TLS", answer(200, "application/json", list), false, "meant to begin with http://?", "trial.plain", ""},
 	} {
 		t.Run(tc.name, func(t *testing.T) {
 			t.Parallel()
@@ -60,6 +61,9 @@ func TestCheckModels(t *testing.T) {
 			server.Config.ErrorLog = nil
 			jobs := upstream.NewJobs(&http.Client{Transport: new(http.Transport)}, upstream.JobVendor{Name: "some"})
 			to := providers.Target{Channel: providers.Channel{BaseURL: server.URL}, Key: key}
+			if tc.code == "trial.plain" {
+				to.Channel.BaseURL = strings.Replace(server.URL, "http:", "https:", 1)
+			}
 			checked, err := jobs.CheckModels(t.Context(), to, "/models?limit=1", []string{"dated", "alias", "none"})
 			if tc.want == "" {
 				if err != nil || strings.Join(checked.Lacks, " ") != tc.lacks {
@@ -70,7 +74,9 @@ func TestCheckModels(t *testing.T) {
 			if err == nil {
 				t.Fatalf("got %+v", checked)
 			}
-			if got := upstream.TroubleOf(err, key); !strings.Contains(got.Words, tc.want) || strings.Contains(got.Words+got.Detail, key) || got.Code != tc.code {
+			if got := upstream.TroubleOf(err, key); got.Code != "" && got.Words != strings.ReplaceAll(upstream.TroubleSentences()[got.Code], "{detail}", got.Detail) {
+				t.Errorf("%q is not the sentence of %s with %q", got.Words, got.Code, got.Detail)
+			} else if !strings.Contains(got.Words, tc.want) || strings.Contains(got.Words+got.Detail, key) || got.Code != tc.code {
 				t.Errorf("got %q, want %q", got, tc.want)
 			}
 		})

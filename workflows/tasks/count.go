@@ -26,8 +26,8 @@ type Counts struct {
 const (
 	// censusFor is how long a census is told: its figures are for people.
 	censusFor = 10 * time.Second
-	// censusEarly is the age from which the next one is taken while this one is told: pages that ask again within ten seconds do not
-	// wait for it.
+	// censusEarly is the age from which the next one is taken while this one is told: a page that asks again within ten seconds, as the
+	// Overview does every eight, does not wait for it.
 	censusEarly = 5 * time.Second
 	// censusTimeout bounds one census, of several requests. The first that has no answer ends it.
 	censusTimeout = 10 * time.Second

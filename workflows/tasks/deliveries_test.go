@@ -239,6 +239,34 @@ func TestCensusAsksAtOnce(t *testing.T) {
 	})
 }
 
+// TestCensusIsNotTakenTwice: whoever comes after the end of a census, while a slow engine still counts for the next one, waits for
+// that.
+func TestCensusIsNotTakenTwice(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		engine := &fakeCatalogue{}
+		counter := tasks.NewCounter(engine, "default", "video")
+		ask := func(age, wait time.Duration) {
+			t.Helper()
+			began := time.Now()
+			census, err := counter.Census(t.Context())
+			if took := time.Since(began); err != nil || took != wait || time.Since(census.At) != age {
+				t.Errorf("a census of %s ago, %v, after %s; want %s, after %s", time.Since(census.At), err, took, age, wait)
+			}
+		}
+		ask(0, 0)
+		asked := engine.counts.Load()
+		engine.takes = 2 * time.Second // three at once: it takes six seconds
+		<-time.After(6 * time.Second)  // of the bubble
+		ask(6*time.Second, 0)
+		<-time.After(5 * time.Second)
+		ask(6*time.Second, time.Second)
+		if got := engine.counts.Load(); got != 2*asked {
+			t.Errorf("%d queries, want %d", got, 2*asked)
+		}
+	})
+}
+
 // TestCensus counts once for all who ask within ten seconds.
 func TestCensus(t *testing.T) {
 	t.Parallel()

@@ -45,8 +45,9 @@ type look[V any] struct {
 	at    time.Time // when it began: what has happened since it does not tell
 	value V
 	err   error
-	// doubted: it must not be renewed. followed: another one is under way behind it. The lock is shared's.
-	doubted, followed bool
+	// doubted: it must not be renewed. next: the one that was begun behind it, nil for none. The lock is shared's.
+	doubted bool
+	next    *look[V]
 }
 
 func newShared[K comparable, V any](life time.Duration) *shared[K, V] {
@@ -63,9 +64,12 @@ func (r *shared[K, V]) do(ctx context.Context, key K, read func(context.Context)
 		select {
 		case <-l.done:
 			ok = ok && l.err == nil
-			if ok && r.early > 0 && time.Since(l.at) >= r.early && !l.followed {
-				l.followed = true
+			switch {
+			case ok && r.early > 0 && l.next == nil && time.Since(l.at) >= r.early:
+				l.next = &look[V]{done: make(chan struct{}), at: time.Now()}
 				go r.follow(context.WithoutCancel(ctx), key, l, read)
+			case !ok && l.next != nil && time.Since(l.next.at) < r.life: // it is under way, or has failed
+				l, ok = l.next, !ended(l.next) || l.next.err == nil
 			}
 		default:
 		}
@@ -107,15 +111,28 @@ func (r *shared[K, V]) renewing(old *look[V], read func(context.Context) (V, err
 	}
 }
 
-// follow takes a look that stands in for an old one from its end on. One that fails changes nothing.
+// ended tells whether a look is done.
+func ended[V any](l *look[V]) bool {
+	select {
+	case <-l.done:
+		return true
+	default:
+		return false
+	}
+}
+
+// follow takes the look behind an old one, which it stands in for from its end on. One that fails changes nothing.
 func (r *shared[K, V]) follow(ctx context.Context, key K, old *look[V], read func(context.Context) (V, error)) {
-	l := &look[V]{done: make(chan struct{}), at: time.Now()}
+	l := old.next
 	r.take(ctx, key, l, read)
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	old.followed = false
-	if l.err == nil && r.looks[key] == old {
+	switch {
+	case r.looks[key] != old: // it was forgotten, or another one was taken
+	case l.err == nil:
 		r.looks[key] = l
+	case time.Since(old.at) >= r.life:
+		delete(r.looks, key)
 	}
 }
 
@@ -132,7 +149,7 @@ func (r *shared[K, V]) take(ctx context.Context, key K, l *look[V], read func(co
 	time.AfterFunc(kept, func() {
 		r.mu.Lock()
 		defer r.mu.Unlock()
-		if r.looks[key] == l {
+		if r.looks[key] == l && (l.next == nil || ended(l.next)) { // else what follows it takes its place
 			delete(r.looks, key)
 		}
 	})
