@@ -47,7 +47,11 @@ func NewReader(client redis.UniversalClient) *Reader {
 // Read returns the rows of the minutes that begin within [from, to), by minute; of a longer range than Traffic keeps, the last.
 func (r *Reader) Read(ctx context.Context, from, to time.Time) ([]Row, error) {
 	now := time.Now()
-	last := (min(to.Unix(), now.Unix()+secondsOfMinute) - 1) / secondsOfMinute
+	end := now.Add(time.Minute)
+	if to.Before(end) {
+		end = to
+	}
+	last := end.Add(time.Minute-1).Unix()/secondsOfMinute - 1 // the one before the first that begins at the end or later
 	first := max((from.Unix()+secondsOfMinute-1)/secondsOfMinute, now.Unix()/secondsOfMinute-int64(minutesMost), last-int64(minutesMost))
 	minutes := make(map[int64][]Row)
 	var unknown []int64

@@ -58,6 +58,13 @@ func TestTraffic(t *testing.T) {
 			t.Errorf("all: %+v, %v", rows, err)
 		}
 	}
+	// The first moment of a minute counts it already.
+	minute := now.Truncate(time.Minute)
+	for to, want := range map[time.Time]int64{minute: 0, minute.Add(1): 4, minute.Add(time.Second): 4} {
+		if rows, err := reader.Read(t.Context(), minute.Add(-time.Minute), to); err != nil || sum(rows).Requests != want {
+			t.Errorf("until %s: %+v, %v", to.Format(time.RFC3339Nano), rows, err)
+		}
+	}
 	ttl := client.TTL(t.Context(), fmt.Sprintf("mr:traffic:%d", now.Unix()/60)).Val()
 	if ttl <= 25*time.Hour || ttl > traffic.Kept {
 		t.Errorf("kept for %v", ttl)
