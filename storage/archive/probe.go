@@ -93,6 +93,9 @@ func (s *Store) CheckRights(ctx context.Context) error {
 			notHeeded = fmt.Errorf("%s: %w", step.action, err)
 			continue
 		}
+		if i == 0 && minio.ToErrorResponse(err).StatusCode == 0 {
+			err = s.heardOut(ctx, key, err)
+		}
 		if i > 0 {
 			_ = s.core.RemoveObject(ctx, s.bucket, key, minio.RemoveObjectOptions{}) // what may be refused as well
 		}
@@ -102,6 +105,17 @@ func (s *Store) CheckRights(ctx context.Context) error {
 		return s3Error(ctx, step.action, err)
 	}
 	return notHeeded
+}
+
+// heardOut is what the store says to a request without a body, else err: one with a body may be cut off before the answer that says
+// what is wrong is read.
+func (s *Store) heardOut(ctx context.Context, key string, err error) error {
+	for _, said := range s.List(ctx, key) {
+		if said != nil {
+			return said
+		}
+	}
+	return err
 }
 
 // Clock is the store's time, to the second, as it writes it into any answer.

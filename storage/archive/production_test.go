@@ -320,6 +320,9 @@ func TestSpeaksTLSOrNot(t *testing.T) {
 				t.Errorf("%s: got %v, want ErrUnavailable and %q", endpoint, err, want)
 			}
 		}
+		if err := store.CheckRights(t.Context()); err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("%s: the look at the rights says %v, want %q", endpoint, err, want)
+		}
 		_ = store.Close()
 	}
 }
