@@ -2,12 +2,27 @@ package trial_test
 
 import (
 	"net/http"
+	"strings"
 	"testing"
 
 	"modelrelay/providers"
 	"modelrelay/providers/catalog"
 	"modelrelay/providers/trial"
 )
+
+// TestRefusedFillsItsSentence: every value that a sentence has a place for is there, also where the upstream said nothing.
+func TestRefusedFillsItsSentence(t *testing.T) {
+	t.Parallel()
+	for code, fault := range map[string]*providers.Fault{
+		"trial.key_refused": {Kind: providers.Upstream, Blame: providers.BlameKey, Key: providers.KeyRefused},
+		"trial.not_found":   {Kind: providers.NotFound},
+	} {
+		said := trial.Refused(fault, "")
+		if detail, there := said.Values["detail"]; said.Code != code || !there || detail != "" || strings.Contains(said.Words, "{") {
+			t.Errorf("%s: %+v", code, said)
+		}
+	}
+}
 
 // TestTypedKeyIsApart: an adapter that keeps something of its keys is another one for the trial of a typed key.
 func TestTypedKeyIsApart(t *testing.T) {

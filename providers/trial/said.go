@@ -63,7 +63,7 @@ func Read() Said { return say(codeMade) }
 func Refused(err error, key providers.Secret) Said {
 	trouble := upstream.TroubleOf(err, key)
 	said := Said{Words: trouble.Words, Code: trouble.Code}
-	if trouble.Detail != "" && trouble.Code != "" {
+	if strings.Contains(upstream.TroubleSentences()[trouble.Code], "{detail}") { // also where there is none: its place must go
 		said.Values = map[string]string{"detail": trouble.Detail}
 	}
 	return said
