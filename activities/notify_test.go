@@ -19,8 +19,8 @@ import (
 	"go.temporal.io/sdk/temporal"
 
 	"modelrelay/activities"
-	"modelrelay/internal/secret"
 	"modelrelay/providers"
+	"modelrelay/providers/secret"
 	"modelrelay/storage"
 	"modelrelay/storage/tokens"
 )

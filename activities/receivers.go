@@ -19,7 +19,7 @@ import (
 
 	"code.dny.dev/ssrf"
 
-	"modelrelay/internal/secret"
+	"modelrelay/providers/secret"
 	"modelrelay/providers/upstream"
 	"modelrelay/storage/tokens"
 )

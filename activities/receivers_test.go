@@ -12,7 +12,7 @@ import (
 	"golang.org/x/net/dns/dnsmessage"
 
 	"modelrelay/activities"
-	"modelrelay/internal/secret"
+	"modelrelay/providers/secret"
 	"modelrelay/storage/tokens"
 )
 

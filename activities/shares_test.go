@@ -13,8 +13,8 @@ import (
 	"go.temporal.io/sdk/temporal"
 
 	"modelrelay/activities"
-	"modelrelay/internal/secret"
 	"modelrelay/providers"
+	"modelrelay/providers/secret"
 	"modelrelay/storage/tokens"
 )
 

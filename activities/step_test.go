@@ -11,8 +11,8 @@ import (
 	"time"
 
 	"modelrelay/activities"
-	"modelrelay/internal/secret"
 	"modelrelay/providers"
+	"modelrelay/providers/secret"
 	"modelrelay/storage/archive"
 	"modelrelay/storage/tokens"
 )

@@ -15,8 +15,8 @@ import (
 	"go.temporal.io/sdk/worker"
 
 	"modelrelay/activities"
-	"modelrelay/internal/secret"
 	"modelrelay/providers"
+	"modelrelay/providers/secret"
 	"modelrelay/storage/tokens"
 )
 

@@ -12,8 +12,8 @@ import (
 	"github.com/anthropics/anthropic-sdk-go"
 	"github.com/anthropics/anthropic-sdk-go/option"
 
-	"modelrelay/internal/testwait"
 	"modelrelay/storage/ledger"
+	"modelrelay/storage/testwait"
 )
 
 // anthropicSDK is the unmodified SDK of format A against a gateway.

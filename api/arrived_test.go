@@ -14,11 +14,11 @@ import (
 	"testing"
 
 	"modelrelay/api"
-	"modelrelay/internal/testwait"
 	"modelrelay/providers"
 	"modelrelay/providers/pricing"
 	"modelrelay/storage"
 	"modelrelay/storage/limits"
+	"modelrelay/storage/testwait"
 	"modelrelay/storage/tokens"
 )
 

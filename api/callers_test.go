@@ -16,10 +16,10 @@ import (
 
 	"modelrelay/activities"
 	"modelrelay/api"
-	"modelrelay/internal/testwait"
 	"modelrelay/providers"
 	"modelrelay/storage"
 	"modelrelay/storage/archive"
+	"modelrelay/storage/testwait"
 	"modelrelay/storage/tokens"
 	"modelrelay/workflows"
 )

@@ -11,13 +11,13 @@ import (
 	"testing"
 
 	"modelrelay/api"
-	"modelrelay/internal/testwait"
 	"modelrelay/providers"
 	"modelrelay/providers/openai"
 	"modelrelay/providers/relay"
 	"modelrelay/providers/router"
 	"modelrelay/providers/upstream"
 	"modelrelay/storage/ledger"
+	"modelrelay/storage/testwait"
 )
 
 // newLeaving makes a gateway with a channel at each upstream, the first preferred, and prices as priced has them. begun is

@@ -14,9 +14,9 @@ import (
 	"time"
 
 	"modelrelay/api"
-	"modelrelay/internal/testcert"
-	"modelrelay/internal/testwait"
 	"modelrelay/providers"
+	"modelrelay/storage/testcert"
+	"modelrelay/storage/testwait"
 	"modelrelay/storage/tokens"
 )
 

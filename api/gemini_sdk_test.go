@@ -12,8 +12,8 @@ import (
 
 	"google.golang.org/genai"
 
-	"modelrelay/internal/testwait"
 	"modelrelay/storage/ledger"
+	"modelrelay/storage/testwait"
 )
 
 // geminiSDK is the unmodified SDK of format B against a gateway.

@@ -15,7 +15,7 @@ import (
 	"github.com/coder/websocket"
 
 	"modelrelay/api"
-	"modelrelay/internal/testwait"
+	"modelrelay/storage/testwait"
 )
 
 // listening is a gateway at a real listener.

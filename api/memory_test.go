@@ -11,9 +11,9 @@ import (
 	"time"
 
 	"modelrelay/api"
-	"modelrelay/internal/testwait"
 	"modelrelay/providers"
 	"modelrelay/providers/pricing"
+	"modelrelay/storage/testwait"
 	"modelrelay/storage/tokens"
 )
 

@@ -14,7 +14,6 @@ import (
 	"time"
 
 	"modelrelay/api"
-	"modelrelay/internal/testwait"
 	"modelrelay/providers"
 	"modelrelay/providers/pricing"
 	"modelrelay/providers/relay"
@@ -22,6 +21,7 @@ import (
 	"modelrelay/storage/ledger"
 	"modelrelay/storage/limits"
 	"modelrelay/storage/storagetest"
+	"modelrelay/storage/testwait"
 	"modelrelay/storage/tokens"
 )
 

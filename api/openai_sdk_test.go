@@ -17,8 +17,8 @@ import (
 	"github.com/openai/openai-go/v3/responses"
 
 	"modelrelay/api"
-	"modelrelay/internal/testwait"
 	"modelrelay/storage/ledger"
+	"modelrelay/storage/testwait"
 )
 
 // wasSent checks what the upstream got in JSON: the path, and members as they must stand in the body.

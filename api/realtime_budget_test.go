@@ -9,11 +9,11 @@ import (
 	"github.com/coder/websocket"
 
 	"modelrelay/api"
-	"modelrelay/internal/testwait"
 	"modelrelay/providers/pricing"
 	"modelrelay/storage/ledger"
 	"modelrelay/storage/limits"
 	"modelrelay/storage/storagetest"
+	"modelrelay/storage/testwait"
 	"modelrelay/storage/tokens"
 )
 

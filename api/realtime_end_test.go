@@ -19,11 +19,11 @@ import (
 
 	"modelrelay/api"
 	"modelrelay/api/edge"
-	"modelrelay/internal/testwait"
 	"modelrelay/providers/relay"
 	"modelrelay/storage"
 	"modelrelay/storage/limits"
 	"modelrelay/storage/storagetest"
+	"modelrelay/storage/testwait"
 	"modelrelay/storage/tokens"
 )
 

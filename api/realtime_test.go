@@ -18,13 +18,13 @@ import (
 	"github.com/coder/websocket"
 
 	"modelrelay/api"
-	"modelrelay/internal/testwait"
 	"modelrelay/providers"
 	"modelrelay/providers/catalog"
 	"modelrelay/providers/relay"
 	"modelrelay/providers/router"
 	"modelrelay/providers/upstream"
 	"modelrelay/storage/ledger"
+	"modelrelay/storage/testwait"
 	"modelrelay/storage/tokens"
 )
 

@@ -14,8 +14,8 @@ import (
 	"time"
 
 	"modelrelay/api"
-	"modelrelay/internal/testwait"
 	"modelrelay/providers"
+	"modelrelay/storage/testwait"
 )
 
 // A body that never comes must not keep its connection and its answer for ever, whoever sends it.

@@ -10,8 +10,8 @@ import (
 	"testing"
 	"time"
 
-	"modelrelay/internal/testwait"
 	"modelrelay/providers"
+	"modelrelay/storage/testwait"
 	"modelrelay/workflows"
 	"modelrelay/workflows/tasks"
 )

@@ -13,7 +13,7 @@ import (
 )
 
 // chaosCommand lets everything fail at random while tasks run, and judges what became of them. The judge is TestChaos of
-// cmd/gateway/e2e: this command is a way to start it.
+// dev/e2e: this command is a way to start it.
 type chaosCommand struct {
 	Parts   kinds  `enum:"embedded,production" default:"production" help:"The kind of services: embedded or production."`
 	Tasks   int    `default:"300" help:"How many tasks clients ask for; 5000 is a load for a machine of eight cores."`
@@ -59,7 +59,7 @@ func (c *chaosCommand) Run(e environment) error {
 		}
 	}
 	trouble := time.Duration(c.Minutes) * time.Minute
-	cmd := exec.Command("go", "test", "-count=1", "-v", "-run", "^TestChaos$", "-timeout", (chaosBuild + trouble + chaosJudging).String(), "./cmd/gateway/e2e", //nolint:gosec,noctx // numbers; Stop ends it in order
+	cmd := exec.Command("go", "test", "-count=1", "-v", "-run", "^TestChaos$", "-timeout", (chaosBuild + trouble + chaosJudging).String(), "./dev/e2e", //nolint:gosec,noctx // numbers; Stop ends it in order
 		"-chaos-tasks", fmt.Sprint(c.Tasks), "-chaos-for", trouble.String(), "-chaos-seed", fmt.Sprint(c.Seed), "-chaos-workers", fmt.Sprint(c.Workers))
 	cmd.Dir = root
 	cmd.Env = append(os.Environ(), "GOWORK=off", "PWD="+root, "MODELRELAY_TEST_PARTS="+string(c.Parts))

@@ -5,7 +5,7 @@ import (
 	"slices"
 	"strings"
 
-	"modelrelay/internal/secret"
+	"modelrelay/providers/secret"
 )
 
 // AnyModel as a public model name opens a channel to every model name, unmapped.

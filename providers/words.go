@@ -8,7 +8,7 @@ import (
 	"unicode"
 	"unicode/utf8"
 
-	"modelrelay/internal/secret"
+	"modelrelay/providers/secret"
 )
 
 // query finds the query string of an address in a text.

@@ -10,12 +10,12 @@ import (
 
 	"github.com/redis/go-redis/v9"
 
-	"modelrelay/internal/testwait"
 	"modelrelay/storage"
 	"modelrelay/storage/ledger"
 	"modelrelay/storage/limits"
 	"modelrelay/storage/storagetest"
 	"modelrelay/storage/taskindex"
+	"modelrelay/storage/testwait"
 )
 
 // TestCluster: in a Redis Cluster all keys are in one slot, where scripts work, and a promoted replica goes on.

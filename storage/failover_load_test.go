@@ -7,10 +7,10 @@ import (
 	"testing"
 	"time"
 
-	"modelrelay/internal/testwait"
 	"modelrelay/storage"
 	"modelrelay/storage/limits"
 	"modelrelay/storage/storagetest"
+	"modelrelay/storage/testwait"
 )
 
 // TestFailoverUnderLoad: calls go on while a primary is killed and another is promoted. The promoted one holds a state that the

@@ -10,9 +10,9 @@ import (
 
 	"github.com/redis/go-redis/v9"
 
-	"modelrelay/internal/testwait"
 	"modelrelay/storage"
 	"modelrelay/storage/storagetest"
+	"modelrelay/storage/testwait"
 )
 
 // failoverAgain is when a failover that was ordered has failed: it takes about eleven seconds, and another order in them would

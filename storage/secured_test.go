@@ -8,10 +8,10 @@ import (
 	"testing"
 	"time"
 
-	"modelrelay/internal/testcert"
-	"modelrelay/internal/testwait"
 	"modelrelay/storage"
 	"modelrelay/storage/storagetest"
+	"modelrelay/storage/testcert"
+	"modelrelay/storage/testwait"
 )
 
 // TestSentinelSecured: servers and sentinels speak TLS alone and want certificates; sentinels name servers by their addresses, which

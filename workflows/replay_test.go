@@ -19,7 +19,7 @@ import (
 // steps on them, or stand behind a new revision and bring a history of its own. A worker takes over what one with tracing
 // began, and the other way round, so each is replayed in both; "traced" is the one that was traced. They are recorded by
 //
-//	go test ./cmd/gateway/e2e -run 'TestHistories|TestDelete|TestTrace' -record-histories
+//	go test -C dev/e2e . -run 'TestHistories|TestDelete|TestTrace' -record-histories
 func TestReplay(t *testing.T) {
 	t.Parallel()
 	// A folder holds what ran at an earlier revision of Video; it stays as it is.

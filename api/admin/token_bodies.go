@@ -7,9 +7,9 @@ import (
 	"github.com/danielgtaylor/huma/v2"
 
 	"modelrelay/api/edge"
-	"modelrelay/internal/secret"
 	"modelrelay/providers"
 	"modelrelay/providers/pricing"
+	"modelrelay/providers/secret"
 	"modelrelay/storage/tokens"
 )
 

@@ -9,7 +9,7 @@ import (
 	"github.com/danielgtaylor/huma/v2"
 
 	"modelrelay/api/edge"
-	"modelrelay/internal/secret"
+	"modelrelay/providers/secret"
 	"modelrelay/storage"
 	"modelrelay/storage/audit"
 	"modelrelay/storage/slots"

@@ -5,19 +5,18 @@ import (
 	"log/slog"
 	"time"
 
-	"modelrelay/internal/logline"
 	"modelrelay/providers"
 )
 
-// log writes the request's line: what was asked of whom and how it ended, never what was said.
+// log writes the access log line of the request. It contains no prompt and no answer.
 func (x report) log() {
-	e, o, ctx, log := x.edge, &x.Outcome, x.presence.ctx, x.edge.options.Log
+	o, ctx, log := &x.Outcome, x.presence.ctx, x.edge.options.Log
 	level := slog.LevelInfo
 	switch {
 	case x.Operation == Probe:
 		level = slog.LevelDebug
 	case x.Fault != nil && x.Fault.Kind == providers.Internal:
-		level = slog.LevelError // a defect, ours or an operator's
+		level = slog.LevelError // a defect of the gateway or of its configuration
 	}
 	if !log.Enabled(ctx, level) {
 		return
@@ -26,86 +25,96 @@ func (x report) log() {
 	if operation == "" {
 		operation = "unknown"
 	}
-	line := e.lines.Begin(log, level, "request")
-	line.Text("method", x.http.Method).Text("operation", operation).Int("status", int64(x.shownStatus())).
-		Milliseconds("ms", time.Since(x.Start)).Int("bytes", x.bytes).Text("request_id", x.ID)
+	attrs := append(make([]slog.Attr, 0, usualAttrs),
+		slog.String("method", x.http.Method), slog.String("operation", operation), slog.Int("status", x.shownStatus()),
+		milliseconds("ms", time.Since(x.Start)), slog.Int64("bytes", x.bytes), slog.String("request_id", x.ID))
 	if id := traceID(x.span); id != "" {
-		line.Text("trace_id", id)
+		attrs = append(attrs, slog.String("trace_id", id))
 	}
 	if x.Caller != nil {
-		line.Text("token", x.Caller.Name)
+		attrs = append(attrs, slog.String("token", x.Caller.Name))
 	}
 	if x.Act.By != nil {
-		line.Text("operator", x.Act.By.Name)
+		attrs = append(attrs, slog.String("operator", x.Act.By.Name))
 	}
 	if x.Act.Subject != "" {
-		line.Text("subject", x.Act.Subject)
+		attrs = append(attrs, slog.String("subject", x.Act.Subject))
 	}
 	if o.Model != "" {
-		line.Text("model", o.Model)
+		attrs = append(attrs, slog.String("model", o.Model))
 	}
 	if o.Channel != "" {
-		line.Text("channel", o.Channel).Int("attempts", int64(o.Attempts))
+		attrs = append(attrs, slog.String("channel", o.Channel), slog.Int("attempts", o.Attempts))
 	}
-	logUpstream(line, o)
+	attrs = appendUpstream(attrs, o)
 	if o.Translated != (providers.Endpoint{}) {
-		line.Text("translated", o.Translated.String())
+		attrs = append(attrs, slog.String("translated", o.Translated.String()))
 	}
 	if !o.Sent.IsZero() {
-		line.Int("before_us", x.since(o.Sent).Microseconds())
+		attrs = append(attrs, slog.Int64("before_us", x.since(o.Sent).Microseconds()))
 	}
-	if !o.Answered.IsZero() { // else the only byte is the fault's, and "ms" says when
-		line.Int("first_byte_ms", x.since(x.first).Milliseconds())
+	if !o.Answered.IsZero() { // otherwise the only byte is the fault's, and "ms" has its time
+		attrs = append(attrs, slog.Int64("first_byte_ms", x.since(x.first).Milliseconds()))
 	}
 	if o.Usage != (providers.Usage{}) {
-		line.Int("input_tokens", o.Usage.Input).Int("output_tokens", o.Usage.Output)
+		attrs = append(attrs, slog.Int64("input_tokens", o.Usage.Input), slog.Int64("output_tokens", o.Usage.Output))
 	}
 	if o.Usage.Cached > 0 {
-		line.Int("cached_tokens", o.Usage.Cached)
+		attrs = append(attrs, slog.Int64("cached_tokens", o.Usage.Cached))
 	}
 	if o.Priced {
-		line.Text("cost", o.Cost.String())
+		attrs = append(attrs, slog.String("cost", o.Cost.String()))
 	}
 	if o.Estimated {
-		line.True("estimated")
+		attrs = append(attrs, slog.Bool("estimated", true))
 	}
 	if x.Fault != nil {
-		logFault(line, x.Fault)
+		attrs = appendFault(attrs, x.Fault)
 		if turnedAway(x.Fault) && x.Source().IsValid() {
-			line.Text("source", x.Source().String())
+			attrs = append(attrs, slog.String("source", x.Source().String()))
 		}
 	}
-	e.lines.End(ctx, line)
+	log.LogAttrs(ctx, level, "request", attrs...)
 }
 
-// logUpstream adds what the upstream that answered knows the call by: its own name of the model where that is another, and
-// of the request. The relay has a line of its own for each attempt of a call that fell over.
-func logUpstream(line *logline.Line, o *Outcome) {
+// usualAttrs is the capacity for the attributes of one line. A line with more attributes grows its slice.
+const usualAttrs = 24
+
+// milliseconds returns the duration as a number of milliseconds with three decimals.
+func milliseconds(key string, d time.Duration) slog.Attr {
+	return slog.Float64(key, float64(d.Microseconds())/1000)
+}
+
+// appendUpstream adds the upstream's name of the model, if it differs from the public name, and the upstream's request id.
+// The relay writes a line for each attempt of a call that fell over.
+func appendUpstream(attrs []slog.Attr, o *Outcome) []slog.Attr {
 	tries := o.Trail.Tries()
 	if len(tries) == 0 || o.Channel == "" {
-		return
+		return attrs
 	}
 	last := &tries[len(tries)-1]
 	if last.Model != "" && last.Model != o.Model {
-		line.Text("upstream_model", last.Model)
+		attrs = append(attrs, slog.String("upstream_model", last.Model))
 	}
 	if last.RequestID != "" {
-		line.Text("upstream_request_id", last.RequestID)
+		attrs = append(attrs, slog.String("upstream_request_id", last.RequestID))
 	}
+	return attrs
 }
 
-// turnedAway tells the faults of which an operator wants to know where they come from.
+// turnedAway reports whether an operator needs the source address of a request with the fault.
 func turnedAway(fault *providers.Fault) bool {
 	return fault.Kind == providers.Unauthenticated || fault.Kind == providers.Forbidden || errors.Is(fault.Err, ErrWrongKey)
 }
 
-// logFault adds what a fault says beyond its kind to the access log line.
-func logFault(line *logline.Line, fault *providers.Fault) {
-	line.Text("fault", string(fault.Kind))
+// appendFault adds the fault's kind, parameter and cause.
+func appendFault(attrs []slog.Attr, fault *providers.Fault) []slog.Attr {
+	attrs = append(attrs, slog.String("fault", string(fault.Kind)))
 	if fault.Param != "" {
-		line.Text("param", fault.Param)
+		attrs = append(attrs, slog.String("param", fault.Param))
 	}
 	if fault.Err != nil {
-		line.Text("error", fault.Err.Error())
+		attrs = append(attrs, slog.String("error", fault.Err.Error()))
 	}
+	return attrs
 }

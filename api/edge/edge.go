@@ -17,7 +17,6 @@ import (
 
 	"go.opentelemetry.io/otel/trace"
 
-	"modelrelay/internal/logline"
 	"modelrelay/providers"
 	"modelrelay/storage/audit"
 )
@@ -74,8 +73,7 @@ type Edge struct {
 	insideKey string
 	bodies    *bodyMemory
 	discards  discards
-	records   sync.Pool // of *calllog.Record
-	lines     logline.Pool
+	records   sync.Pool    // of *calllog.Record
 	requests  atomic.Int64 // under way
 	draining  atomic.Bool
 	stopping  chan struct{} // closed once draining

@@ -11,7 +11,7 @@ import (
 	"syscall"
 	"testing"
 
-	"modelrelay/internal/testwait"
+	"modelrelay/storage/testwait"
 )
 
 // TestUpstreamsOwnAuthority: calls reach an upstream whose certificate an authority of the operator's own signed, from the

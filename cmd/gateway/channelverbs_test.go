@@ -7,9 +7,9 @@ import (
 	"strings"
 	"testing"
 
-	"modelrelay/internal/testwait"
 	"modelrelay/storage"
 	"modelrelay/storage/storagetest"
+	"modelrelay/storage/testwait"
 )
 
 // TestChannelVerbs: what an operator says of a channel at one process, or by a command, holds at all of them, and for one

@@ -11,7 +11,7 @@ import (
 	"strings"
 	"testing"
 
-	"modelrelay/internal/testcert"
+	"modelrelay/storage/testcert"
 )
 
 // TestServeTLS: every listener but the metrics' speaks TLS, HTTP/2 as well, and a certificate that takes the place of another

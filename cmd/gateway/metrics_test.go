@@ -13,7 +13,7 @@ import (
 	"testing"
 
 	main "modelrelay/cmd/gateway"
-	"modelrelay/internal/testwait"
+	"modelrelay/storage/testwait"
 )
 
 // series is what Prometheus reads, by name and labels as they are written.

@@ -11,7 +11,6 @@ import (
 	"modelrelay/cmd/gateway/internal/cli"
 	"modelrelay/cmd/gateway/internal/config"
 	"modelrelay/cmd/gateway/internal/metrics"
-	"modelrelay/internal/logline"
 	"modelrelay/storage/slots"
 	"modelrelay/storage/tokens"
 )
@@ -101,10 +100,11 @@ func newLogger(w io.Writer, cfg config.Log) *slog.Logger {
 	if err := level.UnmarshalText([]byte(cfg.Level)); err != nil {
 		level = slog.LevelInfo
 	}
+	options := &slog.HandlerOptions{Level: level}
 	if cfg.Format == "text" {
-		return slog.New(slog.NewTextHandler(w, &slog.HandlerOptions{Level: level}))
+		return slog.New(slog.NewTextHandler(w, options))
 	}
-	return slog.New(logline.NewHandler(w, level))
+	return slog.New(slog.NewJSONHandler(w, options))
 }
 
 // mostWarnings is how many of them one line of the log tells: a file may hold thousands of tokens.

@@ -18,8 +18,8 @@ import (
 	redisserver "github.com/alicebob/miniredis/v2/server"
 
 	main "modelrelay/cmd/gateway"
-	"modelrelay/internal/testwait"
 	"modelrelay/storage/storagetest"
+	"modelrelay/storage/testwait"
 )
 
 // upstream answers chats with its name; stream chats send one event, wait for release, and send the last.

@@ -7,7 +7,7 @@ import (
 	"testing"
 	"time"
 
-	"modelrelay/internal/secret"
+	"modelrelay/providers/secret"
 	"modelrelay/storage/storagetest"
 	"modelrelay/storage/tokens"
 )

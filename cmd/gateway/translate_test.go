@@ -6,8 +6,8 @@ import (
 	"strings"
 	"testing"
 
-	"modelrelay/internal/testwait"
 	"modelrelay/storage/storagetest"
+	"modelrelay/storage/testwait"
 )
 
 // TestTranslatedCalls: a client of another format calls a model under an alias; the log, the metrics and the answer's header

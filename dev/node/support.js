@@ -9,7 +9,7 @@
 import assert from 'node:assert/strict'
 import {createHash} from 'node:crypto'
 
-const need = name => process.env[name] || assert.fail(`${name} is not set: cmd/gateway/e2e runs these tests`)
+const need = name => process.env[name] || assert.fail(`${name} is not set: dev/e2e runs these tests`)
 
 export const url = need('GATEWAY_URL')
 export const tlsURL = process.env.GATEWAY_TLS_URL

@@ -9,10 +9,10 @@ import (
 	"testing"
 	"time"
 
-	"modelrelay/internal/testwait"
 	"modelrelay/providers"
 	"modelrelay/providers/relay"
 	"modelrelay/providers/router"
+	"modelrelay/storage/testwait"
 )
 
 // bounded is a channel that may have so many calls under way.

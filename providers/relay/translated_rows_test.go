@@ -12,9 +12,9 @@ import (
 
 	"go.opentelemetry.io/otel/codes"
 
-	"modelrelay/internal/testwait"
 	"modelrelay/providers"
 	"modelrelay/providers/relay"
+	"modelrelay/storage/testwait"
 )
 
 // TestTranslatedBodyIsLetGo: what a client said is not kept while its translated answer comes, neither the body as it came nor what

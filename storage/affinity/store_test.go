@@ -5,9 +5,9 @@ import (
 	"testing/synctest"
 	"time"
 
-	"modelrelay/internal/testwait"
 	"modelrelay/storage/affinity"
 	"modelrelay/storage/storagetest"
+	"modelrelay/storage/testwait"
 )
 
 func TestStore(t *testing.T) {

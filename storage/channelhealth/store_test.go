@@ -9,10 +9,10 @@ import (
 
 	"github.com/redis/go-redis/v9"
 
-	"modelrelay/internal/testwait"
 	"modelrelay/storage"
 	"modelrelay/storage/channelhealth"
 	"modelrelay/storage/storagetest"
+	"modelrelay/storage/testwait"
 )
 
 // TestHealthRests: a rest that one process tells is heard by the others and kept for those that come later.

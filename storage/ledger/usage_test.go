@@ -16,10 +16,10 @@ import (
 
 	"github.com/redis/go-redis/v9"
 
-	"modelrelay/internal/testwait"
 	"modelrelay/storage"
 	"modelrelay/storage/ledger"
 	"modelrelay/storage/storagetest"
+	"modelrelay/storage/testwait"
 )
 
 var january = time.Date(2026, 1, 31, 12, 0, 0, 0, time.UTC)

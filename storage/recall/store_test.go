@@ -7,9 +7,9 @@ import (
 	"testing"
 	"time"
 
-	"modelrelay/internal/testwait"
 	"modelrelay/storage/recall"
 	"modelrelay/storage/storagetest"
+	"modelrelay/storage/testwait"
 )
 
 func TestStore(t *testing.T) {

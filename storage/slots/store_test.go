@@ -8,10 +8,10 @@ import (
 	"testing"
 	"time"
 
-	"modelrelay/internal/testwait"
 	"modelrelay/storage"
 	"modelrelay/storage/slots"
 	"modelrelay/storage/storagetest"
+	"modelrelay/storage/testwait"
 )
 
 // created is when the tests' tasks began to want a slot; later ones come after it.

@@ -8,8 +8,8 @@ import (
 
 	"github.com/redis/go-redis/v9"
 
-	"modelrelay/internal/testport"
-	"modelrelay/internal/testwait"
+	"modelrelay/storage/testport"
+	"modelrelay/storage/testwait"
 )
 
 // slotsOfCluster is how many slots the nodes of a Redis Cluster share.

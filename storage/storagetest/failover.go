@@ -9,7 +9,7 @@ import (
 
 	"github.com/redis/go-redis/v9"
 
-	"modelrelay/internal/testwait"
+	"modelrelay/storage/testwait"
 )
 
 // Failover is a primary, its replica, and three sentinels that replace it when it is gone.

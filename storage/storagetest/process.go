@@ -11,8 +11,8 @@ import (
 
 	"github.com/redis/go-redis/v9"
 
-	"modelrelay/internal/testport"
-	"modelrelay/internal/testwait"
+	"modelrelay/storage/testport"
+	"modelrelay/storage/testwait"
 )
 
 // serverVariable names the program of a real Redis: redis-server unless it is set, or valkey-server.

@@ -5,9 +5,9 @@ import (
 	"testing"
 	"time"
 
-	"modelrelay/internal/testwait"
 	"modelrelay/storage/storagetest"
 	"modelrelay/storage/taskindex"
+	"modelrelay/storage/testwait"
 )
 
 func TestChanges(t *testing.T) {

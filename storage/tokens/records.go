@@ -11,7 +11,7 @@ import (
 
 	"github.com/redis/go-redis/v9"
 
-	"modelrelay/internal/secret"
+	"modelrelay/providers/secret"
 	"modelrelay/storage"
 )
 

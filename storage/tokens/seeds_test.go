@@ -5,9 +5,9 @@ import (
 	"testing"
 	"time"
 
-	"modelrelay/internal/testwait"
 	"modelrelay/storage"
 	"modelrelay/storage/storagetest"
+	"modelrelay/storage/testwait"
 	"modelrelay/storage/tokens"
 )
 

@@ -10,7 +10,7 @@ import (
 	"slices"
 	"time"
 
-	"modelrelay/internal/secret"
+	"modelrelay/providers/secret"
 	"modelrelay/storage"
 )
 

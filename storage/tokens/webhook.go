@@ -10,7 +10,7 @@ import (
 	"strings"
 	"time"
 
-	"modelrelay/internal/secret"
+	"modelrelay/providers/secret"
 )
 
 const (

@@ -10,10 +10,10 @@ import (
 	"testing"
 	"time"
 
-	"modelrelay/internal/secret"
-	"modelrelay/internal/testwait"
+	"modelrelay/providers/secret"
 	"modelrelay/storage"
 	"modelrelay/storage/storagetest"
+	"modelrelay/storage/testwait"
 	"modelrelay/storage/tokens"
 )
 

@@ -14,7 +14,7 @@ import (
 	commonpb "go.temporal.io/api/common/v1"
 	"google.golang.org/protobuf/proto"
 
-	"modelrelay/internal/secret"
+	"modelrelay/providers/secret"
 	"modelrelay/workflows/payloads"
 )
 

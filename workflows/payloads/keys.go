@@ -15,7 +15,7 @@ import (
 	"strings"
 	"sync/atomic"
 
-	"modelrelay/internal/secret"
+	"modelrelay/providers/secret"
 )
 
 const (

@@ -1,5 +1,5 @@
 // The models that the clients are run on, by the dialect in which an upstream is asked for each when the client speaks another.
-// cmd/gateway/e2e has a channel for each of them.
+// dev/e2e has a channel for each of them.
 export const models = [
 	{name: 'gpt-5.2', dialect: 'responses', chats: true},
 	{name: 'gpt-5.5', dialect: 'responses'}, // calls tools in Responses alone

@@ -11,8 +11,8 @@ import (
 	"testing"
 	"time"
 
-	"modelrelay/internal/testwait"
 	"modelrelay/providers/relay/seats"
+	"modelrelay/storage/testwait"
 )
 
 const patience = time.Minute

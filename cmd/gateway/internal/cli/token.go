@@ -14,9 +14,9 @@ import (
 
 	"modelrelay/api/admin"
 	"modelrelay/cmd/gateway/internal/config"
-	"modelrelay/internal/secret"
 	"modelrelay/providers"
 	"modelrelay/providers/pricing"
+	"modelrelay/providers/secret"
 	"modelrelay/storage"
 	"modelrelay/storage/audit"
 	"modelrelay/storage/ledger"

@@ -12,7 +12,7 @@ import (
 
 	"modelrelay/api/admin"
 	"modelrelay/cmd/gateway/internal/config"
-	"modelrelay/internal/secret"
+	"modelrelay/providers/secret"
 	"modelrelay/storage/tokens"
 )
 

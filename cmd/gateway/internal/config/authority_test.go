@@ -7,7 +7,7 @@ import (
 	"testing"
 
 	"modelrelay/cmd/gateway/internal/config"
-	"modelrelay/internal/testcert"
+	"modelrelay/storage/testcert"
 )
 
 // TestAuthorities: a channel's authority counts for its host, and what is wrong with it names the channel's key.

@@ -8,7 +8,7 @@ import (
 	"time"
 
 	"modelrelay/cmd/gateway/internal/config"
-	"modelrelay/internal/testcert"
+	"modelrelay/storage/testcert"
 )
 
 // TestFront: what is wrong with how listeners speak names its key and its line.

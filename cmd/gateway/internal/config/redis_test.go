@@ -8,7 +8,7 @@ import (
 	"time"
 
 	"modelrelay/cmd/gateway/internal/config"
-	"modelrelay/internal/testcert"
+	"modelrelay/storage/testcert"
 )
 
 // TestRedis: what is wrong with the way to Redis names its key and its line.

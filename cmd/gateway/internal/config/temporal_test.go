@@ -11,7 +11,7 @@ import (
 
 	"modelrelay/cmd/gateway/internal/certs"
 	"modelrelay/cmd/gateway/internal/config"
-	"modelrelay/internal/testcert"
+	"modelrelay/storage/testcert"
 )
 
 // certificate writes a certificate with its key into the folder, as name.pem and name.key.

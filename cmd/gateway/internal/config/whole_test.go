@@ -9,7 +9,7 @@ import (
 	"go.yaml.in/yaml/v4"
 
 	"modelrelay/cmd/gateway/internal/config"
-	"modelrelay/internal/testcert"
+	"modelrelay/storage/testcert"
 )
 
 // has tells whether a document holds a key as config.Keys writes it.

@@ -1,0 +1,264 @@
+package e2e_test
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"net/http"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	"modelrelay/dev/e2e/stack"
+)
+
+const (
+	// agentsDir holds the coding agents once "npm ci" ran there.
+	agentsDir = nodeDir + "/agents"
+	// needAgents is set where their tests must not be left out.
+	needAgents = "MODELRELAY_TEST_AGENTS"
+	// agentTimeout is how long an agent may take for one task on a busy machine.
+	agentTimeout = 5 * time.Minute
+)
+
+// What the agents work on: the file says that the lighthouse is red, and it shall be white.
+const (
+	noteName   = "note.txt"
+	noteBefore = "The lighthouse is red.\n"
+	noteAfter  = "The lighthouse is white.\n"
+	agentsSay  = "Repainted." // one word, which no agent prints in pieces
+)
+
+// codingAgent is a program that edits files by calls of its own tools.
+type codingAgent struct {
+	name    string
+	program string // in node_modules
+	script  bool   // Node runs it
+	// models are what it is run on, the first in its own dialect.
+	models []string
+	// command returns its arguments and environment.
+	command func(agentTask) (args, env []string)
+	// home are files in its home directory.
+	home func(agentTask) map[string]string
+	// read and edit are the calls that read and change the note.
+	read, edit func(note string) []map[string]any
+}
+
+// agentTask is one run of an agent.
+type agentTask struct{ url, model, prompt, home string }
+
+// call is a call of a tool as scripts of the fake upstreams have it.
+func call(name string, arguments map[string]any) map[string]any {
+	return map[string]any{"name": name, "arguments": arguments}
+}
+
+// readsPath makes the call of a tool that takes the path of a file.
+func readsPath(name, path string) func(note string) []map[string]any {
+	return func(note string) []map[string]any { return []map[string]any{call(name, map[string]any{path: note})} }
+}
+
+// replacesAt makes the call of a tool that replaces a text in a file.
+func replacesAt(name, path, before, after string) func(note string) []map[string]any {
+	return func(note string) []map[string]any {
+		return []map[string]any{call(name, map[string]any{
+			path: note, before: strings.TrimSpace(noteBefore), after: strings.TrimSpace(noteAfter),
+		})}
+	}
+}
+
+func codingAgents() []codingAgent {
+	return []codingAgent{
+		{
+			// It has a tool of plain text for patches, but only for models whose name it knows, such as gpt-5.5.
+			name: "codex", program: "@openai/codex-linux-*/vendor/*/bin/codex", models: []string{"gpt-native", "gpt-5.5", "gemini-3-pro", "glm-5"},
+			command: func(t agentTask) ([]string, []string) {
+				provider := fmt.Sprintf(`model_providers.relay={name="relay",base_url="%s/v1",env_key="RELAY_KEY",wire_api="responses",request_max_retries=0,stream_max_retries=0}`, t.url)
+				return []string{
+					"exec", "--json", "--skip-git-repo-check", "--dangerously-bypass-approvals-and-sandbox", "-m", t.model, "-c", "model_provider=relay",
+					"-c", provider, "-c", "analytics.enabled=false", "-c", "check_for_update_on_startup=false",
+					// OpenAI's own tools have no translation.
+					"-c", "features.multi_agent=false", "-c", `web_search="disabled"`, t.prompt,
+				}, []string{"RELAY_KEY=" + stack.Token}
+			},
+			read: func(string) []map[string]any {
+				return []map[string]any{call("exec_command", map[string]any{"cmd": "cat " + noteName})}
+			},
+			edit: func(string) []map[string]any {
+				patch := "*** Begin Patch\n*** Update File: " + noteName + "\n@@\n-" + noteBefore + "+" + noteAfter + "*** End Patch\n"
+				return []map[string]any{
+					call("apply_patch", map[string]any{"input": patch}), call("exec_command", map[string]any{"cmd": "sed -i s/red/white/ " + noteName}),
+				}
+			},
+		},
+		{
+			name: "gemini-cli", program: "@google/gemini-cli/bundle/gemini.js", script: true, models: []string{"gemini-3-pro", "claude-opus-4-8", "gpt-native", "glm-5"},
+			command: func(t agentTask) ([]string, []string) {
+				return []string{"-m", t.model, "--approval-mode", "yolo", "--output-format", "stream-json", "--skip-trust", "-p", t.prompt},
+					[]string{"GEMINI_API_KEY=" + stack.Token, "GOOGLE_GEMINI_BASE_URL=" + t.url, "GEMINI_SANDBOX=false"}
+			},
+			home: func(agentTask) map[string]string {
+				return map[string]string{".gemini/settings.json": `{"security": {"auth": {"selectedType": "gemini-api-key"}}, "general": {"enableAutoUpdate": false},
+					"telemetry": {"enabled": false}, "privacy": {"usageStatisticsEnabled": false}}`}
+			},
+			read: readsPath("read_file", "file_path"), edit: func(note string) []map[string]any {
+				calls := replacesAt("replace", "file_path", "old_string", "new_string")(note)
+				calls[0]["arguments"].(map[string]any)["instruction"] = "Make the lighthouse white."
+				return calls
+			},
+		},
+		{
+			name: "qwen-code", program: "@qwen-code/qwen-code/cli.js", script: true, models: []string{"glm-5", "claude-opus-4-8", "gemini-3-pro"},
+			command: func(t agentTask) ([]string, []string) {
+				return []string{"--auth-type", "openai", "--approval-mode", "yolo", "--output-format", "stream-json", "-p", t.prompt},
+					[]string{"OPENAI_API_KEY=" + stack.Token, "OPENAI_BASE_URL=" + t.url + "/v1", "OPENAI_MODEL=" + t.model}
+			},
+			home: func(agentTask) map[string]string {
+				return map[string]string{".qwen/settings.json": `{"privacy": {"usageStatisticsEnabled": false}, "general": {"enableAutoUpdate": false}}`}
+			},
+			read: readsPath("read_file", "file_path"), edit: replacesAt("edit", "file_path", "old_string", "new_string"),
+		},
+		{
+			name: "opencode", program: "opencode-linux-*/bin/opencode", models: []string{"glm-5", "claude-opus-4-8", "gemini-3-pro"},
+			command: func(t agentTask) ([]string, []string) {
+				return []string{"run", "--format", "json", "-m", "relay/" + t.model, t.prompt}, []string{
+					"OPENCODE_CONFIG=" + filepath.Join(t.home, "opencode.json"), "OPENCODE_DISABLE_AUTOUPDATE=1", "OPENCODE_DISABLE_MODELS_FETCH=1",
+					"OPENCODE_DISABLE_LSP_DOWNLOAD=1",
+				}
+			},
+			home: func(t agentTask) map[string]string {
+				return map[string]string{"opencode.json": fmt.Sprintf(`{"provider": {"relay": {"npm": "@ai-sdk/openai-compatible", "name": "relay",
+					"options": {"baseURL": "%s/v1", "apiKey": "%s"}, "models": {"%s": {"name": "model", "tool_call": true, "reasoning": true}}}},
+					"autoupdate": false, "share": "disabled", "permission": "allow"}`, t.url, stack.Token, t.model)}
+			},
+			read: readsPath("read", "filePath"), edit: replacesAt("edit", "filePath", "oldString", "newString"),
+		},
+		{
+			name: "claude-code", program: "@anthropic-ai/claude-code-linux-*/claude", models: []string{"claude-opus-4-8", "gpt-native", "gemini-3-pro", "glm-5"},
+			command: func(t agentTask) ([]string, []string) {
+				return []string{"-p", t.prompt, "--model", t.model, "--dangerously-skip-permissions", "--output-format", "json"}, []string{
+					"ANTHROPIC_BASE_URL=" + t.url, "ANTHROPIC_API_KEY=" + stack.Token, "CLAUDE_CODE_DISABLE_NONESSENTIAL_TRAFFIC=1", "DISABLE_AUTOUPDATER=1",
+					"ANTHROPIC_DEFAULT_HAIKU_MODEL=" + t.model, "IS_SANDBOX=1",
+				}
+			},
+			read: readsPath("Read", "file_path"), edit: replacesAt("Edit", "file_path", "old_string", "new_string"),
+		},
+	}
+}
+
+// TestAgents lets each coding agent read and edit a file on models of every vendor.
+func TestAgents(t *testing.T) {
+	t.Parallel()
+	node, err := filepath.Abs(installedNode(t, needAgents))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := os.Stat(agentsDir + "/node_modules"); err != nil {
+		if os.Getenv(needAgents) != "" {
+			t.Fatalf("run npm ci in %s: %v", agentsDir, err)
+		}
+		t.Skip("run npm ci in dev/node/agents first")
+	}
+	s := stack.NewRelay(t, nil, unpaced)
+	g := s.StartGateway(stack.GatewayOptions{Channels: s.Pairs("gpt-native: gpt-5.5", "gpt-5.5: claude-opus-4-8")})
+	for _, agent := range codingAgents() {
+		found, err := filepath.Glob(filepath.Join(agentsDir, "node_modules", agent.program))
+		if err != nil || len(found) == 0 {
+			t.Errorf("%s is not installed for this machine: %v", agent.name, err)
+			continue
+		}
+		program, err := filepath.Abs(found[0])
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, model := range agent.models {
+			t.Run(agent.name+" on "+model, func(t *testing.T) {
+				t.Parallel()
+				agent.edits(t, g, node, program, model)
+			})
+		}
+	}
+}
+
+// edits lets the agent edit the note as an upstream's script says.
+func (a *codingAgent) edits(t *testing.T, g *stack.Gateway, node, program, model string) {
+	t.Helper()
+	dir := t.TempDir()
+	task := agentTask{url: g.URL(), model: model, prompt: fmt.Sprintf("Task of %s on %s: paint the lighthouse of %s white.", a.name, model, noteName), home: filepath.Join(dir, "home")}
+	work := filepath.Join(dir, "work")
+	note := filepath.Join(work, noteName)
+	files := map[string]string{note: noteBefore}
+	if a.home != nil {
+		for name, content := range a.home(task) {
+			files[filepath.Join(task.home, name)] = content
+		}
+	}
+	for name, content := range files {
+		if err := os.MkdirAll(filepath.Dir(name), 0o700); err != nil {
+			t.Fatal(err)
+		}
+		if err := os.WriteFile(name, []byte(content), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	parts := func(parts ...map[string]any) map[string]any { return map[string]any{"parts": parts} }
+	answers := []map[string]any{
+		parts(map[string]any{"think": "I should read it first."}, map[string]any{"text": "I read the note."}, map[string]any{"any": a.read(note)}),
+		parts(map[string]any{"think": "One word is wrong."}, map[string]any{"any": a.edit(note)}),
+		parts(map[string]any{"text": agentsSay}),
+	}
+	var script struct {
+		ID string `json:"id"`
+	}
+	g.Stack.Control.Do(http.MethodPost, "/scripts", map[string]any{"contains": task.prompt, "plan": true, "answers": answers}, &script)
+
+	args, env := a.command(task)
+	name := program
+	if a.script {
+		name, args = node, append([]string{program}, args...)
+	}
+	ctx, cancel := context.WithTimeout(t.Context(), agentTimeout)
+	defer cancel()
+	cmd := exec.CommandContext(ctx, name, args...)
+	cmd.Dir = work
+	cmd.Env = append(env, "PATH="+filepath.Dir(node)+":/usr/bin:/bin", "HOME="+task.home, "TMPDIR="+dir, "TERM=dumb", "LANG=C.UTF-8")
+	// An agent starts processes of its own; they end with it.
+	cmd.SysProcAttr = &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL, Setpgid: true}
+	cmd.Cancel = func() error { return syscall.Kill(-cmd.Process.Pid, syscall.SIGKILL) }
+	cmd.WaitDelay = stack.EndTimeout
+	out, err := cmd.CombinedOutput()
+	_ = syscall.Kill(-cmd.Process.Pid, syscall.SIGKILL)
+
+	content, readErr := os.ReadFile(note)
+	if readErr != nil {
+		t.Fatal(readErr)
+	}
+	if err != nil || string(content) != noteAfter || !strings.Contains(string(out), agentsSay) {
+		t.Errorf("got %v, the note %q and\n%s", err, content, out)
+	}
+	if got := taken(t, g.Stack.Control, script.ID); got != len(answers) {
+		t.Errorf("the upstream gave %d answers, want %d", got, len(answers))
+	}
+}
+
+// taken is how often a script has answered.
+func taken(t *testing.T, control *stack.Control, id string) int {
+	t.Helper()
+	var listed struct {
+		Scripts []struct {
+			ID    string `json:"id"`
+			Taken int    `json:"taken"`
+		} `json:"scripts"`
+	}
+	control.Do(http.MethodGet, "/scripts", json.RawMessage("null"), &listed)
+	for _, script := range listed.Scripts {
+		if script.ID == id {
+			return script.Taken
+		}
+	}
+	t.Fatalf("no script %s", id)
+	return 0
+}

@@ -1,0 +1,110 @@
+package e2e_test
+
+import (
+	"fmt"
+	"io"
+	"net/http"
+	"net/url"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"modelrelay/dev/e2e/stack"
+	"modelrelay/storage/testwait"
+)
+
+// What happens to tasks is shown without a reload: on the list a task that is made, that ends; on its page how far it is, and its video.
+func TestLiveTasks(t *testing.T) {
+	t.Parallel()
+	wantBrowser(t)
+	s := stack.New(t)
+	g := s.StartGateway(stack.GatewayOptions{AdminKey: stack.AdminKey, Video: "poll_min: 200ms, poll_max: 1s"})
+	first := g.Create(t.Context(), "sora-2-manual", "the first").ID
+	list, page := newBrowser(t, g), newBrowser(t, g)
+	row := func(id string) string {
+		return `[...document.querySelectorAll('#tasks tbody tr')].find((row) => row.textContent.includes(` + quoted(id) + `))`
+	}
+	for tab, path := range map[*chromiumTab]string{list: "/console/tasks", page: "/console/tasks/" + first} {
+		tab.open(path)
+		if _, err := evaluate[bool](tab, `globalThis.stayed = true`); err != nil {
+			t.Fatal(err)
+		}
+	}
+	list.await("the first task", row(first))
+	second := g.Create(t.Context(), "sora-2-fast", "the second").ID
+	list.await("a task that was made", row(second))
+	list.await("its end", row(second)+`.querySelector('.mark.done')`)
+
+	s.Control.Await("video.get", "sora-2-manual", "", 1)
+	job := s.Control.Job("the first").ID
+	s.Control.Drive(job, "in_progress", 40)
+	page.await("how far it is", `document.querySelector('[data-running] progress')?.value >= 40`)
+	s.Control.Drive(job, "completed", 100)
+	page.await("its end", `!document.querySelector('[data-running]')`)
+	page.await("its video", `document.querySelector('video')?.readyState > 0`)
+	list.await("its end on the list", row(first)+`.querySelector('.mark.done')`)
+	for what, tab := range map[string]*chromiumTab{"the list": list, "the page": page} {
+		if stayed, err := evaluate[bool](tab, `globalThis.stayed === true`); err != nil || !stayed {
+			t.Errorf("%s was loaded anew (%v)", what, err)
+		}
+	}
+}
+
+// TestTwentyTabs: tabs that show Tasks share what a process reads: one visibility query in two seconds, however many they are
+// and however often they ask.
+func TestTwentyTabs(t *testing.T) {
+	t.Parallel()
+	const tabs, views = 20, 5
+	s := stack.New(t)
+	options := stack.GatewayOptions{AdminKey: stack.AdminKey}
+	worker := s.StartGateway(options)
+	id := worker.Create(t.Context(), "sora-2-manual", "watched").ID
+	testwait.Eventually(t, "the task is listed", stack.TaskTimeout, func() bool {
+		status, list := worker.Admin(http.MethodGet, "/admin/tasks", "", nil)
+		return status == http.StatusOK && strings.Contains(list, id)
+	})
+	options.Args = []string{"serve", "--worker=false"} // a worker looks for tasks on its own account
+	g := s.StartGateway(options)
+	anna := newPerson(t, g)
+	anna.do(http.MethodPost, "/console/sign-in", url.Values{"key": {stack.AdminKey}})
+	queries := func() int {
+		n, _ := g.Metrics(t.Context()).Sum("temporal_request_total", "operation", "ListWorkflowExecutions")
+		return int(n)
+	}
+	before, began := queries(), time.Now()
+	var group sync.WaitGroup
+	for range tabs {
+		group.Go(func() {
+			for range views {
+				if text, err := anna.refresh("/console/tasks"); err != nil || !strings.Contains(text, id) {
+					t.Errorf("a view lacks the task (%v)", err)
+				}
+			}
+		})
+	}
+	group.Wait()
+	most := 1 + int(time.Since(began)/(2*time.Second))
+	if got := queries() - before; got < 1 || got > most {
+		t.Errorf("%d visibility queries for %d views of %d tabs, want 1 to %d", got, tabs*views, tabs, most)
+	}
+}
+
+// refresh reads a page as its live regions do. Several may at once.
+func (p *person) refresh(path string) (string, error) {
+	req, err := http.NewRequestWithContext(p.t.Context(), http.MethodGet, p.base+path, http.NoBody)
+	if err != nil {
+		return "", err
+	}
+	req.Header.Set("Console-Refresh", "1")
+	resp, err := p.http.Do(req)
+	if err != nil {
+		return "", err
+	}
+	defer resp.Body.Close()
+	text, err := io.ReadAll(resp.Body)
+	if resp.StatusCode != http.StatusOK {
+		err = fmt.Errorf("answered %s", resp.Status)
+	}
+	return string(text), err
+}
