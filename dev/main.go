@@ -4,7 +4,6 @@
 package main
 
 import (
-	"errors"
 	"fmt"
 	"io"
 	"log/slog"
@@ -13,6 +12,7 @@ import (
 
 	"github.com/alecthomas/kong"
 
+	"modelrelay/dev/checkout"
 	"modelrelay/dev/settings"
 )
 
@@ -30,7 +30,6 @@ type commandLine struct {
 	Redis    redisCommand    `cmd:"" help:"Run Redis alone."`
 	S3       s3Command       `cmd:"" name:"s3" help:"Run the object store alone."`
 	Upstream upstreamCommand `cmd:"" help:"Run the upstreams that only pretend alone."`
-	Bench    benchCommands   `cmd:"" help:"Measure what the gateway costs, and what clients notice when a channel goes bad."`
 
 	Chaos chaosCommand `cmd:"" help:"Let every process of a whole deployment fail at random while tasks run, and judge what became of them."`
 
@@ -79,7 +78,7 @@ func run(args []string, stdout, stderr io.Writer) int {
 		fmt.Fprintln(stderr, "dev:", err)
 		return exitUsage
 	}
-	home, err := callerFolder()
+	home, err := checkout.CallerFolder()
 	if err == nil {
 		err = command.Run(environment{stdout: stdout, stderr: stderr, home: home, logLevel: line.LogLevel})
 	}
@@ -88,19 +87,6 @@ func run(args []string, stdout, stderr io.Writer) int {
 		return exitFailed
 	}
 	return exitDone
-}
-
-// callerFolder is where the command was typed. `go run -C dev .` runs the program in the module's own folder and
-// leaves the caller's in PWD.
-func callerFolder() (string, error) {
-	here, err := os.Getwd()
-	if err != nil {
-		return "", fmt.Errorf("find the working folder: %w", err)
-	}
-	if pwd := os.Getenv("PWD"); filepath.IsAbs(pwd) && isModule(here) {
-		return pwd, nil
-	}
-	return here, nil
 }
 
 // absolute returns path as seen from the caller's folder.
@@ -135,6 +121,3 @@ func (e environment) logger(level slog.Leveler) *slog.Logger {
 		},
 	}))
 }
-
-// errNoModule says that the sources are not where they are looked for.
-var errNoModule = errors.New("the sources of the gateway are not here: run it with `go run -C dev .` from a checkout")

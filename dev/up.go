@@ -8,7 +8,6 @@ import (
 	"os"
 	"os/signal"
 	"path/filepath"
-	"strings"
 	"syscall"
 
 	"modelrelay/dev/process"
@@ -60,11 +59,8 @@ func (c *upCommand) Run(e environment) (err error) {
 	return nil
 }
 
-// underGoRun reports whether the go command started this program: it compiles into its cache or a folder of its own.
-func underGoRun() bool {
-	path, err := os.Executable()
-	return err == nil && strings.Contains(filepath.ToSlash(path), "/go-build")
-}
+// underGoRun reports whether the go command started this program.
+func underGoRun() bool { return process.UnderGoRun() }
 
 // passable is the mode of the folder of the stack's state: others may pass and see nothing, for PostgreSQL runs as a user of its
 // own where this one is root.

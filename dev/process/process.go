@@ -7,7 +7,9 @@ import (
 	"fmt"
 	"os"
 	"os/exec"
+	"path/filepath"
 	"runtime"
+	"strings"
 	"syscall"
 	"time"
 )
@@ -105,4 +107,11 @@ func FollowParent(ctx context.Context) (context.Context, context.CancelFunc) {
 		cancel(ErrOrphaned)
 	}()
 	return ctx, func() { cancel(context.Canceled) }
+}
+
+// UnderGoRun reports whether the go command started this program: it compiles into its cache or a folder of its own. It
+// passes an interrupt on, but no SIGTERM, so such a program has to follow its parent.
+func UnderGoRun() bool {
+	path, err := os.Executable()
+	return err == nil && strings.Contains(filepath.ToSlash(path), "/go-build")
 }

@@ -12,7 +12,7 @@ import (
 	"modelrelay/dev/bench/stage"
 )
 
-// bodySize is that of a request with an image in it.
+// bodySize is the size of a request that contains an image.
 const bodySize = 20 << 20
 
 // bodies measures large requests, one at a time: an image as a data URL between two pieces of text.
@@ -65,7 +65,7 @@ func bodies(ctx context.Context, b *Bench, report *figures.Report) error {
 	}
 	load := fmt.Sprintf("body of %d MB", bodySize>>20)
 	report.Add(load, "CPU", "ms", cpu, figures.RatioAtMost(2))
-	// An empty process, and all that net/http allocates for the first time, is a little more than the copy itself.
+	// The peak includes what net/http allocates for its first request.
 	report.Add(load, "peak memory of the first", "copies", first, figures.AtMost(1.2))
 	report.Add(load, "peak memory of many", "copies", more, nil)
 	return nil

@@ -12,13 +12,12 @@ import (
 	"strings"
 	"sync/atomic"
 	"testing"
-	"time"
 
 	"modelrelay/dev/bench/calls"
 	"modelrelay/dev/bench/stage"
 )
 
-// body is a stream of words, an event each, as the upstream sends it.
+// body is a stream of words, one event each, as the upstream sends it.
 func body(words int, change ...func([]string) []string) string {
 	events := []string{`{"choices":[{"delta":{"role":"assistant","content":""},"finish_reason":null}]}`}
 	for i := range words {
@@ -50,7 +49,7 @@ func TestCheckStream(t *testing.T) {
 		{"a word twice", body(3, func(e []string) []string { return slices.Insert(e, 1, e[1]) }), false},
 		{"in another order", body(3, func(e []string) []string { e[1], e[2] = e[2], e[1]; return e }), false},
 		{"no reason of the end", body(3, func(e []string) []string { return slices.Delete(e, 4, 5) }), false},
-		{"counts nobody asked for", body(3, func(e []string) []string { return slices.Insert(e, 5, counts) }), false},
+		{"counts that were not requested", body(3, func(e []string) []string { return slices.Insert(e, 5, counts) }), false},
 		{"an error in it", body(3, func(e []string) []string { e[4] = `{"error":{"message":"broke off"}}`; return e }), false},
 	} {
 		t.Run(tc.name, func(t *testing.T) {
@@ -59,23 +58,6 @@ func TestCheckStream(t *testing.T) {
 				t.Errorf("got %v, want right: %v", err, tc.right)
 			}
 		})
-	}
-}
-
-func TestDelays(t *testing.T) {
-	t.Parallel()
-	const ms = time.Millisecond
-	begin := time.Now()
-	var arrived []time.Time
-	// The first event is 5 ms late, the third 10 ms; the last line comes with the fourth.
-	for _, at := range []time.Duration{5 * ms, 20 * ms, 50 * ms, 60 * ms, 60 * ms} {
-		arrived = append(arrived, begin.Add(at))
-	}
-	if got, want := calls.Delays(arrived), []time.Duration{5 * ms, 0, 10 * ms, 0}; !slices.Equal(got, want) {
-		t.Errorf("got %v, want %v", got, want)
-	}
-	if got := calls.Delays(arrived[:1]); got != nil {
-		t.Errorf("got %v of one event", got)
 	}
 }
 
@@ -113,7 +95,7 @@ func TestChat(t *testing.T) {
 	} {
 		t.Run(tc.name, func(t *testing.T) {
 			t.Parallel()
-			right, _, err := calls.Chat(t.Context(), serve(t, tc.answer), os.Getpid(), []byte(want), 3, 50)
+			right, err := calls.Chat(t.Context(), serve(t, tc.answer), os.Getpid(), []byte(want), 3, 50)
 			switch {
 			case tc.right && (err != nil || right != 50):
 				t.Errorf("got %d right of 50, %v", right, err)
@@ -124,7 +106,7 @@ func TestChat(t *testing.T) {
 	}
 }
 
-// Of twenty streams that a server cuts each fifth of, four are found broken, and the others are read to their ends.
+// TestStreams: a server cuts every fifth of twenty streams; four count as broken, and the others are read to their ends.
 func TestStreams(t *testing.T) {
 	t.Parallel()
 	onLinux(t)
@@ -155,6 +137,6 @@ func TestStreams(t *testing.T) {
 func onLinux(t *testing.T) {
 	t.Helper()
 	if runtime.GOOS != "linux" {
-		t.Skip("only Linux tells the CPU time of another process")
+		t.Skip("only Linux shows the CPU time of another process")
 	}
 }

@@ -20,15 +20,13 @@ const (
 	chatPath     = "/v1/chat/completions"
 	messagesPath = "/v1/messages"
 	chatModel    = "gpt-4o-mini"
-	// chatText is about what makes a request, and an answer that repeats it, 1 KB each.
+	// chatText is the length of each of a request's two texts. The request, and the answer that repeats it, have about 1 KB.
 	chatText = 400
-	// warmUp is the share of a round that goes before the first, to fill pools and open connections.
+	// warmUp: a tenth of a round is sent before the first one, to fill pools and open connections.
 	warmUp = 10
-	// alone is the share of a round that is sent one call at a time.
-	alone = 20
 )
 
-// chat measures short calls: connections in a closed loop, each with its next request when it has its answer.
+// chat measures short calls. Each connection sends its next request when it has the answer to the last one.
 func chat(ctx context.Context, b *Bench, report *figures.Report) error {
 	floor, gateway, err := b.pair(ctx)
 	if err != nil {
@@ -42,7 +40,7 @@ func chat(ctx context.Context, b *Bench, report *figures.Report) error {
 		return err
 	}
 	o := b.sizes
-	var cpu, p50, p99, rate, reuse, memory figures.Series
+	var cpu, p50, p99, reuse, memory figures.Series
 	err = takeTurns(b.Options.Rounds, floor, gateway, func(to target) error {
 		before, err := b.accepted(ctx)
 		if err != nil {
@@ -63,7 +61,6 @@ func chat(ctx context.Context, b *Bench, report *figures.Report) error {
 		cpu.Add(to.name, round.cpu.Seconds()*1000/float64(o.Requests))
 		p50.Add(to.name, figures.Milliseconds(figures.Quantile(round.latencies, 0.50)))
 		p99.Add(to.name, figures.Milliseconds(figures.Quantile(round.latencies, 0.99)))
-		rate.Add(to.name, float64(o.Requests)/round.took.Seconds())
 		reuse.Add(to.name, 100*(1-float64(after-before)/float64(o.Requests)))
 		memory.Add(to.name, figures.Megabytes(now))
 		return nil
@@ -73,15 +70,14 @@ func chat(ctx context.Context, b *Bench, report *figures.Report) error {
 	}
 	load := fmt.Sprintf("chat, %d connections", o.Connections)
 	report.Add(load, "CPU per 1,000", "s", cpu, figures.RatioAtMost(1.3))
-	report.Add(load, "rate", "1/s", rate, nil)
 	report.Add(load, "latency p50", "ms", p50, nil)
 	report.Add(load, "latency p99", "ms", p99, nil)
 	report.Add(load, "upstream connections reused", "%", reuse, figures.AtLeast(99))
 	report.Add(load, "RSS", "MB", memory, nil)
-	return b.chatAlone(ctx, report, want, floor, gateway)
+	return nil
 }
 
-// warm sends the targets what fills pools and opens connections, and returns what every answer must have.
+// warm sends the targets the calls that fill pools and open connections, and returns the part that every answer must contain.
 func (b *Bench) warm(ctx context.Context, targets ...target) (want []byte, err error) {
 	if want, err = expectedChat(ctx, b.direct()); err != nil {
 		return nil, err
@@ -95,45 +91,9 @@ func (b *Bench) warm(ctx context.Context, targets ...target) (want []byte, err e
 	return want, nil
 }
 
-// Fill sends so many short calls to a gateway over the usual connections and checks every answer.
-func (b *Bench) Fill(ctx context.Context, gateway *stage.Child, requests int) error {
-	want, err := expectedChat(ctx, b.direct())
-	if err != nil {
-		return err
-	}
-	to := target{name: figures.Gateway, addr: gateway.Addr, key: stage.ClientKey, pid: gateway.PID()}
-	_, err = chatRound(ctx, to, want, b.sizes.Connections, requests)
-	return err
-}
-
-// chatAlone measures what floor and gateway add to the latency of a call when nothing else is under way.
-func (b *Bench) chatAlone(ctx context.Context, report *figures.Report, want []byte, floor, gateway target) error {
-	requests := max(1, b.sizes.Requests/alone)
-	var p50, p99 figures.Series
-	err := takeTurns(b.Options.Rounds, floor, gateway, func(to target) error {
-		base, err := chatRound(ctx, b.direct(), want, 1, requests)
-		if err != nil {
-			return err
-		}
-		round, err := chatRound(ctx, to, want, 1, requests)
-		if err != nil {
-			return err
-		}
-		p50.Add(to.name, figures.Milliseconds(figures.Quantile(round.latencies, 0.50)-figures.Quantile(base.latencies, 0.50)))
-		p99.Add(to.name, figures.Milliseconds(figures.Quantile(round.latencies, 0.99)-figures.Quantile(base.latencies, 0.99)))
-		return nil
-	})
-	if err != nil {
-		return err
-	}
-	report.Add("chat, 1 connection", "added latency p50", "ms", p50, figures.AtMost(0.12))
-	report.Add("chat, 1 connection", "added latency p99", "ms", p99, nil)
-	return nil
-}
-
-// round is what one round of a load showed.
+// round is the result of one round of a load.
 type round struct {
-	cpu, took time.Duration
+	cpu       time.Duration
 	latencies []time.Duration
 }
 
@@ -154,7 +114,6 @@ func chatRound(ctx context.Context, to target, want []byte, connections, request
 	if err != nil {
 		return round{}, err
 	}
-	began := time.Now()
 	var running sync.WaitGroup
 	for i, c := range clients {
 		running.Go(func() {
@@ -174,7 +133,6 @@ func chatRound(ctx context.Context, to target, want []byte, connections, request
 		})
 	}
 	running.Wait()
-	took := time.Since(began)
 	if err := context.Cause(ctx); err != nil {
 		return round{}, err
 	}
@@ -182,14 +140,14 @@ func chatRound(ctx context.Context, to target, want []byte, connections, request
 	if err != nil {
 		return round{}, err
 	}
-	done := round{cpu: after - before, took: took}
+	done := round{cpu: after - before}
 	for _, some := range latencies {
 		done.latencies = append(done.latencies, some...)
 	}
 	return done, nil
 }
 
-// chatPath is where the target takes chats.
+// chatPath is the path of chats in the target's format.
 func (t target) chatPath() string {
 	if t.messages {
 		return messagesPath
@@ -197,7 +155,7 @@ func (t target) chatPath() string {
 	return chatPath
 }
 
-// version is the header that chats of the target's format need, with the end of the line before it.
+// version is the header that the target's format requires, with the end of the line before it.
 func (t target) version() string {
 	if t.messages {
 		return "\r\nAnthropic-Version: 2023-06-01"
@@ -214,7 +172,7 @@ func (t target) chatBody() []byte {
 	return chatBody(cmp.Or(t.model, chatModel))
 }
 
-// chatBody is the request: instructions and a question of the same length, about 1 KB in all.
+// chatBody is a request with instructions and a question of the same length.
 func chatBody(model string) []byte {
 	return fmt.Appendf(nil, `{"model":%q,"messages":[{"role":"system","content":%q},{"role":"user","content":%q}],"temperature":0.7,"max_tokens":500}`,
 		model, words(), words())
@@ -226,7 +184,7 @@ func words() string {
 	return strings.Repeat(some, chatText/len(some)+1)[:chatText]
 }
 
-// expectedChat asks an upstream itself, and returns the part of its answer that every answer must have.
+// expectedChat calls an upstream directly and returns the part of its answer that every answer must contain.
 func expectedChat(ctx context.Context, to target) ([]byte, error) {
 	c, err := dial(ctx, to.addr)
 	if err != nil {
@@ -240,14 +198,14 @@ func expectedChat(ctx context.Context, to target) ([]byte, error) {
 	if !json.Valid(buf.Bytes()) {
 		return nil, fmt.Errorf("%w: the upstream's own is no JSON: %.300s", stage.ErrBroken, buf.Bytes())
 	}
-	at := bytes.Index(buf.Bytes(), []byte(`"model"`)) // before it stands what is never the same twice
+	at := bytes.Index(buf.Bytes(), []byte(`"model"`)) // the id and the time before it differ in each answer
 	if at < 0 || !bytes.Contains(buf.Bytes(), []byte(words())) {
 		return nil, fmt.Errorf("%w: the upstream's own: %.300s", stage.ErrBroken, buf.Bytes())
 	}
 	return bytes.Clone(buf.Bytes()[at:]), nil
 }
 
-// limited makes sure that the gateway does what it is measured for: the answer shows the limit it was held to.
+// limited checks that the gateway enforces limits while it is measured: the answer names the limit.
 func limited(ctx context.Context, gateway target) error {
 	c, err := dial(ctx, gateway.addr)
 	if err != nil {
@@ -265,14 +223,14 @@ func limited(ctx context.Context, gateway target) error {
 	return stage.Drain(response.Body)
 }
 
-// checkChat wants the upstream's own answer; of another model than the load's own, one that says the same.
+// checkChat checks an answer: it is the upstream's own or, if the load names a model, that model's with the same text.
 func (t target) checkChat(got, want []byte) error {
 	if t.model == "" {
 		return checkChat(got, want)
 	}
 	model := t.model
 	if t.messages {
-		model = claudeModel // the upstream's own answer has its own name
+		model = claudeModel // the untranslated answer has the upstream's name
 	}
 	if !json.Valid(got) || !bytes.Contains(got, []byte(words())) || !bytes.Contains(got, []byte(model)) {
 		return fmt.Errorf("got %.300s, want an answer of %s that repeats the question", got, model)
@@ -287,7 +245,7 @@ func checkChat(got, want []byte) error {
 	return nil
 }
 
-// takeTurns does every round with the floor and with the gateway, in the order A B, B A, A B, ….
+// takeTurns runs every round with the floor and with the gateway, in the order A B, B A, A B, ….
 func takeTurns(rounds int, floor, gateway target, do func(to target) error) error {
 	for i := range rounds {
 		order := [2]target{floor, gateway}
@@ -303,14 +261,14 @@ func takeTurns(rounds int, floor, gateway target, do func(to target) error) erro
 	return nil
 }
 
-// accepted asks the upstream how many connections were ever made to it. Its own is kept, and counted once.
+// accepted asks the upstream how many connections it has accepted. The connection of this request is kept and counts once.
 func (b *Bench) accepted(ctx context.Context) (int64, error) {
 	var stats struct {
 		Connections struct {
 			Accepted int64 `json:"accepted"`
 		} `json:"connections"`
 	}
-	if err := b.GetJSON(ctx, "http://"+b.Upstream.Addr+"/_control/stats?jobs=false", "", &stats); err != nil {
+	if err := b.GetJSON(ctx, "http://"+b.Upstream.Addr+"/_control/stats?jobs=false", &stats); err != nil {
 		return 0, fmt.Errorf("ask the upstream: %w", err)
 	}
 	return stats.Connections.Accepted, nil

@@ -13,8 +13,8 @@ import (
 	"modelrelay/dev/bench/stage"
 )
 
-// connection is one client: it sends requests made beforehand, one at a time, and costs little else than the system
-// calls, for it shares the machine with what it measures.
+// connection is one client. It sends prepared requests, one at a time, and does little but system calls, because it shares
+// the machine with the process that it measures.
 type connection struct {
 	conn   net.Conn
 	reader *bufio.Reader
@@ -52,7 +52,7 @@ func closeAll(all []*connection) {
 
 func (c *connection) close() {
 	c.stop()
-	_ = c.conn.Close() // nothing is under way
+	_ = c.conn.Close() // no call is in progress
 }
 
 // send writes a request and returns the answer with its header read. The body must be read to its end before the next.
@@ -70,7 +70,7 @@ func (c *connection) send(request []byte) (*http.Response, error) {
 	return response, nil
 }
 
-// patience lets the wait for the answer begin anew.
+// patience restarts the time limit of the answer.
 func (c *connection) patience() error { return c.conn.SetDeadline(time.Now().Add(stage.AnswerTimeout)) }
 
 // call sends a request and reads the whole answer into buf, which it returns grown. An answer other than 200 is an error.

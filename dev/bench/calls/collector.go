@@ -7,10 +7,10 @@ import (
 	"sync/atomic"
 )
 
-// traceShare is the share of calls that are traced: what one samples where hundreds come in a second.
+// traceShare is the share of calls that are traced, a usual one for hundreds of calls a second.
 const traceShare = "0.1"
 
-// collector takes traces by OTLP over HTTP and forgets them.
+// collector receives traces by OTLP over HTTP and discards them.
 type collector struct {
 	server  *httptest.Server
 	exports atomic.Int64 // with spans in them
@@ -21,17 +21,17 @@ func newCollector() *collector {
 	c.server = httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		n, err := io.Copy(io.Discard, r.Body)
 		if err != nil {
-			return // the sender is gone
+			return // the sender has disconnected
 		}
 		if n > 0 {
 			c.exports.Add(1)
 		}
-		w.Header().Set("Content-Type", "application/x-protobuf") // an empty answer says that all was taken
+		w.Header().Set("Content-Type", "application/x-protobuf") // an empty answer means that all spans were accepted
 	}))
 	return c
 }
 
-// env has a gateway send its traces here.
+// env makes a gateway send its traces to the collector.
 func (c *collector) env() []string {
 	return []string{
 		"OTEL_EXPORTER_OTLP_ENDPOINT=" + c.server.URL, "OTEL_EXPORTER_OTLP_PROTOCOL=http/protobuf",

@@ -8,36 +8,39 @@ import (
 	"modelrelay/dev/bench/stage"
 )
 
-// target is what a load is sent to.
+// target is a process that a load is sent to.
 type target struct {
 	name, addr  string
 	prefix, key string // of the path, and of the Authorization header
-	// model and streamModel are asked for in place of the load's own; "" for those.
-	model, streamModel string
-	// messages: the chats are of Anthropic's format.
+	// model replaces the load's own model; "": it does not.
+	model string
+	// messages: the chats are in Anthropic's format.
 	messages bool
 	pid      int
 }
 
 // pair starts a floor and a gateway.
 func (b *Bench) pair(ctx context.Context) (floor, gateway target, err error) {
-	proxy, err := b.proxy(ctx)
+	addr, err := stage.FreeAddress()
+	if err != nil {
+		return target{}, target{}, err
+	}
+	proxy, err := b.Start(ctx, &stage.Child{Name: "floor", Addr: addr}, stage.Connects, b.FloorBinary(), "--listen", addr, "--upstream", b.Upstream.Addr)
 	if err != nil {
 		return target{}, target{}, err
 	}
 	floor = target{name: "floor", addr: proxy.Addr, prefix: "/openai", key: stage.UpstreamKey, pid: proxy.PID()}
-	gateway, err = b.gateway(ctx, "gateway.yaml", "")
+	gateway, err = b.gateway(ctx)
 	return floor, gateway, err
 }
 
-// gateway starts one without a worker, which is for tasks. Its configuration stands in a file of that name; more are further
-// sections of it, as YAML.
-func (b *Bench) gateway(ctx context.Context, file, more string) (target, error) {
+// gateway starts a gateway without a worker: relayed calls need none.
+func (b *Bench) gateway(ctx context.Context) (target, error) {
 	addr, err := stage.FreeAddress()
 	if err != nil {
 		return target{}, err
 	}
-	config, err := b.WriteConfig(file, append(b.config(addr), more...))
+	config, err := b.WriteConfig("gateway.yaml", b.config(addr))
 	if err != nil {
 		return target{}, err
 	}
@@ -49,16 +52,14 @@ func (b *Bench) gateway(ctx context.Context, file, more string) (target, error) 
 	return target{name: figures.Gateway, addr: relay.Addr, key: stage.ClientKey, pid: relay.PID()}, nil
 }
 
-// direct is the upstream itself.
-func (b *Bench) direct() target { return directTo(b.Upstream) }
-
-func directTo(upstream *stage.Child) target {
-	return target{name: "upstream", addr: upstream.Addr, prefix: "/openai", key: stage.UpstreamKey, pid: upstream.PID()}
+// direct is the upstream without a proxy.
+func (b *Bench) direct() target {
+	return target{name: "upstream", addr: b.Upstream.Addr, prefix: "/openai", key: stage.UpstreamKey, pid: b.Upstream.PID()}
 }
 
-// config is that of a gateway with everything on that costs something: a line of log per request, metrics, a token with
-// every limit, a budget and permissions, so that Redis is asked for every call, prices, and the ledger. Traces are the
-// collector's.
+// config is the configuration of a gateway with every feature that costs time: a log line per request, metrics, a token
+// with all limits, a budget and permissions, so that every call asks Redis, prices, the ledger and the log of calls. The
+// environment turns tracing on.
 func (b *Bench) config(listen string) []byte {
 	return fmt.Appendf(nil, `listen: %s
 metrics: {listen: 127.0.0.1:0}
@@ -80,10 +81,9 @@ prices:
   %s: {input: 0.15, cached_input: 0.075, output: 0.6}
   %s: {input: 0.15, output: 0.6}
   %s: {input: 0.15, cached_input: 0.075, output: 0.6}
-  %s: {input: 0.15, output: 0.6}
 channels:
   - {name: bench, vendor: openai, base_url: http://%s/openai/v1, keys: [%s], models: {"*": }}
-  - {name: translated, vendor: anthropic, priority: 1, base_url: http://%s/anthropic, keys: [%s], models: {%s: %s, %s: %s}}
-`, listen, b.Redis.Addr, stage.Nowhere, stage.Nowhere, stage.ClientKey, chatModel, streamModel, translatedModel, translatedStream,
-		b.Upstream.Addr, stage.UpstreamKey, b.Upstream.Addr, stage.UpstreamKey, translatedModel, claudeModel, translatedStream, claudeStream)
+  - {name: translated, vendor: anthropic, priority: 1, base_url: http://%s/anthropic, keys: [%s], models: {%s: %s}}
+`, listen, b.Redis.Addr, stage.Nowhere, stage.Nowhere, stage.ClientKey, chatModel, streamModel, translatedModel,
+		b.Upstream.Addr, stage.UpstreamKey, b.Upstream.Addr, stage.UpstreamKey, translatedModel, claudeModel)
 }

@@ -2,7 +2,6 @@ package calls
 
 import (
 	"bytes"
-	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -21,30 +20,21 @@ import (
 const (
 	streamChunks = 100
 	streamPace   = 20 * time.Millisecond
-	// streamModel makes the upstream send streamChunks words, one each streamPace.
+	// streamModel makes the upstream send streamChunks words, one every streamPace.
 	streamModel = "gpt-4o-100chunks-20ms"
-	// streamSpread is the time over which the streams of a round begin, so that their chunks do not all come at once.
+	// streamSpread is the time over which the streams of a round begin, so that their chunks do not all arrive together.
 	streamSpread = 100 * time.Millisecond
-	// fewStreams is what the memory of a further stream is counted from: a fifth of the streams.
-	fewStreams = 5
-	// fewRounds are enough to see the most memory of those.
-	fewRounds  = 2
-	sampleEach = 50 * time.Millisecond
+	sampleEach   = 50 * time.Millisecond
 )
 
-// streams measures event streams that are all open at once.
+// streams measures event streams that are all open at the same time.
 func streams(ctx context.Context, b *Bench, report *figures.Report) error {
 	floor, gateway, err := b.pair(ctx)
 	if err != nil {
 		return err
 	}
 	n := b.sizes.Streams
-	few := max(1, n/fewStreams)
-	start, _, err := b.streamRounds(ctx, min(fewRounds, b.Options.Rounds), few, floor, gateway)
-	if err != nil {
-		return err
-	}
-	all, broken, err := b.streamRounds(ctx, b.Options.Rounds, n, floor, gateway)
+	all, broken, err := b.streamRounds(ctx, n, floor, gateway)
 	if err != nil {
 		return err
 	}
@@ -54,22 +44,15 @@ func streams(ctx context.Context, b *Bench, report *figures.Report) error {
 	report.Add(load, "chunk delay p50", "ms", all.p50, nil)
 	report.Add(load, "chunk delay p99", "ms", all.p99, nil)
 	report.Add(load, "most RSS while open", "MB", all.resident, figures.AtMost(80))
-	if n > few {
-		grown := func(from, to []float64) []float64 {
-			return []float64{(to[0] - from[0]) * (1 << 10) / float64(n-few)}
-		}
-		further := figures.Series{Floor: grown(start.resident.Floor, all.resident.Floor), Gateway: grown(start.resident.Gateway, all.resident.Gateway)}
-		report.Add(load, fmt.Sprintf("RSS of a further stream, from %d on", few), "KB", further, figures.AtMost(25))
-	}
 	return broken
 }
 
-// streamFigures are those of all rounds with the same number of streams.
+// streamFigures are the figures of all rounds.
 type streamFigures struct{ cpu, p50, p99, cut, resident figures.Series }
 
-// streamRounds does so many rounds with n streams. Broken streams are an error of their own, which ends nothing.
-func (b *Bench) streamRounds(ctx context.Context, rounds, n int, floor, gateway target) (f streamFigures, broken, err error) {
-	err = takeTurns(rounds, floor, gateway, func(to target) error {
+// streamRounds runs all rounds with n streams. broken reports streams that were cut or wrong, which does not end the run.
+func (b *Bench) streamRounds(ctx context.Context, n int, floor, gateway target) (f streamFigures, broken, err error) {
+	err = takeTurns(b.Options.Rounds, floor, gateway, func(to target) error {
 		round, err := streamRound(ctx, to, n)
 		if err != nil && !errors.Is(err, stage.ErrBroken) {
 			return err
@@ -88,22 +71,22 @@ func (b *Bench) streamRounds(ctx context.Context, rounds, n int, floor, gateway 
 	return f, broken, err
 }
 
-// streamed is what one round of streams showed.
+// streamed is the result of one round of streams.
 type streamed struct {
 	cpu      time.Duration
-	resident int64 // bytes: the most that was seen while the streams were open
+	resident int64 // bytes: the highest value seen while the streams were open
 	broken   int   // streams that were cut or wrong
 	delays   []time.Duration
 }
 
-// streamRound opens n streams and reads them to their ends. The error wraps ErrBroken when only some were broken.
+// streamRound opens n streams and reads them to their ends. The error wraps ErrBroken if only some of them were broken.
 func streamRound(ctx context.Context, to target, n int) (streamed, error) {
 	clients, err := dialAll(ctx, to.addr, n)
 	if err != nil {
 		return streamed{}, fmt.Errorf("%s: %w", to.name, err)
 	}
 	defer closeAll(clients)
-	request := post(to, fmt.Appendf(nil, `{"model":%q,"stream":true,"messages":[{"role":"user","content":%q}]}`, cmp.Or(to.streamModel, streamModel), words()))
+	request := post(to, fmt.Appendf(nil, `{"model":%q,"stream":true,"messages":[{"role":"user","content":%q}]}`, streamModel, words()))
 	before, err := kernel.CPUTime(to.pid)
 	if err != nil {
 		return streamed{}, err
@@ -146,7 +129,7 @@ func streamRound(ctx context.Context, to target, n int) (streamed, error) {
 	return round, broken
 }
 
-// watchMemory returns the most the process held until over is closed.
+// watchMemory samples the memory of the process until over is closed, and returns the highest value.
 func watchMemory(pid int, over <-chan struct{}) int64 {
 	tick := time.NewTicker(sampleEach)
 	defer tick.Stop()
@@ -163,15 +146,15 @@ func watchMemory(pid int, over <-chan struct{}) int64 {
 	}
 }
 
-// streamResult is one stream as its client saw it.
+// streamResult is one stream as its client received it.
 type streamResult struct {
 	body    []byte
 	arrived []time.Time // of each event
 	err     error
 }
 
-// stream reads one stream to its end and notes when its events came. What it read is checked later, when it no longer
-// disturbs the others.
+// stream reads one stream to its end and records when its events arrived. The caller checks the body after the round, when
+// that does not disturb other streams.
 func (c *connection) stream(request []byte) (r streamResult) {
 	response, err := c.send(request)
 	if err != nil {
@@ -215,7 +198,7 @@ func (s *sink) Write(p []byte) (int, error) {
 	return len(p), nil
 }
 
-// checkStream wants every word in its order, the reason of the end, and the last line.
+// checkStream checks that a body has every word in its order, the finish reason, and the last line.
 func checkStream(body []byte, chunks int) error {
 	var text, finish []byte
 	rest, ended := bytes.CutSuffix(body, []byte("data: [DONE]\n\n"))
@@ -224,7 +207,7 @@ func checkStream(body []byte, chunks int) error {
 	}
 	for event := range bytes.SplitSeq(bytes.TrimSuffix(rest, []byte("\n\n")), []byte("\n\n")) {
 		if bytes.HasPrefix(event, []byte(":")) {
-			continue // a sign of life, which a translated stream has where its upstream's has one
+			continue // a comment
 		}
 		data, ok := bytes.CutPrefix(event, []byte("data: "))
 		var chunk struct {
@@ -236,18 +219,18 @@ func checkStream(body []byte, chunks int) error {
 			} `json:"choices"`
 		}
 		if err := json.Unmarshal(data, &chunk); !ok || err != nil || len(chunk.Choices) != 1 {
-			return fmt.Errorf("a stream had an event that nobody sent (%w): %.200s", err, event)
+			return fmt.Errorf("a stream had an event that the upstream did not send (%w): %.200s", err, event)
 		}
 		text = append(text, chunk.Choices[0].Delta.Content...)
 		finish = append(finish, chunk.Choices[0].Finish...)
 	}
 	if want := streamText(chunks); string(text) != want || string(finish) != "stop" {
-		return fmt.Errorf("a stream said %.100q… and ended with %q, want %.100q… and \"stop\"", text, finish, want)
+		return fmt.Errorf("a stream had the text %.100q… and ended with %q, want %.100q… and \"stop\"", text, finish, want)
 	}
 	return nil
 }
 
-// streamText is what the upstream's words come to.
+// streamText is the text of all the upstream's words.
 func streamText(chunks int) string {
 	var b []byte
 	for i := range chunks {
@@ -259,8 +242,8 @@ func streamText(chunks int) string {
 	return string(b)
 }
 
-// delays are how late the events of a stream came, against the pace the upstream holds from its first on. The earliest
-// of them, by that pace, counts as in time. The last line comes with the event before it and is left out.
+// delays are the delays of a stream's events, compared with the upstream's pace from its first event on. The event with
+// the smallest delay counts as on time. The last line arrives with the event before it and is left out.
 func delays(arrived []time.Time) []time.Duration {
 	if len(arrived) < 2 {
 		return nil

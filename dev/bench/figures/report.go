@@ -1,27 +1,21 @@
-// Package figures has what a measurement found: rows of figures with their targets, and charts of what grows.
+// Package figures holds the result of a measurement: rows of figures with their targets.
 package figures
 
 import (
 	"cmp"
-	"errors"
 	"fmt"
 	"io"
-	"os"
 	"runtime"
 	"slices"
 	"strconv"
 	"text/tabwriter"
 	"time"
-
-	"modelrelay/dev/bench/growth"
 )
 
 // Report is what a run measured.
 type Report struct {
 	Machine string `json:"machine"` // "2 shared cores, linux/amd64, go1.26.8"
 	Rows    []Row  `json:"rows"`
-	// Charts are the figures over the size of a load.
-	Charts []growth.Chart `json:"charts,omitempty"`
 }
 
 // Row is one figure.
@@ -29,17 +23,17 @@ type Row struct {
 	Load   string `json:"load"`
 	Figure string `json:"figure"`
 	Unit   string `json:"unit"`
-	// Floor and Gateway are medians over the rounds, where the figure says nothing else; nil where there is none.
+	// Floor and Gateway are medians over the rounds, unless the figure's name says otherwise; nil: there is none.
 	Floor   *float64 `json:"floor,omitempty"`
 	Gateway *float64 `json:"gateway,omitempty"`
-	// Ratio is the median over the rounds of gateway by floor; nil where it says nothing.
+	// Ratio is the median over the rounds of gateway divided by floor; nil: the target is not a ratio.
 	Ratio *float64 `json:"ratio,omitempty"`
 	// Rounds are the ratios that Ratio is the median of.
 	Rounds []float64 `json:"rounds,omitempty"`
 	Target *Target   `json:"target,omitempty"`
 }
 
-// Target is what a row should show. It is a wish, not a test.
+// Target is what a row should show. Missing it is not an error.
 type Target struct {
 	Ratio   bool    `json:"ratio"`    // of the ratio, else of the gateway's figure
 	AtLeast bool    `json:"at_least"` // else at most
@@ -47,18 +41,18 @@ type Target struct {
 	Met     bool    `json:"met"`
 }
 
-// NewReport has no figure yet.
+// NewReport returns a report without figures.
 func NewReport() *Report {
 	return &Report{Machine: fmt.Sprintf("%d shared cores, %s/%s, %s", runtime.NumCPU(), runtime.GOOS, runtime.GOARCH, runtime.Version())}
 }
 
-// Gateway names the figures of the gateway among those that are added to a Series; all others are the floor's.
+// Gateway is the name under which a Series takes figures as the gateway's; it takes all others as the floor's.
 const Gateway = "gateway"
 
-// Series are the figures of one load's rounds, floor and gateway side by side.
+// Series are the figures of one load's rounds.
 type Series struct{ Floor, Gateway []float64 }
 
-// Add appends a round's figure of the gateway, or of whatever stands in the floor's column.
+// Add appends a round's figure of the gateway, or of what the gateway is compared with.
 func (s *Series) Add(of string, value float64) {
 	if of == Gateway {
 		s.Gateway = append(s.Gateway, value)
@@ -67,7 +61,7 @@ func (s *Series) Add(of string, value float64) {
 	}
 }
 
-// Reduce puts one value in place of the rounds: the sum of what no round may show, the most of what no round may pass.
+// Reduce replaces the rounds by one value: a sum or a maximum.
 func (s Series) Reduce(by func(a, b float64) float64) Series {
 	one := func(values []float64) []float64 {
 		all := values[0]
@@ -79,13 +73,13 @@ func (s Series) Reduce(by func(a, b float64) float64) Series {
 	return Series{Floor: one(s.Floor), Gateway: one(s.Gateway)}
 }
 
-// AtMost is a target that figures meet up to a value.
+// AtMost is the target that a figure is not above a value.
 func AtMost(value float64) *Target { return &Target{Value: value} }
 
-// AtLeast is one that figures meet from a value on.
+// AtLeast is the target that a figure is not below a value.
 func AtLeast(value float64) *Target { return &Target{Value: value, AtLeast: true} }
 
-// RatioAtMost is one that ratios meet up to a value.
+// RatioAtMost is the target that a ratio is not above a value.
 func RatioAtMost(value float64) *Target { return &Target{Value: value, Ratio: true} }
 
 // Add appends a row with the medians of a series, and with its ratio where the row's target is one.
@@ -112,12 +106,6 @@ func (r *Report) AddOne(load, figure, unit string, value float64, want *Target) 
 	r.Add(load, figure, unit, Series{Gateway: []float64{value}}, want)
 }
 
-// Compare appends a row that has a ratio and no target.
-func (r *Report) Compare(load, figure, unit string, s Series) {
-	r.Add(load, figure, unit, s, RatioAtMost(0))
-	r.Rows[len(r.Rows)-1].Target = nil
-}
-
 // Print writes the report as a table.
 func (r *Report) Print(w io.Writer) error {
 	if _, err := fmt.Fprintf(w, "%s\n\n", r.Machine); err != nil {
@@ -129,16 +117,10 @@ func (r *Report) Print(w io.Writer) error {
 		fmt.Fprintf(table, "%s\t%s\t%s\t%s\t%s\t%s\t%s\t\n",
 			row.Load, row.Figure, row.Unit, number(row.Floor), number(row.Gateway), number(row.Ratio), row.Target)
 	}
-	if err := table.Flush(); err != nil || len(r.Charts) == 0 {
-		return err
-	}
-	if _, err := fmt.Fprintln(w); err != nil {
-		return err
-	}
-	return growth.Markdown(w, r.Charts...)
+	return table.Flush()
 }
 
-// String says what the target is and whether it was met.
+// String returns the target and whether it was missed.
 func (t *Target) String() string {
 	if t == nil {
 		return ""
@@ -158,7 +140,7 @@ func (t *Target) String() string {
 	return text
 }
 
-// number prints three digits that say something.
+// number prints three significant digits.
 func number(n *float64) string {
 	switch {
 	case n == nil:
@@ -173,7 +155,7 @@ func number(n *float64) string {
 	return strconv.FormatFloat(*n, 'g', 3, 64)
 }
 
-// Median returns nil for no values. The middle of an even number of values is the mean of the middle two.
+// Median returns nil for no values, and for an even number of values the mean of the middle two.
 func Median(values []float64) *float64 {
 	if len(values) == 0 {
 		return nil
@@ -183,7 +165,7 @@ func Median(values []float64) *float64 {
 	return &m
 }
 
-// Quantile returns the value below which the share q of the values lies. It sorts them; none is 0.
+// Quantile returns the value that the share q of the values does not exceed, and 0 for no values. It sorts them.
 func Quantile[V cmp.Ordered](values []V, q float64) V {
 	var none V
 	if len(values) == 0 {
@@ -193,17 +175,8 @@ func Quantile[V cmp.Ordered](values []V, q float64) V {
 	return values[int(q*float64(len(values)-1))]
 }
 
-// Milliseconds is a time as reports have it.
+// Milliseconds converts a time for a report.
 func Milliseconds(d time.Duration) float64 { return float64(d) / float64(time.Millisecond) }
 
-// Megabytes is a number of bytes as reports have it.
+// Megabytes converts a number of bytes for a report.
 func Megabytes(n int64) float64 { return float64(n) / (1 << 20) }
-
-// Draw writes charts into a file.
-func Draw(name string, charts []growth.Chart) error {
-	file, err := os.Create(name) //nolint:gosec // in the caller's own folder
-	if err != nil {
-		return fmt.Errorf("draw: %w", err)
-	}
-	return errors.Join(growth.SVG(file, charts...), file.Close())
-}

@@ -1,5 +1,5 @@
-// Command floor is what the gateway is measured against: the reverse proxy of the standard library and nothing else. It
-// is a program of its own, since the heap and the packages of a larger one would be part of its figures.
+// Command floor is what the gateway is compared with: the reverse proxy of Go's standard library at its best, and nothing
+// else. It is a program of its own because the heap and the packages of a larger program would be part of its figures.
 package main
 
 import (
@@ -24,21 +24,20 @@ import (
 func main() {
 	listen := flag.String("listen", "127.0.0.1:0", "address")
 	upstream := flag.String("upstream", "", "address of the upstream, without a path")
-	pool := flag.Bool("pool", false, "take copy buffers from a pool, where the proxy by itself allocates one per call")
 	flag.Parse()
 	ctx, stop := signal.NotifyContext(context.Background(), syscall.SIGINT, syscall.SIGTERM)
 	defer stop()
 	log := slog.New(slog.NewTextHandler(os.Stderr, nil))
-	if err := serve(ctx, *listen, *upstream, *pool, log); err != nil {
+	if err := serve(ctx, *listen, *upstream, log); err != nil {
 		fmt.Fprintln(os.Stderr, "floor:", err)
 		os.Exit(1) //nolint:gocritic // nothing is left to stop
 	}
 }
 
-// buffers are a pool of the proxy's copy buffers.
+// buffers is a pool of copy buffers. Without one the proxy allocates a buffer for each call.
 type buffers struct{ sync.Pool }
 
-// bufferSize is that of the proxy's own.
+// bufferSize is the size of the buffers that the proxy allocates itself.
 const bufferSize = 32 << 10
 
 // Get implements httputil.BufferPool.
@@ -52,20 +51,18 @@ func (b *buffers) Get() []byte {
 // Put implements httputil.BufferPool.
 func (b *buffers) Put(buf []byte) { b.Pool.Put((*[bufferSize]byte)(buf)) }
 
-// idlePerHost holds the connections of a full load open between its requests.
+// idlePerHost is large enough to keep the connections of every load open between its requests.
 const idlePerHost = 4096
 
-// serve serves until ctx ends, which is no error. It reads the body before it passes a request on: without that the
+// serve serves until ctx ends, which is not an error. It reads the body before it passes a request on. Without that the
 // proxy cuts streams, because an upstream that answers early ends the body, and with it the client's request.
-func serve(ctx context.Context, listen, upstream string, pool bool, log *slog.Logger) error {
+func serve(ctx context.Context, listen, upstream string, log *slog.Logger) error {
 	proxy := &httputil.ReverseProxy{
 		Rewrite:       func(r *httputil.ProxyRequest) { r.SetURL(&url.URL{Scheme: "http", Host: upstream}) },
 		FlushInterval: -1,
 		Transport:     &http.Transport{MaxIdleConnsPerHost: idlePerHost, DisableCompression: true},
+		BufferPool:    new(buffers),
 		ErrorLog:      slog.NewLogLogger(log.Handler(), slog.LevelWarn),
-	}
-	if pool {
-		proxy.BufferPool = new(buffers)
 	}
 	listener, err := new(net.ListenConfig).Listen(ctx, "tcp", listen)
 	if err != nil {
@@ -84,7 +81,7 @@ func serve(ctx context.Context, listen, upstream string, pool bool, log *slog.Lo
 		ReadHeaderTimeout: time.Minute,
 		ErrorLog:          proxy.ErrorLog,
 	}
-	stop := context.AfterFunc(ctx, func() { _ = server.Close() }) // nobody waits for its answers any more
+	stop := context.AfterFunc(ctx, func() { _ = server.Close() }) // the clients have ended
 	defer stop()
 	if err := server.Serve(listener); !errors.Is(err, http.ErrServerClosed) {
 		return fmt.Errorf("serve: %w", err)

@@ -1,6 +1,6 @@
 //go:build unix && !linux
 
-// Package kernel reads from Linux what processes use.
+// Package kernel reads from Linux how much CPU time and memory processes use.
 package kernel
 
 import (
@@ -8,8 +8,8 @@ import (
 	"time"
 )
 
-// errKernel says that there is nothing to measure with.
-var errKernel = errors.New("only Linux tells the CPU time and memory of another process")
+// errKernel means that this system cannot be measured.
+var errKernel = errors.New("only Linux shows the CPU time and memory of another process")
 
 // CPUTime needs Linux.
 func CPUTime(int) (time.Duration, error) { return 0, errKernel }
@@ -22,6 +22,3 @@ func TreeTime(int) (time.Duration, error) { return 0, errKernel }
 
 // ResetPeak needs Linux.
 func ResetPeak(int) error { return errKernel }
-
-// ShareCore needs Linux.
-func ShareCore(...int) (func() error, error) { return nil, errKernel }

@@ -13,7 +13,7 @@ import (
 func TestCPUTime(t *testing.T) {
 	t.Parallel()
 	if runtime.GOOS != "linux" {
-		t.Skip("only Linux tells the CPU time of another process")
+		t.Skip("only Linux shows the CPU time of another process")
 	}
 	var before, after syscall.Rusage
 	if err := syscall.Getrusage(syscall.RUSAGE_SELF, &before); err != nil {
@@ -27,7 +27,7 @@ func TestCPUTime(t *testing.T) {
 		t.Fatal(err)
 	}
 	used := func(r syscall.Rusage) time.Duration { return time.Duration(r.Utime.Nano() + r.Stime.Nano()) }
-	const room = 20 * time.Millisecond // what the kernel rounds
+	const room = 20 * time.Millisecond // for rounding in the kernel
 	if got < used(before)-room || got > used(after)+room {
 		t.Errorf("got %v, want between %v and %v", got, used(before), used(after))
 	}

@@ -18,9 +18,9 @@ import (
 )
 
 const (
-	// startTimeout bounds the time until a process answers, a whole stack as well.
+	// startTimeout bounds the time until a process is ready.
 	startTimeout = 3 * time.Minute
-	// stopGrace is what a process gets to end in order.
+	// stopGrace is how long a process may take to end after SIGTERM.
 	stopGrace   = time.Minute
 	askInterval = 20 * time.Millisecond
 )
@@ -28,8 +28,8 @@ const (
 // Child is a process of the stage.
 type Child struct {
 	Name string
-	Addr string   // that others reach it at; "": nobody does
-	Env  []string // beyond our own
+	Addr string   // at which other processes reach it; "": it does not listen
+	Env  []string // in addition to this process's environment
 
 	log     string
 	process *process.Child
@@ -47,7 +47,7 @@ func (s *Stage) start(ctx context.Context, c *Child, ready func(ctx context.Cont
 	}
 	cmd := exec.Command(program, args...) //nolint:gosec,noctx // our own programs; Stop ends them in order, a context would kill
 	cmd.Env = append(os.Environ(), c.Env...)
-	// A file of its own, no pipe: nobody's reading is part of the figures.
+	// A file instead of a pipe: this process then spends no time on reading.
 	cmd.Stdout, cmd.Stderr = out, out
 	c.process, err = process.Start(cmd, syscall.SIGTERM)
 	if err := errors.Join(err, out.Close()); err != nil {
@@ -69,11 +69,11 @@ func (s *Stage) start(ctx context.Context, c *Child, ready func(ctx context.Cont
 			err = fmt.Errorf("it ended: %v", c.process.Err()) //nolint:errorlint // nil after status 0
 		case <-ctx.Done():
 		}
-		return nil, errors.Join(fmt.Errorf("%s does not answer: %w%s", c.Name, err, c.words()), c.Stop())
+		return nil, errors.Join(fmt.Errorf("%s does not answer: %w%s", c.Name, err, c.lastLines()), c.Stop())
 	}
 }
 
-// Stop ends the process in order. It may be nil.
+// Stop ends the process in order. The receiver may be nil.
 func (c *Child) Stop() error {
 	if c == nil {
 		return nil
@@ -84,21 +84,8 @@ func (c *Child) Stop() error {
 	return nil
 }
 
-// Kill ends the process as a crash does.
-func (c *Child) Kill() error {
-	process, err := os.FindProcess(c.PID())
-	if err == nil {
-		err = process.Kill()
-	}
-	if err != nil {
-		return fmt.Errorf("kill %s: %w", c.Name, err)
-	}
-	<-c.process.Done()
-	return nil
-}
-
-// words are the last lines that a process said.
-func (c *Child) words() string {
+// lastLines are the last lines of the process's log.
+func (c *Child) lastLines() string {
 	const most = 5
 	text, err := os.ReadFile(c.log)
 	if err != nil {
@@ -108,8 +95,8 @@ func (c *Child) words() string {
 	return "\n    " + strings.Join(lines[max(0, len(lines)-most):], "\n    ")
 }
 
-// Said fails until the process has written a line that begins so.
-func (c *Child) Said(beginning string) error {
+// Printed fails until the process has printed a line that begins with the text.
+func (c *Child) Printed(beginning string) error {
 	text, err := os.ReadFile(c.log)
 	if err != nil {
 		return err
@@ -117,10 +104,10 @@ func (c *Child) Said(beginning string) error {
 	if strings.HasPrefix(string(text), beginning) || strings.Contains(string(text), "\n"+beginning) {
 		return nil
 	}
-	return fmt.Errorf("has not said %q", beginning)
+	return fmt.Errorf("has not printed %q", beginning)
 }
 
-// Units are the ids of the processes that a part has now, by name; none for a part that is one process.
+// Units are the ids of the processes that a part consists of now, by name. They are none if the part is one process.
 func (c *Child) Units() (map[string]int, error) {
 	text, err := os.ReadFile(c.log)
 	if err != nil {
@@ -139,7 +126,7 @@ func (c *Child) Units() (map[string]int, error) {
 	return units, nil
 }
 
-// FreeAddress returns an address of this machine that nobody listens on.
+// FreeAddress returns an address of this machine at which nothing listens.
 func FreeAddress() (string, error) {
 	addr, err := loopback.Address("127.0.0.1:0")
 	if err != nil {
@@ -148,7 +135,7 @@ func FreeAddress() (string, error) {
 	return addr.String(), nil
 }
 
-// Connects tells whether somebody listens.
+// Connects fails until a process listens at the address.
 func Connects(ctx context.Context, addr string) error {
 	conn, err := new(net.Dialer).DialContext(ctx, "tcp", addr)
 	if err != nil {
@@ -157,5 +144,5 @@ func Connects(ctx context.Context, addr string) error {
 	return conn.Close()
 }
 
-// Runs takes every process as ready, for those that listen nowhere.
+// Runs never fails: it is for processes that listen nowhere.
 func Runs(context.Context, string) error { return nil }

@@ -2,38 +2,29 @@ package stage
 
 import (
 	"context"
-	"sync"
 	"time"
+
+	"golang.org/x/sync/errgroup"
 )
 
-// Crew does n pieces of work with so many workers. The first error ends it.
+// Crew calls do for 0 to n-1, at most workers of them at the same time. It returns the first error and then starts no
+// further call.
 func Crew(ctx context.Context, workers, n int, do func(ctx context.Context, i int) error) error {
-	ctx, cancel := context.WithCancelCause(ctx)
-	defer cancel(nil)
-	next := make(chan int)
-	var group sync.WaitGroup
-	for range workers {
-		group.Go(func() {
-			for i := range next {
-				if err := do(ctx, i); err != nil {
-					cancel(err)
-					return
-				}
-			}
-		})
-	}
+	group, within := errgroup.WithContext(ctx)
+	group.SetLimit(workers)
 	for i := range n {
-		select {
-		case next <- i:
-		case <-ctx.Done():
+		if within.Err() != nil {
+			break
 		}
+		group.Go(func() error { return do(within, i) })
 	}
-	close(next)
-	group.Wait()
-	return context.Cause(ctx)
+	if err := group.Wait(); err != nil {
+		return err
+	}
+	return ctx.Err()
 }
 
-// Pause lets a time pass.
+// Pause waits for a time.
 func Pause(ctx context.Context, d time.Duration) error {
 	timer := time.NewTimer(d)
 	defer timer.Stop()

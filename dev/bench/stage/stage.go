@@ -1,11 +1,12 @@
-// Package stage has the processes that loads meet, Redis and the upstream for all of them, gateways and whatever else anew for
-// each, and what the loads have in common: how they are called, bounded and repeated.
+// Package stage builds and runs the processes that loads use: one Redis and one upstream for all loads, and new gateways
+// and other processes for each. It also holds what loads have in common: how they are named, bounded and run.
 package stage
 
 import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
 	"log/slog"
 	"net/http"
 	"os"
@@ -13,98 +14,101 @@ import (
 	"slices"
 
 	"modelrelay/dev/bench/figures"
+	"modelrelay/dev/checkout"
 )
 
 const (
-	// Nowhere is an address that nobody listens on.
+	// Nowhere is an address at which nothing listens.
 	Nowhere = "127.0.0.1:1"
 	// UpstreamKey is what gateways send to upstreams.
 	UpstreamKey = "sk-upstream-bench"
 	// ClientKey is what clients send to gateways.
 	ClientKey = "sk-bench"
+
+	// stackPackage is the package of dev whose program has a sub-command for each part of the stack.
+	stackPackage = "."
+	// floorPackage is the package of dev that is the floor.
+	floorPackage = "./bench/floor"
+	// gatewayPackage is the product's, of the module at the root.
+	gatewayPackage = "./cmd/gateway"
 )
 
 // Options are what every measurement needs.
 type Options struct {
-	// Program is this program, which runs Redis, the upstream and the whole stack as its sub-commands.
-	Program string
-	// Gateway and Floor compile the two programs into a file, Gateway with flags of go build.
-	Gateway func(ctx context.Context, file string, flags ...string) error
-	Floor   func(ctx context.Context, file string) error
-	// Data is an empty folder for configuration, logs and state. It stays the caller's.
+	// Repository is the root of the checkout that the programs are built from.
+	Repository string
+	// Data is an empty folder for programs, configuration, logs and state. The caller removes it.
 	Data string
-	// Pictures is a folder for the pictures of what grows; "": none are made.
-	Pictures string
-	// Log gets a line for every load that begins.
+	// Output receives the messages of the go command and of the programs' installation.
+	Output io.Writer
+	// Log receives a line for each load.
 	Log *slog.Logger
-	// Rounds are how often each load is repeated; floor and gateway take turns in each.
+	// Rounds is the number of repetitions of each load; floor and gateway take turns in each.
 	Rounds int
 }
 
 // Load is one thing that is measured.
 type Load struct {
 	Name string
-	// Size is how much of it there is; 0: it is left out.
+	// Size is how much of it there is; 0: the load is skipped.
 	Size int
 	Run  func(ctx context.Context, report *figures.Report) error
 }
 
-// Of is a load of a bench: what it runs gets the bench.
+// Of makes the Run of a Load from a function that also needs the bench it belongs to.
 func Of[B any](bench B, load func(context.Context, B, *figures.Report) error) func(context.Context, *figures.Report) error {
 	return func(ctx context.Context, report *figures.Report) error { return load(ctx, bench, report) }
 }
 
-// Bound is a number of a user's and what it must be within, so that no slip of a flag keeps the machine busy for hours.
+// Bound is a number that the user chose, with its limits, so that a typing error in a flag does not keep the machine busy
+// for hours.
 type Bound struct {
 	Name           string
 	Is, From, UpTo int
 }
 
-// Check says which number is out of its bounds.
+// Check names the numbers that are outside their limits.
 func Check(bounds ...Bound) error {
+	var errs []error
 	for _, b := range bounds {
 		if b.Is < b.From || b.Is > b.UpTo {
-			return fmt.Errorf("%s: %d is not between %d and %d", b.Name, b.Is, b.From, b.UpTo)
+			errs = append(errs, fmt.Errorf("%s: %d is not between %d and %d", b.Name, b.Is, b.From, b.UpTo))
 		}
 	}
-	return nil
+	return errors.Join(errs...)
 }
 
-// ErrBroken is wrapped by errors that say that an answer was wrong, cut or missing. A slow figure is no error.
+// ErrBroken is wrapped by errors that report a wrong, cut or missing answer. A slow figure is not an error.
 var ErrBroken = errors.New("answers were wrong")
 
-// Stage is where loads meet processes. Whoever makes one closes it.
+// Stage runs the processes. Close it after use.
 type Stage struct {
 	Options Options
-	Client  *http.Client // for what is no load
+	Client  *http.Client // for requests that are not part of a load
 	// Redis and Upstream serve all loads; nil until they are started.
 	Redis, Upstream *Child
 
-	fresh   []*Child // since the last Clear, in the order of their start
+	fresh   []*Child // started since the last Clear, in order
 	started int
 }
 
-// New has no process yet.
+// New returns a stage without a process.
 func New(o Options) *Stage { return &Stage{Options: o, Client: &http.Client{Timeout: AnswerTimeout}} }
 
-// BuildGateway compiles the gateway.
-func (s *Stage) BuildGateway(ctx context.Context) error {
-	return s.Options.Gateway(ctx, s.GatewayBinary())
-}
-
-// BuildFloor compiles the floor.
-func (s *Stage) BuildFloor(ctx context.Context) error { return s.Options.Floor(ctx, s.FloorBinary()) }
-
-// StartRedis starts the Redis of all loads.
-func (s *Stage) StartRedis(ctx context.Context) (err error) {
-	s.Redis, err = s.part(ctx, "redis", "redis")
-	return err
-}
-
-// StartUpstream starts the fake upstreams of all loads.
-func (s *Stage) StartUpstream(ctx context.Context) (err error) {
-	s.Upstream, err = s.part(ctx, "upstream", "upstream")
-	return err
+// Build compiles the gateway, the floor and the stack.
+func (s *Stage) Build(ctx context.Context) error {
+	s.Options.Log.Info("building the gateway, the floor and the stack, which takes minutes the first time")
+	dev := filepath.Join(s.Options.Repository, "dev")
+	for _, program := range []struct{ folder, pkg, file string }{
+		{s.Options.Repository, gatewayPackage, s.GatewayBinary()},
+		{dev, floorPackage, s.FloorBinary()},
+		{dev, stackPackage, s.StackBinary()},
+	} {
+		if err := checkout.Build(ctx, program.folder, program.pkg, program.file, s.Options.Output); err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 // GatewayBinary is the file of the compiled gateway.
@@ -112,6 +116,31 @@ func (s *Stage) GatewayBinary() string { return filepath.Join(s.Options.Data, "g
 
 // FloorBinary is the file of the compiled floor.
 func (s *Stage) FloorBinary() string { return filepath.Join(s.Options.Data, "floor") }
+
+// StackBinary is the file of the compiled stack, which runs each part of it as a sub-command.
+func (s *Stage) StackBinary() string { return filepath.Join(s.Options.Data, "stack") }
+
+// StartRedis starts the Redis of all loads.
+func (s *Stage) StartRedis(ctx context.Context) (err error) {
+	s.Redis, err = s.part(ctx, "redis")
+	return err
+}
+
+// StartUpstream starts the fake upstreams of all loads.
+func (s *Stage) StartUpstream(ctx context.Context) (err error) {
+	s.Upstream, err = s.part(ctx, "upstream")
+	return err
+}
+
+// part starts a part of the stack by its sub-command.
+func (s *Stage) part(ctx context.Context, name string) (*Child, error) {
+	addr, err := FreeAddress()
+	if err != nil {
+		return nil, err
+	}
+	data := filepath.Join(s.Options.Data, name)
+	return s.start(ctx, &Child{Name: name, Addr: addr}, Connects, s.StackBinary(), name, "--listen", addr, "--data", data)
+}
 
 // WriteConfig writes a configuration into a file of that name.
 func (s *Stage) WriteConfig(name string, text []byte) (file string, err error) {
@@ -122,39 +151,21 @@ func (s *Stage) WriteConfig(name string, text []byte) (file string, err error) {
 	return file, nil
 }
 
-// NewFolder is a folder that no process before had, which nobody has made yet.
+// NewFolder is a folder that no earlier process used. It does not exist yet.
 func (s *Stage) NewFolder(name string) string {
 	return filepath.Join(s.Options.Data, fmt.Sprintf("%s-%d", name, s.started))
 }
 
-// Part starts a part of the stack by its sub-command, for one load, in a folder of its own.
-func (s *Stage) Part(ctx context.Context, name, folder string) (*Child, error) {
-	return s.keep(s.part(ctx, name, folder))
-}
-
-func (s *Stage) part(ctx context.Context, name, folder string) (*Child, error) {
-	addr, err := FreeAddress()
-	if err != nil {
-		return nil, err
-	}
-	data := filepath.Join(s.Options.Data, folder)
-	return s.start(ctx, &Child{Name: name, Addr: addr}, Connects, s.Options.Program, name, "--listen", addr, "--data", data)
-}
-
-// Start starts a process for one load and returns when it is ready: when ready says no error of its address.
+// Start starts a process for one load and returns when ready returns no error for its address.
 func (s *Stage) Start(ctx context.Context, c *Child, ready func(ctx context.Context, addr string) error, program string, args ...string) (*Child, error) {
-	return s.keep(s.start(ctx, c, ready, program, args...))
-}
-
-// keep has a process end with the load.
-func (s *Stage) keep(c *Child, err error) (*Child, error) {
+	c, err := s.start(ctx, c, ready, program, args...)
 	if err == nil {
 		s.fresh = append(s.fresh, c)
 	}
 	return c, err
 }
 
-// Clear ends what was started for one load.
+// Clear stops what was started for one load.
 func (s *Stage) Clear() error {
 	var errs []error
 	for _, c := range slices.Backward(s.fresh) {
@@ -164,5 +175,5 @@ func (s *Stage) Clear() error {
 	return errors.Join(errs...)
 }
 
-// Close ends everything.
+// Close stops all processes.
 func (s *Stage) Close() error { return errors.Join(s.Clear(), s.Upstream.Stop(), s.Redis.Stop()) }

@@ -1,49 +1,34 @@
-// Package tasks measures what video tasks cost, each process of the stack apart: one after the other, many at once, growing
-// numbers of them, large ones, and on deployments of several processes.
+// Package tasks measures what video tasks cost in each process: whole lives of tasks, many tasks in flight while clients
+// read them, and growing numbers of them on deployments of several processes.
 package tasks
 
 import (
 	"context"
 	"fmt"
-	"log/slog"
 	"net/url"
 	"strings"
-
-	"go.temporal.io/sdk/client"
-	"go.temporal.io/sdk/log"
 
 	"modelrelay/dev/bench/stage"
 )
 
-// Sizes say how much is measured. A load of size 0 is left out.
+// Sizes are the sizes of the loads. A load of size 0 is skipped.
 type Sizes struct {
-	Tasks  int // made one after the other
-	Lives  int // from their create to their webhook, with what each process spends on one
-	Growth int // the most in flight, from 10 in steps of ten times
-	Line   int // of one tenant that fill a channel before another one's few come
-	Crowd  int // at once
-	Places int // for jobs of the crowd at the upstream, the others stand in line; 0: no limit
-	Large  int // size of one large video in MiB
+	Lives    int // tasks from create to webhook
+	InFlight int // tasks in flight while clients read them
+	Places   int // how many of those the upstream takes at the same time, at least 1
 }
 
 const (
-	maxTasks = 1_000
 	maxLives = 5_000
-	maxLine  = 10_000
-	maxCrowd = 20_000
-	maxLarge = 4 << 10
+	maxTasks = 20_000
 )
 
-// Check says which number is out of its bounds.
+// Check names the sizes that are outside their limits.
 func (s Sizes) Check() error {
 	return stage.Check(
-		stage.Bound{Name: "tasks", Is: s.Tasks, UpTo: maxTasks},
 		stage.Bound{Name: "lives", Is: s.Lives, UpTo: maxLives},
-		stage.Bound{Name: "task growth", Is: s.Growth, UpTo: maxCrowd},
-		stage.Bound{Name: "line", Is: s.Line, UpTo: maxLine},
-		stage.Bound{Name: "crowd", Is: s.Crowd, UpTo: maxCrowd},
-		stage.Bound{Name: "places", Is: s.Places, UpTo: maxCrowd},
-		stage.Bound{Name: "large", Is: s.Large, UpTo: maxLarge},
+		stage.Bound{Name: "tasks", Is: s.InFlight, UpTo: maxTasks},
+		stage.Bound{Name: "places", Is: s.Places, From: 1, UpTo: maxTasks},
 	)
 }
 
@@ -54,61 +39,39 @@ type Bench struct {
 	sizes Sizes
 }
 
-// New measures on a stage that has the gateway's program, a Redis and an upstream when a load begins.
+// New measures on a stage that has its programs and an upstream when a load begins.
 func New(s *stage.Stage, sizes Sizes) *Bench { return &Bench{Stage: s, sizes: sizes} }
 
-// Loads are what is measured, in their order.
+// Loads are the loads in their order.
 func (b *Bench) Loads() []stage.Load {
 	return []stage.Load{
-		{Name: "tasks", Size: b.sizes.Tasks, Run: stage.Of(b, tasks)},
 		{Name: "lives", Size: b.sizes.Lives, Run: stage.Of(b, lives)},
-		{Name: "task growth", Size: b.sizes.Growth, Run: stage.Of(b, taskGrowth)},
-		{Name: "line", Size: b.sizes.Line, Run: stage.Of(b, line)},
-		{Name: "crowd", Size: b.sizes.Crowd, Run: stage.Of(b, crowd)},
-		{Name: "large", Size: b.sizes.Large, Run: stage.Of(b, large)},
+		{Name: "tasks in flight", Size: b.sizes.InFlight, Run: stage.Of(b, inFlight)},
 	}
 }
 
-// dialTemporal connects to a server, silently. The caller closes the client.
-func dialTemporal(addr string) (client.Client, error) {
-	c, err := client.Dial(client.Options{HostPort: addr, Logger: log.NewStructuredLogger(slog.New(slog.DiscardHandler))})
-	if err != nil {
-		return nil, fmt.Errorf("reach Temporal: %w", err)
-	}
-	return c, nil
-}
-
-// upstreamJob is what the upstream says of a job. Times are milliseconds since 1970.
+// upstreamJob is a job at the upstream. Times are milliseconds since 1970.
 type upstreamJob struct {
-	ID       string `json:"id"`
 	Prompt   string `json:"prompt"`
-	State    string `json:"state"`
-	SHA256   string `json:"sha256"`
 	Created  int64  `json:"created"`
 	Duration int64  `json:"duration"`
 	Polls    int    `json:"polls"`
-	Seen     int64  `json:"seen"` // when a poll first found it over
+	Seen     int64  `json:"seen"` // when a poll first reported that the job is over; 0: none did
 }
 
-// jobs are those of an upstream whose prompts contain a text.
-func (b *Bench) jobs(ctx context.Context, upstream, text string) ([]upstreamJob, error) {
+// end is when the job was over.
+func (j upstreamJob) end() int64 { return j.Created + j.Duration }
+
+// jobs are the upstream's jobs whose prompts begin with a name, by prompt. A task that was paid twice is an error.
+func (b *Bench) jobs(ctx context.Context, name string) (map[string]upstreamJob, error) {
 	var answer struct {
 		Jobs []upstreamJob `json:"jobs"`
 	}
-	if err := b.GetJSON(ctx, upstream+"/_control/jobs?contains="+url.QueryEscape(text), "", &answer); err != nil {
+	if err := b.GetJSON(ctx, "http://"+b.Upstream.Addr+"/_control/jobs?contains="+url.QueryEscape(name), &answer); err != nil {
 		return nil, fmt.Errorf("ask the upstream for its jobs: %w", err)
 	}
-	return answer.Jobs, nil
-}
-
-// jobsOf are those whose prompts begin with a name, by prompt. A task that was paid twice is an error.
-func (b *Bench) jobsOf(ctx context.Context, name string) (map[string]upstreamJob, error) {
-	all, err := b.jobs(ctx, "http://"+b.Upstream.Addr, name)
-	if err != nil {
-		return nil, err
-	}
-	jobs := make(map[string]upstreamJob, len(all))
-	for _, job := range all {
+	jobs := make(map[string]upstreamJob, len(answer.Jobs))
+	for _, job := range answer.Jobs {
 		if !strings.HasPrefix(job.Prompt, name) {
 			continue
 		}
