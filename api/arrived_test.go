@@ -3,7 +3,6 @@ package api_test
 import (
 	"bufio"
 	"context"
-	"errors"
 	"fmt"
 	"io"
 	"net"
@@ -248,69 +247,4 @@ func TestArrivedCallIsLeft(t *testing.T) {
 	<-began
 	_ = c.Close()
 	<-left
-}
-
-// countingConn notes how much is asked of a connection at a time.
-type countingConn struct {
-	net.Conn
-
-	asked chan int
-}
-
-func (c countingConn) Read(p []byte) (int, error) {
-	c.asked <- len(p)
-	return c.Conn.Read(p)
-}
-
-type countingListener struct {
-	net.Listener
-
-	asked chan int
-}
-
-func (l countingListener) Accept() (net.Conn, error) {
-	conn, err := l.Listener.Accept()
-	if err != nil {
-		return nil, err
-	}
-	return countingConn{conn, l.asked}, nil
-}
-
-// TestServerAwaitsOneByte: behind a body net/http asks for a single byte, by which a connection tells that read from those of a
-// body. If it asks for more one day, a client that leaves might go unnoticed.
-func TestServerAwaitsOneByte(t *testing.T) {
-	t.Parallel()
-	inner, err := (&net.ListenConfig{}).Listen(t.Context(), "tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
-	asked, read := make(chan int, 100), make(chan struct{})
-	server := &http.Server{ReadHeaderTimeout: patience, Handler: http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) {
-		for len(asked) > 0 {
-			<-asked
-		}
-		_, _ = io.Copy(io.Discard, r.Body)
-		close(read)
-		<-r.Context().Done()
-	})}
-	ended := make(chan error, 1)
-	go func() { ended <- server.Serve(countingListener{inner, asked}) }()
-	t.Cleanup(func() {
-		_ = server.Close()
-		if err := <-ended; !errors.Is(err, http.ErrServerClosed) {
-			t.Errorf("serve: %v", err)
-		}
-	})
-	conn, err := new(net.Dialer).DialContext(t.Context(), "tcp", inner.Addr().String())
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer conn.Close()
-	if _, err := io.WriteString(conn, chatHead(len(smallChat))+smallChat); err != nil {
-		t.Fatal(err)
-	}
-	<-read
-	if got := <-asked; got != 1 {
-		t.Errorf("behind the body net/http asks for %d bytes, want 1", got)
-	}
 }
