@@ -206,17 +206,3 @@ func TestTraceGoesOn(t *testing.T) {
 	})
 	t.Logf("the trace of %s:\n%s", video.ID, stack.Tree(trace))
 }
-
-// TestTraceOverGRPC: a collector that speaks gRPC gets the spans as well.
-func TestTraceOverGRPC(t *testing.T) {
-	t.Parallel()
-	s := stack.NewRelay(t, nil)
-	c := stack.NewGRPCCollector(t)
-	s.SendSpans(c, "OTEL_EXPORTER_OTLP_PROTOCOL=grpc")
-	g := s.StartGateway(stack.GatewayOptions{})
-	sdk := g.SDK(option.WithMaxRetries(0))
-	if _, err := sdk.Models.List(t.Context(), traceparent(callTrace, "01")); err != nil {
-		t.Fatal(err)
-	}
-	c.Await(t, callTrace, "GET /v1/models")
-}

@@ -2,10 +2,8 @@ package stack
 
 import (
 	"bytes"
-	"context"
 	"fmt"
 	"io"
-	"net"
 	"net/http"
 	"net/http/httptest"
 	"os"
@@ -19,7 +17,6 @@ import (
 	collectorpb "go.opentelemetry.io/proto/otlp/collector/trace/v1"
 	commonpb "go.opentelemetry.io/proto/otlp/common/v1"
 	tracepb "go.opentelemetry.io/proto/otlp/trace/v1"
-	"google.golang.org/grpc"
 	"google.golang.org/protobuf/proto"
 
 	"modelrelay/storage/testwait"
@@ -80,45 +77,10 @@ func (c *Collector) Exports() []byte {
 	return bytes.Clone(c.raw.Bytes())
 }
 
-// overGRPC is the collector as a gRPC service.
-type overGRPC struct {
-	collectorpb.UnimplementedTraceServiceServer
-
-	*Collector
-}
-
-// Export implements the service.
-func (o overGRPC) Export(_ context.Context, request *collectorpb.ExportTraceServiceRequest) (*collectorpb.ExportTraceServiceResponse, error) {
-	o.take(nil, request)
-	return new(collectorpb.ExportTraceServiceResponse), nil
-}
-
-// NewGRPCCollector is a collector that takes spans by OTLP over gRPC.
-func NewGRPCCollector(t *testing.T) *Collector {
-	t.Helper()
-	l, err := new(net.ListenConfig).Listen(t.Context(), "tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
-	c := &Collector{Server: &httptest.Server{URL: "http://" + l.Addr().String()}}
-	server := grpc.NewServer()
-	collectorpb.RegisterTraceServiceServer(server, overGRPC{Collector: c})
-	served := make(chan error, 1)
-	go func() { served <- server.Serve(l) }()
-	t.Cleanup(func() {
-		server.Stop()
-		if err := <-served; err != nil {
-			t.Errorf("the collector ended: %v", err)
-		}
-	})
-	return c
-}
-
-// SendSpans has the stack's gateways send their spans to the collector, under the name of what they are. more is of their
-// environment.
-func (s *Stack) SendSpans(c *Collector, more ...string) {
+// SendSpans has the stack's gateways send their spans to the collector, under the name of what they are.
+func (s *Stack) SendSpans(c *Collector) {
 	s.startBy = func(cmd *exec.Cmd) error {
-		cmd.Env = append(append(os.Environ(), more...), "OTEL_EXPORTER_OTLP_ENDPOINT="+c.URL, "OTEL_EXPORTER_OTLP_HEADERS=x-collector-key=e2e",
+		cmd.Env = append(os.Environ(), "OTEL_EXPORTER_OTLP_ENDPOINT="+c.URL, "OTEL_EXPORTER_OTLP_HEADERS=x-collector-key=e2e",
 			"OTEL_BSP_SCHEDULE_DELAY=100", "OTEL_SERVICE_NAME="+cmd.Args[1])
 		return cmd.Start()
 	}

@@ -12,7 +12,6 @@ import (
 	"time"
 
 	"go.opentelemetry.io/otel/attribute"
-	"go.opentelemetry.io/otel/exporters/otlp/otlptrace/otlptracegrpc"
 	"go.opentelemetry.io/otel/exporters/otlp/otlptrace/otlptracehttp"
 	"go.opentelemetry.io/otel/sdk/resource"
 	sdktrace "go.opentelemetry.io/otel/sdk/trace"
@@ -88,18 +87,18 @@ func (e environment) spanExporter(ctx context.Context) (sdktrace.SpanExporter, e
 	if sampler := e.variable(otelSampler); sampler != "" && !slices.Contains(samplers(), strings.ToLower(strings.TrimSpace(sampler))) {
 		return nil, environmentError(otelSampler, "%q is not known here; %s are", sampler, strings.Join(samplers(), ", "))
 	}
-	var (
-		exporter sdktrace.SpanExporter
-		err      error
-	)
-	switch protocol := e.variable(otelTracesProtocol, otelProtocol); protocol {
-	case "", "http/protobuf", "http/json":
-		exporter, err = otlptracehttp.New(ctx)
-	case "grpc":
-		exporter, err = otlptracegrpc.New(ctx)
-	default:
-		return nil, environmentError(otelProtocol, "%q is not spoken here; http/protobuf, http/json and grpc are", protocol)
+	protocolName := otelTracesProtocol
+	if e.variable(protocolName) == "" {
+		protocolName = otelProtocol
 	}
+	switch protocol := e.variable(protocolName); protocol {
+	case "", "http/protobuf", "http/json":
+	case "grpc":
+		return nil, environmentError(protocolName, "grpc is not supported: use http/protobuf, and the port where the collector takes OTLP over HTTP, usually 4318")
+	default:
+		return nil, environmentError(protocolName, "%q is not supported; http/protobuf and http/json are", protocol)
+	}
+	exporter, err := otlptracehttp.New(ctx)
 	if err != nil {
 		return nil, environmentError(otelEndpoint, "%v", err)
 	}
