@@ -18,7 +18,6 @@ import (
 
 	"modelrelay/activities/beats"
 	"modelrelay/providers"
-	"modelrelay/providers/upstream"
 	"modelrelay/storage"
 	"modelrelay/storage/tokens"
 )
@@ -194,8 +193,8 @@ func (a *Deliverer) tell(ctx context.Context, in DeliverInput, to tokens.Webhook
 	}
 	end := a.traceDelivery(ctx, d)
 	got, err := a.Receivers.post(ctx, to.URL, http.Header{
-		"Content-Type": {"application/json"}, "User-Agent": {upstream.Agent},
-		"Webhook-Id": {in.Event.ID}, "Webhook-Timestamp": {timestamp(at)}, "Webhook-Signature": {signature},
+		"Content-Type": {"application/json"}, "Webhook-Id": {in.Event.ID},
+		"Webhook-Timestamp": {timestamp(at)}, "Webhook-Signature": {signature},
 	}, body)
 	end(got.status, err)
 	if ctx.Err() != nil {

@@ -84,7 +84,7 @@ func newNotifier(t *testing.T, hook tokens.Webhook) *testEnv {
 		}
 		return hook, nil
 	})
-	r.acts.Deliverer.Receivers = activities.NewReceivers(&activities.ReceiversOptions{AllowPrivate: true})
+	r.acts.Deliverer.Receivers = activities.NewReceivers(&activities.ReceiversOptions{Agent: "modelrelay/test", AllowPrivate: true})
 	t.Cleanup(r.acts.Deliverer.Receivers.Close)
 	return r
 }
@@ -121,6 +121,9 @@ func TestDeliverVerifies(t *testing.T) {
 	const want = `{"id":"evt_0123456789abcdefghijklmnop","object":"event","created_at":1790000000,"type":"video.completed","data":{"id":"video_0123456789abcdefghijklmnop"}}`
 	if string(got[0].body) != want {
 		t.Errorf("body = %s", got[0].body)
+	}
+	if agent := got[0].header.Get("User-Agent"); agent != "modelrelay/test" {
+		t.Errorf("got agent %q", agent)
 	}
 	if n := len(strings.Fields(got[0].header.Get("Webhook-Signature"))); n != 2 {
 		t.Errorf("%d signatures, want 2", n)

@@ -2,6 +2,7 @@ package activities
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"crypto/hmac"
 	"crypto/sha256"
@@ -79,6 +80,8 @@ func CheckReceiver(address string, private bool) error {
 
 // ReceiversOptions may be nil.
 type ReceiversOptions struct {
+	// Agent is the User-Agent of every delivery; "" means upstream.Product.
+	Agent string
 	// AllowPrivate lets deliveries go to private and loopback addresses too.
 	AllowPrivate bool
 	// Resolver looks names up; nil means the system's.
@@ -90,6 +93,7 @@ type ReceiversOptions struct {
 // Safe for concurrent use.
 type Receivers struct {
 	client  *http.Client
+	agent   string
 	private bool
 }
 
@@ -102,7 +106,7 @@ func NewReceivers(opts *ReceiversOptions) *Receivers {
 	if !opts.AllowPrivate {
 		dialer.Control = upstream.Guard().Safe
 	}
-	return &Receivers{private: opts.AllowPrivate, client: &http.Client{
+	return &Receivers{private: opts.AllowPrivate, agent: cmp.Or(opts.Agent, upstream.Product), client: &http.Client{
 		Timeout: receiverTimeout,
 		Transport: &http.Transport{
 			DialContext:            dialer.DialContext,
@@ -135,6 +139,7 @@ func (r *Receivers) post(ctx context.Context, address string, header http.Header
 		return receipt{}, errors.New("the webhook's address cannot be used")
 	}
 	req.Header = header
+	req.Header.Set("User-Agent", r.agent)
 	resp, err := r.client.Do(req)
 	if err != nil {
 		if outer := (*url.Error)(nil); errors.As(err, &outer) {

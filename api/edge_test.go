@@ -401,6 +401,9 @@ func TestHealth(t *testing.T) {
 				}
 			}
 		}
+		if rec := g.do(t, request("GET", "/readyz", "", "Authorization", "")); !strings.Contains(rec.Body.String(), `"version":"test"`) {
+			t.Errorf("%s: got %s without the version", name, rec.Body)
+		}
 		if rec := g.do(t, request("GET", "/healthz", "", "Authorization", "")); rec.Code != 200 {
 			t.Errorf("%s: healthz got %d", name, rec.Code)
 		}

@@ -16,16 +16,21 @@ import (
 // contractVersion is that of the interface description.
 const contractVersion = "1.0.0"
 
-// OpenAPI returns the document of everything a Server serves, as YAML, without any of what a Server needs to serve.
-func OpenAPI() ([]byte, error) { return New(Options{}).api.OpenAPI().YAML() }
+// OpenAPI returns the document of everything that a Server of a program version serves, as YAML. It needs none of what a
+// Server needs to serve.
+func OpenAPI(version string) ([]byte, error) {
+	return New(Options{Version: version}).api.OpenAPI().YAML()
+}
 
-// apiConfig is huma's, without its own routes: this package serves documents and pages itself.
-func apiConfig() huma.Config {
+// apiConfig is huma's, without its own routes: this package serves documents and pages itself. version is the program's.
+func apiConfig(version string) huma.Config {
 	config := huma.DefaultConfig("Model Relay", contractVersion)
 	config.OpenAPIPath, config.DocsPath, config.SchemasPath = "", "", ""
 	config.CreateHooks = nil
 	config.Formats = edge.JSONBodies(body.Twice)
 	config.AllowAdditionalPropertiesByDefault = true
+	config.Info.License = &huma.License{Name: "Apache License 2.0", Identifier: "Apache-2.0"}
+	config.Info.Extensions = map[string]any{"x-gateway-version": version}
 	config.Info.Description = "A gateway for AI model calls. Clients keep their own SDK, name a model, and the gateway " +
 		"routes the call to a configured upstream channel. As their base URL OpenAI's SDKs take this server's address with `/v1` " +
 		"behind it, Anthropic's and Google's the address alone; the API key is a token of this gateway."

@@ -41,7 +41,7 @@ func TestTagsAreListed(t *testing.T) {
 // TestOpenAPI compares the document with the committed one: a change of the interface is a change of this file.
 func TestOpenAPI(t *testing.T) {
 	t.Parallel()
-	got, err := api.OpenAPI()
+	got, err := api.OpenAPI("test")
 	if err != nil {
 		t.Fatal(err)
 	}

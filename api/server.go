@@ -54,7 +54,7 @@ type Options struct {
 	// PublicURL is where clients reach the server, for the addresses that answers hold, without a slash at its end; "": the
 	// host that a request names.
 	PublicURL string
-	// Version is the program's own, for /healthz.
+	// Version is the program's own, for /healthz, /readyz and the OpenAPI document.
 	Version string
 }
 
@@ -146,7 +146,7 @@ func New(o Options) *Server {
 	mux := chi.NewMux()
 	mux.NotFound(edge.NotFound)
 	mux.MethodNotAllowed(methodNotAllowed(mux))
-	s.api = humachi.New(mux, apiConfig())
+	s.api = humachi.New(mux, apiConfig(o.Version))
 	group := func(formats ...*edge.Format) *edge.Group {
 		return edge.NewGroup(s.api, edge.GroupOptions{Formats: formats, Security: tokenSecurity()})
 	}

@@ -8,7 +8,7 @@ import (
 
 	"modelrelay/api/console"
 	"modelrelay/api/edge"
-	"modelrelay/cmd/gateway/internal/cli"
+	"modelrelay/cmd/gateway/internal/buildinfo"
 	"modelrelay/storage"
 	"modelrelay/storage/audit"
 	"modelrelay/storage/sessions"
@@ -39,7 +39,7 @@ func (p *parts) console(store *tokens.Store) func(inside http.Handler) http.Hand
 			Note:     people.note,
 			Sessions: consoleSessions{sessions.New(p.redis, p.cfg.Console.Idle)},
 			URL:      p.cfg.ConsoleURL(), TraceURL: p.cfg.Console.TraceURL, TemporalURL: p.cfg.Temporal.UIOrigin, Currency: p.cfg.Currency,
-			Version: cli.ThisBuild().Version, Log: p.log,
+			Version: buildinfo.Read().Version, Log: p.log,
 		})
 	}
 }

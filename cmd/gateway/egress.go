@@ -9,6 +9,7 @@ import (
 
 	"golang.org/x/net/http/httpproxy"
 
+	"modelrelay/cmd/gateway/internal/buildinfo"
 	"modelrelay/cmd/gateway/internal/certs"
 	"modelrelay/cmd/gateway/internal/config"
 	"modelrelay/providers/upstream"
@@ -49,10 +50,10 @@ func (a *authorities) config(host string) (*tls.Config, error) {
 
 // upstreamClient is the process's client to upstreams.
 func upstreamClient(egress config.Egress, trust upstream.Trust) *http.Client {
-	proxy := egress.EgressProxy.Reveal()
-	if proxy == "" {
-		return upstream.NewClient(&upstream.ClientOptions{Trust: trust})
+	options := &upstream.ClientOptions{Agent: buildinfo.Read().Agent(), Trust: trust}
+	if proxy := egress.EgressProxy.Reveal(); proxy != "" {
+		choose := (&httpproxy.Config{HTTPProxy: proxy, HTTPSProxy: proxy, NoProxy: strings.Join(egress.NoProxy, ",")}).ProxyFunc()
+		options.Proxy = func(r *http.Request) (*url.URL, error) { return choose(r.URL) }
 	}
-	choose := (&httpproxy.Config{HTTPProxy: proxy, HTTPSProxy: proxy, NoProxy: strings.Join(egress.NoProxy, ",")}).ProxyFunc()
-	return upstream.NewClient(&upstream.ClientOptions{Trust: trust, Proxy: func(r *http.Request) (*url.URL, error) { return choose(r.URL) }})
+	return upstream.NewClient(options)
 }

@@ -17,6 +17,7 @@ import (
 	"github.com/redis/go-redis/v9"
 	"go.opentelemetry.io/otel/trace"
 
+	"modelrelay/cmd/gateway/internal/buildinfo"
 	"modelrelay/cmd/gateway/internal/cli"
 	"modelrelay/cmd/gateway/internal/config"
 	"modelrelay/providers"
@@ -103,6 +104,7 @@ func (m *Main) Run(ctx context.Context) error {
 	}
 	program := &cli.Program{
 		Globals: commands.Globals, Stdout: m.Stdout, Stderr: m.Stderr, Terminal: m.Terminal, OnClose: m.onClose,
+		Build:   buildinfo.Read(),
 		Load:    func() (config.Config, error) { return m.loadConfig(commands.Config) },
 		Vendors: vendors,
 		Open:    func() (*cli.Services, error) { return m.open(commands.Config) },
@@ -177,7 +179,7 @@ type commands struct {
 	Health   cli.Health   `cmd:"" help:"Ask a running gateway or worker of this configuration how it is."`
 	Check    cli.Config   `cmd:"" name:"config" help:"Check the configuration file."`
 	OpenAPI  cli.OpenAPI  `cmd:"" name:"openapi" help:"Print the OpenAPI document."`
-	Version  cli.Version  `cmd:"" help:"Print the version."`
+	Version  cli.Version  `cmd:"" help:"Print the version, or the licences of what the program is linked with."`
 }
 
 // loadConfig reads the configuration file that the command line names.

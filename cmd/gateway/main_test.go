@@ -36,8 +36,6 @@ func TestUsage(t *testing.T) {
 		{"list below zero", "video list --limit=-1", 2, "", "--limit: is negative"},
 		{"query of a list", "video list --state failed --query", 0, "WorkflowType = 'Video' AND ExecutionStatus != 'ContinuedAsNew' AND TaskState = 'failed'\n", ""},
 		{"query for machines", "video list --state failed --query --json", 0, `"query": "WorkflowType = 'Video' AND ExecutionStatus != 'ContinuedAsNew' AND TaskState = 'failed'"`, ""},
-		{"version", "version", 0, "go       go1.", ""},
-		{"version for machines", "version --json", 0, `"go": "go1.`, ""},
 		{"openapi", "openapi", 0, "openapi: 3.1", ""},
 		{"openapi as json", "openapi --format json", 0, `"openapi": "3.1`, ""},
 		{"openapi as xml", "openapi --format xml", 2, "", "--format"},

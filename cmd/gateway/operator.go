@@ -8,6 +8,7 @@ import (
 
 	"modelrelay/api/admin"
 	"modelrelay/api/edge"
+	"modelrelay/cmd/gateway/internal/buildinfo"
 	"modelrelay/cmd/gateway/internal/cli"
 	"modelrelay/cmd/gateway/internal/config"
 	"modelrelay/providers"
@@ -29,7 +30,7 @@ func (p *parts) admin(store *tokens.Store, service *tasks.Client) admin.Options 
 		Tasks:    admin.TaskOptions{Operator: tasks.NewOperator(p.temporal, p.cfg.Temporal.Namespace), Webhooks: service, Counter: counter},
 		Channels: admin.ChannelOptions{Desk: p.desk(p.cfg, p.log), States: p.health.States, Draft: p.draftChannel, Vendors: p.desk(p.cfg, p.log).vendors},
 		Models:   admin.ModelOptions{Catalogue: p.router, Durations: taskindex.NewDurations(p.redis)},
-		Setup:    admin.SetupOptions{Checks: newSetup(p, counter).checks(), Version: cli.ThisBuild().Version},
+		Setup:    admin.SetupOptions{Checks: newSetup(p, counter).checks(), Version: buildinfo.Read().Version},
 		Usage:    ledger.NewReader(p.redis),
 		Money:    p.settler(),
 		Logs:     p.calls().logs(),

@@ -8,6 +8,7 @@ import (
 	"sync"
 	"time"
 
+	"modelrelay/cmd/gateway/internal/buildinfo"
 	"modelrelay/cmd/gateway/internal/cli"
 	"modelrelay/cmd/gateway/internal/config"
 	"modelrelay/cmd/gateway/internal/metrics"
@@ -21,7 +22,7 @@ func (m *Main) start(ctx context.Context, g *cli.Globals) (*parts, *watcher, err
 	if err != nil {
 		return nil, nil, err
 	}
-	tracer, flush, err := metrics.OpenTracing(ctx, m.Env, cli.ThisBuild().Version, newLogger(m.Stderr, cfg.Log))
+	tracer, flush, err := metrics.OpenTracing(ctx, m.Env, buildinfo.Read().Version, newLogger(m.Stderr, cfg.Log))
 	if err != nil {
 		return nil, nil, err
 	}

@@ -13,7 +13,7 @@ import (
 
 	"modelrelay/api/admin"
 	"modelrelay/api/console/words"
-	"modelrelay/cmd/gateway/internal/cli"
+	"modelrelay/cmd/gateway/internal/buildinfo"
 	"modelrelay/cmd/gateway/internal/engine"
 	"modelrelay/storage"
 	"modelrelay/storage/archive"
@@ -332,7 +332,7 @@ type about struct {
 
 // introduce is this process's about.
 func introduce() []byte {
-	build := cli.ThisBuild()
+	build := buildinfo.Read()
 	host, _ := os.Hostname() // one that cannot be told is ""
 	text, _ := json.Marshal(about{Version: build.Version, Commit: build.Commit, Host: host, PID: os.Getpid()})
 	return text

@@ -18,7 +18,7 @@ import (
 	"modelrelay/api"
 	"modelrelay/api/admin"
 	"modelrelay/api/videos"
-	"modelrelay/cmd/gateway/internal/cli"
+	"modelrelay/cmd/gateway/internal/buildinfo"
 	"modelrelay/cmd/gateway/internal/config"
 	"modelrelay/cmd/gateway/internal/engine"
 	"modelrelay/cmd/gateway/internal/metrics"
@@ -76,8 +76,8 @@ func (m *Main) wire(cfg config.Config) (*parts, error) {
 	}
 	m.onClose(p.redis.Close)
 	if cfg.Metrics.Listen != "" {
-		build := cli.ThisBuild()
-		if p.metrics, err = metrics.New(metrics.Options{Version: build.Version, Commit: build.Commit, Go: build.Go, Log: p.log}); err != nil {
+		build := buildinfo.Read()
+		if p.metrics, err = metrics.New(metrics.Options{Version: build.Version, Commit: build.Commit, GoVersion: build.Go, Log: p.log}); err != nil {
 			return nil, err
 		}
 	}
@@ -90,7 +90,7 @@ func (m *Main) wire(cfg config.Config) (*parts, error) {
 	}
 	p.upstreams = m.openUpstreams(cfg, p.redis, p.log)
 	p.metrics.Learn(cfg.Routes(), cfg.Named(), p.catalog)
-	p.receivers = activities.NewReceivers(&activities.ReceiversOptions{AllowPrivate: cfg.Webhooks.AllowPrivateNetworks})
+	p.receivers = activities.NewReceivers(&activities.ReceiversOptions{Agent: buildinfo.Read().Agent(), AllowPrivate: cfg.Webhooks.AllowPrivateNetworks})
 	m.onClose(func() error { p.receivers.Close(); return nil })
 	p.audit = audit.New(p.redis, p.log)
 	p.operators = admin.NewOperators(operatorKeys(cfg))
@@ -164,7 +164,7 @@ func (p *parts) server(m *Main, tokens *tokens.Store, tasks *tasks.Client) (*api
 		},
 		Bodies:    api.Bodies{MaxBody: int64(p.cfg.Relay.MaxBody), BodyMemory: p.cfg.Relay.BodyMemory(memoryLimit(os.DirFS("/"), debug.SetMemoryLimit(-1)))},
 		Telemetry: api.Telemetry{Log: p.log, Seen: p.metrics.Seen(), Called: called, Tracer: p.tracer},
-		Version:   cli.ThisBuild().Version,
+		Version:   buildinfo.Read().Version,
 	})
 	return edge, p.metrics.WatchServer(edge, metrics.Stores{Tokens: tokens, Limits: limits, Usage: usage, Calls: callLog})
 }

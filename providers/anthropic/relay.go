@@ -96,7 +96,7 @@ func (r *Relayer) Relay(ctx context.Context, to providers.Target, call providers
 		"Anthropic-Version", cmp.Or(call.Header.Get("Anthropic-Version"), defaultVersion),
 		"Content-Type", "application/json",
 		"Accept", answer,
-		"User-Agent", upstream.Agent,
+		"User-Agent", upstream.Agent(r.client),
 	)
 	if beta := call.Header.Values("Anthropic-Beta"); len(beta) > 0 {
 		req.Header["Anthropic-Beta"] = slices.Clone(beta)

@@ -32,7 +32,7 @@ func (r *Relayer) Kept(ctx context.Context, to providers.Target, kept providers.
 	if kept.Stream {
 		answer = "text/event-stream"
 	}
-	req.Header = http.Header{"X-Goog-Api-Key": {to.Key.Reveal()}, "Accept": {answer}, "User-Agent": {upstream.Agent}}
+	req.Header = http.Header{"X-Goog-Api-Key": {to.Key.Reveal()}, "Accept": {answer}, "User-Agent": {upstream.Agent(r.client)}}
 	resp, err := upstream.Send(r.client, req)
 	return resp, upstream.Refine(err, providers.Gemini, classify)
 }

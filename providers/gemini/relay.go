@@ -110,7 +110,7 @@ func (r *Relayer) Relay(ctx context.Context, to providers.Target, call providers
 		"X-Goog-Api-Key": {to.Key.Reveal()},
 		"Content-Type":   {"application/json"},
 		"Accept":         {answer},
-		"User-Agent":     {upstream.Agent},
+		"User-Agent":     {upstream.Agent(r.client)},
 	}
 	resp, err := upstream.SendCall(r.client, req, call, answer)
 	return resp, upstream.Refine(err, providers.Gemini, classify)

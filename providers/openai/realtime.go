@@ -53,7 +53,7 @@ func (r *Realtime) DialRealtime(
 	query.Set("model", to.Model)
 	header := http.Header{
 		"Authorization": {"Bearer " + to.Key.Reveal()},
-		"User-Agent":    {upstream.Agent},
+		"User-Agent":    {upstream.Agent(r.client)},
 	}
 	if beta := call.Header.Values("OpenAI-Beta"); len(beta) > 0 {
 		header["Openai-Beta"] = beta

@@ -70,7 +70,7 @@ func (r *Relayer) Relay(ctx context.Context, to providers.Target, call providers
 		"Authorization", "Bearer "+to.Key.Reveal(),
 		"Content-Type", cmp.Or(call.ContentType, typeJSON),
 		"Accept", strings.Join(answers, ", "),
-		"User-Agent", upstream.Agent,
+		"User-Agent", upstream.Agent(r.client),
 	)
 	// Beta opts into features. What names an organization or a project belongs to the key, which is not the client's.
 	if beta := call.Header.Values("OpenAI-Beta"); len(beta) > 0 {

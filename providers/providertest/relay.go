@@ -96,7 +96,7 @@ func (s relaySuite) at(base string) providers.Target {
 
 func (s relaySuite) relayer(t *testing.T) providers.Relayer {
 	t.Helper()
-	client := upstream.NewClient(nil)
+	client := upstream.NewClient(&upstream.ClientOptions{Agent: suiteAgent})
 	t.Cleanup(client.CloseIdleConnections)
 	return s.subject.New(client)
 }
@@ -174,7 +174,7 @@ func (s relaySuite) request(t *testing.T) {
 				t.Errorf("the client's %s went upstream", name)
 			}
 		}
-		if r.Header.Get("User-Agent") != upstream.Agent || r.Header.Get("Accept-Encoding") != "" {
+		if r.Header.Get("User-Agent") != suiteAgent || r.Header.Get("Accept-Encoding") != "" {
 			t.Errorf("got agent %q, encodings %q", r.Header.Get("User-Agent"), r.Header.Get("Accept-Encoding"))
 		}
 		s.write(w, s.tc.AnswerType, s.tc.Answer)

@@ -134,6 +134,9 @@ func TestVideo(t *testing.T, subject VideoSubject) {
 // videoSuite has what the checks share, and those of an adapter as a whole.
 type videoSuite struct{ subject VideoSubject }
 
+// suiteAgent is the User-Agent of the suites' clients. Every request of an adapter must have it.
+const suiteAgent = "suite/1"
+
 // The checks of one step each: that of a create; of a look at a job; of its results; and of what only some vendors can.
 type (
 	submitChecks struct{ videoSuite }
@@ -144,7 +147,7 @@ type (
 
 func (s videoSuite) adapter(t *testing.T) providers.VideoAdapter {
 	t.Helper()
-	client := upstream.NewClient(nil)
+	client := upstream.NewClient(&upstream.ClientOptions{Agent: suiteAgent})
 	t.Cleanup(client.CloseIdleConnections)
 	return s.subject.New(client)
 }

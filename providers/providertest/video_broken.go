@@ -73,7 +73,7 @@ func (s submitChecks) cutHTTP2(t *testing.T) {
 	if !ok {
 		t.Fatal("the test server's client has another transport")
 	}
-	client := upstream.NewClient(&upstream.ClientOptions{TLS: trusting.TLSClientConfig.Clone()})
+	client := upstream.NewClient(&upstream.ClientOptions{Agent: suiteAgent, TLS: trusting.TLSClientConfig.Clone()})
 	t.Cleanup(client.CloseIdleConnections)
 	adapter, to := s.subject.New(client), s.at(u.server.URL)
 	s.accepted(t, adapter, to)

@@ -193,6 +193,9 @@ type readTold struct {
 	tell func()
 }
 
+// UserAgent is that of the suites' clients.
+func (readTold) UserAgent() string { return suiteAgent }
+
 // RoundTrip implements http.RoundTripper.
 func (r readTold) RoundTrip(req *http.Request) (*http.Response, error) {
 	resp, err := r.RoundTripper.RoundTrip(req)

@@ -17,7 +17,6 @@ import (
 	"testing"
 
 	"modelrelay/providers"
-	"modelrelay/providers/upstream"
 )
 
 // resultPath is where the results of a vendor lie that names links to them; its requests are VideoContent.
@@ -91,7 +90,7 @@ func (u *videoUpstream) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	if !u.subject.Authorized(r, videoSuite{u.subject}.at("").Key) {
 		u.t.Errorf("%s does not carry the key as the vendor wants it", step)
 	}
-	if got := r.Header.Get("User-Agent"); got != upstream.Agent {
+	if got := r.Header.Get("User-Agent"); got != suiteAgent {
 		u.t.Errorf("%s: got agent %q", step, got)
 	}
 	r.Body = io.NopCloser(bytes.NewReader(body))

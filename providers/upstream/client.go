@@ -5,6 +5,7 @@
 package upstream
 
 import (
+	"cmp"
 	"crypto/tls"
 	"net"
 	"net/http"
@@ -16,8 +17,8 @@ import (
 	"code.dny.dev/ssrf"
 )
 
-// Agent is the User-Agent of every upstream request.
-const Agent = "modelrelay"
+// Product is the name of the program for other servers.
+const Product = "modelrelay"
 
 const (
 	dialTimeout      = 10 * time.Second
@@ -43,6 +44,8 @@ const (
 
 // ClientOptions tune the HTTP client; nil means the defaults.
 type ClientOptions struct {
+	// Agent is the User-Agent of every request; "" means Product.
+	Agent string
 	// Proxy chooses an egress proxy for a request; nil means none, whatever the environment says.
 	Proxy func(*http.Request) (*url.URL, error)
 	// TLS replaces the TLS configuration, for private authorities; nil means the system's.
@@ -60,13 +63,17 @@ func NewClient(opts *ClientOptions) *http.Client {
 	if opts == nil {
 		opts = new(ClientOptions)
 	}
-	client := &http.Client{CheckRedirect: redirectWithin}
-	if transport := newTransport(opts); opts.Trust == nil {
-		client.Transport = transport
-	} else {
-		client.Transport = &trusting{base: transport, trust: opts.Trust, own: map[string]ownTransport{}}
+	return &http.Client{CheckRedirect: redirectWithin, Transport: &transport{
+		base: newTransport(opts), trust: opts.Trust, agent: cmp.Or(opts.Agent, Product), own: map[string]ownTransport{},
+	}}
+}
+
+// Agent returns the User-Agent of requests through a client of NewClient; Product for any other client.
+func Agent(client *http.Client) string {
+	if named, ok := client.Transport.(interface{ UserAgent() string }); ok {
+		return named.UserAgent()
 	}
-	return client
+	return Product
 }
 
 func newTransport(opts *ClientOptions) *http.Transport {
@@ -104,8 +111,8 @@ func redirectWithin(next *http.Request, via []*http.Request) error {
 }
 
 // redirect follows the redirects of a GET or HEAD, but none to a less safe scheme. Beyond the origin that was asked, and
-// from there on, the request keeps nothing of its header: net/http itself would send a key on to another port, to a
-// subdomain, and to anybody where the key stands in a header of the vendor's own.
+// from there on, the request keeps only the User-Agent of its header: net/http itself would send a key on to another port, to
+// a subdomain, and to any host where the key is in a header of the vendor's own.
 func redirect(next *http.Request, via []*http.Request) error {
 	first := via[0]
 	switch {
@@ -116,7 +123,7 @@ func redirect(next *http.Request, via []*http.Request) error {
 	strange := func(hop *http.Request) bool { return !sameOrigin(first.URL, hop.URL) }
 	if strange(next) || slices.ContainsFunc(via, strange) {
 		clear(next.Header)
-		next.Header.Set("User-Agent", Agent)
+		next.Header.Set("User-Agent", first.Header.Get("User-Agent"))
 	}
 	return nil
 }

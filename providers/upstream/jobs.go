@@ -130,7 +130,7 @@ func (j *Jobs) Request(ctx context.Context, to providers.Target, r JobRequest) (
 		req.ContentLength = int64(len(r.Body))
 		req.Header.Set("Content-Type", "application/json")
 	}
-	req.Header.Set("User-Agent", Agent)
+	req.Header.Set("User-Agent", Agent(j.client))
 	maps.Copy(req.Header, r.Header)
 	if err := j.vendor.Authorize(req, to.Key); err != nil {
 		var fault *providers.Fault

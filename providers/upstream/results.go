@@ -19,11 +19,12 @@ import (
 type Results struct {
 	// near leads to a channel's own origin, far anywhere else.
 	near, far http.RoundTripper
+	agent     string
 }
 
 // NewResults makes a Results over the process's client.
 func NewResults(client *http.Client) *Results {
-	return &Results{near: client.Transport, far: guarded(client.Transport)}
+	return &Results{near: client.Transport, far: guarded(client.Transport), agent: Agent(client)}
 }
 
 // Link makes the request for a result that an upstream names by a link, absolute or relative to the channel's address,
@@ -42,7 +43,7 @@ func (r *Results) Link(ctx context.Context, channel providers.Channel, link stri
 	if err != nil {
 		return nil, false, BrokenAnswer("result link", nil)
 	}
-	get.Header.Set("User-Agent", Agent)
+	get.Header.Set("User-Agent", r.agent)
 	return get, sameOrigin(base, at), nil
 }
 

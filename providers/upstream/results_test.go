@@ -76,6 +76,7 @@ func TestResultRedirects(t *testing.T) {
 		for _, name := range []string{"Authorization", "X-Goog-Api-Key", "Cookie", "Range"} {
 			req.Header.Set(name, "hush")
 		}
+		req.Header.Set("User-Agent", "modelrelay/test")
 		video, err := upstream.NewResults(client).Open(providers.Channel{BaseURL: ours.URL, AllowPrivateResults: true}, req)
 		if tc.refused {
 			var fault *providers.Fault
@@ -94,6 +95,11 @@ func TestResultRedirects(t *testing.T) {
 		for _, hop := range tc.keyed {
 			if seen[hop].Get("Authorization") != "hush" || seen[hop].Get("X-Goog-Api-Key") != "hush" {
 				t.Errorf("%s: %s lacks the key", tc.name, hop)
+			}
+		}
+		for hop, header := range seen {
+			if got := header.Get("User-Agent"); got != "modelrelay/test" {
+				t.Errorf("%s: %s got the agent %q", tc.name, hop, got)
 			}
 		}
 		for _, hop := range tc.bare {

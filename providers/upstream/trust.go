@@ -14,10 +14,11 @@ import (
 // error fails the request.
 type Trust func(host string) (*tls.Config, error)
 
-// trusting is a transport that has one of its own for each host whose certificates are somebody else's to sign.
-type trusting struct {
+// transport is the transport of the process's client. It has another http.Transport for each host with an authority of its own.
+type transport struct {
 	base  *http.Transport
-	trust Trust
+	trust Trust // nil: every host has the usual authorities
+	agent string
 
 	mu  sync.Mutex
 	own map[string]ownTransport // by host; as many as the configuration names
@@ -28,21 +29,24 @@ type ownTransport struct {
 	transport *http.Transport
 }
 
+// UserAgent is that of the requests through this transport.
+func (t *transport) UserAgent() string { return t.agent }
+
 // RoundTrip implements http.RoundTripper.
-func (t *trusting) RoundTrip(req *http.Request) (*http.Response, error) {
-	transport, err := t.of(req.URL)
+func (t *transport) RoundTrip(req *http.Request) (*http.Response, error) {
+	way, err := t.of(req.URL)
 	if err != nil {
 		if req.Body != nil {
 			_ = req.Body.Close() // as a RoundTripper must
 		}
 		return nil, err
 	}
-	return transport.RoundTrip(req)
+	return way.RoundTrip(req)
 }
 
 // of is the transport for an address.
-func (t *trusting) of(u *url.URL) (*http.Transport, error) {
-	if u.Scheme != "https" {
+func (t *transport) of(u *url.URL) (*http.Transport, error) {
+	if t.trust == nil || u.Scheme != "https" {
 		return t.base, nil
 	}
 	host := providers.HostPort(u)
@@ -69,7 +73,7 @@ func (t *trusting) of(u *url.URL) (*http.Transport, error) {
 }
 
 // CloseIdleConnections closes what http.Client's does.
-func (t *trusting) CloseIdleConnections() {
+func (t *transport) CloseIdleConnections() {
 	t.base.CloseIdleConnections()
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -85,10 +89,10 @@ func changed(like http.RoundTripper, change func(*http.Transport)) (http.RoundTr
 		clone := like.Clone()
 		change(clone)
 		return clone, true
-	case *trusting:
+	case *transport:
 		clone := like.base.Clone()
 		change(clone)
-		return &trusting{base: clone, trust: like.trust, own: map[string]ownTransport{}}, true
+		return &transport{base: clone, trust: like.trust, agent: like.agent, own: map[string]ownTransport{}}, true
 	}
 	return like, false
 }

@@ -41,7 +41,7 @@ func TestSign(t *testing.T) {
 			t.Fatal(err)
 		}
 		req.Header.Set("Content-Type", "application/json")
-		req.Header.Set("User-Agent", upstream.Agent)
+		req.Header.Set("User-Agent", upstream.Product)
 		// Another zone of the same moment: the signature's date is UTC.
 		at := v.Date.In(time.FixedZone("", 8*3600))
 		vendorc.Sign(req, []byte(v.Body), providers.Secret(v.AccessKey+":"+v.SecretKey), at)

@@ -118,7 +118,7 @@ func (v *Videos) call(ctx context.Context, client *http.Client, to providers.Tar
 	}
 	req.ContentLength = int64(len(body))
 	req.Header.Set("Content-Type", "application/json")
-	req.Header.Set("User-Agent", upstream.Agent)
+	req.Header.Set("User-Agent", upstream.Agent(v.client))
 	sign(req, body, to.Key, time.Now())
 	resp, err := upstream.Send(client, req)
 	if err != nil {

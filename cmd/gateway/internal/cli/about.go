@@ -2,52 +2,27 @@ package cli
 
 import (
 	"fmt"
-	"runtime/debug"
 
 	"go.yaml.in/yaml/v4"
 
 	"modelrelay/api"
+	"modelrelay/cmd/gateway/internal/buildinfo"
 )
 
 // Version is gateway version.
-type Version struct{}
-
-// Build is what the program knows of its own making.
-type Build struct {
-	Version string `json:"version"`
-	Commit  string `json:"commit"` // "" outside a checkout; "+dirty" marks uncommitted changes
-	Go      string `json:"go"`
+type Version struct {
+	Licenses bool `help:"List what the program is linked with, and the licence of each part."`
 }
 
-// ThisBuild reads what the Go command wrote into the binary.
-func ThisBuild() Build {
-	info, ok := debug.ReadBuildInfo()
-	if !ok {
-		return Build{Version: "unknown"}
+// Run prints the build of the program, or its parts with their licences.
+func (c *Version) Run(p *Program) error {
+	if c.Licenses {
+		return printList(p, buildinfo.Parts(), []string{"PART", "VERSION", "LICENSE"}, func(part buildinfo.Part) []string {
+			return []string{part.Name, part.Version, part.License}
+		})
 	}
-	b := Build{Version: info.Main.Version, Go: info.GoVersion}
-	dirty := false
-	for _, setting := range info.Settings {
-		switch setting.Key {
-		case "vcs.revision":
-			b.Commit = setting.Value
-		case "vcs.modified":
-			dirty = setting.Value == "true"
-		}
-	}
-	if dirty {
-		b.Commit += "+dirty"
-	}
-	if b.Version == "" {
-		b.Version = "(devel)"
-	}
-	return b
-}
-
-// Run prints version, commit and Go version.
-func (Version) Run(p *Program) error {
-	b := ThisBuild()
-	return p.showFields(b, fields{{"version", b.Version}, {"commit", b.Commit}, {"go", b.Go}})
+	b := p.Build
+	return p.showFields(b, fields{{"version", b.Version}, {"commit", b.Commit}, {"commit date", b.Date}, {"go version", b.Go}})
 }
 
 // OpenAPI is gateway openapi.
@@ -57,7 +32,7 @@ type OpenAPI struct {
 
 // Run prints the document that the gateway serves at /openapi.yaml and /openapi.json.
 func (c *OpenAPI) Run(p *Program) error {
-	document, err := api.OpenAPI()
+	document, err := api.OpenAPI(p.Build.Version)
 	if err != nil {
 		return fmt.Errorf("write the openapi document: %w", err)
 	}

@@ -16,6 +16,7 @@ import (
 	"github.com/redis/go-redis/v9"
 
 	"modelrelay/api/admin"
+	"modelrelay/cmd/gateway/internal/buildinfo"
 	"modelrelay/cmd/gateway/internal/config"
 	"modelrelay/providers"
 	"modelrelay/providers/pricing"
@@ -36,6 +37,8 @@ type Program struct {
 	Globals
 
 	Stdout, Stderr io.Writer
+	// Build describes the program.
+	Build buildinfo.Info
 	// Terminal tells whether a person looks at Stderr.
 	Terminal bool
 	// Load reads the configuration file.

@@ -35,12 +35,13 @@ const (
 type gatewayClient struct {
 	base  string
 	token providers.Secret
+	agent string
 	http  *http.Client
 	// note tells a person that the client waits.
 	note func(text string)
 }
 
-func newGatewayClient(base string, token providers.Secret) (*gatewayClient, error) {
+func newGatewayClient(base, agent string, token providers.Secret) (*gatewayClient, error) {
 	u, err := url.Parse(base)
 	if err != nil || u.Host == "" || u.Scheme != "http" && u.Scheme != "https" {
 		return nil, &UsageError{Err: errors.New("--url wants http://host or https://host")}
@@ -50,6 +51,7 @@ func newGatewayClient(base string, token providers.Secret) (*gatewayClient, erro
 		note:  func(string) {},
 		base:  u.Scheme + "://" + u.Host + path,
 		token: token,
+		agent: agent,
 		http: &http.Client{Transport: &http.Transport{
 			Proxy:                 http.ProxyFromEnvironment,
 			DialContext:           (&net.Dialer{Timeout: clientDial}).DialContext,
@@ -149,7 +151,7 @@ func (c *gatewayClient) send(ctx context.Context, r request) (*http.Response, er
 	}
 	maps.Copy(req.Header, r.header)
 	req.Header.Set("Authorization", "Bearer "+c.token.Reveal())
-	req.Header.Set("User-Agent", "modelrelay-cli/"+ThisBuild().Version)
+	req.Header.Set("User-Agent", c.agent)
 	resp, err := c.http.Do(req)
 	if err != nil {
 		return nil, fmt.Errorf("ask the gateway: %w", err)

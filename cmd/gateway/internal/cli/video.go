@@ -50,7 +50,7 @@ func (c *callerFlags) client(p *Program) (*videoClient, error) {
 	if c.Token == "" {
 		return nil, &UsageError{Err: errors.New("a token is needed: --token or GATEWAY_TOKEN")}
 	}
-	client, err := newGatewayClient(c.URL, providers.Secret(c.Token))
+	client, err := newGatewayClient(c.URL, "modelrelay-cli/"+p.Build.Version, providers.Secret(c.Token))
 	if err != nil {
 		return nil, err
 	}

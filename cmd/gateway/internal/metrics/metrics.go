@@ -53,8 +53,8 @@ type Metrics struct {
 
 // Options are what New wants to know of the process: its build, and where to log.
 type Options struct {
-	Version, Commit, Go string
-	Log                 *slog.Logger
+	Version, Commit, GoVersion string
+	Log                        *slog.Logger
 }
 
 // New makes the metrics of a process, which must Learn a configuration before anything is counted.
@@ -85,11 +85,11 @@ func New(o Options) (*Metrics, error) {
 	return m, nil
 }
 
-// newBuildInfo is the constant that tells versions apart.
+// newBuildInfo is the constant whose labels name the build.
 func newBuildInfo(o Options) prometheus.Collector {
 	info := prometheus.NewGauge(prometheus.GaugeOpts{
-		Name: "gateway_build_info", Help: "The program's version; always 1.",
-		ConstLabels: prometheus.Labels{"version": o.Version, "commit": o.Commit, "go": o.Go},
+		Name: "gateway_build_info", Help: "The build of the program: version, commit and Go version; always 1.",
+		ConstLabels: prometheus.Labels{"version": o.Version, "commit": o.Commit, "go_version": o.GoVersion},
 	})
 	info.Set(1)
 	return info

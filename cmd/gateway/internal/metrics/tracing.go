@@ -46,7 +46,7 @@ func OpenTracing(ctx context.Context, env func(string) (string, bool), version s
 		return nil, nil, err
 	}
 	about, err := resource.New(ctx, resource.WithTelemetrySDK(), resource.WithHost(), resource.WithAttributes(
-		attribute.String("service.name", upstream.Agent), attribute.String("service.version", version),
+		attribute.String("service.name", upstream.Product), attribute.String("service.version", version),
 	), resource.WithFromEnv())
 	if err != nil {
 		return nil, nil, environmentError("OTEL_RESOURCE_ATTRIBUTES", "%v", err)
