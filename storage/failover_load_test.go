@@ -5,7 +5,6 @@ import (
 	"sync"
 	"sync/atomic"
 	"testing"
-	"time"
 
 	"modelrelay/storage"
 	"modelrelay/storage/limits"
@@ -22,16 +21,14 @@ func TestFailoverUnderLoad(t *testing.T) {
 	client := openFailover(t, group, nil)
 	limiter := limits.New(client, nil)
 	token := storage.Allowance{Token: "a", Concurrency: 1000, Budget: 1 << 40}
-	var admitted, refused, slowest atomic.Int64
+	var admitted, refused atomic.Int64
 	ctx, stop := context.WithCancel(t.Context())
 	var callers sync.WaitGroup
 	const inFlight = 16
 	for range inFlight {
 		callers.Go(func() {
 			for ctx.Err() == nil {
-				start := time.Now()
 				grant, err := limiter.Admit(t.Context(), token, limits.Cost{Requests: 1, Money: 1}) //nolint:contextcheck // the end of the load cuts no call off
-				slowest.Store(max(slowest.Load(), int64(time.Since(start))))
 				if err != nil || !grant.Allowed {
 					refused.Add(1)
 					continue
@@ -53,12 +50,9 @@ func TestFailoverUnderLoad(t *testing.T) {
 	if err := limiter.Close(context.WithoutCancel(t.Context())); err != nil {
 		t.Error(err)
 	}
-	t.Logf("%d calls, %d of them without a primary; the slowest waited %v", admitted.Load(), during, time.Duration(slowest.Load()).Round(time.Millisecond))
+	t.Logf("%d calls, %d of them without a primary", admitted.Load(), during)
 	if refused.Load() > 0 || during == 0 {
 		t.Errorf("%d calls were refused, %d admitted without a primary; want none refused", refused.Load(), during)
-	}
-	if longest := time.Duration(slowest.Load()); longest > 10*time.Second {
-		t.Errorf("a call waited %v", longest)
 	}
 	balance, held := storagetest.Balance(t, client, "a"), client.ZCard(t.Context(), "mr:leases:a").Val()
 	t.Logf("of the calls at the kill %d hold money and %d places", balance.Reserved, held)

@@ -54,15 +54,10 @@ func TestSentinel(t *testing.T) {
 	}
 
 	first := group.KillPrimary(t)
-	start := time.Now()
 	if err := storage.PingRedis(ctx, client); !errors.Is(err, storage.ErrUnavailable) {
 		t.Errorf("primary killed: got %v, want ErrUnavailable", err)
 	}
-	if took := time.Since(start); took > 5*time.Second {
-		t.Errorf("a call without a primary took %v", took)
-	}
 	testwait.Eventually(t, "the promoted primary", storagetest.Patience, func() bool { return storage.PingRedis(ctx, client) == nil })
-	t.Logf("writes go on %v after the kill", time.Since(start).Round(time.Millisecond))
 	if kept, err := client.Get(ctx, "kept").Result(); err != nil || kept != "1" {
 		t.Errorf("got %q, %v of the promoted primary, want what it had replicated", kept, err)
 	}
@@ -125,13 +120,9 @@ func TestSentinelRefuses(t *testing.T) {
 		"nobody is at the address": {func(o *storage.RedisOptions) { o.Sentinel.Addresses = []string{"127.0.0.1:1"} }, "connection refused"},
 	} {
 		client := openFailover(t, group, test.change)
-		start := time.Now()
 		err := storage.RedisError("get", client.Get(t.Context(), "a").Err())
 		if !errors.Is(err, storage.ErrUnavailable) || errors.Is(err, storage.ErrNotFound) || !strings.Contains(err.Error(), test.want) || strings.Contains(err.Error(), "secret") {
 			t.Errorf("%s: got %v, want ErrUnavailable that names %s", name, err, test.want)
-		}
-		if took := time.Since(start); took > 5*time.Second {
-			t.Errorf("%s: took %v", name, took)
 		}
 	}
 }

@@ -16,9 +16,10 @@ import (
 const slotsOfCluster = 16384
 
 // StartCluster starts a Redis Cluster of three primaries, and of one replica of each where they are asked for, and waits until
-// it serves. The primaries come first.
+// it serves. The primaries come first. See Full.
 func StartCluster(tb testing.TB, replicas bool, lines ...string) []*Process {
 	tb.Helper()
+	Full(tb)
 	const primaries = 3
 	count := primaries
 	if replicas {

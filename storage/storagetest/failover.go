@@ -28,7 +28,7 @@ const (
 	FailoverSentinelPassword = "sentinel-secret"
 )
 
-// StartFailover starts them and waits until the sentinels know each other and the replica follows.
+// StartFailover starts them and waits until the sentinels know each other and the replica follows. See Full.
 func StartFailover(tb testing.TB) *Failover {
 	tb.Helper()
 	return startFailover(tb, nil, nil)
@@ -43,6 +43,7 @@ func StartSecuredFailover(tb testing.TB, files SecureFiles, config *tls.Config) 
 
 func startFailover(tb testing.TB, files *SecureFiles, config *tls.Config) *Failover {
 	tb.Helper()
+	Full(tb)
 	user := "user " + FailoverUser + " on >" + FailoverPassword + " ~* &* +@all"
 	lines := []string{user, "user default off", "masteruser " + FailoverUser, "masterauth " + FailoverPassword, `save ""`, "repl-diskless-sync-delay 0"}
 	f := &Failover{tls: config, Servers: []*Process{startProcess(tb, files, nil, lines)}}

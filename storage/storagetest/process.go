@@ -18,6 +18,18 @@ import (
 // serverVariable names the program of a real Redis: redis-server unless it is set, or valkey-server.
 const serverVariable = "MODELRELAY_TEST_REDIS_SERVER"
 
+// fullVariable selects the tests that .ci/full alone runs, in this module as in dev/e2e.
+const fullVariable = "MODELRELAY_TEST_FULL"
+
+// Full skips the test unless everything is tested. Servers that elect a primary do so by real time, so on a busy machine
+// a test of them takes long.
+func Full(tb testing.TB) {
+	tb.Helper()
+	if os.Getenv(fullVariable) == "" { //nolint:forbidigo // only tests come here
+		tb.Skip("runs with " + fullVariable + "=1")
+	}
+}
+
 // Process is a real server of Redis, or a sentinel, with an address and a folder of its own, which a test may kill and start
 // again. It ends with the test.
 type Process struct {

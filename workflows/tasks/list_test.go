@@ -53,13 +53,15 @@ func kindOf(err error) providers.Kind {
 
 func TestList(t *testing.T) {
 	t.Parallel()
-	service, engine, index := newListing(storagetest.Redis(t))
+	synctest.Test(t, list)
+}
+
+func list(t *testing.T) {
+	service, engine, index := newListing(storagetest.NewServer(t).Client(t))
 	var ids []string
 	for i := range 5 {
 		ids = append(ids, mustCreate(t, service, keyed(fmt.Sprint("k", i), 0)).ID)
-		// The list counts milliseconds.
-		for now := time.Now(); time.Since(now) < 2*time.Millisecond; {
-		}
+		<-time.After(time.Millisecond) // the unit of the list
 	}
 	// One that Temporal has forgotten long ago, and one whose start is just under way.
 	for id, age := range map[string]time.Duration{tasks.RandomID(): time.Hour, tasks.RandomID(): 0} {
@@ -109,7 +111,9 @@ func TestList(t *testing.T) {
 		t.Errorf("another token lists %+v, %v", got, err)
 	}
 	engine.down(true)
-	later, _, _ := newListing(storagetest.Client(t, "redis://127.0.0.1:1"))
+	away := storagetest.NewServer(t)
+	away.Leave()
+	later, _, _ := newListing(away.Client(t))
 	for name, c := range map[string]*tasks.Client{"temporal": service, "redis": later} {
 		if _, err := c.List(t.Context(), tasks.ListQuery{TokenID: "demo", Limit: 2}); name == "redis" && kindOf(err) != providers.Overloaded {
 			t.Errorf("%s away: %v", name, err)
@@ -273,15 +277,18 @@ func TestCreateWithoutRedis(t *testing.T) {
 // TestRepeatAfterRedisLostItsData: the task is on the list again as it is, not as one that has just begun.
 func TestRepeatAfterRedisLostItsData(t *testing.T) {
 	t.Parallel()
-	service, engine, index := newListing(storagetest.Redis(t))
+	synctest.Test(t, repeatAfterRedisLostItsData)
+}
+
+func repeatAfterRedisLostItsData(t *testing.T) {
+	service, engine, index := newListing(storagetest.NewServer(t).Client(t))
 	running, ended := mustCreate(t, service, keyed("running", 0)), mustCreate(t, service, keyed("ended", 0))
 	engine.end(t, ended.ID)
 	for _, task := range []tasks.Task{running, ended} {
 		if err := index.Remove(t.Context(), "demo", task.ID, time.Time{}); err != nil {
 			t.Fatal(err)
 		}
-		for now := time.Now(); time.Since(now) < 2*time.Millisecond; { // the list counts milliseconds
-		}
+		<-time.After(time.Millisecond) // the unit of the list
 		mustCreate(t, service, keyed(task.Request.Prompt, 0))
 	}
 	if open, _, err := index.Unfinished(t.Context(), "demo", 0, 10); err != nil || len(open) != 1 || open[0].TaskID != running.ID {
