@@ -154,10 +154,7 @@ func TestMetricsOfCalls(t *testing.T) {
 // TestMetricsAreBounded: clients cannot make series.
 func TestMetricsAreBounded(t *testing.T) {
 	t.Parallel()
-	models := 10_000
-	if testing.Short() {
-		models = 504 // eight callers share them
-	}
+	const models = 504 // eight callers share them
 	u := startUpstream(t, "A")
 	config := strings.Replace(withMetrics(configFor(redisAway, u.URL, "sk-demo", "")), "models: {m: }", `models: {m: , "*": }`, 1)
 	s := serve(t, config, "--worker=false")

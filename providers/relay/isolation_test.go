@@ -279,10 +279,6 @@ func between(all []time.Duration, from, to time.Duration) int {
 // TestIsolation: what tenants and upstreams may do to honest calls to a healthy model, and to a channel that is dead.
 func TestIsolation(t *testing.T) {
 	t.Parallel()
-	seeds := uint64(4)
-	if testing.Short() {
-		seeds = 1
-	}
 	poison := []tenant{poisonous("poison-0", 40, poisonFails), poisonous("poison-1", 20, poisonLimits), poisonous("poison-2", 20, poisonForbids)}
 	for _, tc := range []struct {
 		name      string
@@ -315,35 +311,33 @@ func TestIsolation(t *testing.T) {
 	} {
 		t.Run(tc.name, func(t *testing.T) {
 			t.Parallel()
-			for seed := range seeds {
-				synctest.Test(t, func(t *testing.T) {
-					s := &simulation{seed: seed}
-					s.run(t, tc.upstreams, tc.tenants)
-					share := 100 * float64(s.answered) / float64(s.calls)
-					text := fmt.Sprintf("seed %d: %d honest calls, %.3f %% answered", seed, s.calls, share)
-					if share < 99.9 {
-						t.Errorf("%s, want 99.9 %%", text)
+			synctest.Test(t, func(t *testing.T) {
+				s := new(simulation)
+				s.run(t, tc.upstreams, tc.tenants)
+				share := 100 * float64(s.answered) / float64(s.calls)
+				text := fmt.Sprintf("%d honest calls, %.3f %% answered", s.calls, share)
+				if share < 99.9 {
+					t.Errorf("%s, want 99.9 %%", text)
+				}
+				if tc.dead != "" {
+					seen, calls := between(s.seen[tc.dead], simBreaks+time.Second, simMends), between(s.begins, simBreaks+time.Second, simMends)
+					text += fmt.Sprintf("; the dead channel saw %d of %d (%.2f %%), %d in its first second",
+						seen, calls, 100*float64(seen)/float64(calls), between(s.seen[tc.dead], simBreaks, simBreaks+time.Second))
+					if seen*100 > calls {
+						t.Errorf("%s, want 1 %% at most", text)
 					}
-					if tc.dead != "" {
-						seen, calls := between(s.seen[tc.dead], simBreaks+time.Second, simMends), between(s.begins, simBreaks+time.Second, simMends)
-						text += fmt.Sprintf("; the dead channel saw %d of %d (%.2f %%), %d in its first second",
-							seen, calls, 100*float64(seen)/float64(calls), between(s.seen[tc.dead], simBreaks, simBreaks+time.Second))
-						if seen*100 > calls {
-							t.Errorf("%s, want 1 %% at most", text)
-						}
+				}
+				if tc.mended != "" {
+					// As many as before it broke, within the first two cooldowns and for as long as one.
+					before := between(s.seen[tc.mended], simBreaks-simCooldown, simBreaks)
+					after := between(s.seen[tc.mended], simMends+2*simCooldown, simMends+3*simCooldown)
+					text += fmt.Sprintf("; a channel served %d in %v before it broke and %d from two cooldowns after it was mended", before, simCooldown, after)
+					if after*2 < before {
+						t.Errorf("%s, want it back", text)
 					}
-					if tc.mended != "" {
-						// As many as before it broke, within the first two cooldowns and for as long as one.
-						before := between(s.seen[tc.mended], simBreaks-simCooldown, simBreaks)
-						after := between(s.seen[tc.mended], simMends+2*simCooldown, simMends+3*simCooldown)
-						text += fmt.Sprintf("; a channel served %d in %v before it broke and %d from two cooldowns after it was mended", before, simCooldown, after)
-						if after*2 < before {
-							t.Errorf("%s, want it back", text)
-						}
-					}
-					t.Log(text)
-				})
-			}
+				}
+				t.Log(text)
+			})
 		})
 	}
 }
