@@ -325,7 +325,8 @@ const (
 	// pollMost is the gateway's longest wait between two polls of a job, its default.
 	pollMost = 30 * time.Second
 	// pollsGoal is for a job of usual length.
-	pollsGoal  = 8
+	pollsGoal = 8
+	// eventsGoal is for a task without a webhook.
 	eventsGoal = 30
 	// memoryGoal is of a worker, in MB.
 	memoryGoal = 300
