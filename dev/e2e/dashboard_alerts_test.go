@@ -3,6 +3,7 @@ package e2e_test
 import (
 	"encoding/json"
 	"fmt"
+	"log/slog"
 	"maps"
 	"os"
 	"path/filepath"
@@ -11,6 +12,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/prometheus/common/model"
 	"github.com/prometheus/prometheus/model/labels"
 	"github.com/prometheus/prometheus/model/rulefmt"
 	"github.com/prometheus/prometheus/promql/parser"
@@ -43,7 +45,7 @@ func labelsIn(text string) []string {
 // alerts reads the rules as Prometheus does, which refuses what it does not understand.
 func alerts(t *testing.T) []query {
 	t.Helper()
-	groups, errs := rulefmt.ParseFile(alertsFile, false)
+	groups, errs := rulefmt.ParseFile(alertsFile, false, model.UTF8Validation, parser.NewParser(parser.Options{}), slog.New(slog.DiscardHandler))
 	if len(errs) > 0 {
 		t.Fatalf("alerts: %v", errs)
 	}
@@ -97,7 +99,7 @@ func panels(t *testing.T) []query {
 
 // unknownTo lists what a query names that nobody exports.
 func unknownTo(all stack.Samples, q query) []string {
-	expr, err := parser.ParseExpr(q.expr)
+	expr, err := parser.NewParser(parser.Options{}).ParseExpr(q.expr)
 	if err != nil {
 		return []string{fmt.Sprintf("%s: %v", q.at, err)}
 	}
