@@ -3,27 +3,16 @@ package tokens
 import (
 	"context"
 	"errors"
-	"fmt"
 	"slices"
 	"strings"
-	"sync"
-	"sync/atomic"
 
 	"github.com/redis/go-redis/v9"
 
 	"modelrelay/storage"
 )
 
-// indexTogether is how many tokens are put into the index in one round trip while it is made.
-const indexTogether = 1000
-
-// nameIndex finds tokens by their names, in order. Its sorted set in Redis is made where it lacks a token.
-type nameIndex struct {
-	records *records
-	making  sync.Mutex // held while the index is made
-	// broken is how many tokens the index lacked when it was made: those whose records cannot be read have no names.
-	broken atomic.Int64
-}
+// nameIndex finds tokens by their names, in order.
+type nameIndex struct{ records *records }
 
 // find finds a token by id or by name. Of several tokens of one name it is the one not revoked, else the newest.
 func (n *nameIndex) find(ctx context.Context, idOrName string) (record, error) {
@@ -59,9 +48,6 @@ func (n *nameIndex) find(ctx context.Context, idOrName string) (record, error) {
 
 // page reads tokens by name, revoked ones too. What it costs depends on the page and not on how many tokens there are.
 func (n *nameIndex) page(ctx context.Context, q PageQuery) (Page, error) {
-	if err := n.complete(ctx); err != nil {
-		return Page{}, fmt.Errorf("list tokens: %w", err)
-	}
 	var page Page
 	from := "-"
 	if q.After != "" {
@@ -149,108 +135,8 @@ func (n *nameIndex) entries(ctx context.Context, entries []string) ([]record, er
 	return found, nil
 }
 
-// complete makes the index of names where it lacks a token: the tokens are older than it, or a process that does not know it has
-// written some.
-func (n *nameIndex) complete(ctx context.Context) error {
-	lacks, err := n.lacking(ctx)
-	if err != nil || lacks == n.broken.Load() {
-		return err
-	}
-	n.making.Lock()
-	defer n.making.Unlock()
-	if lacks, err = n.lacking(ctx); err != nil || lacks == n.broken.Load() {
-		return err // another one has made it meanwhile
-	}
-	if err := n.fill(ctx); err != nil {
-		return err
-	}
-	if err := n.clear(ctx); err != nil {
-		return err
-	}
-	if lacks, err = n.lacking(ctx); err == nil {
-		n.broken.Store(lacks)
-	}
-	return err
-}
-
-// lacking is how many tokens more there are than the index has.
-func (n *nameIndex) lacking(ctx context.Context) (int64, error) {
-	var all, indexed *redis.IntCmd
-	_, err := n.records.client.TxPipelined(ctx, func(pipe redis.Pipeliner) error {
-		all, indexed = pipe.HLen(ctx, tokensKey), pipe.ZCard(ctx, tokenIndexKey)
-		return nil
-	})
-	return all.Val() - indexed.Val(), storage.RedisError("list tokens", err)
-}
-
-// fill puts all tokens into the index.
-func (n *nameIndex) fill(ctx context.Context) error {
-	for cursor := uint64(0); ; {
-		fields, next, err := n.records.client.HScan(ctx, tokensKey, cursor, "", indexTogether).Result()
-		if err != nil {
-			return storage.RedisError("list tokens", err)
-		}
-		var sums []keySum
-		for _, part := range slices.Collect(slices.Chunk(fields, 2)) {
-			if sum, ok := parseKeySum(part[len(part)-1]); ok {
-				sums = append(sums, sum)
-			}
-		}
-		found, err := n.records.read(ctx, sums)
-		if err != nil {
-			return err
-		}
-		members := make([]redis.Z, 0, len(found))
-		for _, r := range found {
-			if r.raw != "" {
-				members = append(members, redis.Z{Member: indexEntry(r.token.Name, r.token.ID)})
-			}
-		}
-		if len(members) > 0 {
-			if err := n.records.client.ZAdd(ctx, tokenIndexKey, members...).Err(); err != nil {
-				return storage.RedisError("list tokens", err)
-			}
-		}
-		if cursor = next; cursor == 0 {
-			return nil
-		}
-	}
-}
-
-// clear takes out of the index what is no token any more.
-func (n *nameIndex) clear(ctx context.Context) error {
-	for from := "-"; ; {
-		entries, err := n.between(ctx, from, "+", readTogether)
-		if err != nil {
-			return storage.RedisError("list tokens", err)
-		}
-		if len(entries) == 0 {
-			return nil
-		}
-		found, err := n.entries(ctx, entries)
-		if err != nil {
-			return err
-		}
-		var stray []any
-		for i, r := range found {
-			if r.raw == "" {
-				stray = append(stray, entries[i])
-			}
-		}
-		if len(stray) > 0 {
-			if err := n.records.client.ZRem(ctx, tokenIndexKey, stray...).Err(); err != nil {
-				return storage.RedisError("list tokens", err)
-			}
-		}
-		from = "(" + entries[len(entries)-1]
-	}
-}
-
 // named reads the tokens that have, or had, the name, the newest last.
 func (n *nameIndex) named(ctx context.Context, name string) ([]record, error) {
-	if err := n.complete(ctx); err != nil {
-		return nil, err
-	}
 	entries, err := n.between(ctx, "["+name+"\x00", "("+name+"\x01", readTogether)
 	if err != nil {
 		return nil, storage.RedisError("read token", err)
