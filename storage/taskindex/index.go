@@ -128,10 +128,9 @@ func (x *Index) Remove(ctx context.Context, tokenID, taskID string, created time
 // restoreScript puts a task into the index as it is, unless it is under removal.
 //
 //	KEYS   tasks, unfinished, tombstone
-//	ARGV   task id, created in ms, 1 for an unfinished one, keep in ms, the tombstone's mark, the mark of any task
+//	ARGV   task id, created in ms, 1 for an unfinished one, keep in ms, the tombstone's mark
 const restoreScript = `
-local mark = redis.call('GET', KEYS[3])
-local removed = mark == ARGV[5] or mark == ARGV[6]
+local removed = redis.call('GET', KEYS[3]) == ARGV[5]
 if removed or ARGV[3] ~= '1' then
 	redis.call('ZREM', KEYS[2], ARGV[1])
 else
@@ -151,7 +150,7 @@ func (x *Index) Restore(ctx context.Context, tokenID, taskID string, created tim
 		open = 1
 	}
 	keys := []string{tasksKey(tokenID), unfinishedKey(tokenID), tombstoneKey(taskID)}
-	return ran("restore task", x.restore.Run(ctx, x.client, keys, taskID, created.UnixMilli(), open, x.keep.Milliseconds(), mark(created), anyTask))
+	return ran("restore task", x.restore.Run(ctx, x.client, keys, taskID, created.UnixMilli(), open, x.keep.Milliseconds(), mark(created)))
 }
 
 // pageScript reads the entries behind one.

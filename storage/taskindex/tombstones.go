@@ -11,12 +11,8 @@ import (
 	"modelrelay/storage"
 )
 
-const (
-	// tombstoneKeep is how long a task under removal reads as gone. The removal, which lifts it, outlasts outages of days.
-	tombstoneKeep = 7 * 24 * time.Hour
-	// anyTask stands in a tombstone that does not say which of an id's tasks is under removal.
-	anyTask = "1"
-)
+// tombstoneKeep is how long a task under removal reads as gone. The removal, which lifts it, outlasts outages of days.
+const tombstoneKeep = 7 * 24 * time.Hour
 
 // removal:<task id> is a string, the mark of the task that is being removed.
 func tombstoneKey(taskID string) string { return storage.Prefix + "removal:" + taskID }
@@ -32,10 +28,9 @@ redis.call('SET', KEYS[3], ARGV[3], 'PX', ARGV[4])
 // liftScript takes a tombstone away, but not another task's.
 //
 //	KEYS   tombstone
-//	ARGV   its mark, the mark of any task
+//	ARGV   its mark
 const liftScript = `
-local mark = redis.call('GET', KEYS[1])
-if mark == ARGV[1] or mark == ARGV[2] or ARGV[1] == ARGV[2] then redis.call('DEL', KEYS[1]) end
+if redis.call('GET', KEYS[1]) == ARGV[1] then redis.call('DEL', KEYS[1]) end
 `
 
 // Bury marks the task that was created then as under removal and forgets it: from now on Buried says so, for a week or until
@@ -51,28 +46,23 @@ func (x *Index) Buried(ctx context.Context, taskID string, created time.Time) (b
 	if errors.Is(err, redis.Nil) {
 		return false, nil
 	}
-	return err == nil && (created.IsZero() || found == mark(created) || found == anyTask), storage.RedisError("look for a removal", err)
+	return err == nil && (created.IsZero() || found == mark(created)), storage.RedisError("look for a removal", err)
 }
 
-// Lift ends the removal of the task that was created then, or of any: nothing of it is left, and its id may be used again.
+// Lift ends the removal of the task that was created then: nothing of it is left, and its id may be used again.
 func (x *Index) Lift(ctx context.Context, taskID string, created time.Time) error {
-	return ran("end a removal", x.lift.Run(ctx, x.client, []string{tombstoneKey(taskID)}, mark(created), anyTask))
+	return ran("end a removal", x.lift.Run(ctx, x.client, []string{tombstoneKey(taskID)}, mark(created)))
 }
 
 // mark tells a task from others with its id.
-func mark(created time.Time) string {
-	if created.IsZero() {
-		return anyTask
-	}
-	return strconv.FormatInt(created.UnixNano(), 10)
-}
+func mark(created time.Time) string { return strconv.FormatInt(created.UnixNano(), 10) }
 
 // disturbed:<task id> is a string, there while what was read of the task may be stale.
 func disturbedKey(taskID string) string { return storage.Prefix + "disturbed:" + taskID }
 
 // Disturb marks a task that its token changes: Calm denies it for so long.
 func (x *Index) Disturb(ctx context.Context, taskID string, keep time.Duration) error {
-	return storage.RedisError("mark a change", x.client.Set(ctx, disturbedKey(taskID), anyTask, keep).Err())
+	return storage.RedisError("mark a change", x.client.Set(ctx, disturbedKey(taskID), "1", keep).Err())
 }
 
 // Calm tells whether nobody has changed a task of late, and none with its id is under removal.
