@@ -295,9 +295,8 @@ func entriesOf(messages []redis.XMessage) []entry {
 	var room []byte
 	for i, message := range messages {
 		entries[i] = entry{message.ID, ""}
-		if packed, ok := message.Values["p"].(string); !ok {
-			entries[i].line, _ = message.Values["c"].(string)
-		} else if line, ok := unpack(room[:0], packed); ok {
+		packed, _ := message.Values["p"].(string)
+		if line, ok := unpack(room[:0], packed); ok {
 			room = append(line, '}')
 			entries[i].line = string(room)
 		}

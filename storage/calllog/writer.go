@@ -12,7 +12,7 @@ import (
 
 // The keys:
 //
-//	calls                stream  field "p": one call, packed, the newest last; earlier versions wrote field "c", a line of JSON
+//	calls                stream  field "p": one call, packed, the newest last
 //	calls-seq:<process>  string  the number and place of one process's last batch, so that none is written twice
 const streamKey = storage.Prefix + "calls"
 
