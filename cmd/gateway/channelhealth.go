@@ -1,7 +1,6 @@
 package main
 
 import (
-	"cmp"
 	"context"
 	"encoding/json"
 	"log/slog"
@@ -41,19 +40,10 @@ type pendingCooldown struct {
 	until    time.Time
 }
 
-// cooldownRecord is what processes write about a cooldown beside its length. A key's cooldown names its channel in Channel,
-// a circuit's in Circuit: earlier versions, whose cooldowns of channels followed other rules, must not apply the second, and
-// what they publish of a whole channel is not applied here.
+// cooldownRecord is what a process publishes: a cooldown, or one action of an operator.
 type cooldownRecord struct {
-	Channel  string          `json:"channel,omitempty"`
-	Circuit  string          `json:"circuit,omitempty"`
-	Upstream string          `json:"upstream"`
-	Key      string          `json:"key,omitempty"`
-	Model    string          `json:"model,omitempty"`
-	Length   time.Duration   `json:"length,omitempty"`
-	Slow     bool            `json:"slow,omitempty"`
-	Asked    bool            `json:"asked,omitempty"`
-	Trouble  *router.Trouble `json:"trouble,omitempty"`
+	router.Cooldown
+
 	// Paused is a channel that an operator pauses, for as long as the cooldown has left. Resumed is one that an operator lets in
 	// again: the word is kept as long as a pause may last, for processes that did not hear it. Woken is one whose cooldowns an
 	// operator ends.
@@ -75,15 +65,10 @@ func (s *healthSharer) publish(cooldown router.Cooldown) {
 	if cooldown.Model != "" {
 		name += " " + url.QueryEscape(cooldown.Model)
 	}
-	record := cooldownRecord{
-		Channel: cooldown.Channel, Upstream: cooldown.Upstream, Key: cooldown.Key, Model: cooldown.Model,
-		Length: cooldown.Length, Slow: cooldown.Slow, Asked: cooldown.Asked, Trouble: cooldown.Trouble,
-	}
 	if cooldown.Circuit {
 		name = "circuit " + name
-		record.Channel, record.Circuit = "", cooldown.Channel
 	}
-	text, err := json.Marshal(record)
+	text, err := json.Marshal(cooldownRecord{Cooldown: cooldown})
 	if err != nil {
 		s.log.Error("a cooldown cannot be told", "channel", cooldown.Channel, "error", err)
 		return
@@ -214,10 +199,8 @@ func (s *healthSharer) apply(cooldown channelhealth.Cooldown) {
 		s.router.Wake(text.Woken)
 		return
 	}
-	s.router.Learn(router.Cooldown{
-		Channel: cmp.Or(text.Channel, text.Circuit), Upstream: text.Upstream, Key: text.Key, Model: text.Model, Circuit: text.Circuit != "",
-		Left: cooldown.Left, Length: text.Length, Slow: text.Slow, Asked: text.Asked, Trouble: text.Trouble,
-	})
+	text.Left = cooldown.Left
+	s.router.Learn(text.Cooldown)
 }
 
 func (s *healthSharer) publishStates(ctx context.Context) error {

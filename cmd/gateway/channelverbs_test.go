@@ -80,7 +80,7 @@ func TestChannelVerbs(t *testing.T) {
 		become(s, "resumed by a command", 200)
 	}
 	// Who hears of a pause late, and not of its end, learns of that when the line to Redis stands anew.
-	server.Publish(storage.Prefix+"rest-news", `{"process":"x","name":"pause main","left":3600000,"text":{"paused":"main"}}`)
+	server.Publish(storage.Prefix+"cooldown-news", `{"process":"x","name":"pause main","left":3600000,"text":{"paused":"main"}}`)
 	become(there, "paused by word alone", 503)
 	server.Close()
 	if err := server.Restart(); err != nil {

@@ -480,8 +480,7 @@ func TestManyTokens(t *testing.T) {
 	})
 }
 
-// TestCircuitNews: an opening for all is told to other processes, one for a token alone is not, nor one that other rules
-// decided.
+// TestCircuitNews: an opening for all is told to other processes, one for a token alone is not.
 func TestCircuitNews(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -511,12 +510,6 @@ func TestCircuitNews(t *testing.T) {
 		calls(t, here, 3, late(), by("b"), only("best"))
 		if models := there.States()[0].Models; len(told) != 3 || !told[2].Slow || len(models) != 1 || !models[0].Slow || pickOf(t, there).Channel.Name != "spare" {
 			t.Errorf("of a slow model told %+v, known there as %+v", told[2:], models)
-		}
-		// What versions without circuits tell of a whole channel.
-		there.Learn(router.Cooldown{Channel: "spare", Upstream: told[0].Upstream, Left: time.Hour})
-		here.Learn(router.Cooldown{Channel: "best", Upstream: told[0].Upstream, Left: time.Hour})
-		if here.States()[0].State != router.StateClosed {
-			t.Error("a rest without evidence is believed")
 		}
 	})
 }

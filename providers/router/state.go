@@ -12,22 +12,25 @@ import (
 // Cooldown is what processes tell one another of a cooldown: of a circuit that the evidence has opened for all, or of a key that
 // cools down.
 type Cooldown struct {
-	Channel string
+	Channel string `json:"channel,omitempty"`
 	// Upstream names what the channel of that name leads to.
-	Upstream string
+	Upstream string `json:"upstream,omitempty"`
 	// Model is the one upstream model that it is for, "" for all. Key is the fingerprint of the one key that it is for, ""
 	// for the channel.
-	Key, Model string
+	Key   string `json:"key,omitempty"`
+	Model string `json:"model,omitempty"`
 	// Left is how much of it is to come, 0 when a success has ended it. Length is what the cooldown of a key measures, from which
 	// the next one grows.
-	Left, Length time.Duration
+	Left   time.Duration `json:"-"`
+	Length time.Duration `json:"length,omitempty"`
 	// Circuit: the evidence decided, by the rules of circuits; else the upstream refused a key.
-	Circuit bool
+	Circuit bool `json:"circuit,omitempty"`
 	// Slow: others merely come first. Asked: the upstream itself asked for it, so that it is not tried even where nothing else
 	// is left.
-	Slow, Asked bool
+	Slow  bool `json:"slow,omitempty"`
+	Asked bool `json:"asked,omitempty"`
 	// Trouble is why; nil when it has ended.
-	Trouble *Trouble
+	Trouble *Trouble `json:"trouble,omitempty"`
 }
 
 // upstreamOf names what the channel leads to, so that news of one of the same name in another configuration is not taken
@@ -39,7 +42,7 @@ func upstreamOf(c providers.Channel) string {
 // Learn takes over another process's news. What this process's configuration does not have is ignored.
 func (r *Router) Learn(news Cooldown) {
 	channel := r.table.Load().channels[news.Channel]
-	if channel == nil || upstreamOf(channel.Channel) != news.Upstream || news.Key == "" && !news.Circuit { // which no single fault brings about
+	if channel == nil || upstreamOf(channel.Channel) != news.Upstream {
 		return
 	}
 	what, now := channel.health, r.now()

@@ -55,14 +55,14 @@ func (s *Store) Introduce(about []byte) { s.about = about }
 
 // The keys, and the channel of news.
 //
-//	rests              hash    what cools down -> "<end in ms> <JSON>", an hour longer than the last cooldown
-//	rest-news          channel a cooldown that begins, grows or ends, as JSON
+//	cooldowns          hash    what cools down -> "<end in ms> <JSON>", an hour longer than the last cooldown
+//	cooldown-news      channel a cooldown that begins, grows or ends, as JSON
 //	figures            zset    process -> when it last showed its figures, in s
 //	figures:<process>  string  its channels' states as JSON, fifteen seconds
 //	about:<process>    string  what it says of itself as JSON, fifteen seconds
 const (
-	cooldownsKey = storage.Prefix + "rests"
-	newsKey      = storage.Prefix + "rest-news"
+	cooldownsKey = storage.Prefix + "cooldowns"
+	newsKey      = storage.Prefix + "cooldown-news"
 	processesKey = storage.Prefix + "figures"
 )
 
