@@ -12,30 +12,23 @@ import (
 	"modelrelay/storage/recall"
 )
 
-// responseAffinity keeps in the store which key made which response, for which token: "@<token> <fingerprint> <channel>". Older
-// versions, whose entries live for a day, left the token out: such a response belongs to nobody, and any token may continue it.
+// responseAffinity stores which key made which response, for which token: "<token> <fingerprint> <channel>".
 type responseAffinity struct{ store *affinity.Store }
-
-// ownerMark stands in front of the token; no fingerprint begins with it.
-const ownerMark = "@"
 
 // Remember implements relay.Makers.
 func (a responseAffinity) Remember(response string, by relay.Maker) {
-	a.store.Remember(response, ownerMark+url.QueryEscape(by.Token)+" "+by.Fingerprint+" "+by.Channel)
+	a.store.Remember(response, url.QueryEscape(by.Token)+" "+by.Fingerprint+" "+by.Channel)
 }
 
 // Find implements relay.Makers.
 func (a responseAffinity) Find(ctx context.Context, response string) relay.Maker {
-	entry := a.store.Find(ctx, response)
-	var maker relay.Maker
-	if rest, owned := strings.CutPrefix(entry, ownerMark); owned {
-		token, rest, _ := strings.Cut(rest, " ")
-		maker.Token, _ = url.QueryUnescape(token)
-		entry = rest
+	token, rest, _ := strings.Cut(a.store.Find(ctx, response), " ")
+	fingerprint, channel, _ := strings.Cut(rest, " ")
+	token, err := url.QueryUnescape(token)
+	if err != nil {
+		return relay.Maker{}
 	}
-	fingerprint, channel, _ := strings.Cut(entry, " ")
-	maker.KeyRef = providers.KeyRef{Channel: channel, Fingerprint: fingerprint}
-	return maker
+	return relay.Maker{KeyRef: providers.KeyRef{Channel: channel, Fingerprint: fingerprint}, Token: token}
 }
 
 // recollections keep in the store what upstreams of other formats want back of chat clients.

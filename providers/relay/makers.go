@@ -15,8 +15,7 @@ type Makers interface {
 	Find(ctx context.Context, answer string) Maker
 }
 
-// Maker is the channel and key that made something, and the id of the token that it was made for: "" where that is not known,
-// since an older version took it down.
+// Maker is the channel and key that made something, and the id of the token that it was made for.
 type Maker struct {
 	providers.KeyRef
 	Token string

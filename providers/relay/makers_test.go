@@ -129,8 +129,7 @@ func TestMakerFails(t *testing.T) {
 	}
 }
 
-// TestMadeForAnotherToken: what was made for one token does not exist for others; what nobody took down for a token, as older
-// versions did not, is anybody's.
+// TestMadeForAnotherToken: what was made for one token does not exist for others; an id without a record is passed on for any token.
 func TestMadeForAnotherToken(t *testing.T) {
 	t.Parallel()
 	document := `{"id":"resp_1","output":[{"type":"code_interpreter_call","container_id" : "cntr_1"},{"content":[{"text":"\"container_id\":\"cntr_0\"",` +
@@ -148,9 +147,8 @@ func TestMadeForAnotherToken(t *testing.T) {
 					serve = streams(body)
 				}
 				made := new(memory)
-				made.Remember("resp_old", relay.Maker{KeyRef: providers.KeyRef{Channel: "a", Fingerprint: providers.Secret("hush-a").Fingerprint()}})
 				b := newBench(t, &relay.Options{Makers: made}, serve)
-				call := responsesCall("resp_old", name == "stream")
+				call := responsesCall("resp_0", name == "stream")
 				call.ContinuesFrom = append(call.ContinuesFrom, providers.Made{ID: "cntr_3", Param: "tools"})
 				answer, err := b.Do(t.Context(), "default", call)
 				if err != nil {
@@ -164,11 +162,11 @@ func TestMadeForAnotherToken(t *testing.T) {
 				for id, taken := range map[string]bool{
 					"resp_1": true, "cntr_1": true, "cntr_2": true, // made for anna
 					"cntr_3": false, // named by her: it was there before
-					"cntr_0": false, "resp_old": false, "resp_9": false,
+					"cntr_0": false, "resp_0": false, "resp_9": false,
 				} {
 					for _, token := range []string{"anna", "berta"} {
 						call := responsesCall("", name == "stream")
-						call.ContinuesFrom, call.Token = []providers.Made{{ID: "resp_old"}, {ID: id, Param: "the field"}}, token
+						call.ContinuesFrom, call.Token = []providers.Made{{ID: "resp_0"}, {ID: id, Param: "the field"}}, token
 						answer, err := b.Do(t.Context(), "default", call)
 						if err == nil {
 							_ = answer.Body.Close()
