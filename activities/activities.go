@@ -66,8 +66,8 @@ type Assignment struct {
 	Model string `json:"model"` // the upstream's name
 	// Slot: the task holds one of the channel's slots.
 	Slot bool `json:"slot,omitempty"`
-	// Token is the stable id of the token whose task it is, "" in tasks that were admitted without it.
-	Token string `json:"token,omitempty"`
+	// Token is the stable id of the token whose task it is.
+	Token string `json:"token"`
 }
 
 // Job is an accepted submit: where the job is and how to ask for it.

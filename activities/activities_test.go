@@ -17,7 +17,7 @@ func (r *registry) RegisterActivity(subject any) {
 	}
 }
 
-// TestNames: histories name activities, those of tasks that began years ago as well. One that is missing here, or has another
+// TestNames: histories name activities. One that is missing here, or has another
 // name, leaves such tasks without a worker that knows it; one too many is a step that became an activity by its capital letter.
 func TestNames(t *testing.T) {
 	t.Parallel()
@@ -25,8 +25,8 @@ func TestNames(t *testing.T) {
 	new(activities.Activities).Register(&got)
 	slices.Sort(got)
 	want := registry{
-		"Admit", "Archive", "Await", "AwaitArchive", "CallOff", "Cancel", "Deliver", "Discard", "Erase", "Forget", "Poll", "Reconcile",
-		"Remove", "Settle", "Submit", "SubmitClaimed", "SweepEnded", "SweepOutputs", "SweepTasks",
+		"Admit", "Archive", "Await", "AwaitArchive", "Cancel", "Deliver", "Discard", "Poll", "Reconcile",
+		"Remove", "Settle", "Submit", "SweepEnded", "SweepOutputs", "SweepTasks",
 	}
 	if !slices.Equal(got, want) {
 		t.Errorf("got %q\nwant %q", got, want)

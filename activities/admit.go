@@ -45,7 +45,7 @@ type AdmitInput struct {
 	Format providers.Format `json:"format"`
 	// Several: only a vendor that makes several videos of one request will do.
 	Several bool `json:"several,omitempty"`
-	// Video is what is asked of the video; nil in a task of an older version.
+	// Video is what is asked of the video.
 	Video *providers.VideoShape `json:"video,omitempty"`
 	// Except are channels, and ExceptKeys single keys, that refused this task in this round.
 	Except     []string           `json:"except,omitempty"`
@@ -109,8 +109,8 @@ type AwaitInput struct {
 	// ExceptUntil is when channels that refused the task may be asked again.
 	ExceptUntil time.Time `json:"except_until,omitzero"`
 	Until       time.Time `json:"until"`
-	// Entry is the task's on its token's list; zero in a task of old.
-	Entry Entry `json:"entry,omitzero"`
+	// Entry is the task's on its token's list.
+	Entry Entry `json:"entry"`
 }
 
 // Await asks for a slot until the task has one. "Not yet" is a benign error with the time of the next ask, later the

@@ -24,11 +24,6 @@ const (
 	reconciler = "reconcile"
 )
 
-// SubmitClaimed is Submit under a name that no worker knows who sends without a claim.
-func (a *Submitter) SubmitClaimed(ctx context.Context, in SubmitInput) (Job, error) {
-	return a.Submit(ctx, in)
-}
-
 // claim makes the attempt this submit's own. Its faults are NotAccepted, but where another has it: then nobody here can tell.
 func (a *Submitter) claim(ctx context.Context, in SubmitInput) error {
 	wait, cancel := context.WithTimeout(ctx, claimTimeout)
@@ -51,15 +46,12 @@ func (a *Submitter) claim(ctx context.Context, in SubmitInput) error {
 // AwaitArchiveInput is a task that cannot be submitted while the archive is away.
 type AwaitArchiveInput struct {
 	TaskID     string    `json:"task_id"`
-	Generation string    `json:"life,omitempty"`
+	Generation string    `json:"generation"`
 	Until      time.Time `json:"until"`
 }
 
 // probe is the object that is written to see whether the archive is back.
 func (in AwaitArchiveInput) probe() string {
-	if in.Generation == "" {
-		return TaskPrefix(in.TaskID) + "waited.json"
-	}
 	return GenerationPrefix(in.TaskID, in.Generation) + "waited.json"
 }
 

@@ -34,7 +34,7 @@ func (c *fakeClaims) env(t *testing.T) *testEnv {
 func (c *fakeClaims) submit(t *testing.T) (activities.Job, error) {
 	t.Helper()
 	r := c.env(t)
-	return do[activities.Job](t, r, r.acts.Submitter.SubmitClaimed, submitInput())
+	return do[activities.Job](t, r, r.acts.Submitter.Submit, submitInput())
 }
 
 // reconcile asks for the attempt when nothing of it can be under way any more.
@@ -48,7 +48,7 @@ func (c *fakeClaims) reconcile(t *testing.T, in activities.ReconcileInput) (acti
 func newClaimed() *fakeClaims { return &fakeClaims{archive: storagetest.NewMemoryArchive()} }
 
 func over() activities.ReconcileInput {
-	return activities.ReconcileInput{Until: time.Now().Add(-time.Second), Claimed: true}
+	return activities.ReconcileInput{Until: time.Now().Add(-time.Second)}
 }
 
 func TestSubmitClaimsThenSends(t *testing.T) {
@@ -102,7 +102,7 @@ func TestAwaitArchive(t *testing.T) {
 		{left: 0, ends: true},
 	} {
 		r := c.env(t)
-		_, err := r.env.ExecuteActivity(r.acts.Submitter.AwaitArchive, activities.AwaitArchiveInput{TaskID: "video_1", Until: time.Now().Add(tc.left)})
+		_, err := r.env.ExecuteActivity(r.acts.Submitter.AwaitArchive, activities.AwaitArchiveInput{TaskID: "video_1", Generation: "one", Until: time.Now().Add(tc.left)})
 		got, retried, delay := fault(t, err)
 		if !got.Archive || got.Deadline != tc.ends || retried == tc.ends || delay > tc.delay || delay < tc.delay-time.Second {
 			t.Errorf("%s left: got %+v, retried %t after %s", tc.left, got, retried, delay)
@@ -110,7 +110,7 @@ func TestAwaitArchive(t *testing.T) {
 	}
 	away = false
 	r := c.env(t)
-	if _, err := r.env.ExecuteActivity(r.acts.Submitter.AwaitArchive, activities.AwaitArchiveInput{TaskID: "video_1", Until: time.Now().Add(time.Hour)}); err != nil {
+	if _, err := r.env.ExecuteActivity(r.acts.Submitter.AwaitArchive, activities.AwaitArchiveInput{TaskID: "video_1", Generation: "one", Until: time.Now().Add(time.Hour)}); err != nil {
 		t.Errorf("back: %v", err)
 	}
 	for _, key := range c.archive.Keys() {
@@ -156,35 +156,23 @@ func TestReconcileBegun(t *testing.T) {
 	}
 }
 
-// TestSubmitTwice: a task that an operator reset, of any revision, asks for its attempt again. Where the ticket never
-// reached the archive nobody can tell here what became of it, and nothing is sent a second time.
+// TestSubmitTwice: a task that an operator reset asks for its attempt again. Where the ticket never reached the archive it is not
+// known what became of it, and nothing is sent a second time.
 func TestSubmitTwice(t *testing.T) {
 	t.Parallel()
-	for name, step := range map[string]func(*activities.Submitter) any{
-		"today":       func(s *activities.Submitter) any { return s.SubmitClaimed },
-		"from before": func(s *activities.Submitter) any { return s.Submit },
-	} {
-		t.Run(name, func(t *testing.T) {
-			t.Parallel()
-			c := newClaimed()
-			c.archive.Fail = func(_, key string) error {
-				if key == submitInput().TicketObject() {
-					return storage.ErrUnavailable
-				}
-				return nil
-			}
-			submit := func() (activities.Job, error) {
-				r := c.env(t)
-				return do[activities.Job](t, r, step(r.acts.Submitter), submitInput())
-			}
-			if job, err := submit(); err != nil || job.Ticket.Job != "job-1" {
-				t.Fatalf("got %+v, %v", job, err)
-			}
-			_, err := submit()
-			if r, _, _ := fault(t, err); r.Accepted != providers.AcceptedUnknown || r.Finished || c.sent.Load() != 1 {
-				t.Errorf("got %+v, sent %d times, want unknown and sent once", r, c.sent.Load())
-			}
-		})
+	c := newClaimed()
+	c.archive.Fail = func(_, key string) error {
+		if key == submitInput().TicketObject() {
+			return storage.ErrUnavailable
+		}
+		return nil
+	}
+	if job, err := c.submit(t); err != nil || job.Ticket.Job != "job-1" {
+		t.Fatalf("got %+v, %v", job, err)
+	}
+	_, err := c.submit(t)
+	if r, _, _ := fault(t, err); r.Accepted != providers.AcceptedUnknown || r.Finished || c.sent.Load() != 1 {
+		t.Errorf("got %+v, sent %d times, want unknown and sent once", r, c.sent.Load())
 	}
 }
 
@@ -193,11 +181,9 @@ func TestReconcileWaitsBeforeItClaims(t *testing.T) {
 	cases := map[string]struct {
 		in   activities.ReconcileInput
 		fail bool
-		wait bool
 	}{
-		"submit may be under way":    {in: activities.ReconcileInput{Until: time.Now().Add(time.Hour), Claimed: true}, wait: true},
-		"archive away":               {in: over(), fail: true, wait: true},
-		"a submit that never claims": {in: activities.ReconcileInput{Until: time.Now().Add(-time.Second)}},
+		"submit may be under way": {in: activities.ReconcileInput{Until: time.Now().Add(time.Hour)}},
+		"archive away":            {in: over(), fail: true},
 	}
 	for name, test := range cases {
 		c := newClaimed()
@@ -205,7 +191,7 @@ func TestReconcileWaitsBeforeItClaims(t *testing.T) {
 			c.archive.Fail = func(string, string) error { return storage.ErrUnavailable }
 		}
 		_, err := c.reconcile(t, test.in)
-		if r, retried, _ := fault(t, err); r.Accepted != providers.AcceptedUnknown || retried != test.wait {
+		if r, retried, _ := fault(t, err); r.Accepted != providers.AcceptedUnknown || !retried {
 			t.Errorf("%s: got %+v, tried again %v", name, r, retried)
 		}
 		for _, key := range c.archive.Keys() {
@@ -264,7 +250,7 @@ func TestSubmitOfAnIDUsedAgain(t *testing.T) {
 	t.Parallel()
 	archive := storagetest.NewMemoryArchive()
 	seen := make(map[string]int)
-	for _, life := range []string{"", "one", "two"} {
+	for _, life := range []string{"one", "two"} {
 		in := submitInput()
 		in.Generation = life
 		r := newTestEnv(t, fakeAdapter{submit: func(_ context.Context, _ providers.Target, req providers.VideoRequest) (providers.Ticket, error) {
@@ -273,16 +259,16 @@ func TestSubmitOfAnIDUsedAgain(t *testing.T) {
 		}})
 		r.keepIn(archive)
 		for range 2 {
-			if job, err := do[activities.Job](t, r, r.acts.Submitter.SubmitClaimed, in); err != nil || job.Ticket.Job != "job "+life {
+			if job, err := do[activities.Job](t, r, r.acts.Submitter.Submit, in); err != nil || job.Ticket.Job != "job "+life {
 				t.Errorf("life %q: got %+v, %v", life, job, err)
 			}
 		}
-		job, err := do[activities.Job](t, r, r.acts.Submitter.Reconcile, activities.ReconcileInput{Submit: in, Until: time.Now(), Claimed: true})
+		job, err := do[activities.Job](t, r, r.acts.Submitter.Reconcile, activities.ReconcileInput{Submit: in, Until: time.Now()})
 		if err != nil || job.Ticket.Job != "job "+life {
 			t.Errorf("life %q: reconciled to %+v, %v", life, job, err)
 		}
 	}
-	if len(seen) != 3 {
+	if len(seen) != 2 {
 		t.Errorf("submitted under %v, want a key each, once", seen)
 	}
 }

@@ -31,10 +31,10 @@ type Record struct {
 	Param      string             `json:"param,omitempty"`
 	Code       string             `json:"code,omitempty"`
 	Status     int                `json:"status,omitempty"`
-	Accepted   providers.Accepted `json:"taken"`
+	Accepted   providers.Accepted `json:"accepted"`
 	RetryAfter time.Duration      `json:"retry_after,omitempty"`
 	// Retryable: another channel may succeed, or another key of this one where KeyOnly says so.
-	Retryable bool `json:"elsewhere,omitempty"`
+	Retryable bool `json:"retryable,omitempty"`
 	KeyOnly   bool `json:"key_only,omitempty"`
 	Refusal
 	// Gone: the configuration no longer has the channel or key.
@@ -46,12 +46,12 @@ type Record struct {
 	// Archive: it is not the upstream, the gateway's own archive is away.
 	Archive bool `json:"archive,omitempty"`
 	// Finished: the process that made the request lived to see its outcome, so nothing of it is still under way.
-	Finished bool `json:"settled,omitempty"`
+	Finished bool `json:"finished,omitempty"`
 }
 
 // Refusal is what more is known of a submit that was not taken.
 type Refusal struct {
-	// NoModel: the channel does not have the model, so that only another can make the video. Histories of old do not say so.
+	// NoModel: the channel does not have the model, so that only another can make the video.
 	NoModel bool `json:"no_model,omitempty"`
 	// Failed is what the vendor's own code means, one of the Failed words of package providers; "" where that is not known.
 	Failed string `json:"failed,omitempty"`
@@ -125,7 +125,7 @@ func Outcome(err error) (r Record, ok bool) {
 	if errors.As(err, &app) {
 		r = Record{} // the last fault says more than the timeout around it
 		switch {
-		case app.Type() == typeUnknownActivity: // an older worker in the middle of a deploy: it did nothing at all
+		case app.Type() == typeUnknownActivity: // an older worker during an upgrade: it did nothing at all
 			r = Record{Kind: providers.Internal, Message: brokeDown, Finished: true, Accepted: providers.NotAccepted, Retryable: true}
 		case app.Type() != typeFault || app.Details(&r) != nil:
 			r = Record{Kind: providers.Internal, Message: brokeDown, Finished: true}

@@ -114,7 +114,7 @@ func TestOutcomeAsTheSDKMakesIt(t *testing.T) {
 func TestOutcomeOfAnOlderWorker(t *testing.T) {
 	t.Parallel()
 	r, ok := activities.Outcome(failed(enumspb.RETRY_STATE_MAXIMUM_ATTEMPTS_REACHED, &failurepb.Failure{
-		Message: "unable to find activityType=SubmitClaimed",
+		Message: "unable to find activityType=New",
 		FailureInfo: &failurepb.Failure_ApplicationFailureInfo{ApplicationFailureInfo: &failurepb.ApplicationFailureInfo{
 			Type: "ActivityNotRegisteredError",
 		}},

@@ -27,7 +27,7 @@ type Listing struct {
 // relist restores the entry of a task under way, once: an ordinary task has it, and pays one request. It tells whether the
 // entry is there now; while Redis is away the next try does it.
 func (l *Listing) relist(ctx context.Context, taskID string, entry Entry, done bool) bool {
-	if done || l.Index == nil || entry.Created.IsZero() {
+	if done || l.Index == nil {
 		return done
 	}
 	ctx, cancel := context.WithTimeout(ctx, relistTimeout)

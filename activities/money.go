@@ -90,7 +90,7 @@ const (
 // Bill is what is settled of a task that ended.
 type Bill struct {
 	// Reservation names the task's money: as its reservation did where there was one.
-	Reservation string `json:"claim"`
+	Reservation string `json:"reservation"`
 	Model       string `json:"model"`
 	Channel     string `json:"channel,omitempty"`
 	Ending      Ending `json:"ending"`

@@ -68,8 +68,8 @@ type Poller struct {
 type PollInput struct {
 	Job      Job       `json:"job"`
 	Deadline time.Time `json:"deadline"`
-	// Entry is the task's on its token's list; zero in a task of old.
-	Entry Entry `json:"entry,omitzero"`
+	// Entry is the task's on its token's list.
+	Entry Entry `json:"entry"`
 }
 
 // Poll looks at a job until it has ended. "Not done yet" is a benign error with the time of the next look, so no worker

@@ -29,8 +29,8 @@ type Progress struct {
 	// Since is when the upstream accepted the job.
 	Since time.Time `json:"since"`
 	// Next is when the next look is due. Estimates stand still from then on, so that whatever the look brings, nobody was
-	// shown more than is known here. Zero in heartbeats of old.
-	Next time.Time `json:"next,omitzero"`
+	// shown more than is known here.
+	Next time.Time `json:"next"`
 	// Running is when the last look was that found the job on its way; zero before.
 	Running time.Time `json:"running,omitzero"`
 	Polls   int       `json:"polls"`
@@ -55,7 +55,7 @@ func (p Progress) Shown(now time.Time) int {
 	if p.State != providers.JobRunning {
 		return 0
 	}
-	if !p.Next.IsZero() && now.After(p.Next) {
+	if now.After(p.Next) {
 		now = p.Next
 	}
 	shown := max(0, p.Percent, p.Floor)

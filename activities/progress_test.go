@@ -23,10 +23,6 @@ func TestShownWaitsForTheLook(t *testing.T) {
 			t.Errorf("after %v: shown %d, want %d", after, got, want)
 		}
 	}
-	p.Next = time.Time{} // a heartbeat of an older worker
-	if got := p.Shown(since.Add(90 * time.Second)); got != 90 {
-		t.Errorf("without the next look's time: shown %d, want 90", got)
-	}
 }
 
 // TestPollShowsTheVendorsNumber: however late a job is by its model's usual length, nobody is shown more than the vendor

@@ -55,7 +55,7 @@ func TestReconcileBelievesNoLookup(t *testing.T) {
 	r := newTestEnv(t, finder{find: func(context.Context, providers.Target, providers.VideoRequest) (providers.Ticket, error) {
 		return providers.Ticket{}, &providers.Fault{Kind: providers.Upstream, Message: "Nobody can tell.", Err: providers.ErrNoLookup}
 	}})
-	r.keepIn(fakeObjects{getJSON: func(context.Context, string, any) error { return storage.ErrNotFound }})
+	r.keepIn(fakeObjects{claim: begun, getJSON: func(context.Context, string, any) error { return storage.ErrNotFound }})
 	_, err := do[activities.Job](t, r, r.acts.Submitter.Reconcile, activities.ReconcileInput{Submit: submitInput(), Until: time.Now()})
 	if got, retried, _ := fault(t, err); retried || got.Accepted != providers.AcceptedUnknown {
 		t.Errorf("got %+v, retried %t, want the end of it", got, retried)

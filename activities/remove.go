@@ -33,11 +33,11 @@ type Standing struct {
 	// the same id is another.
 	Run     string    `json:"run,omitempty"`
 	Started time.Time `json:"started,omitzero"`
-	// Generation is what the task's own objects are found by; "" of a task that began without one.
-	Generation string `json:"life,omitempty"`
+	// Generation is what the task's own objects are found by.
+	Generation string `json:"generation,omitempty"`
 	// Outputs are the archive folders of its videos, with a slash at the end.
 	Outputs []string `json:"outputs,omitempty"`
-	// Single: no reset left an execution behind. An older worker did not look.
+	// Single: no reset left an execution behind.
 	Single bool `json:"single,omitempty"`
 }
 
@@ -72,16 +72,16 @@ type Remover struct {
 type RemoveInput struct {
 	TaskID string `json:"task_id"`
 	Token  string `json:"token"`
-	// Created tells the task from another that gets its id when it is gone; zero where an older gateway deleted it.
-	Created time.Time `json:"created,omitzero"`
+	// Created distinguishes the task from another that gets its id when it is gone.
+	Created time.Time `json:"created"`
 	// Run is the task's own execution where that had ended before its removal began; "" where it may run.
 	Run string `json:"run,omitempty"`
-	// Revision is the newest of the workflow Remove's revisions at the removal's start.
-	Revision int `json:"revision,omitempty"`
+	// Revision is the workflows' at the removal's start.
+	Revision int `json:"revision"`
 }
 
-// CallOff ends the task and tells what there is to remove once it has ended. It may run any number of times.
-func (a *Remover) CallOff(ctx context.Context, in RemoveInput) (Standing, error) {
+// callOff ends the task and returns what there is to remove once it has ended.
+func (a *Remover) callOff(ctx context.Context, in RemoveInput) (Standing, error) {
 	standing, err := a.Executions.End(ctx, in)
 	switch {
 	case err != nil:
@@ -92,26 +92,20 @@ func (a *Remover) CallOff(ctx context.Context, in RemoveInput) (Standing, error)
 	return standing, nil
 }
 
-// Ended is a task under removal that has ended.
-type Ended struct {
-	RemoveInput
-
-	Standing Standing `json:"standing"`
-}
-
-// Erase removes a task's objects: its videos, inputs, request and tickets. Running it again finds nothing. Where there was
+// erase removes a task's objects: its videos, inputs, request and tickets. Where there was
 // no execution any more nothing is left of the task, and what there is belongs to one that is about to start. So does what
 // lies beside the task's own since a moment ago; what has lain there for longer no create will come back to.
-func (a *Remover) Erase(ctx context.Context, in Ended) error {
-	if in.Standing.Run == "" {
+func (a *Remover) erase(ctx context.Context, taskID string, was Standing) error {
+	if was.Run == "" {
 		return nil
 	}
-	for _, prefix := range slices.Concat(in.Standing.Outputs, own(in.TaskID, in.Standing.Generation)) {
+	own := []string{GenerationPrefix(taskID, was.Generation), AttemptsPrefix(taskID) + was.Generation + "-"}
+	for _, prefix := range slices.Concat(was.Outputs, own) {
 		if err := a.Objects.DeletePrefix(ctx, prefix); err != nil {
 			return again(record(err), 0)
 		}
 	}
-	for object, err := range a.Objects.List(ctx, TaskPrefix(in.TaskID)) {
+	for object, err := range a.Objects.List(ctx, TaskPrefix(taskID)) {
 		if err == nil && time.Since(object.Modified) > StageLimit {
 			err = a.Objects.Delete(ctx, object.Key)
 		}
@@ -122,52 +116,22 @@ func (a *Remover) Erase(ctx context.Context, in Ended) error {
 	return nil
 }
 
-// own is what begins the names of a task's objects beside its outputs. One from before generations shared the names with every
-// task of its id.
-func own(taskID, generation string) []string {
-	if generation != "" {
-		return []string{GenerationPrefix(taskID, generation), AttemptsPrefix(taskID) + generation + "-"}
-	}
-	at := TaskPrefix(taskID)
-	return []string{at + "inputs/", at + "request.", at + "request-", at + "waited.json", AttemptsPrefix(taskID)}
-}
-
-// deleted is Forget's heartbeat: the runs that Temporal was asked to delete, and when.
+// deleted are the runs that Temporal was asked to delete, and when.
 type deleted struct {
 	Runs []string  `json:"runs"`
 	At   time.Time `json:"at"`
 }
 
-// Forget deletes the task's execution and ends its removal: from then on its id may be used again. Temporal is asked once
-// and deletes in its own time; another try only looks. A second run finds nothing to delete. Removals of revision 0 have it
-// as a step of its own.
-func (a *Remover) Forget(ctx context.Context, in Ended) error {
-	var asked deleted
-	if activity.HasHeartbeatDetails(ctx) {
-		if err := activity.GetHeartbeatDetails(ctx, &asked); err != nil {
-			asked = deleted{}
-		}
-	}
-	if err := a.deleteRuns(ctx, in, &asked); err != nil {
-		return err
-	}
-	if len(asked.Runs) > 0 {
-		activity.RecordHeartbeat(ctx, asked)
-		return pending("not gone yet", lookAgain(ctx))
-	}
-	return a.removed(ctx, in)
-}
-
 // deleteRuns has what is left of the task's executions deleted, once, or looks for what is left of them.
-func (a *Remover) deleteRuns(ctx context.Context, in Ended, asked *deleted) (err error) {
+func (a *Remover) deleteRuns(ctx context.Context, taskID string, was Standing, asked *deleted) (err error) {
 	if time.Since(asked.At) < deleteAgain {
-		asked.Runs, err = a.Executions.Left(ctx, in.TaskID, asked.Runs)
+		asked.Runs, err = a.Executions.Left(ctx, taskID, asked.Runs)
 	} else {
 		asked.At = time.Now().UTC()
-		asked.Runs, err = a.Executions.Delete(ctx, in.TaskID, in.Standing)
+		asked.Runs, err = a.Executions.Delete(ctx, taskID, was)
 	}
 	if err != nil {
-		return fmt.Errorf("delete %s: %w", in.TaskID, err)
+		return fmt.Errorf("delete %s: %w", taskID, err)
 	}
 	return nil
 }
@@ -175,15 +139,15 @@ func (a *Remover) deleteRuns(ctx context.Context, in Ended, asked *deleted) (err
 // removed ends the removal of a task of which nothing is left. A removal that runs under the task's own id deletes itself
 // so: it is the last step. One that came when its task was gone already may have taken the place of a later task with the id, which
 // nobody would find any more if it deleted itself: then it only ends.
-func (a *Remover) removed(ctx context.Context, in Ended) error {
+func (a *Remover) removed(ctx context.Context, in RemoveInput, was Standing) error {
 	if a.Index != nil {
 		if err := errors.Join(a.Index.Remove(ctx, in.Token, in.TaskID, in.Created), a.Index.Lift(ctx, in.TaskID, in.Created)); err != nil {
 			return again(record(err), 0)
 		}
 	}
 	if this := activity.GetInfo(ctx).WorkflowExecution; this.ID == in.TaskID {
-		if in.Standing.Run == "" && !in.Created.IsZero() {
-			if later, err := a.Executions.Behind(ctx, in.RemoveInput); err != nil || later {
+		if was.Run == "" {
+			if later, err := a.Executions.Behind(ctx, in); err != nil || later {
 				return err
 			}
 		}
@@ -203,8 +167,8 @@ type removing struct {
 	Asked deleted `json:"asked,omitzero"`
 }
 
-// Remove removes a task in one step: it does what CallOff, Erase and Forget do, in this order. Another try goes on after
-// the erased objects. A removal under its task's own id does not wait until Temporal has deleted the task's execution:
+// Remove ends a task, erases its objects, then deletes its executions, in this order. It may run any number of times. Another try
+// goes on after the erased objects. Temporal is asked once to delete and deletes in its own time; another try only looks. A removal under its task's own id does not wait until Temporal has deleted the task's execution:
 // nobody finds that by the id any more, and what Temporal was asked for it does.
 func (a *Remover) Remove(ctx context.Context, in RemoveInput) error {
 	var was removing
@@ -215,23 +179,23 @@ func (a *Remover) Remove(ctx context.Context, in RemoveInput) error {
 	}
 	info := activity.GetInfo(ctx)
 	if was.Standing == nil {
-		standing, err := a.CallOff(ctx, in)
+		standing, err := a.callOff(ctx, in)
 		if err != nil {
 			return err
 		}
-		if err := a.Erase(ctx, Ended{RemoveInput: in, Standing: standing}); err != nil {
+		if err := a.erase(ctx, in.TaskID, standing); err != nil {
 			return err
 		}
 		was.Standing, was.Try = &standing, info.Attempt
 	}
-	if err := a.deleteRuns(ctx, Ended{RemoveInput: in, Standing: *was.Standing}, &was.Asked); err != nil {
+	if err := a.deleteRuns(ctx, in.TaskID, *was.Standing, &was.Asked); err != nil {
 		return err
 	}
 	if len(was.Asked.Runs) > 0 && info.WorkflowExecution.ID != in.TaskID {
 		activity.RecordHeartbeat(ctx, was)
 		return pending("not gone yet", lookAfter(info.Attempt-was.Try))
 	}
-	return a.removed(ctx, Ended{RemoveInput: in, Standing: *was.Standing})
+	return a.removed(ctx, in, *was.Standing)
 }
 
 // lookAgain is the wait before the next try of an activity that waits for something from its first try on.

@@ -38,47 +38,6 @@ func (e *fakeExecutions) Left(_ context.Context, _ string, runs []string) ([]str
 	return runs, nil
 }
 
-// asked is Forget's heartbeat.
-type asked struct {
-	Runs []string  `json:"runs"`
-	At   time.Time `json:"at"`
-}
-
-// TestForgetAsksOnce: Temporal is asked once to delete an execution, and after that only looked at.
-func TestForgetAsksOnce(t *testing.T) {
-	t.Parallel()
-	engine := &fakeExecutions{left: 5}
-	var last asked
-	for try := 1; ; try++ {
-		r := newTestEnv(t, nil)
-		r.acts.Remover.Executions = engine
-		if try > 1 {
-			r.env.SetHeartbeatDetails(last)
-		}
-		seen := beats[asked](t, r)
-		_, err := r.env.ExecuteActivity(r.acts.Remover.Forget, activities.Ended{Standing: activities.Standing{Run: "run"}})
-		if err == nil {
-			break
-		}
-		app, ok := errors.AsType[*temporal.ApplicationError](err)
-		if all := seen(); !ok || app.NextRetryDelay() <= 0 || len(all) != 1 || try > 20 {
-			t.Fatalf("try %d: %v, heartbeats %v", try, err, all)
-		} else {
-			last = all[0]
-		}
-	}
-	if engine.deletes != 1 || engine.looks != 6 {
-		t.Errorf("asked %d times to delete and looked %d times, want 1 and 6", engine.deletes, engine.looks)
-	}
-	// What was asked for long ago is asked for again.
-	r := newTestEnv(t, nil)
-	r.acts.Remover.Executions = engine
-	r.env.SetHeartbeatDetails(asked{Runs: []string{"run"}, At: time.Now().Add(-time.Hour)})
-	if _, err := r.env.ExecuteActivity(r.acts.Remover.Forget, activities.Ended{Standing: activities.Standing{Run: "run"}}); err == nil || engine.deletes != 2 {
-		t.Errorf("%v after %d deletes, want a second one", err, engine.deletes)
-	}
-}
-
 // ending is a Temporal whose task ends after some looks, and then is deleted in its own time.
 type ending struct {
 	fakeExecutions
@@ -126,6 +85,13 @@ func TestRemoveGoesOn(t *testing.T) {
 	}
 	if engine.deletes != 1 || engine.looks != 3 || len(waits) != 6 {
 		t.Errorf("%d deletes, %d looks, waits %v, want 1, 3 and six waits", engine.deletes, engine.looks, waits)
+	}
+	// What was asked for long ago is asked for again.
+	r := newTestEnv(t, nil)
+	r.acts.Remover.Executions = engine
+	r.env.SetHeartbeatDetails(json.RawMessage(`{"standing":{"run":"run"},"asked":{"runs":["run"],"at":"2026-01-01T00:00:00Z"}}`))
+	if _, err := r.env.ExecuteActivity(r.acts.Remover.Remove, activities.RemoveInput{TaskID: "video_x"}); err == nil || engine.deletes != 2 {
+		t.Errorf("%v after %d deletes, want a second one", err, engine.deletes)
 	}
 }
 

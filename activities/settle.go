@@ -24,14 +24,14 @@ type SettleInput struct {
 	// Waiter is the task as it waited, and Channels are where it may have a slot or a place in line.
 	Waiter   Waiter   `json:"waiter,omitzero"`
 	Channels []string `json:"channels,omitempty"`
-	// Bill is the task's money; nil where an older worker ended it.
-	Bill *Bill `json:"bill,omitempty"`
-	// Created is when the task began, and Code why it failed; zero where an older worker ended it, or it did not fail.
-	Created time.Time `json:"created,omitzero"`
+	// Bill is the task's money.
+	Bill Bill `json:"bill"`
+	// Created is when the task began. Code is why it failed, "" where it did not.
+	Created time.Time `json:"created"`
 	Code    string    `json:"code,omitempty"`
-	// Entry is the task's on its token's list, which it restores where the list has lost it or never had it: no create waits
-	// for a Redis that is away. The zero value restores nothing.
-	Entry Entry `json:"entry,omitzero"`
+	// Entry is the task's on its token's list. Settle restores it where the list has lost it or never had it: a create does not
+	// wait for a Redis that is away.
+	Entry Entry `json:"entry"`
 }
 
 // Entry is what puts a task on its token's list.
@@ -49,18 +49,14 @@ func (a *Settler) Settle(ctx context.Context, in SettleInput) error {
 	if a.Slots != nil && len(in.Channels) > 0 {
 		errs = append(errs, a.Slots.Free(ctx, slots.Waiter(in.Waiter), in.Channels...))
 	}
-	switch {
-	case a.Index == nil:
-	case in.Entry.Created.IsZero():
-		errs = append(errs, a.Index.End(ctx, in.Token, in.TaskID))
-	default:
+	if a.Index != nil {
 		errs = append(errs, a.Index.Restore(ctx, in.Entry.Token, in.TaskID, in.Entry.Created, false))
 	}
-	if a.Money.Budgets != nil && in.Bill != nil {
-		errs = append(errs, a.bill(ctx, in.Token, *in.Bill))
+	if a.Money.Budgets != nil {
+		errs = append(errs, a.bill(ctx, in.Token, in.Bill))
 	}
 	err := errors.Join(errs...)
-	if err == nil && in.Bill != nil {
+	if err == nil {
 		a.Told.count(in.end())
 	}
 	return err
@@ -68,12 +64,11 @@ func (a *Settler) Settle(ctx context.Context, in SettleInput) error {
 
 // end is the step of a task that is settled.
 func (in SettleInput) end() Step {
-	step := Step{Name: StepEnd, Channel: in.Bill.Channel, Model: in.Bill.Model, Outcome: OutcomeFailed, Code: in.Code}
+	step := Step{
+		Name: StepEnd, Channel: in.Bill.Channel, Model: in.Bill.Model, Outcome: OutcomeFailed, Code: in.Code, Took: max(0, in.Bill.At.Sub(in.Created)),
+	}
 	if in.Bill.Ending == EndedCompleted {
 		step.Outcome = OutcomeCompleted
-	}
-	if !in.Created.IsZero() {
-		step.Took = max(0, in.Bill.At.Sub(in.Created))
 	}
 	return step
 }

@@ -42,9 +42,9 @@ func UpstreamShares() *Shares { return NewShares(Places, tokenShare) }
 // DeliveryShares are those of deliveries to webhooks.
 func DeliveryShares() *Shares { return NewShares(deliveryPlaces, deliveryShare) }
 
-// Take takes room for one until give is called; false where there is none. Work of no token, as in tasks of old, has no share.
+// Take takes room for one until give is called; false where there is none.
 func (s *Shares) Take(token string) (give func(), ok bool) {
-	if s == nil || token == "" {
+	if s == nil {
 		return func() {}, true
 	}
 	return s.take(token, s.share)
@@ -52,7 +52,7 @@ func (s *Shares) Take(token string) (give func(), ok bool) {
 
 // TakeAny is Take without the bound of one token's share.
 func (s *Shares) TakeAny(token string) (give func(), ok bool) {
-	if s == nil || token == "" {
+	if s == nil {
 		return func() {}, true
 	}
 	return s.take(token, s.total)

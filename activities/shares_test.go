@@ -26,7 +26,7 @@ func TestShares(t *testing.T) {
 	for i, take := range []struct {
 		token string
 		ok    bool
-	}{{"a", true}, {"a", true}, {"a", false}, {"b", true}, {"b", false}, {"c", false}, {"", true}} {
+	}{{"a", true}, {"a", true}, {"a", false}, {"b", true}, {"b", false}, {"c", false}} {
 		give, ok := s.Take(take.token)
 		if ok != take.ok {
 			t.Errorf("%d. %q: %t", i+1, take.token, ok)
@@ -132,6 +132,7 @@ func TestSubmitCrowded(t *testing.T) {
 func TestCancelAndReconcileCrowded(t *testing.T) {
 	t.Parallel()
 	r := newTestEnv(t, finder{}) // which panics when it is asked
+	r.keepIn(fakeObjects{claim: begun})
 	in := activities.ReconcileInput{Submit: submitInput(), Until: time.Now()}
 	in.Submit.Assignment.Token = "demo"
 	r.upstreams.Shares = crowded(t, "demo")

@@ -38,6 +38,7 @@ func TestStepsAreTold(t *testing.T) {
 	}
 	submit := func(r *testEnv) { _, _ = r.env.ExecuteActivity(r.acts.Submitter.Submit, submitInput()) }
 	reconcile := func(r *testEnv) {
+		r.keepIn(fakeObjects{claim: begun})
 		_, _ = r.env.ExecuteActivity(r.acts.Submitter.Reconcile, activities.ReconcileInput{Submit: submitInput(), Until: time.Now()})
 	}
 	poll := func(r *testEnv) {
@@ -84,13 +85,14 @@ func TestStepsAreTold(t *testing.T) {
 		}, activities.Step{Name: activities.StepDeliver, Outcome: activities.OutcomeGivenUp}},
 		"end": {nil, func(r *testEnv) {
 			created := time.Now()
-			_ = r.acts.Settler.Settle(t.Context(), activities.SettleInput{TaskID: "video_1", Created: created, Bill: &activities.Bill{
+			_ = r.acts.Settler.Settle(t.Context(), activities.SettleInput{TaskID: "video_1", Created: created, Bill: activities.Bill{
 				Channel: "main", Model: "sora-2", Ending: activities.EndedCompleted, At: created.Add(time.Minute),
 			}})
 		}, activities.Step{Name: activities.StepEnd, Channel: "main", Model: "sora-2", Outcome: activities.OutcomeCompleted, Took: time.Minute}},
 		"failed end": {nil, func(r *testEnv) {
-			_ = r.acts.Settler.Settle(t.Context(), activities.SettleInput{TaskID: "video_1", Code: "upstream_unknown", Bill: &activities.Bill{
-				Model: "sora-2", Ending: activities.EndedUnknown, At: time.Now(),
+			now := time.Now()
+			_ = r.acts.Settler.Settle(t.Context(), activities.SettleInput{TaskID: "video_1", Code: "upstream_unknown", Created: now, Bill: activities.Bill{
+				Model: "sora-2", Ending: activities.EndedUnknown, At: now,
 			}})
 		}, activities.Step{Name: activities.StepEnd, Model: "sora-2", Outcome: activities.OutcomeFailed, Code: "upstream_unknown"}},
 	} {

@@ -56,20 +56,15 @@ type SubmitInput struct {
 	Attempt    int        `json:"attempt"`
 	Assignment Assignment `json:"assignment"`
 	// Generation tells the task from an earlier one whose id it has, so that no upstream takes its key for a repeat, and nobody
-	// that one's ticket for its own; "" in tasks that began without it.
-	Generation string `json:"life,omitempty"`
+	// that one's ticket for its own.
+	Generation string `json:"generation"`
 	// Request, or RequestObject where the request was too large or too private for a history.
 	Request       *providers.VideoRequest `json:"request,omitempty"`
 	RequestObject string                  `json:"request_object,omitempty"`
 }
 
 // name is the attempt's among those of all tasks that ever had the id.
-func (in SubmitInput) name() string {
-	if in.Generation == "" {
-		return strconv.Itoa(in.Attempt)
-	}
-	return in.Generation + "-" + strconv.Itoa(in.Attempt)
-}
+func (in SubmitInput) name() string { return in.Generation + "-" + strconv.Itoa(in.Attempt) }
 
 // idempotencyKey is the same for every try of the attempt, and for no other.
 func (in SubmitInput) idempotencyKey() string { return in.TaskID + "-" + in.name() }
@@ -102,9 +97,6 @@ func (t attempt) job(taskID string) Job {
 //
 // The claim of the attempt in the archive is the last step before anything is sent: a submit that never began is told from
 // one whose answer was lost, and of several that take themselves for the same attempt one sends.
-//
-// It is what tasks from before SubmitClaimed run, whose look for a lost submit does not rely on the claim: an older worker
-// may have sent without one.
 func (a *Submitter) Submit(ctx context.Context, in SubmitInput) (Job, error) {
 	log := taskLog(ctx, a.Log, in.TaskID, in.Assignment).With("attempt", in.Attempt)
 	if job, ok := a.earlier(ctx, in); ok {
@@ -219,8 +211,6 @@ type ReconcileInput struct {
 	Submit SubmitInput `json:"submit"`
 	// Until is when the lost submit can surely no longer be under way on our side.
 	Until time.Time `json:"until"`
-	// Claimed: the submit surely claimed its attempt before it sent anything, whatever worker ran it.
-	Claimed bool `json:"claimed,omitempty"`
 }
 
 // Reconcile finds the job of a submit whose outcome is unknown: by the ticket object, then by the vendor's own look-up.
@@ -241,7 +231,7 @@ func (a *Submitter) Reconcile(ctx context.Context, in ReconcileInput) (Job, erro
 		// The ticket may be there: as long as the archive cannot be asked, nothing is decided.
 		return Job{}, again(undecided(fmt.Errorf("look for the ticket: %w", err)), reconcileWait(ctx))
 	}
-	if in.Claimed && !time.Now().Before(in.Until) {
+	if !time.Now().Before(in.Until) {
 		never, err := a.neverBegan(ctx, sub)
 		if err != nil {
 			return Job{}, again(undecided(err), reconcileWait(ctx))

@@ -23,7 +23,7 @@ import (
 
 func submitInput() activities.SubmitInput {
 	return activities.SubmitInput{
-		TaskID: "video_1", Attempt: 2, Assignment: assignment(),
+		TaskID: "video_1", Generation: "one", Attempt: 2, Assignment: assignment(),
 		Request: &providers.VideoRequest{Model: "sora-2", Prompt: "a cat", IdempotencyKey: "the caller's own"},
 	}
 }
@@ -38,7 +38,7 @@ func TestSubmitAccepted(t *testing.T) {
 				var steps []string
 				r := newTestEnv(t, fakeAdapter{submit: func(ctx context.Context, to providers.Target, req providers.VideoRequest) (providers.Ticket, error) {
 					steps = append(steps, "submit")
-					if to.Key != hushKey || to.Model != "up" || req.Prompt != "a cat" || req.IdempotencyKey != "video_1-2" {
+					if to.Key != hushKey || to.Model != "up" || req.Prompt != "a cat" || req.IdempotencyKey != "video_1-one-2" {
 						t.Errorf("got model %q, request %+v", to.Model, req)
 					}
 					if deadline, ok := ctx.Deadline(); !ok || time.Until(deadline) != activities.SubmitTimeout {
@@ -58,7 +58,7 @@ func TestSubmitAccepted(t *testing.T) {
 					if _, ok := ctx.Deadline(); !ok {
 						t.Error("the write of the ticket is not bounded")
 					}
-					if key != "tasks/video_1/attempts/2" || key != submitInput().TicketObject() {
+					if key != "tasks/video_1/attempts/one-2" || key != submitInput().TicketObject() {
 						t.Errorf("kept at %q", key)
 					}
 					var err error
@@ -80,7 +80,7 @@ func TestSubmitAccepted(t *testing.T) {
 				}
 				// What was kept is what Reconcile finds.
 				r.acts.Submitter.Objects = fakeObjects{getJSON: func(_ context.Context, key string, into any) error {
-					if key != "tasks/video_1/attempts/2" {
+					if key != "tasks/video_1/attempts/one-2" {
 						t.Errorf("looked for %q", key)
 					}
 					return json.Unmarshal(kept, into)
@@ -255,12 +255,12 @@ func TestSubmitReadsItsInput(t *testing.T) {
 		getJSON: func(_ context.Context, key string, into any) error {
 			switch key {
 			case "tasks/video_1/request.json":
-			case "tasks/video_1/attempts/2":
+			case "tasks/video_1/attempts/one-2":
 				return storage.ErrNotFound
 			default:
 				t.Errorf("read %q", key)
 			}
-			return json.Unmarshal([]byte(`{"model":"sora-2","images":[{"url":"https://example.com/a.png"},{"object":"tasks/video_1/inputs/0"}]}`), into)
+			return json.Unmarshal([]byte(`{"model":"sora-2","inputs":[{"url":"https://example.com/a.png"},{"object":"tasks/video_1/inputs/0"}]}`), into)
 		},
 		open: func(_ context.Context, key string) (*archive.Reader, error) {
 			opened = key
@@ -319,6 +319,9 @@ func TestSubmitPanics(t *testing.T) {
 		t.Errorf("got %+v, %t of %v", got, ok, err)
 	}
 }
+
+// begun is the claim of an attempt that a lost submit has.
+func begun(context.Context, string, string) (holder string, err error) { return "the lost submit", nil }
 
 func TestReconcile(t *testing.T) {
 	t.Parallel()
@@ -384,7 +387,7 @@ func TestReconcile(t *testing.T) {
 				if tc.find != nil {
 					r.upstreams.Catalog["fake"] = providers.Vendor{Name: "fake", Video: finder{
 						find: func(_ context.Context, to providers.Target, req providers.VideoRequest) (providers.Ticket, error) {
-							if to.Key != hushKey || req.IdempotencyKey != "video_1-2" {
+							if to.Key != hushKey || req.IdempotencyKey != "video_1-one-2" {
 								t.Errorf("looked up %q", req.IdempotencyKey)
 							}
 							return tc.find()
@@ -397,7 +400,7 @@ func TestReconcile(t *testing.T) {
 					}}
 				}
 				accepted := time.Now().Add(-time.Minute).UTC()
-				r.acts.Submitter.Objects = fakeObjects{getJSON: func(_ context.Context, key string, into any) error {
+				r.acts.Submitter.Objects = fakeObjects{claim: begun, getJSON: func(_ context.Context, key string, into any) error {
 					switch {
 					case key == "request" && tc.requestLost:
 						return storage.ErrNotFound
@@ -451,14 +454,14 @@ func TestSubmitAfterDelete(t *testing.T) {
 		return providers.Ticket{Job: "j"}, nil
 	}})
 	r.keepIn(fakeObjects{putJSON: func(context.Context, string, any) error { return nil }})
-	for _, life := range []string{"", "first", "second", "second"} {
+	for _, life := range []string{"first", "second", "second"} {
 		in := submitInput()
 		in.Generation = life
 		if _, err := do[activities.Job](t, r, r.acts.Submitter.Submit, in); err != nil {
 			t.Fatal(err)
 		}
 	}
-	if want := []string{"video_1-2", "video_1-first-2", "video_1-second-2", "video_1-second-2"}; !slices.Equal(keys, want) {
+	if want := []string{"video_1-first-2", "video_1-second-2", "video_1-second-2"}; !slices.Equal(keys, want) {
 		t.Errorf("keys = %q, want %q", keys, want)
 	}
 }

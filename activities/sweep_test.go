@@ -84,58 +84,60 @@ func TestSweepTasks(t *testing.T) {
 	}
 }
 
-// TestEraseWithoutExecution: a removal that comes after another has nothing to erase; what lies there belongs to a task
+// standing is a Temporal where the task stands so, and is deleted at once.
+type standing struct {
+	fakeExecutions
+
+	is activities.Standing
+}
+
+func (e *standing) End(context.Context, activities.RemoveInput) (activities.Standing, error) {
+	return e.is, nil
+}
+
+func (e *standing) Delete(context.Context, string, activities.Standing) ([]string, error) {
+	return nil, nil
+}
+
+// remove runs a removal to its end.
+func remove(t *testing.T, r *testEnv, is activities.Standing) {
+	t.Helper()
+	is.Closed = true
+	r.acts.Remover.Executions = &standing{is: is}
+	if _, err := r.env.ExecuteActivity(r.acts.Remover.Remove, activities.RemoveInput{TaskID: "video_1"}); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// TestRemoveWithoutExecution: a removal that comes after another has nothing to erase. What is there belongs to a task
 // that is about to start under the same id.
-func TestEraseWithoutExecution(t *testing.T) {
+func TestRemoveWithoutExecution(t *testing.T) {
 	t.Parallel()
 	for _, run := range []string{"", "r"} {
-		bucket := storagetest.NewMemoryArchive()
-		key := activities.TaskPrefix("video_1") + "inputs/x"
-		if err := bucket.PutJSON(t.Context(), key, "x"); err != nil {
-			t.Fatal(err)
-		}
-		r := newTestEnv(t, fakeAdapter{})
-		r.keepIn(bucket)
-		in := activities.Ended{RemoveInput: activities.RemoveInput{TaskID: "video_1"}, Standing: activities.Standing{Closed: true, Run: run}}
-		if _, err := r.env.ExecuteActivity(r.acts.Remover.Erase, in); err != nil {
-			t.Fatal(err)
-		}
+		r, bucket := sweeper(t, activities.TaskPrefix("video_1")+"one/inputs/x")
+		remove(t, r, activities.Standing{Run: run, Generation: "one"})
 		if left := len(bucket.Keys()); left == 0 != (run != "") {
 			t.Errorf("run %q: %d objects left", run, left)
 		}
 	}
 }
 
-// TestEraseOneGeneration: a task's removal takes the task's own objects, and of those beside them what no create will come back
-// to. So does that of a task from before lives.
-func TestEraseOneGeneration(t *testing.T) {
+// TestRemoveOneGeneration: a task's removal takes the task's own objects, and of the other objects of its id those that no create
+// will use any more.
+func TestRemoveOneGeneration(t *testing.T) {
 	t.Parallel()
-	const life, other = "mabc1", "mabc1x"
-	request := func(life string) string { return activities.GenerationPrefix("video_1", life) + "request.json" }
-	ticket := func(life string) string {
-		return activities.SubmitInput{TaskID: "video_1", Generation: life, Attempt: 1}.TicketObject()
+	const own, other, old = "mabc1", "mabc1x", "tasks/video_1/mabc0/request.json"
+	request := func(generation string) string {
+		return activities.GenerationPrefix("video_1", generation) + "request.json"
 	}
-	for of, objects := range map[string][]string{
-		life: {request(life), ticket(life)},
-		"": {
-			"tasks/video_1/inputs/0", "tasks/video_1/request-0123.json", "tasks/video_1/request.json", "tasks/video_1/waited.json", ticket(life),
-			activities.SubmitInput{TaskID: "video_1", Attempt: 1}.TicketObject(),
-		},
-	} {
-		stay := []string{request(other), "tasks/video_2/request.json"}
-		const old = "tasks/video_1/mabc0/request.json"
-		r, bucket := sweeper(t, slices.Concat(objects, stay, []string{old, "outputs/2030-01-01/video_1/0.mp4"})...)
-		r.keepIn(aging{bucket, old})
-		in := activities.Ended{RemoveInput: activities.RemoveInput{TaskID: "video_1"}, Standing: activities.Standing{
-			Closed: true, Run: "r", Generation: of, Outputs: []string{"outputs/2030-01-01/video_1/"},
-		}}
-		for range 2 {
-			if _, err := r.env.ExecuteActivity(r.acts.Remover.Erase, in); err != nil {
-				t.Fatal(err)
-			}
-			if got := bucket.Keys(); !slices.Equal(got, stay) {
-				t.Errorf("life %q: left %v, want %v", of, got, stay)
-			}
+	ticket := activities.SubmitInput{TaskID: "video_1", Generation: own, Attempt: 1}.TicketObject()
+	stay := []string{request(other), "tasks/video_2/request.json"}
+	r, bucket := sweeper(t, slices.Concat(stay, []string{request(own), ticket, old, "outputs/2030-01-01/video_1/0.mp4"})...)
+	r.keepIn(aging{bucket, old})
+	for range 2 {
+		remove(t, r, activities.Standing{Run: "r", Generation: own, Outputs: []string{"outputs/2030-01-01/video_1/"}})
+		if got := bucket.Keys(); !slices.Equal(got, stay) {
+			t.Errorf("left %v, want %v", got, stay)
 		}
 	}
 }

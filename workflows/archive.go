@@ -25,26 +25,23 @@ func (v *video) archive(ctx workflow.Context, job activities.Job, status provide
 	expires := workflow.Now(ctx).Add(limit + time.Duration(v.in.Limits.Retention))
 	summary := fmt.Sprintf("%s · %d video(s)", job.Assignment.Channel, max(1, status.Outputs))
 	var outputs []activities.Output
-	waits := v.in.Revision >= revisionRestores
-	archive := workflow.ExecuteActivity(withArchive(ctx, limit, waits, job.Assignment.Channel, status.Dies, summary), v.acts.Copier.Archive, activities.ArchiveInput{
+	archive := workflow.ExecuteActivity(withArchive(ctx, limit, job.Assignment.Channel, status.Dies, summary), v.acts.Copier.Archive, activities.ArchiveInput{
 		Job: job, Outputs: max(1, status.Outputs), Expires: expires, Dies: status.Dies,
 	})
-	if waits {
-		ended := workflow.NewSelector(ctx).AddFuture(archive, func(workflow.Future) {})
-		ended.AddReceive(ctx.Done(), func(workflow.ReceiveChannel, bool) {}).Select(ctx)
-		if !archive.IsReady() { // called off
-			v.afterwards(ctx, func(free workflow.Context) {
-				_ = archive.Get(free, nil) // what is written until then nobody wants
-				v.discard(free, expires)
-			})
-			return nil, v.calledOff(ctx), nil
-		}
+	ended := workflow.NewSelector(ctx).AddFuture(archive, func(workflow.Future) {})
+	ended.AddReceive(ctx.Done(), func(workflow.ReceiveChannel, bool) {}).Select(ctx)
+	if !archive.IsReady() { // called off
+		v.afterwards(func(free workflow.Context) {
+			_ = archive.Get(free, nil) // what is written until then nobody wants
+			v.discard(free, expires)
+		})
+		return nil, v.calledOff(ctx), nil
 	}
 	err := archive.Get(ctx, &outputs)
 	if err == nil {
 		return outputs, nil, nil
 	}
-	v.afterwards(ctx, func(free workflow.Context) { v.discard(free, expires) })
+	v.afterwards(func(free workflow.Context) { v.discard(free, expires) })
 	if temporal.IsCanceledError(err) {
 		return nil, v.calledOff(ctx), nil
 	}

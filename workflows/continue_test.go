@@ -45,7 +45,7 @@ func TestVideoOfAWeek(t *testing.T) {
 		stepsMost = 250 // each is a dozen events at most, of which Temporal takes 51,200
 	)
 	var (
-		in       = newest()
+		in       = input()
 		now      = time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC)
 		began    = now
 		attempts = make(map[int]bool)
@@ -72,7 +72,7 @@ func TestVideoOfAWeek(t *testing.T) {
 			}
 			return activities.Admission{Refused: &activities.Record{Kind: providers.Overloaded, Message: "all keys rest"}}, nil
 		})
-		s.OnActivity("SubmitClaimed", mock.Anything, mock.Anything).Return(func(_ context.Context, in activities.SubmitInput) (activities.Job, error) {
+		s.OnActivity("Submit", mock.Anything, mock.Anything).Return(func(_ context.Context, in activities.SubmitInput) (activities.Job, error) {
 			steps++
 			if attempts[in.Attempt] {
 				t.Errorf("attempt %d was made before", in.Attempt)
@@ -125,7 +125,7 @@ func TestVideoOfALaterRun(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			in := newest()
+			in := input()
 			for run := 1; ; run++ {
 				s := newTestEnv(t)
 				s.OnActivity("Settle", mock.Anything, mock.Anything).Return(nil).Maybe()
@@ -194,7 +194,7 @@ func TestVideoCancelledWhileTheVendorIsAway(t *testing.T) {
 		return nil
 	})
 	s.RegisterDelayedCallback(s.CancelWorkflow, time.Minute)
-	in := newest()
+	in := input()
 	in.Notify = true
 	if got := s.play(t, in); got.Failure == nil || got.Failure.Code != workflows.CodeCancelled {
 		t.Errorf("result = %+v", got)
@@ -225,7 +225,7 @@ func TestVideoCancelledWhileItIsCopied(t *testing.T) {
 		return nil
 	})
 	s.RegisterDelayedCallback(s.CancelWorkflow, time.Minute)
-	if got := s.play(t, newest()); got.Failure == nil || got.Failure.Code != workflows.CodeCancelled {
+	if got := s.play(t, input()); got.Failure == nil || got.Failure.Code != workflows.CodeCancelled {
 		t.Errorf("result = %+v", got)
 	}
 	if want := []string{"settled", "discarded"}; !slices.Equal(steps, want) {
@@ -245,7 +245,7 @@ func TestVideoWithoutAnAnswerIsNotStuck(t *testing.T) {
 		return activities.Job{}, faultError(activities.Record{Kind: providers.Upstream, Message: "nobody can tell"})
 	})
 	s.OnActivity("Settle", mock.Anything, mock.Anything).Return(nil)
-	s.play(t, newest())
+	s.play(t, input())
 	if left < activities.FindLag {
 		t.Errorf("stuck after %v of a look that takes up to %v", left, activities.FindLag)
 	}

@@ -17,20 +17,16 @@ import (
 	"modelrelay/workflows"
 )
 
-// TestCopyQueue: the copies of newer tasks have a queue of their own, where what dies soon goes first and channels take
-// turns; those of older ones stay where a worker of then looks for them.
+// TestCopyQueue: copies have a task queue of their own, where what expires soon is copied first and channels take turns.
 func TestCopyQueue(t *testing.T) {
 	t.Parallel()
 	for name, tc := range map[string]struct {
-		revision int
 		dies     time.Duration
-		own      bool
 		priority int
 	}{
-		"older": {revision: workflows.RevisionNow - 1, dies: time.Minute},
-		"newer": {revision: workflows.RevisionNow, own: true},
-		"soon":  {revision: workflows.RevisionNow, dies: time.Minute, own: true, priority: 1},
-		"later": {revision: workflows.RevisionNow, dies: 24 * time.Hour, own: true},
+		"no date": {},
+		"soon":    {dies: time.Minute, priority: 1},
+		"later":   {dies: 24 * time.Hour},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -57,17 +53,12 @@ func TestCopyQueue(t *testing.T) {
 				}
 				return []activities.Output{{Object: "outputs/x/0.mp4", Size: 3, SHA256: "ab"}}, nil
 			})
-			in := input()
-			in.Revision = tc.revision
-			if got := s.play(t, in); got.State != workflows.Completed {
+			if got := s.play(t, input()); got.State != workflows.Completed {
 				t.Fatalf("got %+v", got)
 			}
-			want := standardQueue
-			if tc.own {
-				want = workflows.CopyQueue(standardQueue)
-			}
+			want := workflows.CopyQueue(standardQueue)
 			turn := spy.seen["Archive"].Priority
-			if queue != want || turn.PriorityKey != tc.priority || tc.own && turn.FairnessKey != "main" {
+			if queue != want || turn.PriorityKey != tc.priority || turn.FairnessKey != "main" {
 				t.Errorf("copied on %q with %+v, want %q", queue, turn, want)
 			}
 		})

@@ -15,8 +15,8 @@ import (
 // Version is what a worker is of, for Temporal to tell versions apart; the zero Version is not told apart from others.
 //
 // Tasks upgrade automatically: each step of a task is done by the version that is current then, whichever began it. A task may
-// wait in a queue for a day and run for hours, so that pinned to its first version it would keep old workers alive as long; and
-// every version replays the histories of older ones, which revisions see to.
+// wait in a queue for a day and run for hours, so that pinned to its first version it would keep old workers alive as long.
+// Revisions make each version replay the histories of the versions before it.
 type Version struct{ Deployment, BuildID string }
 
 // deploymentTimeout bounds the look for a deployment.

@@ -48,7 +48,7 @@ func TestVideoTriesFailedJobsElsewhere(t *testing.T) {
 		{"twice at most", 2, []string{"first", "second", "third"}, []providers.VideoStatus{jobFailed(true)}, workflows.Failed, 2, []string{"first"}},
 		{"the request's own failure", 2, []string{"first"}, []providers.VideoStatus{jobFailed(false)}, workflows.Failed, 1, nil},
 		{"one job is all it may have", 1, []string{"first"}, []providers.VideoStatus{jobFailed(true)}, workflows.Failed, 1, nil},
-		{"a task of an older version", 0, []string{"first"}, []providers.VideoStatus{jobFailed(true)}, workflows.Failed, 1, nil},
+		{"no number of jobs", 0, []string{"first"}, []providers.VideoStatus{jobFailed(true)}, workflows.Failed, 1, nil},
 	} {
 		s := newTestEnv(t)
 		seen := s.admits(tc.channels...)
@@ -58,7 +58,7 @@ func TestVideoTriesFailedJobsElsewhere(t *testing.T) {
 			s.archives()
 		}
 		in := input()
-		in.Revision, in.Limits.Jobs = workflows.RevisionNow, tc.jobs
+		in.Limits.Jobs = tc.jobs
 		s.OnActivity("Settle", mock.Anything, mock.Anything).Return(nil)
 		result := s.play(t, in)
 		if result.State != tc.want || *submits != tc.submits {
@@ -92,7 +92,7 @@ func TestVideoQueuesAnewAfterAFailedJob(t *testing.T) {
 	s.archives()
 	s.OnActivity("Settle", mock.Anything, mock.Anything).Return(nil)
 	in := input()
-	in.Revision, in.Limits.Jobs, in.Limits.Queue = workflows.RevisionNow, 2, activities.Duration(time.Hour)
+	in.Limits.Jobs, in.Limits.Queue = 2, activities.Duration(time.Hour)
 	if result := s.play(t, in); result.State != workflows.Completed {
 		t.Errorf("got %+v", result)
 	}
@@ -126,7 +126,6 @@ func TestVideoTriesModelElsewhere(t *testing.T) {
 		},
 		{"a key alone lacks it", []string{"first", "", "first"}, []*activities.Record{keyLacks, nil}, false, workflows.Completed, 2, [][]string{nil, nil, nil}},
 		{"a variation of a video there", []string{"first"}, []*activities.Record{lacks}, true, workflows.Failed, 1, [][]string{nil}},
-		{"an older worker's word", []string{"first"}, []*activities.Record{{Kind: providers.ModelNotFound, Message: "No such model.", Accepted: providers.NotAccepted}}, false, workflows.Failed, 1, [][]string{nil}},
 	} {
 		t.Run(tc.name, func(t *testing.T) {
 			t.Parallel()
@@ -139,7 +138,6 @@ func TestVideoTriesModelElsewhere(t *testing.T) {
 			}
 			s.OnActivity("Settle", mock.Anything, mock.Anything).Return(nil)
 			in := input()
-			in.Revision = workflows.RevisionNow
 			if tc.pinned {
 				pin := assignment("first")
 				in.Pin = &pin
@@ -185,7 +183,7 @@ func TestVideoLacksModelInLine(t *testing.T) {
 	s.polls(done, nil)
 	s.archives()
 	s.settles()
-	if got := s.play(t, today()); got.State != workflows.Completed {
+	if got := s.play(t, weighted()); got.State != workflows.Completed {
 		t.Errorf("got %+v", got)
 	}
 	if len(*awaits) != 1 || !slices.Equal((*awaits)[0].Admit.Lacking, []string{"first"}) || !slices.Equal((*awaits)[0].Admit.Except, []string{"first"}) {

@@ -44,6 +44,8 @@ func SweepEnded(ctx workflow.Context) (activities.EndedMark, error) {
 
 // FinishInput is a run of a task that ended without its finish.
 type FinishInput struct {
+	// Revision is the workflows' at the finish's start; that of Task is the task's own.
+	Revision int `json:"revision"`
 	// Task is what the run was started with; its Notify is false where the end was told before.
 	Task Input `json:"task"`
 	// Result is how its readers see it.
@@ -55,6 +57,7 @@ type FinishInput struct {
 
 // Finish does for a task that ended without its finish what that does: what the task held is given back, and its end is told.
 func Finish(ctx workflow.Context, in FinishInput) error {
+	refuseNewer(max(in.Revision, in.Task.Revision))
 	v := &video{state: state{in: in.Task, phase: PhaseFailed, began: in.Began}}
 	if in.Channel != "" {
 		v.held = []string{in.Channel}

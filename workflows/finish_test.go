@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"slices"
+	"strings"
 	"testing"
 	"time"
 
@@ -15,13 +16,6 @@ import (
 	"modelrelay/providers"
 	"modelrelay/workflows"
 )
-
-// newest is the input of a task as it is started today.
-func newest() workflows.Input {
-	in := input()
-	in.Revision = workflows.RevisionNow
-	return in
-}
 
 func TestVideoSettlesOnce(t *testing.T) {
 	t.Parallel()
@@ -44,7 +38,7 @@ func TestVideoSettlesOnce(t *testing.T) {
 				settled++
 				return nil
 			})
-			if got := s.play(t, newest()); got.State != workflows.Completed || got.Job == nil || got.Job.Ticket.Job != "job-main" {
+			if got := s.play(t, input()); got.State != workflows.Completed || got.Job == nil || got.Job.Ticket.Job != "job-main" {
 				t.Errorf("result = %+v", got)
 			}
 			if settled != 1 || tries != fails+1 {
@@ -63,7 +57,7 @@ func TestVideoFailedByOperator(t *testing.T) {
 	s.OnActivity("Cancel", mock.Anything, mock.Anything).Return(nil).Once()
 	s.OnActivity("Settle", mock.Anything, mock.Anything).Return(nil).Once()
 	s.RegisterDelayedCallback(func() { s.SignalWorkflow("fail", "the account is closed") }, time.Minute)
-	got := s.play(t, newest())
+	got := s.play(t, input())
 	if got.State != workflows.Failed || got.Failure.Code != workflows.CodeFailedByOperator || got.Failure.Message != "the account is closed" {
 		t.Errorf("result = %+v, failure %+v", got, got.Failure)
 	}
@@ -80,7 +74,7 @@ func TestVideoTellsItsEnd(t *testing.T) {
 	s.admits("main")
 	s.submits(&activities.Record{Kind: providers.Invalid, Message: "no", Accepted: providers.NotAccepted})
 	s.OnActivity("Settle", mock.Anything, mock.Anything).Return(nil)
-	in := newest()
+	in := input()
 	in.Notify, in.Request.WebhookURL = true, "https://client.example/hook"
 	if got := s.play(t, in); got.State != workflows.Failed || got.Job != nil {
 		t.Errorf("result = %+v", got)
@@ -90,83 +84,71 @@ func TestVideoTellsItsEnd(t *testing.T) {
 	}
 }
 
-// TestVideoNamesItsDelivery after its life, so that one which still delivers the end of a deleted task with the same id is
-// not in its way; a task from before keeps the name it had.
+// TestVideoNamesItsDelivery after its generation, so that one which still delivers the end of a deleted task with the same id is
+// not in its way.
 func TestVideoNamesItsDelivery(t *testing.T) {
 	t.Parallel()
-	before := newest()
-	before.Revision = 2
-	for _, in := range []workflows.Input{newest(), before} {
-		for _, life := range []string{"one", "two"} {
-			var id string
-			s := newTestEnv(t)
-			s.OnWorkflow("Notify", mock.Anything, mock.Anything).Return(func(ctx workflow.Context, _ workflows.NotifyInput) (activities.Delivery, error) {
-				id = workflow.GetInfo(ctx).WorkflowExecution.ID
-				return activities.Delivery{Delivered: true}, nil
-			})
-			s.admits("main")
-			s.submits(&activities.Record{Kind: providers.Invalid, Message: "no", Accepted: providers.NotAccepted})
-			s.OnActivity("Settle", mock.Anything, mock.Anything).Return(nil)
-			in.Notify, in.Generation = true, life
-			s.play(t, in)
-			want := "notify_video_test_failed"
-			if in.Revision > 2 {
-				want += "_" + life
-			}
-			if id != want || in.NotifyID(workflows.Failed) != want {
-				t.Errorf("revision %d, life %s: delivered by %q, operators look for %q, want %q", in.Revision, life, id, in.NotifyID(workflows.Failed), want)
-			}
+	for _, generation := range []string{"one", "two"} {
+		var id string
+		s := newTestEnv(t)
+		s.OnWorkflow("Notify", mock.Anything, mock.Anything).Return(func(ctx workflow.Context, _ workflows.NotifyInput) (activities.Delivery, error) {
+			id = workflow.GetInfo(ctx).WorkflowExecution.ID
+			return activities.Delivery{Delivered: true}, nil
+		})
+		s.admits("main")
+		s.submits(&activities.Record{Kind: providers.Invalid, Message: "no", Accepted: providers.NotAccepted})
+		s.OnActivity("Settle", mock.Anything, mock.Anything).Return(nil)
+		in := input()
+		in.Notify, in.Generation = true, generation
+		s.play(t, in)
+		if want := "notify_video_test_failed_" + generation; id != want || in.NotifyID(workflows.Failed) != want {
+			t.Errorf("delivered by %q, operators look for %q, want %q", id, in.NotifyID(workflows.Failed), want)
 		}
 	}
 }
 
-// TestVideoClaims: a lost submit that never began is followed by another, and only where submits claim is that asked.
-func TestVideoClaims(t *testing.T) {
+// TestVideoSubmitsAgain: a lost submit that never began is followed by another.
+func TestVideoSubmitsAgain(t *testing.T) {
 	t.Parallel()
-	for name, in := range map[string]workflows.Input{"today": newest(), "from before": input()} {
-		t.Run(name, func(t *testing.T) {
-			t.Parallel()
-			s := newTestEnv(t)
-			s.admits("main")
-			claims := in.Revision > 1
-			submits := map[string]int{}
-			for _, activity := range []string{"Submit", "SubmitClaimed"} {
-				s.OnActivity(activity, mock.Anything, mock.Anything).Return(func(_ context.Context, in activities.SubmitInput) (activities.Job, error) {
-					if submits[activity]++; submits[activity] == 1 {
-						return activities.Job{}, temporal.NewHeartbeatTimeoutError()
-					}
-					return s.job(in), nil
-				}).Maybe()
-			}
-			s.OnActivity("Reconcile", mock.Anything, mock.Anything).Return(func(_ context.Context, in activities.ReconcileInput) (activities.Job, error) {
-				if in.Claimed != claims {
-					t.Errorf("claimed %v, want %v", in.Claimed, claims)
-				}
-				return activities.Job{}, faultError(activities.Record{Kind: providers.Timeout, Message: "never began", Accepted: providers.NotAccepted, Retryable: true})
-			})
-			s.polls(done, nil)
-			s.archives()
-			s.OnActivity("Settle", mock.Anything, mock.Anything).Return(nil).Maybe()
-			if got := s.play(t, in); got.State != workflows.Completed {
-				t.Errorf("result = %+v", got)
-			}
-			if want := map[bool]string{true: "SubmitClaimed", false: "Submit"}[claims]; len(submits) != 1 || submits[want] != 2 {
-				t.Errorf("submits %v, want two of %s", submits, want)
-			}
-		})
+	s := newTestEnv(t)
+	s.admits("main")
+	submits := 0
+	s.OnActivity("Submit", mock.Anything, mock.Anything).Return(func(_ context.Context, in activities.SubmitInput) (activities.Job, error) {
+		if submits++; submits == 1 {
+			return activities.Job{}, temporal.NewHeartbeatTimeoutError()
+		}
+		return s.job(in), nil
+	})
+	s.OnActivity("Reconcile", mock.Anything, mock.Anything).Return(func(context.Context, activities.ReconcileInput) (activities.Job, error) {
+		return activities.Job{}, faultError(activities.Record{Kind: providers.Timeout, Message: "never began", Accepted: providers.NotAccepted, Retryable: true})
+	})
+	s.polls(done, nil)
+	s.archives()
+	s.settles()
+	if got := s.play(t, input()); got.State != workflows.Completed || submits != 2 {
+		t.Errorf("result = %+v after %d submits, want two", got, submits)
 	}
 }
 
-// TestVideoOfANewerWorker: a worker that is too old for a task takes no step of it.
-func TestVideoOfANewerWorker(t *testing.T) {
+// TestNewerRevision: a worker takes no step of a workflow that was started with a newer revision.
+func TestNewerRevision(t *testing.T) {
 	t.Parallel()
-	s := newTestEnv(t)
-	in := newest()
-	in.Revision++
-	s.ExecuteWorkflow(workflows.Video, in)
-	var panicked *temporal.PanicError
-	if err := s.GetWorkflowError(); !errors.As(err, &panicked) || len(s.states) > 0 {
-		t.Errorf("got %v, states %v, want a failed step", err, s.states)
+	const newer = workflows.Revision + 1
+	task := input()
+	task.Revision = newer
+	for name, start := range map[string]struct{ workflow, in any }{
+		"Video":            {workflows.Video, task},
+		"Notify":           {workflows.Notify, workflows.NotifyInput{Revision: newer}},
+		"Remove":           {workflows.Remove, activities.RemoveInput{Revision: newer}},
+		"Finish":           {workflows.Finish, workflows.FinishInput{Revision: newer}},
+		"Finish of a task": {workflows.Finish, workflows.FinishInput{Revision: workflows.Revision, Task: task}},
+	} {
+		s := newTestEnv(t)
+		s.ExecuteWorkflow(start.workflow, start.in)
+		var panicked *temporal.PanicError
+		if err := s.GetWorkflowError(); !errors.As(err, &panicked) || !strings.Contains(err.Error(), "it needs a newer worker") || len(s.states) > 0 {
+			t.Errorf("%s: got %v, states %v, want a failed step", name, err, s.states)
+		}
 	}
 }
 
@@ -175,7 +157,7 @@ func TestVideoOfANewerWorker(t *testing.T) {
 func TestFinish(t *testing.T) {
 	t.Parallel()
 	s := newTestEnv(t)
-	in := newest()
+	in := input()
 	in.Notify, in.Reservation, in.Request = true, "video_test.CLAIM", &providers.VideoRequest{WebhookURL: "https://client.example/hook"}
 	var (
 		told    []workflows.NotifyInput
@@ -209,7 +191,7 @@ func TestFinish(t *testing.T) {
 	}
 	got := settled[0]
 	if got.Code != workflows.CodeFailedByOperator || !slices.Equal(got.Channels, []string{"main"}) || !got.Created.Equal(at.Add(-time.Hour)) ||
-		got.Bill == nil || got.Bill.Reservation != in.Reservation || got.Bill.Ending != activities.EndedFailed || got.Bill.Channel != "main" {
+		got.Bill.Reservation != in.Reservation || got.Bill.Ending != activities.EndedFailed || got.Bill.Channel != "main" {
 		t.Errorf("settled %+v, %+v", got, got.Bill)
 	}
 }
@@ -247,13 +229,13 @@ func TestVideoIsBilled(t *testing.T) {
 				s.archives()
 			}
 			seen := s.settles()
-			in := newest()
+			in := input()
 			in.Reservation, in.Footage = "video_test.CLAIM", asked
 			s.play(t, in)
-			if len(*seen) != 1 || (*seen)[0].Bill == nil {
+			if len(*seen) != 1 {
 				t.Fatalf("settled %+v", *seen)
 			}
-			got := *(*seen)[0].Bill
+			got := (*seen)[0].Bill
 			if got.At.IsZero() {
 				t.Error("no time of the end")
 			}

@@ -28,7 +28,9 @@ const (
 
 // NotifyInput is the end of a task that a webhook wants to hear of.
 type NotifyInput struct {
-	TaskID string `json:"task_id"`
+	// Revision is the workflows' at the delivery's start.
+	Revision int    `json:"revision"`
+	TaskID   string `json:"task_id"`
 	// Token is the stable id of the task's token, whose webhook and secrets are looked up at each delivery.
 	Token string `json:"token"`
 	// EventID is the webhook-id of every try and of every redelivery.
@@ -43,7 +45,7 @@ type NotifyInput struct {
 // Notice is the delivery of the task's end: its event, and where its webhook is to be found.
 func (in Input) Notice(state State, at time.Time) NotifyInput {
 	n := NotifyInput{
-		TaskID: in.TaskID, Token: in.Token, EventID: eventID(in.TaskID+in.Generation, state), State: state, CompletedAt: at, RequestObject: in.RequestObject,
+		Revision: Revision, TaskID: in.TaskID, Token: in.Token, EventID: eventID(in.TaskID+in.Generation, state), State: state, CompletedAt: at, RequestObject: in.RequestObject,
 	}
 	if in.Request != nil {
 		n.URL = in.Request.WebhookURL
@@ -60,11 +62,7 @@ func eventID(taskID string, state State) string {
 // NotifyID is the workflow id of the delivery that the task ended so. An end that an operator's retry undid is told
 // apart, and that of an earlier task with the same id.
 func (in Input) NotifyID(state State) string {
-	id := NotifyPrefix + in.TaskID + "_" + string(state)
-	if in.Revision >= revisionGenerations {
-		id += "_" + in.Generation
-	}
-	return id
+	return NotifyPrefix + in.TaskID + "_" + string(state) + "_" + in.Generation
 }
 
 // EventType is what the receiver reads as the event's type.
@@ -83,6 +81,7 @@ func (n NotifyInput) Attributes(model string) temporal.SearchAttributes {
 // Notify is the life of one delivery: the receiver is told until it has heard or three days are over. How it ended is
 // its result; it returns an error only for a bug.
 func Notify(ctx workflow.Context, in NotifyInput) (activities.Delivery, error) {
+	refuseNewer(in.Revision)
 	var (
 		acts     activities.Activities // names the activity to the SDK; nothing calls it
 		delivery activities.Delivery

@@ -165,21 +165,17 @@ func withSubmit(ctx workflow.Context, summary string) workflow.Context {
 	})
 }
 
-// withArchive waits for the end of a copy that was called off, where it is told to: what it writes until then is removed.
+// withArchive waits for the end of a copy that was called off: what it writes until then is removed.
 //
-// Copies have a queue of their own where it waits, as all newer tasks do: whatever they wait for, submits and looks at jobs
-// do not wait behind them. Where the server serves queues so (matching.useNewMatcher, matching.enableFairness), channels take
-// turns there, and what dies soon goes first.
-func withArchive(ctx workflow.Context, left time.Duration, waits bool, channel string, dies time.Time, summary string) workflow.Context {
+// Copies have a task queue of their own, so that submits and polls do not wait for them. Where the server supports it
+// (matching.useNewMatcher, matching.enableFairness), channels take turns there, and a result that expires soon is copied first.
+func withArchive(ctx workflow.Context, left time.Duration, channel string, dies time.Time, summary string) workflow.Context {
 	options := workflow.ActivityOptions{
-		ScheduleToCloseTimeout: left, HeartbeatTimeout: copyHeartbeat, RetryPolicy: patiently(), WaitForCancellation: waits, Summary: summary,
+		ScheduleToCloseTimeout: left, HeartbeatTimeout: copyHeartbeat, RetryPolicy: patiently(), WaitForCancellation: true, Summary: summary,
+		TaskQueue: CopyQueue(workflow.GetInfo(ctx).TaskQueueName), Priority: temporal.Priority{FairnessKey: FairnessKey(channel)},
 	}
-	if waits {
-		options.TaskQueue = CopyQueue(workflow.GetInfo(ctx).TaskQueueName)
-		options.Priority = temporal.Priority{FairnessKey: FairnessKey(channel)}
-		if !dies.IsZero() && dies.Sub(workflow.Now(ctx)) <= diesSoon {
-			options.Priority.PriorityKey = priorityFirst
-		}
+	if !dies.IsZero() && dies.Sub(workflow.Now(ctx)) <= diesSoon {
+		options.Priority.PriorityKey = priorityFirst
 	}
 	return workflow.WithActivityOptions(ctx, options)
 }

@@ -45,12 +45,12 @@ func (v *video) poll(ctx workflow.Context, job activities.Job) (providers.VideoS
 	}
 	switch {
 	case temporal.IsCanceledError(err):
-		v.stopJob(ctx, job)
+		v.stopJob(job)
 		return status, v.calledOff(ctx), nil
 	case bad && fault.Gone:
 		return status, &providers.VideoFailure{Code: CodeChannelGone, Message: channelGone}, nil
 	case bad && fault.Deadline:
-		v.stopJob(ctx, job)
+		v.stopJob(job)
 		return status, &providers.VideoFailure{Code: CodeDeadlineExceeded, Message: "The upstream did not finish the video in time."}, nil
 	case bad:
 		return status, nil, fmt.Errorf("poll: %w", err)
@@ -66,11 +66,9 @@ func (v *video) poll(ctx workflow.Context, job activities.Job) (providers.VideoS
 
 // stopJob tells the vendor that nobody wants the job any more, for cancelLimit at most. The task's end is written before: a
 // vendor that cannot be reached holds up no client. Its slot is the job's until the vendor has heard.
-func (v *video) stopJob(ctx workflow.Context, job activities.Job) {
-	if v.in.Revision >= revisionRestores {
-		v.stopping = job.Assignment.Channel
-	}
-	v.afterwards(ctx, func(free workflow.Context) {
+func (v *video) stopJob(job activities.Job) {
+	v.stopping = job.Assignment.Channel
+	v.afterwards(func(free workflow.Context) {
 		summary := fmt.Sprintf("%s · job %.80s", job.Assignment.Channel, job.Ticket.Job)
 		if err := workflow.ExecuteActivity(withCancel(free, summary), v.acts.Poller.Cancel, job).Get(free, nil); err != nil {
 			workflow.GetLogger(free).Warn("job not cancelled at the upstream", "job", job.Ticket.Job, "err", err)

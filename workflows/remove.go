@@ -8,14 +8,6 @@ import (
 	"modelrelay/activities"
 )
 
-// Revisions of Remove. A removal keeps the one it was started with.
-const (
-	// removeWhole has one activity do what three did, and one within the workflow's own task where the task has ended.
-	removeWhole = 1
-	// RemoveRevision is what new removals get.
-	RemoveRevision = removeWhole
-)
-
 // RemoveType is the name of the workflow Remove.
 const RemoveType = "Remove"
 
@@ -27,9 +19,7 @@ func RemovalQueue(taskQueue string) string { return taskQueue + "-removals" }
 // the end a create with the same key finds that the task is still there. It fails only when a part was away for a week.
 // It runs under an id of its own, or where the task had ended under the task's; see package tasks.
 func Remove(ctx workflow.Context, in activities.RemoveInput) error {
-	if in.Revision < removeWhole {
-		return removeInSteps(ctx, in)
-	}
+	refuseNewer(in.Revision)
 	var acts activities.Activities // only names the activities; nothing calls it
 	if in.Run != "" {              // nothing needs to be waited for
 		if workflow.ExecuteLocalActivity(withRemovalNow(ctx), acts.Remover.Remove, in).Get(ctx, nil) == nil {
@@ -38,22 +28,6 @@ func Remove(ctx workflow.Context, in activities.RemoveInput) error {
 	}
 	if err := workflow.ExecuteActivity(withRemoval(ctx, "remove it"), acts.Remover.Remove, in).Get(ctx, nil); err != nil {
 		return fmt.Errorf("remove the task: %w", err)
-	}
-	return nil
-}
-
-// removeInSteps is Remove of revision 0.
-func removeInSteps(ctx workflow.Context, in activities.RemoveInput) error {
-	var acts activities.Activities // only names the activities; nothing calls it
-	ended := activities.Ended{RemoveInput: in}
-	if err := workflow.ExecuteActivity(withRemoval(ctx, "end it"), acts.Remover.CallOff, in).Get(ctx, &ended.Standing); err != nil {
-		return fmt.Errorf("end the task: %w", err)
-	}
-	if err := workflow.ExecuteActivity(withRemoval(ctx, "erase its objects"), acts.Remover.Erase, ended).Get(ctx, nil); err != nil {
-		return fmt.Errorf("erase objects: %w", err)
-	}
-	if err := workflow.ExecuteActivity(withRemoval(ctx, "delete its history"), acts.Remover.Forget, ended).Get(ctx, nil); err != nil {
-		return fmt.Errorf("delete the execution: %w", err)
 	}
 	return nil
 }

@@ -5,11 +5,9 @@ import (
 	"errors"
 	"slices"
 	"testing"
-	"time"
 
 	"github.com/stretchr/testify/mock"
 	"go.temporal.io/sdk/activity"
-	"go.temporal.io/sdk/temporal"
 
 	"modelrelay/activities"
 	"modelrelay/workflows"
@@ -31,7 +29,7 @@ func TestRemoveAtOnce(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			s := newTestEnv(t)
-			in := activities.RemoveInput{TaskID: "video_x", Token: "demo", Run: test.run, Revision: 1}
+			in := activities.RemoveInput{TaskID: "video_x", Token: "demo", Run: test.run, Revision: workflows.Revision}
 			var locals []bool
 			s.OnActivity("Remove", mock.Anything, in).Return(func(ctx context.Context, _ activities.RemoveInput) error {
 				locals = append(locals, activity.GetInfo(ctx).IsLocalActivity)
@@ -48,37 +46,5 @@ func TestRemoveAtOnce(t *testing.T) {
 				t.Errorf("local activities: %v, want %v", locals, test.locals)
 			}
 		})
-	}
-}
-
-// TestRemoveInOrder: in removals from before there was one step for all, objects go before the execution.
-func TestRemoveInOrder(t *testing.T) {
-	t.Parallel()
-	s := newTestEnv(t)
-	in := activities.RemoveInput{TaskID: "video_x", Token: "demo"}
-	standing := activities.Standing{Run: "r", Started: time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC), Outputs: []string{"outputs/x/"}}
-	var steps []string
-	tries := 0
-	s.OnActivity("CallOff", mock.Anything, in).Return(func(context.Context, activities.RemoveInput) (activities.Standing, error) {
-		if tries++; tries < 3 {
-			return activities.Standing{}, temporal.NewApplicationError("still running", "Pending")
-		}
-		steps = append(steps, "end")
-		return standing, nil
-	})
-	s.OnActivity("Erase", mock.Anything, activities.Ended{RemoveInput: in, Standing: standing}).Return(func(context.Context, activities.Ended) error {
-		steps = append(steps, "erase")
-		return nil
-	})
-	s.OnActivity("Forget", mock.Anything, activities.Ended{RemoveInput: in, Standing: standing}).Return(func(context.Context, activities.Ended) error {
-		steps = append(steps, "forget")
-		return nil
-	})
-	s.ExecuteWorkflow(workflows.Remove, in)
-	if err := s.GetWorkflowError(); err != nil {
-		t.Fatal(err)
-	}
-	if len(steps) != 3 || steps[0] != "end" || steps[1] != "erase" || steps[2] != "forget" {
-		t.Errorf("steps %v", steps)
 	}
 }

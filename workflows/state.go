@@ -29,7 +29,6 @@ const (
 	CodeDeadlineExceeded = "deadline_exceeded"
 	CodeQueueTimeout     = "queue_timeout"    // no channel took it within video.queue_limit
 	CodeUpstreamUnknown  = "upstream_unknown" // a submit whose outcome is unknown; never repeated
-	CodeUpstreamRefused  = "upstream_refused" // of tasks of old: the upstream surely did not take it and no other channel could help
 	CodeArchiveFailed    = "archive_failed"
 	CodeChannelGone      = "channel_gone" // the configuration no longer has the task's channel or key
 	CodeFailedByOperator = "failed_by_operator"
@@ -76,23 +75,18 @@ const MemoResult = "result"
 // SignalFail ends a task as failed; its text is the reason that the client reads. An operator sends it.
 const SignalFail = "fail"
 
-// Revisions of Video. An execution keeps the one it was started with, so a step that came later never meets a history
-// that lacks it, and no history pays for a marker.
-const (
-	// revisionSettles gives back what a task held at its end and delivers the end to webhooks.
-	revisionSettles = 1
-	// revisionClaims has a submit claim its attempt before it sends anything.
-	revisionClaims = 2
-	// revisionGenerations names a delivery after the task's generation as well: that of a deleted task with the same id may be under
-	// way still. And it has a task that cannot be submitted while the archive is away wait for the archive.
-	revisionGenerations = 3
-	// revisionRestores has a task put its own entry back into the list when it settles; write how it ended before it stops
-	// a job that is not wanted any more, or waits for such a copy; and go on as a new run where it waits for long.
-	// Its results are copied by way of a queue of their own.
-	revisionRestores = 4
-	// RevisionNow is what new tasks get.
-	RevisionNow = revisionRestores
-)
+// Revision is the revision of the workflow code of this version. Each workflow's input carries the revision that it was started
+// with. A change of the steps gets the next number, and the new steps run only where the input's revision is at least that
+// number: see Upgrades in README.md.
+const Revision = 1
+
+// refuseNewer panics where a workflow was started with a newer revision than this worker knows. The panic fails only the step:
+// Temporal offers it again until a newer worker takes it.
+func refuseNewer(revision int) {
+	if revision > Revision {
+		panic(fmt.Sprintf("this worker knows workflow revision %d, the workflow was started with revision %d: it needs a newer worker", Revision, revision))
+	}
+}
 
 // Limits bound a task's life. They are taken from the configuration when the task is created.
 type Limits struct {
@@ -104,20 +98,19 @@ type Limits struct {
 	Archive activities.Duration `json:"archive"`
 	// Retention is how long outputs stay after completion.
 	Retention activities.Duration `json:"retention"`
-	// Jobs is how many jobs a task may start where the vendors say that a failure was theirs and costs nothing; 0, in a task of
-	// an older version, means one.
+	// Jobs is how many jobs a task may start where the vendors say that a failure was theirs and costs nothing; 0 means one.
 	Jobs int `json:"jobs,omitempty"`
 }
 
 // Input starts a task's workflow.
 type Input struct {
-	// Revision is the newest of Video's revisions at the task's start.
-	Revision int    `json:"revision,omitempty"`
+	// Revision is the workflows' at the task's start.
+	Revision int    `json:"revision"`
 	TaskID   string `json:"task_id"`
 	// Generation distinguishes the task from a deleted one that had the same idempotency key, and so the same id.
-	Generation string `json:"life,omitempty"`
-	// Created is the memo's; zero in tasks of old.
-	Created time.Time `json:"created,omitzero"`
+	Generation string `json:"generation"`
+	// Created is the memo's.
+	Created time.Time `json:"created"`
 	Token   string    `json:"token"`
 	Group   string    `json:"group"`
 	// Weight and Lane are the token's share of a channel that many wait for.
@@ -130,10 +123,10 @@ type Input struct {
 	RequestObject string                  `json:"request_object,omitempty"`
 	// Several: more than one video is asked for.
 	Several bool `json:"several,omitempty"`
-	// Video is what is asked of the video; nil in a task of an older version.
+	// Video is what is asked of the video.
 	Video *providers.VideoShape `json:"video,omitempty"`
-	// Reservation names the task's money; "" in tasks of old, whose id does. Footage is what is asked for.
-	Reservation string             `json:"claim,omitempty"`
+	// Reservation names the task's money. Footage is what is asked for.
+	Reservation string             `json:"reservation"`
 	Footage     activities.Footage `json:"footage,omitzero"`
 	// Pin is the one channel and key that can do it: those of the job to remix.
 	Pin *activities.Assignment `json:"pin,omitempty"`

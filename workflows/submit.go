@@ -25,11 +25,8 @@ func (v *video) submit(ctx workflow.Context) (activities.Job, *providers.VideoFa
 			Group: v.in.Group, Model: v.in.Model, Format: v.in.Format, Several: v.in.Several, Video: v.in.Video, Pin: v.in.Pin, Waiter: v.waiter(),
 		}
 		wait  = queueFirst
-		until = workflow.Now(ctx).Add(time.Duration(v.in.Limits.Queue))
+		until = v.began.Add(time.Duration(v.in.Limits.Queue)) // whatever run this is
 	)
-	if v.in.Revision >= revisionRestores { // whatever run this is
-		until = v.began.Add(time.Duration(v.in.Limits.Queue))
-	}
 	if v.jobs > 0 { // the time that the job before it took is not of the queue
 		until = v.again.Add(time.Duration(v.in.Limits.Queue))
 	}
@@ -39,7 +36,7 @@ func (v *video) submit(ctx workflow.Context) (activities.Job, *providers.VideoFa
 		last, wait, want.Except, want.ExceptKeys, lacking = b.Last, b.Wait, b.Except, b.ExceptKeys, b.Lacking
 	}
 	for round := 0; ; round++ {
-		full := v.in.Revision >= revisionRestores && round >= roundsMost
+		full := round >= roundsMost
 		if full {
 			yield(ctx) // an operator's word that has arrived is heard by this run
 		}
@@ -99,7 +96,7 @@ func (v *video) submit(ctx workflow.Context) (activities.Job, *providers.VideoFa
 			return none, refusal(*fault), nil
 		}
 		last = fault
-		if fault.Archive && v.in.Revision >= revisionGenerations { // no channel is to blame
+		if fault.Archive { // no channel is to blame
 			var failure *providers.VideoFailure
 			if wait, failure, err = v.awaitArchive(ctx, until, wait); err != nil || failure != nil {
 				return none, failure, err
@@ -236,23 +233,17 @@ func (v *video) attempt(ctx workflow.Context, to activities.Assignment) (activit
 	var job activities.Job
 	// A cancel waits for the submit's answer: what was paid for must be known.
 	free, _ := workflow.NewDisconnectedContext(ctx)
-	submit, claims := v.acts.Submitter.Submit, v.in.Revision >= revisionClaims
-	if claims {
-		submit = v.acts.Submitter.SubmitClaimed
-	}
-	err := workflow.ExecuteActivity(withSubmit(free, summary), submit, in).Get(free, &job)
+	err := workflow.ExecuteActivity(withSubmit(free, summary), v.acts.Submitter.Submit, in).Get(free, &job)
 	fault, bad := activities.Outcome(err)
 	if bad && fault.Accepted != providers.NotAccepted {
 		until := workflow.Now(ctx)
 		if !fault.Finished {
 			until = until.Add(submitLimit) // the request may still be under way in a worker that lost its way to Temporal
 		}
-		if v.in.Revision >= revisionRestores {
-			if err := v.enter(ctx, PhaseSubmitting, dueAt(until.Add(activities.FindLag+submitUsual))); err != nil {
-				return job, nil, err
-			}
+		if err := v.enter(ctx, PhaseSubmitting, dueAt(until.Add(activities.FindLag+submitUsual))); err != nil {
+			return job, nil, err
 		}
-		err = workflow.ExecuteActivity(withReconcile(free, summary), v.acts.Submitter.Reconcile, activities.ReconcileInput{Submit: in, Until: until, Claimed: claims}).Get(free, &job)
+		err = workflow.ExecuteActivity(withReconcile(free, summary), v.acts.Submitter.Reconcile, activities.ReconcileInput{Submit: in, Until: until}).Get(free, &job)
 		fault, bad = activities.Outcome(err)
 		// The vendor said it never had the job: another submit costs nothing twice.
 		fault.Retryable = fault.Retryable || fault.Accepted == providers.NotAccepted

@@ -64,9 +64,9 @@ func (s *testEnv) settles() *[]activities.SettleInput {
 	return &seen
 }
 
-// today is a task as it is started now: with all of Video's steps.
-func today() workflows.Input {
-	in := newest()
+// weighted is input with a share of its own.
+func weighted() workflows.Input {
+	in := input()
 	in.Weight, in.Lane = 4, "high"
 	return in
 }
@@ -79,7 +79,7 @@ func TestVideoStandsInLine(t *testing.T) {
 	s.polls(done, nil)
 	s.archives()
 	start := s.Now()
-	if got := s.play(t, today()); got.State != workflows.Completed {
+	if got := s.play(t, weighted()); got.State != workflows.Completed {
 		t.Errorf("result = %+v", got)
 	}
 	in := (*awaits)[0]
@@ -107,7 +107,7 @@ func TestVideoStandsInLineAgain(t *testing.T) {
 	submits := s.submits(&activities.Record{Kind: providers.RateLimited, Message: "busy", Accepted: providers.NotAccepted, Retryable: true}, nil)
 	s.polls(done, nil)
 	s.archives()
-	if got := s.play(t, today()); got.State != workflows.Completed || *submits != 2 {
+	if got := s.play(t, weighted()); got.State != workflows.Completed || *submits != 2 {
 		t.Errorf("%d submits, result = %+v", *submits, got)
 	}
 	if len(*seen) != 2 || !slices.Equal((*seen)[1].Held, []string{"main"}) || !slices.Equal((*seen)[1].Except, []string{"main"}) {
@@ -141,7 +141,7 @@ func TestVideoWaitsForTheArchive(t *testing.T) {
 		s.archives()
 		s.settles()
 		start := s.Now()
-		got := s.play(t, today())
+		got := s.play(t, weighted())
 		if took := got.CompletedAt.Sub(start); got.State != workflows.Completed || took < 7*time.Hour || took > 7*time.Hour+time.Minute {
 			t.Errorf("ended after %s: %+v", took, got)
 		}
@@ -157,7 +157,7 @@ func TestVideoWaitsForTheArchive(t *testing.T) {
 		s.OnActivity("AwaitArchive", mock.Anything, mock.Anything).Return(nil)
 		s.settles()
 		const hours = 8 * time.Hour // in one run
-		in := today()
+		in := weighted()
 		in.Limits.Queue = activities.Duration(hours)
 		got := s.play(t, in)
 		if got.State != workflows.Failed || got.Failure.Code != workflows.CodeQueueTimeout {
@@ -178,23 +178,11 @@ func TestVideoWaitsForTheArchive(t *testing.T) {
 			if code == workflows.CodeCancelled {
 				s.RegisterDelayedCallback(s.CancelWorkflow, time.Hour)
 			}
-			if got := s.play(t, today()); got.Failure == nil || got.Failure.Code != code {
+			if got := s.play(t, weighted()); got.Failure == nil || got.Failure.Code != code {
 				t.Errorf("result = %+v, %+v", got, got.Failure)
 			}
 		})
 	}
-	t.Run("from before", func(t *testing.T) {
-		t.Parallel()
-		s := newTestEnv(t)
-		s.admits("main", "")
-		s.submits(away)
-		s.settles()
-		in := today()
-		in.Revision = 2
-		if got := s.play(t, in); got.Failure == nil || got.Failure.Code != workflows.CodeQueueTimeout {
-			t.Errorf("result = %+v", got)
-		}
-	})
 }
 
 func TestVideoLeavesTheLine(t *testing.T) {
@@ -214,7 +202,7 @@ func TestVideoLeavesTheLine(t *testing.T) {
 			case workflows.CodeFailedByOperator:
 				s.RegisterDelayedCallback(func() { s.SignalWorkflow("fail", "not today") }, after)
 			}
-			got := s.play(t, today())
+			got := s.play(t, weighted())
 			if got.State != workflows.Failed || got.Failure == nil || got.Failure.Code != code {
 				t.Fatalf("result = %+v", got)
 			}
@@ -247,7 +235,7 @@ func TestVideoAdmitAgain(t *testing.T) {
 	s.archives()
 	s.settles()
 	began := s.Now()
-	if got := s.play(t, newest()); got.State != workflows.Completed || asks != 3 {
+	if got := s.play(t, input()); got.State != workflows.Completed || asks != 3 {
 		t.Errorf("result %+v after %d asks", got, asks)
 	}
 	if waited := s.Now().Sub(began); waited < 10*time.Second {
@@ -257,7 +245,7 @@ func TestVideoAdmitAgain(t *testing.T) {
 	s = newTestEnv(t)
 	s.OnActivity("Admit", mock.Anything, mock.Anything).Return(activities.Admission{}, temporal.NewNonRetryableApplicationError("deadline exceeded", "", nil))
 	s.settles()
-	in := newest()
+	in := input()
 	in.Limits.Queue = activities.Duration(8 * time.Hour) // in one run
 	if got := s.play(t, in); got.Failure == nil || got.Failure.Code != workflows.CodeQueueTimeout {
 		t.Errorf("result %+v, want the end of its time in the queue", got)
@@ -282,7 +270,7 @@ func TestVideoRefusedCreate(t *testing.T) {
 		tc.fault.Accepted = providers.NotAccepted
 		s.submits(&tc.fault)
 		settled := s.settles()
-		got := s.play(t, today())
+		got := s.play(t, weighted())
 		if got.Failure == nil || got.Failure.Code != tc.code || got.Failure.Message != tc.says {
 			t.Errorf("%+v: got %+v", tc.fault, got.Failure)
 		}

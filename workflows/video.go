@@ -20,10 +20,7 @@ import (
 
 // Video is the life of one task: submit, poll, archive, finish. It returns an error only for a bug.
 func Video(ctx workflow.Context, in Input) (Result, error) {
-	if in.Revision > RevisionNow {
-		// It fails this step and no more: Temporal offers it again until a newer worker takes it.
-		panic(fmt.Sprintf("this worker knows revision %d, the task is of %d", RevisionNow, in.Revision))
-	}
+	refuseNewer(in.Revision)
 	ctx, end := workflow.WithCancel(ctx)
 	v := resume(ctx, in)
 	workflow.GoNamed(ctx, "operator", func(ctx workflow.Context) {
@@ -117,9 +114,6 @@ func (v *video) finish(ctx workflow.Context, result Result) (Result, error) {
 	}
 	v.tell(free)
 	result.Attempts = v.attempts()
-	if v.in.Revision < revisionSettles {
-		return result, nil
-	}
 	delivery := v.notify(free, result)
 	v.release(free, result)
 	if delivery != nil {
@@ -133,15 +127,8 @@ func (v *video) finish(ctx workflow.Context, result Result) (Result, error) {
 	return result, nil
 }
 
-// afterwards does what the task's end need not wait for, once that is written and its webhook started; at once in a task from before.
-func (v *video) afterwards(ctx workflow.Context, do func(free workflow.Context)) {
-	if v.in.Revision >= revisionRestores {
-		v.later = append(v.later, do)
-		return
-	}
-	free, _ := workflow.NewDisconnectedContext(ctx)
-	do(free)
-}
+// afterwards does what the task's end need not wait for, once that is written and its webhook started.
+func (v *video) afterwards(do func(free workflow.Context)) { v.later = append(v.later, do) }
 
 // release gives back what the task held: first within this step, which costs a history one event; where that fails, as
 // an activity with patience. The task's end does not depend on it.
@@ -167,11 +154,8 @@ func (v *video) entry() activities.Entry {
 }
 
 // bill is what the task is charged for.
-func (v *video) bill(result Result) *activities.Bill {
-	b := &activities.Bill{Reservation: v.in.Reservation, Model: v.in.Model, Ending: activities.EndedFailed, At: result.CompletedAt}
-	if b.Reservation == "" {
-		b.Reservation = v.in.TaskID + "." + v.in.Generation
-	}
+func (v *video) bill(result Result) activities.Bill {
+	b := activities.Bill{Reservation: v.in.Reservation, Model: v.in.Model, Ending: activities.EndedFailed, At: result.CompletedAt}
 	if n := len(v.tries); n > 0 {
 		b.Channel = v.tries[n-1].assignment.Channel
 	}
@@ -211,9 +195,7 @@ func isCancelled(ctx workflow.Context) bool { return ctx.Err() != nil }
 // calledOff is the failure of a task that its client cancelled or an operator ended. An operator's word that came with the
 // cancel counts: it is heard first.
 func (v *video) calledOff(ctx workflow.Context) *providers.VideoFailure {
-	if v.in.Revision >= revisionRestores {
-		yield(ctx)
-	}
+	yield(ctx)
 	if !v.ended {
 		return &providers.VideoFailure{Code: CodeCancelled, Message: "The task was cancelled."}
 	}

@@ -89,7 +89,6 @@ func (w *Worker) Run(ctx context.Context) error {
 	few.MaxConcurrentLocalActivityExecutionSize = removalsAtOnce
 	removals := worker.New(w.temporal, RemovalQueue(w.opts.TaskQueue), few)
 	RegisterRemovals(removals, w.acts)
-	// Tasks from before their copies had a queue have them done by the first worker, in the same places.
 	options.DisableWorkflowWorker = true
 	copies := worker.New(w.temporal, CopyQueue(w.opts.TaskQueue), options)
 	copies.RegisterActivity(w.acts.Copier.Archive)
@@ -130,9 +129,6 @@ func Register(to worker.Registry, acts *activities.Activities) {
 func RegisterRemovals(to worker.Registry, acts *activities.Activities) {
 	to.RegisterWorkflow(Remove)
 	to.RegisterActivity(acts.Remover.Remove)
-	to.RegisterActivity(acts.Remover.CallOff)
-	to.RegisterActivity(acts.Remover.Erase)
-	to.RegisterActivity(acts.Remover.Forget)
 }
 
 // await waits for Temporal and sets it up; false when the context ended first.

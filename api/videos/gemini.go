@@ -179,7 +179,7 @@ func rpcCode(failure string) int {
 	switch failure {
 	case workflows.CodeCancelled:
 		return cancelled
-	case providers.FailedContent, providers.FailedInput, workflows.CodeUpstreamRefused:
+	case providers.FailedContent, providers.FailedInput:
 		return invalidArgument
 	case providers.FailedTimeout, workflows.CodeQueueTimeout, workflows.CodeDeadlineExceeded:
 		return deadlineExceeded

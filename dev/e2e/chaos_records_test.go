@@ -195,12 +195,12 @@ func (c *chaos) leftovers(tasks []*chaosTask) {
 			continue
 		}
 		var memo struct {
-			Life string `json:"life"`
+			Generation string `json:"generation"`
 		}
-		if err := converter.GetDefaultDataConverter().FromPayload(info.GetMemo().GetFields()["task"], &memo); err != nil || memo.Life == "" {
+		if err := converter.GetDefaultDataConverter().FromPayload(info.GetMemo().GetFields()["task"], &memo); err != nil || memo.Generation == "" {
 			c.T.Fatalf("memo of %s: %v", id, err)
 		}
-		lives[id] = memo.Life
+		lives[id] = memo.Generation
 	}
 	may := 0
 	for _, task := range tasks {

@@ -195,7 +195,7 @@ func TestKillWorkerBeforeSubmit(t *testing.T) {
 			t.Fatal(err)
 		}
 		for _, act := range about.GetPendingActivities() {
-			if act.GetActivityType().GetName() == "SubmitClaimed" && act.GetState() == enumspb.PENDING_ACTIVITY_STATE_STARTED {
+			if act.GetActivityType().GetName() == "Submit" && act.GetState() == enumspb.PENDING_ACTIVITY_STATE_STARTED {
 				return true
 			}
 		}

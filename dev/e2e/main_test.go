@@ -30,9 +30,6 @@ var removals = flag.Int("removals", 30, "video tasks that TestManyRemovals remov
 // previous is the gateway that TestTakeover takes over from.
 var previous = flag.String("previous", "", "path of a gateway binary of the version before, for TestTakeover")
 
-// rollback has TestTakeover go back to that version.
-var rollback = flag.Bool("rollback", false, "have TestTakeover take over from this version by the one that -previous names")
-
 // drive makes this binary the load driver of TestStreamsOnOneCore, a process of its own.
 var drive = flag.String("drive-streams", "", "open streams at this address instead of testing, and check them")
 

@@ -289,7 +289,11 @@ func TestDelete(t *testing.T) {
 	worker.Start()
 	empty(running.ID)
 	gone(running.ID)
-	record(s, "removed", tasks.RemoveID(running.ID, running.CreatedAt))
+	removal := tasks.RemoveID(running.ID, running.CreatedAt)
+	if err := s.TemporalClient().GetWorkflow(t.Context(), removal, "").Get(t.Context(), nil); err != nil {
+		t.Errorf("the removal: %v", err)
+	}
+	record(s, "removed", removal)
 	if err := service.Delete(t.Context(), running.ID, tokenID); !isKind(err, providers.NotFound) {
 		t.Errorf("deleting what is gone: %v, want not found", err)
 	}

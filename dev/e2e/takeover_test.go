@@ -28,7 +28,7 @@ import (
 //	go build -C ../previous -o gateway-previous ./cmd/gateway
 //	go test -C dev/e2e . -run TestTakeover -v -previous "$(realpath ../previous/gateway-previous)"
 //
-// With -rollback it is the version before that takes over from this one.
+// The way back is the same test in the work tree of the version before, with a gateway of this version.
 func TestTakeover(t *testing.T) {
 	t.Parallel()
 	if *previous == "" {
@@ -37,11 +37,7 @@ func TestTakeover(t *testing.T) {
 	const each, places = 25, 5
 	s, receiver := stack.New(t), stack.NewReceiver(t, nil)
 	options := stack.WithReceiver(receiver.URL)
-	before, after := *previous, stack.Bin.Gateway
-	if *rollback {
-		before, after = after, before
-	}
-	options.Binary = before
+	options.Binary = *previous
 	options.Channels = s.Channel("main", "sk-upstream-main", "") + fmt.Sprintf(
 		"  - {name: narrow, vendor: openai, base_url: 'http://%s/openai/v1', keys: [sk-upstream-narrow], models: {queued: sora-2-manual}, groups: [default], max_jobs: %d}\n",
 		s.UpstreamAt, places)
@@ -94,13 +90,13 @@ func TestTakeover(t *testing.T) {
 	}
 	old := stopped.Process
 	for _, g := range []*stack.Gateway{killed, stopped} {
-		g.Binary = after
+		g.Binary = stack.Bin.Gateway
 		g.Start()
 	}
 	s.Control.Clear()
 	old.Stop(t)
 	front.Stop(t)
-	front.Binary = after
+	front.Binary = stack.Bin.Gateway
 	front.Start()
 
 	// Every task ends, the jobs that are moved by hand once they are there; all are listed, and nothing else.

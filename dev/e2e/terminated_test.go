@@ -56,6 +56,10 @@ func TestTerminatedTaskIsSettled(t *testing.T) {
 	if reserved() == 0 {
 		t.Fatal("the task reserves nothing")
 	}
+	about, err := temporal.DescribeWorkflowExecution(t.Context(), ended, "")
+	if err != nil {
+		t.Fatal(err)
+	}
 	if err := temporal.TerminateWorkflow(t.Context(), ended, "", "by hand"); err != nil {
 		t.Fatal(err)
 	}
@@ -69,6 +73,11 @@ func TestTerminatedTaskIsSettled(t *testing.T) {
 		t.Errorf("told %s", event.Type)
 	}
 	testwait.Eventually(t, "the money is free", stack.TaskTimeout, func() bool { return reserved() == 0 })
+	finish := workflows.FinishID(ended, about.GetWorkflowExecutionInfo().GetExecution().GetRunId())
+	if err := temporal.GetWorkflow(t.Context(), finish, "").Get(t.Context(), nil); err != nil {
+		t.Errorf("the finish of the task: %v", err)
+	}
+	record(s, "finish", finish)
 
 	// The one task that the token may have, and the one slot of the channel, are free as well.
 	reset := g.Create(t.Context(), "sora-2-manual", "reset", hooked).ID

@@ -54,7 +54,7 @@ func TestTrace(t *testing.T) {
 		const task = "serve POST /v1/videos > serve StartWorkflow:Video > worker RunWorkflow:Video"
 		for name, want := range map[string]string{
 			"RunActivity:Admit":  task + " > worker RunActivity:Admit",
-			"submit sora-2-fast": task + " > worker RunActivity:SubmitClaimed > worker submit sora-2-fast",
+			"submit sora-2-fast": task + " > worker RunActivity:Submit > worker submit sora-2-fast",
 			"poll sora-2-fast":   task + " > worker RunActivity:Poll > worker poll sora-2-fast",
 			"open sora-2-fast":   task + " > worker RunActivity:Archive > worker open sora-2-fast",
 			"RunActivity:Settle": task + " > worker RunActivity:Settle",
@@ -146,7 +146,7 @@ func TestTraceOutlivesWorker(t *testing.T) {
 	t.Logf("the trace of %s:\n%s", video.ID, stack.Tree(trace))
 	const task = "serve POST /v1/videos > serve StartWorkflow:Video > worker RunWorkflow:Video > worker "
 	for name, want := range map[string]string{
-		"submit sora-2-manual": task + "RunActivity:SubmitClaimed > worker submit sora-2-manual", "open sora-2-manual": task + "RunActivity:Archive > worker open sora-2-manual",
+		"submit sora-2-manual": task + "RunActivity:Submit > worker submit sora-2-manual", "open sora-2-manual": task + "RunActivity:Archive > worker open sora-2-manual",
 	} {
 		if got := stack.PathTo(trace, name); got != want {
 			t.Errorf("%s: got %q, want %q", name, got, want)
@@ -197,7 +197,7 @@ func TestTraceGoesOn(t *testing.T) {
 `})
 	video := g.Create(t.Context(), "chain", "through two gateways", traceparent(sampledTrace, "01"))
 	g.AwaitCompleted(video.ID, stack.TaskTimeout)
-	const want = "serve POST /v1/videos > serve StartWorkflow:Video > serve RunWorkflow:Video > serve RunActivity:SubmitClaimed > serve submit sora-2-fast" +
+	const want = "serve POST /v1/videos > serve StartWorkflow:Video > serve RunWorkflow:Video > serve RunActivity:Submit > serve submit sora-2-fast" +
 		" > serve POST /v1/video/generations"
 	var trace []stack.Span
 	testwait.Eventually(t, "trace has "+want, stack.ExportTimeout, func() bool {

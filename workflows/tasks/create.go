@@ -79,7 +79,7 @@ func (c *creation) run(ctx context.Context) (_ Task, err error) {
 	m := memo{Token: c.in.TokenID, Format: c.in.Format, Hash: hash, CreatedAt: now, Generation: generation}
 	shape := req.Shape()
 	start := workflows.Input{
-		Revision: workflows.RevisionNow, TaskID: id, Generation: generation, Created: now, Token: c.in.TokenID, Group: c.in.Group, Weight: c.in.Weight, Lane: c.in.Lane,
+		Revision: workflows.Revision, TaskID: id, Generation: generation, Created: now, Token: c.in.TokenID, Group: c.in.Group, Weight: c.in.Weight, Lane: c.in.Lane,
 		Reservation: id + "." + rand.Text()[:reservationLetters], Footage: activities.Asked(*req),
 		Format: c.in.Format, Model: req.Model, Several: req.N > 1, Video: &shape, Pin: pin, Notify: c.in.TokenWebhook || req.WebhookURL != "", Limits: c.opts.Limits,
 	}

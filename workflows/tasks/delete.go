@@ -164,7 +164,7 @@ func (c *Client) endAndRemove(ctx context.Context, task Task) (client.WorkflowRu
 		TypedSearchAttributes: temporal.NewSearchAttributes(
 			workflows.Keyword(workflows.AttrModel).ValueSet(task.Request.Model), workflows.Keyword(workflows.AttrToken).ValueSet(task.Token),
 		),
-	}, workflows.Remove, activities.RemoveInput{TaskID: task.ID, Token: task.Token, Created: task.CreatedAt, Revision: workflows.RemoveRevision})
+	}, workflows.Remove, activities.RemoveInput{TaskID: task.ID, Token: task.Token, Created: task.CreatedAt, Revision: workflows.Revision})
 	if err != nil {
 		return nil, err
 	}

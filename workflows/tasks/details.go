@@ -182,7 +182,7 @@ func (t *telling) add(details *Story) {
 	details.Steps = append(details.Steps, t.step)
 	var in activities.SubmitInput
 	switch t.step.Name {
-	case "Submit", "SubmitClaimed":
+	case "Submit":
 		if converter.GetDefaultDataConverter().FromPayloads(t.input, &in) != nil {
 			return
 		}

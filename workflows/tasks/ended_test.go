@@ -83,7 +83,7 @@ func (e *fakeEndedEngine) ListWorkflow(context.Context, *workflowservice.ListWor
 }
 
 func (e *fakeEndedEngine) GetWorkflowHistory(_ context.Context, id, _ string, _ bool, _ enumspb.HistoryEventFilterType) client.HistoryEventIterator {
-	in := workflows.Input{Revision: workflows.RevisionNow, TaskID: id, Model: "sora-2", Token: "demo", Request: &providers.VideoRequest{Prompt: "a fox"}}
+	in := workflows.Input{Revision: workflows.Revision, TaskID: id, Model: "sora-2", Token: "demo", Request: &providers.VideoRequest{Prompt: "a fox"}}
 	payloads, _ := converter.GetDefaultDataConverter().ToPayloads(in)
 	return &fakeHistory{[]*historypb.HistoryEvent{{Attributes: &historypb.HistoryEvent_WorkflowExecutionStartedEventAttributes{
 		WorkflowExecutionStartedEventAttributes: &historypb.WorkflowExecutionStartedEventAttributes{Input: payloads},

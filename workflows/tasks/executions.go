@@ -78,7 +78,7 @@ func (e Executions) look(ctx context.Context, in activities.RemoveInput) (answer
 		if task, m, err = read(in.TaskID, answer, time.Now()); err != nil {
 			return nil, Task{}, "", err
 		}
-		if !in.Created.IsZero() && !in.Created.Equal(task.CreatedAt) {
+		if !in.Created.Equal(task.CreatedAt) {
 			return nil, Task{}, "", nil
 		}
 		if run != "" || !isRemoval(answer) {

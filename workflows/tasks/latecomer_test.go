@@ -41,7 +41,7 @@ func TestRemovalThatCameLate(t *testing.T) {
 		}
 		was := mustCreate(t, service, keyed("a", 0))
 		engine.end(t, was.ID)
-		first := activities.RemoveInput{TaskID: was.ID, Token: "demo", Created: was.CreatedAt, Run: engine.run(was.ID), Revision: workflows.RemoveRevision}
+		first := activities.RemoveInput{TaskID: was.ID, Token: "demo", Created: was.CreatedAt, Run: engine.run(was.ID), Revision: workflows.Revision}
 		var now tasks.Task
 		engine.described = func() { // the delete has seen the first task
 			if err := service.Delete(t.Context(), was.ID, "demo"); err != nil { // another one is faster
@@ -55,7 +55,7 @@ func TestRemovalThatCameLate(t *testing.T) {
 		if err := service.Delete(t.Context(), was.ID, "demo"); err != nil {
 			t.Fatal(err)
 		}
-		second := activities.RemoveInput{TaskID: now.ID, Token: "demo", Created: now.CreatedAt, Revision: workflows.RemoveRevision}
+		second := activities.RemoveInput{TaskID: now.ID, Token: "demo", Created: now.CreatedAt, Revision: workflows.Revision}
 		there := func(when string) {
 			t.Helper()
 			for name, c := range map[string]*tasks.Client{"here": service, "elsewhere": tasks.NewClient(engine, service.Options())} {

@@ -56,7 +56,7 @@ func TestReadNeverFalls(t *testing.T) {
 	t.Parallel()
 	since := created.Add(5 * time.Second)
 	beat := func(state providers.VideoState, percent int) *activities.Progress {
-		return &activities.Progress{State: state, Percent: percent, Since: since, Usual: activities.Duration(100 * time.Second)}
+		return &activities.Progress{State: state, Percent: percent, Since: since, Usual: activities.Duration(100 * time.Second), Next: created.Add(time.Hour)}
 	}
 	steps := []struct {
 		name     string

@@ -136,7 +136,7 @@ func behind(ctx context.Context, temporal client.Client, namespace string, remov
 // mark starts the removal of a task that has ended under the task's own id, or marks the one that runs under it, whichever is
 // so at that moment. The SDK has no such start, so it is made by hand.
 func (c *Client) mark(ctx context.Context, task Task) (*workflowservice.StartWorkflowExecutionResponse, error) {
-	input, err := converter.GetDefaultDataConverter().ToPayloads(activities.RemoveInput{TaskID: task.ID, Token: task.Token, Created: task.CreatedAt, Run: task.run, Revision: workflows.RemoveRevision})
+	input, err := converter.GetDefaultDataConverter().ToPayloads(activities.RemoveInput{TaskID: task.ID, Token: task.Token, Created: task.CreatedAt, Run: task.run, Revision: workflows.Revision})
 	if err != nil {
 		return nil, fmt.Errorf("input of the removal: %w", err)
 	}

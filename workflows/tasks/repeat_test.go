@@ -2,7 +2,6 @@ package tasks_test
 
 import (
 	"encoding/json"
-	"fmt"
 	"slices"
 	"strings"
 	"testing"
@@ -75,24 +74,15 @@ func TestRepeatWhileRemoved(t *testing.T) {
 	archive := storagetest.NewMemoryArchive()
 	engine := &fakeEngine{}
 	service := tasks.NewClient(engine, options(archive, storagetest.Redis(t)))
-	acts := &activities.Remover{Objects: archive, Executions: tasks.NewExecutions(engine, "", "")}
+	acts := &activities.Remover{Objects: archive, Executions: tasks.NewExecutions(engine, "", ""), Log: quiet()}
 	create := func() (tasks.Task, error) {
 		return service.Create(t.Context(), create(providers.VideoRequest{
 			Model: "m", Prompt: strings.Repeat("long ", 20_000), Inputs: []providers.Media{{Data: []byte("pixels"), ContentType: "image/png"}},
 		}))
 	}
-	remove := func(id string) error {
-		in := activities.Ended{RemoveInput: activities.RemoveInput{TaskID: id, Token: "demo"}}
-		engine.end(t, id)
-		var err error
-		if in.Standing, err = acts.CallOff(t.Context(), in.RemoveInput); err != nil {
-			return fmt.Errorf("call off: %w", err)
-		}
-		if err := acts.Erase(t.Context(), in); err != nil {
-			return fmt.Errorf("erase: %w", err)
-		}
-		engine.forget(id)
-		return nil
+	remove := func(task tasks.Task) {
+		engine.end(t, task.ID)
+		runRemoval(t, acts, activities.RemoveInput{TaskID: task.ID, Token: "demo", Created: task.CreatedAt})
 	}
 	var other tasks.Task
 	begun := false
@@ -107,7 +97,7 @@ func TestRepeatWhileRemoved(t *testing.T) {
 			other, err = create()
 			return err
 		case other.ID != "" && strings.Contains(key, "/request") && engine.count() == 1:
-			return remove(other.ID)
+			remove(other)
 		}
 		return nil
 	}
@@ -132,8 +122,8 @@ func TestRepeatWhileRemoved(t *testing.T) {
 	if again, err := create(); err != nil || again.ID != made.ID || !slices.Equal(archive.Keys(), want) {
 		t.Errorf("repeated: %+v, %v, with %v", again, err, archive.Keys())
 	}
-	if err := remove(made.ID); err != nil || len(archive.Keys()) != 0 {
-		t.Errorf("removed: %v, with %v", err, archive.Keys())
+	if remove(made); len(archive.Keys()) != 0 {
+		t.Errorf("removed, with %v", archive.Keys())
 	}
 	begun, other = false, tasks.Task{}
 	archive.Fail = func(operation, _ string) error {
@@ -148,9 +138,7 @@ func TestRepeatWhileRemoved(t *testing.T) {
 	if late, err := create(); err != nil || late.ID != other.ID || len(archive.Keys()) != 2 {
 		t.Errorf("too late: %+v, %v, with %v", late, err, archive.Keys())
 	}
-	if err := remove(other.ID); err != nil {
-		t.Fatal(err)
-	}
+	remove(other)
 	archive.Fail = nil
 	engine.startErr = serviceerror.NewResourceExhausted(0, "busy")
 	if _, err := create(); kindOf(err) != providers.Overloaded || len(archive.Keys()) != 0 {

@@ -18,8 +18,8 @@ type memo struct {
 	Format    providers.Format `json:"format"`
 	Hash      string           `json:"hash"`
 	CreatedAt time.Time        `json:"created_at"`
-	// Generation is the Input's; "" where what the task keeps is not told apart from what another with the same id does.
-	Generation string `json:"life,omitempty"`
+	// Generation is the Input's.
+	Generation string `json:"generation"`
 	// Request lacks media and vendor parameters. Prompt, size, user and metadata are in the archive as RequestObject where it
 	// is set: there they are too large or too private for a memo.
 	Request       *providers.VideoRequest `json:"request,omitempty"`

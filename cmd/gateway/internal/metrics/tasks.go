@@ -52,7 +52,7 @@ func newTaskMetrics(in *instruments, names *atomic.Pointer[names]) *taskMetrics 
 // taskCodes are our own reasons of a failure. An upstream's own codes count as "upstream".
 func taskCodes() []string {
 	return []string{
-		workflows.CodeCancelled, workflows.CodeDeadlineExceeded, workflows.CodeQueueTimeout, workflows.CodeUpstreamUnknown, workflows.CodeUpstreamRefused,
+		workflows.CodeCancelled, workflows.CodeDeadlineExceeded, workflows.CodeQueueTimeout, workflows.CodeUpstreamUnknown,
 		workflows.CodeArchiveFailed, workflows.CodeChannelGone, workflows.CodeFailedByOperator, workflows.CodeInternal, upstreamCode,
 	}
 }
