@@ -19,7 +19,7 @@ type VideoRequest struct {
 	Prompt         string `json:"prompt,omitempty"`
 	NegativePrompt string `json:"negative_prompt,omitempty"`
 	// Inputs are images, videos and sounds, each with its role.
-	Inputs []Media `json:"images,omitempty"`
+	Inputs []Media `json:"inputs,omitempty"`
 	// Seconds is a decimal number as the caller wrote it, "" for the vendor's default.
 	Seconds string `json:"seconds,omitempty"`
 	// Size is the caller's own word for the dimensions ("1280x720"), "" where it gave none. Width and Height are in
