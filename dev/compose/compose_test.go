@@ -26,12 +26,18 @@ type composeFile struct {
 }
 
 type service struct {
-	Image   string
-	Build   *struct{ Context, Dockerfile, Target string }
-	Restart string
-	Command []string
-	Ports   []string
-	Volumes []string
+	Image      string
+	Build      *struct{ Context, Dockerfile, Target string }
+	PullPolicy string `yaml:"pull_policy"`
+	Restart    string
+	Command    []string
+	Ports      []string
+	Volumes    []string
+
+	ReadOnly    bool `yaml:"read_only"`
+	Tmpfs       []string
+	SecurityOpt []string `yaml:"security_opt"`
+	Logging     struct{ Options map[string]string }
 
 	Environment map[string]string
 	Healthcheck *struct{ Test []string }
@@ -52,7 +58,8 @@ func compose(t *testing.T) composeFile {
 
 func read(t *testing.T, file string, into any) {
 	t.Helper()
-	if err := yaml.Unmarshal([]byte(text(t, file)), into); err != nil {
+	// To this library a key after << that replaces a merged one is there twice.
+	if err := yaml.UnmarshalWithOptions([]byte(text(t, file)), into, yaml.AllowDuplicateMapKey()); err != nil {
 		t.Fatalf("%s: %v", file, err)
 	}
 }
@@ -91,19 +98,25 @@ func TestImages(t *testing.T) {
 			t.Errorf("%s: image %s is not pinned", name, s.Image)
 		}
 	}
-	built := map[string]string{}
+	// Only one service builds a tag: engines without a recent BuildKit fail when two do so at once. The others wait for it.
+	builders := map[string]int{}
 	for name, s := range compose(t).Services {
-		if s.Build == nil {
-			continue
-		}
-		built[s.Image] = s.Build.Target
-		if s.Build.Context != "." || s.Build.Dockerfile != "dev/compose/Dockerfile" || !strings.Contains(dockerfile, " AS "+s.Build.Target+"\n") {
-			t.Errorf("%s: builds %+v, want a target of dev/compose/Dockerfile", name, *s.Build)
+		switch {
+		case s.Build != nil:
+			builders[s.Image]++
+			if s.Build.Context != "." || s.Build.Dockerfile != "dev/compose/Dockerfile" || !strings.Contains(dockerfile, " AS "+s.Build.Target+"\n") {
+				t.Errorf("%s: builds %+v, want a target of dev/compose/Dockerfile", name, *s.Build)
+			}
+		case strings.HasPrefix(s.Image, "modelrelay-"):
+			builders[s.Image] += 0
+			if s.PullPolicy != "never" {
+				t.Errorf("%s: pulls %s, which no registry has", name, s.Image)
+			}
 		}
 	}
-	for name, s := range compose(t).Services {
-		if _, ok := built[s.Image]; strings.HasPrefix(s.Image, "modelrelay-") && !ok {
-			t.Errorf("%s: nobody builds %s", name, s.Image)
+	for image, n := range builders {
+		if n != 1 {
+			t.Errorf("%d services build %s, want 1", n, image)
 		}
 	}
 
@@ -140,8 +153,8 @@ func TestImages(t *testing.T) {
 	}
 }
 
-// TestGatewayImage holds that the gateway's image is its binary alone, that nobody is root in it, and that its health
-// checks need nothing else.
+// TestGatewayImage holds that the gateway's image is its binary alone and does not run as root, that its health checks need
+// nothing else, and that it carries the version of the source.
 func TestGatewayImage(t *testing.T) {
 	t.Parallel()
 	_, stage, found := strings.Cut(text(t, "Dockerfile"), "\nFROM scratch AS gateway\n")
@@ -149,7 +162,9 @@ func TestGatewayImage(t *testing.T) {
 	if !found || !ended {
 		t.Fatal("the gateway's image is not made from nothing")
 	}
-	for _, line := range []string{"USER 65532:65532\n", `CMD ["gateway", "health"]`, `ENTRYPOINT ["gateway"]`, "/usr/share/sbom/"} {
+	for _, line := range []string{
+		"USER 65532:65532\n", `CMD ["gateway", "health"]`, `ENTRYPOINT ["gateway"]`, "/usr/share/sbom/",
+	} {
 		if !strings.Contains(stage, line) {
 			t.Errorf("the gateway's image lacks %q", line)
 		}
@@ -183,19 +198,43 @@ const (
 	grafanaAddress    = "127.0.0.1:3000"
 )
 
+// TestPorts holds that pages and the API are published where the embedded stack has them, and what only containers use is not.
 func TestPorts(t *testing.T) {
 	t.Parallel()
 	want := map[string]string{
-		"temporal": settings.TemporalAddress, "temporal-ui": settings.UIAddress, "redis": settings.RedisAddress,
-		"minio": settings.StoreAddress, "gateway": settings.GatewayAddress,
+		"temporal-ui": settings.UIAddress, "gateway": settings.GatewayAddress,
 		"prometheus": prometheusAddress, "grafana": grafanaAddress, "jaeger": jaegerAddress,
 	}
 	for name, s := range compose(t).Services {
 		switch {
 		case want[name] == "" && len(s.Ports) == 0:
-		case len(s.Ports) != 1 || !strings.HasPrefix(s.Ports[0], want[name]+":"):
-			t.Errorf("%s: publishes %v, want one port at %q as the embedded stack", name, s.Ports, want[name])
+		case want[name] == "", len(s.Ports) != 1, !strings.HasPrefix(s.Ports[0], want[name]+":"):
+			t.Errorf("%s: publishes %v, want %q", name, s.Ports, want[name])
 		}
+	}
+}
+
+// TestConfined holds that every container has a bound for its log, gains no privileges and cannot write to its image.
+func TestConfined(t *testing.T) {
+	t.Parallel()
+	for name, s := range compose(t).Services {
+		if s.Logging.Options["max-size"] == "" || s.Logging.Options["max-file"] == "" {
+			t.Errorf("%s: its log has no limit", name)
+		}
+		if !slices.Contains(s.SecurityOpt, "no-new-privileges:true") {
+			t.Errorf("%s: may gain privileges", name)
+		}
+		if !s.ReadOnly || !slices.Contains(s.Tmpfs, "/tmp") {
+			t.Errorf("%s: read-only %v, tmpfs %v", name, s.ReadOnly, s.Tmpfs)
+		}
+	}
+}
+
+// TestDatabaseIsReady: PostgreSQL answers on its socket during the first initialisation and restarts after it.
+func TestDatabaseIsReady(t *testing.T) {
+	t.Parallel()
+	if check := strings.Join(compose(t).Services["postgres"].Healthcheck.Test, " "); !strings.Contains(check, "pg_isready -h 127.0.0.1") {
+		t.Errorf("got %q, want a check over TCP", check)
 	}
 }
 

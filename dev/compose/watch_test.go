@@ -11,8 +11,11 @@ import (
 	"modelrelay/dev/settings"
 )
 
-// TestScrapes holds that Prometheus reads gateway and worker where they are told to listen, has the rules, and is of the
-// version whose parser checks them.
+// alerts is the folder of the alert rules, seen from this package. The chart installs them as well.
+const alerts = "../helm/modelrelay/files"
+
+// TestScrapes holds that Prometheus reads gateway and worker at their addresses and labels what it reads as the alerts
+// expect, has the rules, and is of the version whose parser checks them.
 func TestScrapes(t *testing.T) {
 	t.Parallel()
 	var gateway struct{ Metrics struct{ Listen string } }
@@ -20,35 +23,38 @@ func TestScrapes(t *testing.T) {
 	var config struct {
 		RuleFiles     []string `yaml:"rule_files"`
 		ScrapeConfigs []struct {
-			JobName       string                       `yaml:"job_name"`
-			StaticConfigs []struct{ Targets []string } `yaml:"static_configs"`
+			JobName       string `yaml:"job_name"`
+			StaticConfigs []struct {
+				Targets []string
+				Labels  map[string]string
+			} `yaml:"static_configs"`
 		} `yaml:"scrape_configs"`
 	}
 	read(t, "prometheus/prometheus.yml", &config)
 	var targets []string
 	for _, job := range config.ScrapeConfigs {
 		for _, static := range job.StaticConfigs {
-			targets = append(targets, job.JobName+" "+strings.Join(static.Targets, " "))
+			targets = append(targets, job.JobName+" "+strings.Join(static.Targets, " ")+" "+static.Labels["app"])
 		}
 	}
 	p := port(gateway.Metrics.Listen)
 	if p != port(settings.MetricsAddress) {
 		t.Errorf("metrics are at %s, want the port of the embedded stack", gateway.Metrics.Listen)
 	}
-	if want := []string{"gateway gateway:" + p, "worker worker:" + p}; !slices.Equal(targets, want) {
+	if want := []string{"gateway gateway:" + p + " modelrelay", "worker worker:" + p + " modelrelay"}; !slices.Equal(targets, want) {
 		t.Errorf("scraped: %v, want %v", targets, want)
 	}
 	services := compose(t).Services
-	if want := "./dev/compose/prometheus:/etc/prometheus:ro"; !slices.Contains(services["prometheus"].Volumes, want) {
-		t.Errorf("prometheus mounts %v, want %s", services["prometheus"].Volumes, want)
-	}
-	for _, file := range config.RuleFiles {
-		text(t, filepath.Join("prometheus", filepath.Base(file)))
-		if filepath.Dir(file) != "/etc/prometheus" {
-			t.Errorf("rules are looked for at %s", file)
+	for _, want := range []string{"./dev/compose/prometheus:/etc/prometheus:ro", "./dev/helm/modelrelay/files:/etc/alerts:ro"} {
+		if !slices.Contains(services["prometheus"].Volumes, want) {
+			t.Errorf("prometheus mounts %v, want %s", services["prometheus"].Volumes, want)
 		}
 	}
-	module := regexp.MustCompile(`(?m)^\s+github.com/prometheus/prometheus v0\.(\d)0(\d)\.(\d+)`).FindStringSubmatch(text(t, filepath.Join(root, "go.mod")))
+	if want := []string{"/etc/alerts/alerts.yml"}; !slices.Equal(config.RuleFiles, want) {
+		t.Errorf("rules: got %v, want %v", config.RuleFiles, want)
+	}
+	text(t, filepath.Join(alerts, "alerts.yml"))
+	module := regexp.MustCompile(`(?m)^\s+github.com/prometheus/prometheus v0\.(\d)0(\d)\.(\d+)`).FindStringSubmatch(text(t, filepath.Join(root, "dev/e2e/go.mod")))
 	if module == nil {
 		t.Fatal("the parser that checks the rules is not in go.mod")
 	}
@@ -101,7 +107,7 @@ func TestDashboard(t *testing.T) {
 	seen := map[int]bool{}
 	for _, panel := range dashboard.Panels {
 		if seen[panel.ID] {
-			t.Errorf("panel %d stands there twice", panel.ID)
+			t.Errorf("two panels have the id %d", panel.ID)
 		}
 		seen[panel.ID] = true
 		if panel.Type != "row" && (panel.Datasource.UID != sources.Datasources[0].UID || len(panel.Targets) == 0) {
@@ -113,7 +119,7 @@ func TestDashboard(t *testing.T) {
 	}
 }
 
-// TestRunbook holds that the operator's document has an entry for each alert, and for nothing else.
+// TestRunbook holds that the operator's document has an entry for each alert, and no other.
 func TestRunbook(t *testing.T) {
 	t.Parallel()
 	var rules struct {
@@ -124,13 +130,13 @@ func TestRunbook(t *testing.T) {
 			}
 		}
 	}
-	read(t, "prometheus/alerts.yml", &rules)
+	read(t, filepath.Join(alerts, "alerts.yml"), &rules)
 	var alerts []string
 	for _, group := range rules.Groups {
 		for _, rule := range group.Rules {
 			alerts = append(alerts, rule.Alert)
 			if rule.Annotations.Runbook == "" {
-				t.Errorf("%s does not say what to do", rule.Alert)
+				t.Errorf("%s has no runbook line", rule.Alert)
 			}
 		}
 	}

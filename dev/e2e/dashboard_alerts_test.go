@@ -21,7 +21,7 @@ import (
 )
 
 const (
-	alertsFile    = repo + "/dev/compose/prometheus/alerts.yml"
+	alertsFile    = repo + "/dev/helm/modelrelay/files/alerts.yml"
 	dashboardFile = repo + "/dev/compose/grafana/dashboards/gateway.json"
 )
 
@@ -105,12 +105,17 @@ func unknownTo(all stack.Samples, q query) []string {
 	}
 	var wrong []string
 	complain := func(format string, args ...any) { wrong = append(wrong, q.at+": "+fmt.Sprintf(format, args...)) }
-	// What Prometheus itself adds to every series.
-	named := map[string]bool{"job": true, "instance": true}
+	// Prometheus adds these to every series: app by the compose stack's configuration and by the chart's ServiceMonitor.
+	added := map[string]bool{"app": true, "job": true, "instance": true}
+	named := maps.Clone(added)
 	var grouped []string
 	parser.Inspect(expr, func(node parser.Node, _ []parser.Node) error {
 		switch node := node.(type) {
 		case *parser.VectorSelector:
+			ours := slices.ContainsFunc(node.LabelMatchers, func(m *labels.Matcher) bool { return m.String() == `app="modelrelay"` })
+			if !ours && !strings.HasPrefix(node.Name, "gateway_") {
+				complain("%s selects the series of other programs as well: it lacks app=\"modelrelay\"", node.Name)
+			}
 			if node.Name == "up" { // Prometheus's own
 				return nil
 			}
@@ -125,7 +130,7 @@ func unknownTo(all stack.Samples, q query) []string {
 			for _, m := range node.LabelMatchers {
 				values, ok := has[m.Name]
 				switch {
-				case m.Name == labels.MetricName, named[m.Name] && !ok && (m.Name == "job" || m.Name == "instance"):
+				case m.Name == labels.MetricName, added[m.Name] && !ok:
 				case !ok:
 					complain("%s has no label %s", node.Name, m.Name)
 				case m.Type == labels.MatchEqual && !values[m.Value]:
