@@ -21,21 +21,23 @@ import (
 type Namespace struct {
 	temporal client.Client
 	name     string
+	// cli are the options of Temporal's CLI that reach the server, for the commands.
+	cli string
 	// cloud: it is one of Temporal Cloud, where another tool sets it up.
 	cloud bool
 	// complete: all search attributes were there once. Nobody takes one away.
 	complete atomic.Bool
 }
 
-// NewNamespace is the namespace of a client of Temporal, which stays the caller's. The address, host:port, tells Temporal Cloud from
-// other clusters.
-func NewNamespace(temporal client.Client, name, address string) *Namespace {
+// NewNamespace returns the namespace of a client of Temporal, which the caller closes. The address, host:port, distinguishes
+// Temporal Cloud from other clusters; cli are the options of Temporal's CLI that reach the server.
+func NewNamespace(temporal client.Client, name, address, cli string) *Namespace {
 	host, _, err := net.SplitHostPort(address)
 	if err != nil {
 		host = address
 	}
 	cloud := strings.HasSuffix(host, ".tmprl.cloud") || strings.HasSuffix(host, ".api.temporal.io")
-	return &Namespace{temporal: temporal, name: name, cloud: cloud}
+	return &Namespace{temporal: temporal, name: name, cloud: cloud, cli: cli}
 }
 
 // Lack is one thing that a namespace lacks.
@@ -161,7 +163,7 @@ func isManaged(err error) bool {
 func (n *Namespace) attribute(name string) Lack {
 	lack := Lack{What: fmt.Sprintf("namespace %q lacks the search attribute %s", n.name, name), Code: "attribute"}
 	lack.Values = map[string]string{"namespace": n.name, "name": name}
-	lack.Run = fmt.Sprintf("temporal operator search-attribute create --namespace %s --name %s --type Keyword", n.name, name)
+	lack.Run = fmt.Sprintf("temporal operator search-attribute create --namespace %s --name %s --type Keyword %s", n.name, name, n.cli)
 	if n.cloud {
 		lack.Run = fmt.Sprintf(`tcld namespace search-attributes add --namespace %s --search-attribute "%s=Keyword"`, n.name, name)
 	}
@@ -183,7 +185,7 @@ func (n *Namespace) retention(ctx context.Context, retention time.Duration) (*La
 	}
 	lack := Lack{What: fmt.Sprintf("namespace %q keeps closed tasks %s, video.retention needs %s", n.name, kept, needed), Code: "retention"}
 	lack.Values = map[string]string{"namespace": n.name, "kept": kept.String(), "needed": needed.String()}
-	lack.Run = fmt.Sprintf("temporal operator namespace update --namespace %s --retention %dh", n.name, upTo(needed, time.Hour))
+	lack.Run = fmt.Sprintf("temporal operator namespace update --namespace %s --retention %dh %s", n.name, upTo(needed, time.Hour), n.cli)
 	if n.cloud {
 		lack.Run = fmt.Sprintf("tcld namespace retention set --namespace %s --retention-days %d", n.name, upTo(needed, day))
 	}
@@ -200,5 +202,5 @@ func (n *Namespace) create(retention time.Duration) string {
 	if n.cloud {
 		return fmt.Sprintf("tcld namespace create --namespace %s --retention-days %d --region …", n.name, upTo(KeptFor(retention), day))
 	}
-	return fmt.Sprintf("temporal operator namespace create --namespace %s --retention %dh", n.name, upTo(KeptFor(retention), time.Hour))
+	return fmt.Sprintf("temporal operator namespace create --namespace %s --retention %dh %s", n.name, upTo(KeptFor(retention), time.Hour), n.cli)
 }

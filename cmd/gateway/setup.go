@@ -124,7 +124,7 @@ func (s *setup) temporal(ctx context.Context) ([]admin.SetupFinding, error) {
 		if engine.Misconfigured(err) {
 			return finding(admin.SetupFailed, "gateway config check", err.Error()), nil
 		}
-		return s.found(admin.SetupFailed, "temporal operator cluster health --address "+cfg.Temporal.Address, "temporal.away", "error", err), nil
+		return s.found(admin.SetupFailed, "temporal operator cluster health "+s.parts.temporal.CLI, "temporal.away", "error", err), nil
 	}
 	err := s.parts.temporal.Namespace.Check(ctx, cfg.Video.Retention)
 	if lacks := (*workflows.LackError)(nil); errors.As(err, &lacks) {
@@ -136,6 +136,12 @@ func (s *setup) temporal(ctx context.Context) ([]admin.SetupFinding, error) {
 	}
 	if err != nil {
 		return nil, err
+	}
+	if version := s.parts.temporal.Version(cfg); version.Deployment != "" {
+		// An error has its own place: the log of the workers.
+		if current, err := version.Current(ctx, s.parts.temporal); err == nil && !current {
+			return s.found(admin.SetupWarning, version.Promote(), "temporal.version", "deployment", version.Deployment, "build", version.BuildID), nil
+		}
 	}
 	return s.fine("temporal.ok", "namespace", cfg.Temporal.Namespace), nil
 }

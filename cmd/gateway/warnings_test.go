@@ -5,8 +5,8 @@ import (
 	"testing"
 )
 
-// TestWarnings: keys that can be guessed, and a door that opens nothing, are told by config check, at the start and at a
-// reload; none of them is printed, and long keys are not spoken of.
+// TestWarnings: config check, the start and a reload warn of keys that can be guessed, and of a listener without an operator.
+// They print no key, and do not name long ones.
 func TestWarnings(t *testing.T) {
 	t.Parallel()
 	const short, long = "sk-guess-me", "sk-0123456789-0123456789"
@@ -33,6 +33,37 @@ func TestWarnings(t *testing.T) {
 		line := s.err.line(t, n+1, "may not be what is wanted")
 		if !strings.Contains(line, want) || strings.Contains(line, short) || strings.Contains(line, "tokens[0]") {
 			t.Errorf("want %q, logged %s", want, line)
+		}
+	}
+}
+
+// TestProxyWarning: the file has to name the kind of the proxies that it trusts.
+func TestProxyWarning(t *testing.T) {
+	t.Parallel()
+	text := configFor(redisAway, "http://127.0.0.1:1", "sk-0123456789-0123456789", "")
+	for front, want := range map[string]bool{
+		"": false, "trusted_proxies: [10.0.0.0/16]\n": true, "trusted_proxies: [10.0.0.0/16]\nproxy_protocol: true\n": false,
+		"trusted_proxies: [10.0.0.0/16]\nproxy_protocol: false\n": false,
+	} {
+		stdout, stderr, code := run(t, nil, "config", "check", "--config", writeFile(t, "gateway.yaml", front+text))
+		if got := strings.Contains(stdout, "warning   trusted_proxies: X-Forwarded-For and Forwarded count on every connection"); code != 0 || got != want {
+			t.Errorf("%q: code %d, warns %v, want %v: %s%s", front, code, got, want, stdout, stderr)
+		}
+	}
+}
+
+// TestDeploymentWarning: while Temporal does not answer, workers of a deployment may get no tasks.
+func TestDeploymentWarning(t *testing.T) {
+	t.Parallel()
+	text := configFor(redisAway, "http://127.0.0.1:1", "sk-0123456789-0123456789", "")
+	for section, want := range map[string]string{
+		"": "",
+		"worker: {deployment: videos, build_id: \"2\"}\n": "warning   worker.deployment: workers of build 2 get no tasks until it is the current version; run: " +
+			"temporal worker deployment set-current-version --deployment-name videos --build-id 2 --namespace default --address 127.0.0.1:1\n",
+	} {
+		stdout, stderr, code := run(t, nil, "config", "check", "--config", writeFile(t, "gateway.yaml", section+text))
+		if got := strings.Contains(stdout, "worker.deployment"); code != 0 || got != (want != "") || !strings.Contains(stdout, want) {
+			t.Errorf("%q: code %d, want %q: %s%s", section, code, want, stdout, stderr)
 		}
 	}
 }

@@ -54,7 +54,7 @@ func runWorker(ctx context.Context, worker *workflows.Worker, log *slog.Logger) 
 func (p *parts) worker(tokens *tokens.Store) *workflows.Worker {
 	return workflows.NewWorker(p.temporal.Client, newActivities(p, tokens), workflows.WorkerOptions{
 		Namespace: p.temporal.Namespace, TaskQueue: p.cfg.Temporal.TaskQueue, Retention: p.cfg.Video.Retention, Log: p.log,
-		Version: workflows.Version{Deployment: p.cfg.Worker.Deployment, BuildID: p.cfg.Worker.BuildID},
+		Version: p.temporal.Version(p.cfg),
 	})
 }
 

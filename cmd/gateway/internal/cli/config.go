@@ -42,7 +42,10 @@ func (c *configCheckCmd) Run(ctx context.Context, p *Program) error {
 		return connect(ctx, p, s.Connect)
 	}
 	s := cfg.Summarize(p.Config, p.Vendors())
-	mend := lookAtTemporal(ctx, cfg)
+	warning, mend := lookAtTemporal(ctx, cfg)
+	if warning != "" {
+		s.Warnings = append(s.Warnings, warning)
+	}
 	s.Temporal = "ok"
 	if mend != nil {
 		s.Temporal = mend.Error()
@@ -86,21 +89,34 @@ func printSummary(w io.Writer, s config.Summary) error {
 // errNotLooked: Temporal is away, which says nothing about the configuration.
 var errNotLooked = errors.New("not reachable now, its namespace was not checked")
 
-func lookAtTemporal(ctx context.Context, cfg config.Config) error {
+// lookAtTemporal checks the namespace. The warning is about workers that get no tasks, or may get none.
+func lookAtTemporal(ctx context.Context, cfg config.Config) (warning string, err error) {
 	temporal, err := engine.Open(cfg.Temporal, nil)
 	if err != nil {
-		return err
+		return "", err
 	}
 	defer temporal.Close()
 	ctx, cancel := context.WithTimeout(ctx, checkTimeout)
 	defer cancel()
+	version := temporal.Version(cfg)
+	if version.Deployment != "" {
+		warning = config.Problem{
+			Key:     "worker.deployment",
+			Message: fmt.Sprintf("workers of build %s get no tasks until it is the current version; run: %s", version.BuildID, version.Promote()),
+		}.String()
+	}
 	if err := temporal.Reach(ctx); err != nil {
 		if engine.Misconfigured(err) {
-			return err
+			return warning, err
 		}
-		return errNotLooked
+		return warning, errNotLooked
 	}
-	return temporal.Namespace.Check(ctx, cfg.Video.Retention)
+	if warning != "" {
+		if current, err := version.Current(ctx, temporal); err == nil && current {
+			warning = ""
+		}
+	}
+	return warning, temporal.Namespace.Check(ctx, cfg.Video.Retention)
 }
 
 // connectAtOnce is how many checks run together: a file may name hundreds of channels.

@@ -272,6 +272,7 @@ func Parse(file string, text []byte, env func(string) (string, bool), vendors pr
 		return Config{secretFiles: dec.files}, &Error{File: file, Problems: dec.problems}
 	}
 	cfg.secretFiles = dec.files
+	_, cfg.proxyProtocolGiven = dec.places["proxy_protocol"]
 	return cfg, nil
 }
 

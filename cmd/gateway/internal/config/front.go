@@ -16,7 +16,10 @@ type Front struct {
 	TLS ListenTLS `yaml:"tls"`
 	// H2C and ProxyProtocol are of the one listener that proxies and balancers speak to.
 	H2C           bool `yaml:"h2c" doc:"serve HTTP/2 without TLS at listen as well, for proxies that speak it to their backends (Envoy, Caddy's h2c://, Cloud Run); with tls HTTP/2 needs no key"`
-	ProxyProtocol bool `yaml:"proxy_protocol" doc:"connections of trusted_proxies to listen begin with a header of the PROXY protocol (version 1 or 2), which names the address that counts; those without it are closed. Others' headers do not count"`
+	ProxyProtocol bool `yaml:"proxy_protocol" doc:"connections of trusted_proxies to listen begin with a header of the PROXY protocol (version 1 or 2), which names the address that counts; those without it are closed. Others' headers do not count. Write false where every proxy of trusted_proxies writes X-Forwarded-For or Forwarded itself"`
+
+	// proxyProtocolGiven: the file has the key.
+	proxyProtocolGiven bool
 }
 
 // ListenTLS is the certificate of the gateway's listeners.
@@ -54,6 +57,11 @@ func (t ListenTLS) Config() *tls.Config {
 	}
 }
 
+// trustedProxiesWarning is for a file that does not name the kind of its proxies.
+const trustedProxiesWarning = "X-Forwarded-For and Forwarded count on every connection from these networks. A balancer that passes TCP connections on, " +
+	"such as an AWS NLB, does not write them, and any client can name its own address: set proxy_protocol: true here and in the balancer. " +
+	"Set proxy_protocol: false if each of them is an HTTP proxy that writes them"
+
 // certificateEndsSoon is when the end of a certificate is worth a word: renewals that work come weeks before.
 const certificateEndsSoon = 14 * 24 * time.Hour
 
@@ -72,8 +80,12 @@ func checkFront(v *validator, c Config) {
 	}
 }
 
-// warnFront tells of a certificate that ends soon.
+// warnFront warns of proxies that may pass on what a client wrote, and of a certificate that ends soon. The file does not show
+// what kind of proxy is in front, so it has to name the kind.
 func warnFront(v *validator, c Config, now time.Time) {
+	if len(c.TrustedProxies) > 0 && !c.proxyProtocolGiven {
+		v.warn("trusted_proxies", "trusted_proxies", nil, "%s", trustedProxiesWarning)
+	}
 	if !c.TLS.Enabled() {
 		return
 	}

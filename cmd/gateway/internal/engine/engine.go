@@ -32,6 +32,8 @@ type Engine struct {
 
 	// Namespace is where tasks live.
 	Namespace *workflows.Namespace
+	// CLI are the options of Temporal's CLI that reach the server as this client does.
+	CLI string
 
 	codec  *payloads.Codec
 	keys   *payloads.Keys
@@ -90,8 +92,33 @@ func Open(cfg config.Temporal, o *Options) (*Engine, error) {
 	if e.Client, err = client.NewLazyClient(options); err != nil {
 		return nil, fmt.Errorf("open temporal: %w", err)
 	}
-	e.Namespace = workflows.NewNamespace(e.Client, cfg.Namespace, cfg.Address)
+	e.CLI = cliOptions(cfg)
+	e.Namespace = workflows.NewNamespace(e.Client, cfg.Namespace, cfg.Address, e.CLI)
 	return e, nil
+}
+
+// Version is the version that the configuration gives to workers.
+func (e *Engine) Version(cfg config.Config) workflows.Version {
+	return workflows.Version{Deployment: cfg.Worker.Deployment, BuildID: cfg.Worker.BuildID, Namespace: cfg.Temporal.Namespace, CLI: e.CLI}
+}
+
+// cliOptions writes an API key as the variable that Temporal's CLI names it by, and never the key.
+func cliOptions(cfg config.Temporal) string {
+	words := []string{"--address " + workflows.ShellWord(cfg.Address)}
+	if cfg.Secure() {
+		words = append(words, "--tls")
+	}
+	for _, option := range [...]struct{ name, value string }{
+		{"--tls-ca-path", cfg.TLS.CA}, {"--tls-cert-path", cfg.TLS.Cert}, {"--tls-key-path", cfg.TLS.Key}, {"--tls-server-name", cfg.TLS.ServerName},
+	} {
+		if option.value != "" {
+			words = append(words, option.name+" "+workflows.ShellWord(option.value))
+		}
+	}
+	if cfg.APIKey != "" {
+		words = append(words, "--api-key $TEMPORAL_API_KEY")
+	}
+	return strings.Join(words, " ")
 }
 
 // Load takes what a reload changes, for requests that begin from now on. An Engine that was opened without TLS takes no API key:

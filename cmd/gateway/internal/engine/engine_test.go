@@ -59,6 +59,37 @@ func TestNoKeyInTheClear(t *testing.T) {
 	}
 }
 
+// TestPromote: the command that makes a worker's version the current one reaches the server that the configuration names.
+func TestPromote(t *testing.T) {
+	t.Parallel()
+	plain := config.Temporal{Address: "127.0.0.1:7233", Namespace: "default"}
+	secure := config.Temporal{Address: "temporal.internal:7233", Namespace: "videos of one"}
+	secure.TLS.CA, secure.TLS.Cert, secure.TLS.Key, secure.TLS.ServerName = "/etc/ca.crt", "/etc/tls.crt", "/etc/its key", "front"
+	secure.APIKey = "not-to-be-printed"
+	cloud := config.Temporal{Address: "eu.api.temporal.io:7233", Namespace: "videos.a1b2c", APIKey: "not-to-be-printed"}
+	for _, test := range []struct {
+		temporal config.Temporal
+		want     string
+	}{
+		{plain, "--namespace default --address 127.0.0.1:7233"},
+		{
+			secure,
+			"--namespace 'videos of one' --address temporal.internal:7233 --tls --tls-ca-path /etc/ca.crt --tls-cert-path /etc/tls.crt --tls-key-path '/etc/its key' --tls-server-name front --api-key $TEMPORAL_API_KEY",
+		},
+		{cloud, "--namespace videos.a1b2c --address eu.api.temporal.io:7233 --tls --api-key $TEMPORAL_API_KEY"},
+	} {
+		e, err := engine.Open(test.temporal, nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		t.Cleanup(e.Close)
+		version := e.Version(config.Config{Temporal: test.temporal, Worker: config.Worker{Deployment: "video", BuildID: "2.4.0"}})
+		if got, want := version.Promote(), "temporal worker deployment set-current-version --deployment-name video --build-id 2.4.0 "+test.want; got != want {
+			t.Errorf("got  %s\nwant %s", got, want)
+		}
+	}
+}
+
 // TestAwayFailsReads: a read of tasks fails as overloaded when the connection is refused, when the server that accepts it is silent,
 // and when a request gets no answer. Each request has a deadline shorter than the SDK's own ten seconds.
 func TestAwayFailsReads(t *testing.T) {
