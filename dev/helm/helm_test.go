@@ -11,12 +11,16 @@ import (
 	"encoding/base64"
 	"encoding/pem"
 	"errors"
+	"go/ast"
+	"go/parser"
+	"go/token"
 	"io"
 	"maps"
 	"math/big"
 	"os"
 	"os/exec"
 	"path/filepath"
+	"reflect"
 	"regexp"
 	"slices"
 	"strings"
@@ -32,6 +36,7 @@ import (
 	"helm.sh/helm/v4/pkg/engine"
 	apps "k8s.io/api/apps/v1"
 	autoscaling "k8s.io/api/autoscaling/v2"
+	batch "k8s.io/api/batch/v1"
 	core "k8s.io/api/core/v1"
 	networking "k8s.io/api/networking/v1"
 	policy "k8s.io/api/policy/v1"
@@ -52,6 +57,10 @@ type objects struct {
 	kinds       map[string]int
 	policies    []networking.NetworkPolicy
 	services    map[string]core.Service
+	accounts    map[string]core.ServiceAccount
+	job         batch.Job
+	monitor     monitoring.ServiceMonitor
+	rules       monitoring.PrometheusRule
 }
 
 func values(t *testing.T, file string) map[string]any {
@@ -101,7 +110,9 @@ func render(t *testing.T, given map[string]any) (map[string]string, error) {
 // decode reads every object strictly.
 func decode(t *testing.T, files map[string]string) objects {
 	t.Helper()
-	got := objects{deployments: map[string]apps.Deployment{}, kinds: map[string]int{}, services: map[string]core.Service{}}
+	got := objects{
+		deployments: map[string]apps.Deployment{}, kinds: map[string]int{}, services: map[string]core.Service{}, accounts: map[string]core.ServiceAccount{},
+	}
 	for name, text := range files {
 		if !strings.HasSuffix(name, ".yaml") {
 			continue
@@ -144,6 +155,9 @@ func one(t *testing.T, file, kind string, document []byte, got *objects) {
 	case "v1 ConfigMap":
 		var c core.ConfigMap
 		read(&c)
+		if got.config != "" && got.config != c.Data["gateway.yaml"] {
+			t.Errorf("%s: another configuration than that of the deployments", file)
+		}
 		got.config = c.Data["gateway.yaml"]
 	case "v1 Service":
 		var s core.Service
@@ -154,7 +168,11 @@ func one(t *testing.T, file, kind string, document []byte, got *objects) {
 		read(&p)
 		got.policies = append(got.policies, p)
 	case "v1 ServiceAccount":
-		read(new(core.ServiceAccount))
+		var a core.ServiceAccount
+		read(&a)
+		got.accounts[a.Name] = a
+	case "batch/v1 Job":
+		read(&got.job)
 	case "networking.k8s.io/v1 Ingress":
 		read(new(networking.Ingress))
 	case "autoscaling/v2 HorizontalPodAutoscaler":
@@ -162,7 +180,9 @@ func one(t *testing.T, file, kind string, document []byte, got *objects) {
 	case "policy/v1 PodDisruptionBudget":
 		read(new(policy.PodDisruptionBudget))
 	case "monitoring.coreos.com/v1 ServiceMonitor":
-		read(new(monitoring.ServiceMonitor))
+		read(&got.monitor)
+	case "monitoring.coreos.com/v1 PrometheusRule":
+		read(&got.rules)
 	default:
 		t.Errorf("%s: a %s, which the chart has no reason to make", file, kind)
 	}
@@ -195,8 +215,12 @@ func TestObjects(t *testing.T) {
 				t.Fatalf("deployments: %v", parts)
 			}
 			for part, d := range got.deployments {
-				admitted(t, part, d)
+				if !maps.Equal(d.Spec.Selector.MatchLabels, subset(d.Spec.Template.Labels, d.Spec.Selector.MatchLabels)) {
+					t.Errorf("%s: the deployment does not choose its own pods", part)
+				}
+				admitted(t, part, d.Spec.Template.Spec)
 			}
+			preflight(t, got)
 			for name, s := range got.services {
 				for _, port := range s.Spec.Ports {
 					if !slices.ContainsFunc(got.deployments["api"].Spec.Template.Spec.Containers[0].Ports, func(p core.ContainerPort) bool { return p.Name == port.TargetPort.StrVal }) {
@@ -214,13 +238,9 @@ func TestObjects(t *testing.T) {
 }
 
 // admitted holds a pod to the restricted profile of Kubernetes' pod security standards, and to the gateway's own needs.
-func admitted(t *testing.T, part string, d apps.Deployment) {
+func admitted(t *testing.T, part string, pod core.PodSpec) {
 	t.Helper()
-	pod := d.Spec.Template.Spec
 	c := pod.Containers[0]
-	if !maps.Equal(d.Spec.Selector.MatchLabels, subset(d.Spec.Template.Labels, d.Spec.Selector.MatchLabels)) {
-		t.Errorf("%s: the deployment does not choose its own pods", part)
-	}
 	switch s, p := c.SecurityContext, pod.SecurityContext; {
 	case !*p.RunAsNonRoot, *p.RunAsUser == 0, p.SeccompProfile.Type != core.SeccompProfileTypeRuntimeDefault,
 		*s.AllowPrivilegeEscalation, !*s.ReadOnlyRootFilesystem, !slices.Equal(s.Capabilities.Drop, []core.Capability{"ALL"}):
@@ -229,7 +249,7 @@ func admitted(t *testing.T, part string, d apps.Deployment) {
 	if *pod.AutomountServiceAccountToken {
 		t.Errorf("%s: has a token of Kubernetes", part)
 	}
-	if c.LivenessProbe == nil || c.StartupProbe == nil || part == "api" && c.ReadinessProbe == nil {
+	if part != "preflight" && (c.LivenessProbe == nil || c.StartupProbe == nil || part == "api" && c.ReadinessProbe == nil) {
 		t.Errorf("%s: lacks a probe", part)
 	}
 	if part == "api" && *pod.TerminationGracePeriodSeconds <= c.Lifecycle.PreStop.Sleep.Seconds+90 {
@@ -246,6 +266,31 @@ func admitted(t *testing.T, part string, d apps.Deployment) {
 		if !mounted[m.Name] {
 			t.Errorf("%s: mounts %s, which is no volume", part, m.Name)
 		}
+	}
+}
+
+// preflight holds the job that runs before pods are replaced: it checks what the deployments would use, and needs only objects
+// that exist before the release's.
+func preflight(t *testing.T, got objects) {
+	t.Helper()
+	pod, worker := got.job.Spec.Template.Spec, got.deployments["worker"].Spec.Template.Spec
+	admitted(t, "preflight", pod)
+	c := pod.Containers[0]
+	if !slices.Equal(c.Args, []string{"config", "check", "--connect"}) || got.job.Annotations["helm.sh/hook"] != "pre-install,pre-upgrade" {
+		t.Errorf("the job runs %v at %q", c.Args, got.job.Annotations["helm.sh/hook"])
+	}
+	if pod.RestartPolicy != core.RestartPolicyNever || got.job.Spec.ActiveDeadlineSeconds == nil {
+		t.Errorf("the job has no end: %+v", got.job.Spec)
+	}
+	if c.Image != worker.Containers[0].Image || len(c.Env) != len(worker.Containers[0].Env) || len(c.VolumeMounts) != len(worker.Containers[0].VolumeMounts) {
+		t.Errorf("the job is not of the worker's kind: %+v", c)
+	}
+	account, ok := got.accounts[pod.ServiceAccountName]
+	if annotations := got.accounts[worker.ServiceAccountName].Annotations; !ok || !maps.Equal(subset(account.Annotations, annotations), annotations) {
+		t.Errorf("the job's service account %q: %+v", pod.ServiceAccountName, account.Annotations)
+	}
+	if name := pod.Volumes[0].ConfigMap.Name; account.Annotations["helm.sh/hook"] == "" || !strings.HasSuffix(name, "-preflight") {
+		t.Errorf("the job waits for objects of the release: account %v, configuration %s", account.Annotations, name)
 	}
 }
 
@@ -317,10 +362,15 @@ func TestConfig(t *testing.T) {
 			for _, variable := range got.deployments["api"].Spec.Template.Spec.Containers[0].Env {
 				cmd.Env = append(cmd.Env, variable.Name+"=a-secret-of-24-characters-"+strings.ToLower(variable.Name))
 			}
-			// 1: the file is good, and what it names is not here.
+			// 1: the file is valid, but the files that it names are not here.
 			out, err := cmd.CombinedOutput()
 			if err != nil && cmd.ProcessState.ExitCode() != 1 || !bytes.Contains(out, []byte("is valid")) {
 				t.Errorf("config check: %v\n%s\n%s", err, out, got.config)
+			}
+			for line := range strings.Lines(string(out)) {
+				if warning, ok := strings.CutPrefix(line, "warning   "); ok && !strings.HasPrefix(warning, "prices.") {
+					t.Errorf("config check warns of an example: %s", warning)
+				}
 			}
 		})
 	}
@@ -356,7 +406,7 @@ func pair(t *testing.T) (certificate, key []byte) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	template := &x509.Certificate{SerialNumber: big.NewInt(1), NotAfter: time.Now().Add(time.Hour), IsCA: true, BasicConstraintsValid: true}
+	template := &x509.Certificate{SerialNumber: big.NewInt(1), NotAfter: time.Now().AddDate(1, 0, 0), IsCA: true, BasicConstraintsValid: true}
 	der, err := x509.CreateCertificate(rand.Reader, template, template, private.Public(), private)
 	if err != nil {
 		t.Fatal(err)
@@ -411,24 +461,165 @@ func TestProbes(t *testing.T) {
 	}
 }
 
+// TestFront: a balancer that passes connections on leads its HTTPS port to TLS, and introduces clients as the gateway expects.
+func TestFront(t *testing.T) {
+	t.Parallel()
+	const introduces = "service.beta.kubernetes.io/aws-load-balancer-proxy-protocol"
+	balancers := 0
+	for name, file := range examples(t) {
+		files, err := render(t, values(t, file))
+		if err != nil {
+			t.Fatal(err)
+		}
+		got := decode(t, files)
+		var config struct {
+			TLS           map[string]string `json:"tls"`
+			ProxyProtocol bool              `json:"proxy_protocol"`
+		}
+		if err := yaml.Unmarshal([]byte(got.config), &config); err != nil {
+			t.Fatal(err)
+		}
+		for _, s := range got.services {
+			if s.Spec.Type != core.ServiceTypeLoadBalancer {
+				continue
+			}
+			balancers++
+			if port := s.Spec.Ports[0]; (port.Port == 443) != (len(config.TLS) > 0) {
+				t.Errorf("%s: port %d leads to a listener with tls %v", name, port.Port, config.TLS)
+			}
+			if (s.Annotations[introduces] != "") != config.ProxyProtocol {
+				t.Errorf("%s: proxy_protocol is %v, the balancer has %q", name, config.ProxyProtocol, s.Annotations[introduces])
+			}
+		}
+	}
+	if balancers == 0 {
+		t.Error("no example has a balancer")
+	}
+}
+
+// TestWatch: series have the label that the alerts select, and the chart installs these alerts.
+func TestWatch(t *testing.T) {
+	t.Parallel()
+	files, err := render(t, values(t, "values/full.yaml"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	got := decode(t, files)
+	if r := got.monitor.Spec.Endpoints[0].RelabelConfigs; len(r) != 1 || r[0].TargetLabel != "app" || *r[0].Replacement != "modelrelay" {
+		t.Errorf("the ServiceMonitor sets %+v", r)
+	}
+	var alerts monitoring.PrometheusRuleSpec
+	text, err := os.ReadFile(chart + "/files/alerts.yml")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := yaml.UnmarshalStrict(text, &alerts); err != nil {
+		t.Fatal(err)
+	}
+	if !reflect.DeepEqual(got.rules.Spec, alerts) || len(alerts.Groups) == 0 || alerts.Groups[0].Rules[0].Expr.String() != `up{app="modelrelay"} == 0` {
+		t.Errorf("the PrometheusRule has %+v", got.rules.Spec)
+	}
+}
+
+// TestVersion holds the chart to the version of the source.
+func TestVersion(t *testing.T) {
+	t.Parallel()
+	c, err := loader.Load(chart)
+	if err != nil {
+		t.Fatal(err)
+	}
+	source, err := os.ReadFile("../../cmd/gateway/internal/buildinfo/buildinfo.go")
+	if err != nil {
+		t.Fatal(err)
+	}
+	version := regexp.MustCompile(`(?m)^\tversion += "(\S+)"`).FindSubmatch(source)
+	if got := c.Metadata.AppVersion; version == nil || got != string(version[1]) {
+		t.Errorf("the chart's appVersion is %s, the source's version %s", got, version)
+	}
+}
+
+// live lists the paths of the keys that a reload applies, as the gateway's configuration marks them.
+func live(t *testing.T) (paths [][]string) {
+	t.Helper()
+	files, err := filepath.Glob("../../cmd/gateway/internal/config/*.go")
+	if err != nil {
+		t.Fatal(err)
+	}
+	structs := map[string]*ast.StructType{}
+	for _, file := range files {
+		parsed, err := parser.ParseFile(token.NewFileSet(), file, nil, parser.SkipObjectResolution)
+		if err != nil {
+			t.Fatal(err)
+		}
+		ast.Inspect(parsed, func(n ast.Node) bool {
+			if spec, ok := n.(*ast.TypeSpec); ok {
+				if s, ok := spec.Type.(*ast.StructType); ok {
+					structs[spec.Name.Name] = s
+				}
+			}
+			return true
+		})
+	}
+	var list func(of *ast.StructType, under []string)
+	list = func(of *ast.StructType, under []string) {
+		for _, field := range of.Fields.List {
+			tag := reflect.StructTag("")
+			if field.Tag != nil {
+				tag = reflect.StructTag(strings.Trim(field.Tag.Value, "`"))
+			}
+			path := under
+			if key := tag.Get("yaml"); key != "" {
+				path = append(slices.Clone(under), key)
+			}
+			name, _ := field.Type.(*ast.Ident)
+			switch {
+			case tag.Get("live") == "true":
+				paths = append(paths, path)
+			case name != nil && structs[name.Name] != nil:
+				list(structs[name.Name], path)
+			}
+		}
+	}
+	list(structs["Config"], nil)
+	if len(paths) < 9 {
+		t.Fatalf("live keys: %v: the source was not understood", paths)
+	}
+	return paths
+}
+
 // TestRestart: pods are replaced for a key that needs it, and not for what the process reads again by itself.
 func TestRestart(t *testing.T) {
 	t.Parallel()
-	note := func(config string) string {
-		var given map[string]any
-		if err := yaml.Unmarshal([]byte("image: {repository: r}\nconfig: "+config), &given); err != nil {
-			t.Fatal(err)
-		}
-		files, err := render(t, given)
+	note := func(config map[string]any) string {
+		files, err := render(t, map[string]any{"image": map[string]any{"repository": "r"}, "config": config})
 		if err != nil {
 			t.Fatal(err)
 		}
 		return decode(t, files).deployments["api"].Spec.Template.Annotations["modelrelay/config"]
 	}
-	if note(`{}`) != note(`{tokens: [{name: a, key: b}]}`) {
-		t.Error("a token restarts every pod")
+	with := func(path []string, value any) map[string]any {
+		config := map[string]any{"temporal": map[string]any{"api_key": "first"}}
+		section := config
+		for _, key := range path[:len(path)-1] {
+			section, _ = section[key].(map[string]any)
+		}
+		section[path[len(path)-1]] = value
+		return config
 	}
-	if note(`{}`) == note(`{redis: {url: "redis://other:6379/0"}}`) {
-		t.Error("another Redis restarts no pod")
+	for _, path := range live(t) {
+		if note(with(path, "one")) != note(with(path, "another")) {
+			t.Errorf("%v restarts every pod, though the gateway reads it again", path)
+		}
+	}
+	for _, config := range []string{
+		`{redis: {url: "redis://other:6379/0"}}`, `{temporal: {address: "other:7233"}}`, `{temporal: {api_key: a-first-one}}`, `{currency: EUR}`, `{relay: {grace: 5s}}`,
+	} {
+		var changed map[string]any
+		if err := yaml.Unmarshal([]byte(config), &changed); err != nil {
+			t.Fatal(err)
+		}
+		if note(map[string]any{}) == note(changed) {
+			t.Errorf("%s restarts no pod", config)
+		}
 	}
 }

@@ -42,9 +42,23 @@ helm.sh/chart: {{ printf "%s-%s" .Chart.Name .Chart.Version }}
 {{- toYaml (mergeOverwrite (deepCopy .Values.config) $own) -}}
 {{- end -}}
 
-{{/* What needs a restart when it changes; the rest is read again by the running process. */}}
+{{/* Annotations of what exists only while Helm checks an installation or an upgrade. Takes the order. A failed job stays, so that
+its log can be read. */}}
+{{- define "modelrelay.hook" -}}
+helm.sh/hook: pre-install,pre-upgrade
+helm.sh/hook-weight: {{ . | quote }}
+helm.sh/hook-delete-policy: before-hook-creation,hook-succeeded
+{{- end -}}
+
+{{/* A hash of the keys that need a restart. The process reads the others again by itself: those that the gateway's
+configuration marks as live. That there is an API key of Temporal needs one, since it implies TLS; its value does not. */}}
 {{- define "modelrelay.restart" -}}
-{{- omit .Values.config "channels" "tokens" "aliases" "prices" "operators" | toYaml | sha256sum -}}
+{{- $config := omit (deepCopy .Values.config) "admin_key" "aliases" "channels" "groups" "operators" "prices" "tokens" -}}
+{{- with get $config "temporal" -}}
+{{- if get . "api_key" -}}{{- $_ := set . "api_key" "given" -}}{{- end -}}
+{{- $_ := unset . "payload_keys" -}}
+{{- end -}}
+{{- toYaml $config | sha256sum -}}
 {{- end -}}
 
 {{/* The port of a listener beside the API's, such as admin; empty where it has none. */}}
@@ -53,10 +67,12 @@ helm.sh/chart: {{ printf "%s-%s" .Chart.Name .Chart.Version }}
 {{- if $at -}}{{- regexFind "[0-9]+$" $at -}}{{- end -}}
 {{- end -}}
 
-{{/* A pod. Takes root, part ("api" or "worker") and values (of that part). */}}
+{{/* A pod. Takes root, part ("api", "worker" or "preflight") and values (of that part). */}}
 {{- define "modelrelay.pod" -}}
 {{- $root := .root -}}
 {{- $api := eq .part "api" -}}
+{{- $preflight := eq .part "preflight" -}}
+{{- $own := ternary "-preflight" "" $preflight -}}
 {{- $scheme := ternary "HTTPS" "HTTP" (hasKey $root.Values.config "tls") -}}
 metadata:
   labels:
@@ -71,10 +87,14 @@ metadata:
     {{- toYaml . | nindent 4 }}
     {{- end }}
 spec:
-  serviceAccountName: {{ include "modelrelay.serviceAccount" $root }}
+  serviceAccountName: {{ include "modelrelay.serviceAccount" $root }}{{ if $root.Values.serviceAccount.create }}{{ $own }}{{ end }}
   automountServiceAccountToken: {{ $root.Values.serviceAccount.automountToken }}
   enableServiceLinks: false
+  {{- if $preflight }}
+  restartPolicy: Never
+  {{- else }}
   terminationGracePeriodSeconds: {{ .values.terminationGracePeriodSeconds }}
+  {{- end }}
   {{- with $root.Values.image.pullSecrets }}
   imagePullSecrets:
     {{- range . }}
@@ -91,11 +111,12 @@ spec:
     - name: gateway
       image: {{ include "modelrelay.image" $root }}
       imagePullPolicy: {{ $root.Values.image.pullPolicy }}
-      args: {{ ternary (list "serve" "--worker=false") (list "worker") $api | toJson }}
+      args: {{ get (dict "api" (list "serve" "--worker=false") "worker" (list "worker") "preflight" (list "config" "check" "--connect")) .part | toJson }}
       securityContext:
         allowPrivilegeEscalation: false
         readOnlyRootFilesystem: true
         capabilities: {drop: [ALL]}
+      {{- if not $preflight }}
       ports:
         {{- if $api }}
         - {name: api, containerPort: 8080}
@@ -106,6 +127,7 @@ spec:
         {{- end }}
         {{- end }}
         - {name: metrics, containerPort: 9464}
+      {{- end }}
       {{- with $root.Values.env }}
       env:
         {{- range . }}
@@ -121,7 +143,7 @@ spec:
       lifecycle:
         preStop: {sleep: {seconds: {{ .values.drainSeconds }}}}
       {{- if dig "proxy_protocol" false $root.Values.config }}
-      # The kubelet's connections begin with no header of the PROXY protocol: the binary asks from inside.
+      # The kubelet's connections do not begin with a header of the PROXY protocol, so the probe runs inside.
       startupProbe:
         exec: {command: [gateway, health, --for, relay]}
         periodSeconds: 5
@@ -153,7 +175,7 @@ spec:
         timeoutSeconds: 5
         failureThreshold: 6
       {{- end }}
-      {{- else }}
+      {{- else if not $preflight }}
       startupProbe:
         httpGet: {path: /healthz, port: metrics}
         periodSeconds: 2
@@ -175,7 +197,7 @@ spec:
         {{- end }}
   volumes:
     - name: config
-      configMap: {name: {{ $root.Values.existingConfigMap | default (include "modelrelay.fullname" $root) }}}
+      configMap: {name: {{ $root.Values.existingConfigMap | default (print (include "modelrelay.fullname" $root) $own) }}}
     - name: tmp
       emptyDir: {sizeLimit: 1Gi}
     {{- range $root.Values.secretFiles }}
