@@ -13,6 +13,7 @@ require (
 	github.com/google/licensecheck v0.3.1
 	github.com/jackc/pgx/v5 v5.10.0
 	github.com/minio/minio-go/v7 v7.4.1
+	github.com/moby/patternmatcher v0.6.1
 	github.com/redis/go-redis/v9 v9.23.0
 	github.com/temporalio/ui-server/v2 v2.55.0
 	github.com/versity/versitygw v1.8.0

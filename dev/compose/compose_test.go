@@ -135,15 +135,25 @@ func TestImages(t *testing.T) {
 	}
 	for _, file := range []string{"../go.mod", filepath.Join(root, "go.mod")} {
 		goVersion := regexp.MustCompile(`(?m)^go (\S+)$`).FindStringSubmatch(text(t, file))
-		image := regexp.MustCompile(`FROM golang:(\d+\.\d+\.\d+)-`).FindStringSubmatch(dockerfile)
+		image := regexp.MustCompile(`ARG GO_IMAGE=golang:(\d+\.\d+\.\d+)-`).FindStringSubmatch(dockerfile)
 		if goVersion == nil || image == nil || !atLeast(image[1], goVersion[1]) {
 			t.Errorf("%s wants Go %v, the Dockerfile has %v", file, goVersion, image)
 		}
 	}
-	for _, line := range regexp.MustCompile(`(?m)^FROM (\S+:\S+)`).FindAllStringSubmatch(dockerfile, -1) {
-		if !pinned.MatchString(line[1]) {
-			t.Errorf("the Dockerfile's %s is not pinned", line[1])
+	// Images of registries are named by the arguments at the top alone.
+	names := map[string]bool{"scratch": true}
+	for _, arg := range regexp.MustCompile(`(?m)^ARG (\w+_IMAGE)=(\S+)$`).FindAllStringSubmatch(dockerfile, -1) {
+		names["${"+arg[1]+"}"] = true
+		if !pinned.MatchString(arg[2]) {
+			t.Errorf("the Dockerfile's %s is not pinned", arg[2])
 		}
+	}
+	for _, from := range regexp.MustCompile(`(?m)^FROM (.*)$`).FindAllStringSubmatch(dockerfile, -1) {
+		image, stage, named := strings.Cut(from[1], " AS ")
+		if !named || !names[image] {
+			t.Errorf("FROM %s: wants a name, and a stage or an argument to begin with", from[1])
+		}
+		names[stage] = true
 	}
 	if !strings.Contains(dockerfile, "ARG MINIO_VERSION="+settings.MinIOVersion+"\n") {
 		t.Errorf("the Dockerfile builds another MinIO than the stack, %s", settings.MinIOVersion)
@@ -164,10 +174,15 @@ func TestGatewayImage(t *testing.T) {
 	}
 	for _, line := range []string{
 		"USER 65532:65532\n", `CMD ["gateway", "health"]`, `ENTRYPOINT ["gateway"]`, "/usr/share/sbom/",
+		`image.version="${VERSION}"`, `image.revision="${COMMIT}"`, `image.source="${SOURCE}"`, `image.licenses="Apache-2.0"`,
 	} {
 		if !strings.Contains(stage, line) {
 			t.Errorf("the gateway's image lacks %q", line)
 		}
+	}
+	version := regexp.MustCompile(`(?m)^\tversion += "(\d+\.\d+\.\d+)"`).FindStringSubmatch(text(t, filepath.Join(root, "cmd/gateway/internal/buildinfo/buildinfo.go")))
+	if version == nil || !strings.Contains(text(t, "Dockerfile"), "\nARG VERSION="+version[1]+"\n") {
+		t.Errorf("the Dockerfile's VERSION is not the source's, %v", version)
 	}
 	if strings.Contains(stage, "RUN ") {
 		t.Error("the gateway's image runs a program of its own, but has none")
