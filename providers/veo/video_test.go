@@ -14,6 +14,7 @@ import (
 	"net/url"
 	"os"
 	"strings"
+	"sync"
 	"sync/atomic"
 	"testing"
 
@@ -55,19 +56,25 @@ func newService(tb testing.TB) *service {
 	return s
 }
 
-// key is a service account's JSON; %s in it is where the suite's secret goes.
-func (s *service) key(tb testing.TB) string {
-	tb.Helper()
+// privateKey is the key of all service accounts: generating one takes long.
+var privateKey = sync.OnceValues(func() ([]byte, error) {
 	private, err := rsa.GenerateKey(rand.Reader, 2048)
 	if err != nil {
-		tb.Fatal(err)
+		return nil, err
 	}
-	raw, err := x509.MarshalPKCS8PrivateKey(private)
+	return x509.MarshalPKCS8PrivateKey(private)
+})
+
+// key is the JSON of another service account at each call; %s in it is where the suite's secret goes.
+func (s *service) key(tb testing.TB) string {
+	tb.Helper()
+	raw, err := privateKey()
 	if err != nil {
 		tb.Fatal(err)
 	}
 	doc, err := json.Marshal(map[string]string{
 		"type": "service_account", "project_id": "p1", "private_key_id": "%s", "client_email": "a@p1.iam.gserviceaccount.com", "token_uri": s.URL,
+		"client_id":   rand.Text(),
 		"private_key": string(pem.EncodeToMemory(&pem.Block{Type: "PRIVATE KEY", Bytes: raw})),
 	})
 	if err != nil {

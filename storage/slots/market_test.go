@@ -205,11 +205,11 @@ func TestSlotsSharesFollowWeights(t *testing.T) {
 	got, most := make(map[string]int), 0
 	for _, token := range slices.Sorted(maps.Keys(weights)) {
 		weight := weights[token]
-		for n := range 20 * weight {
+		for n := range 10 * weight {
 			m.after(time.Duration(n)*time.Millisecond, func() { m.come(m.customer(token, weight, n)) })
 		}
 	}
-	const counted = 96
+	const counted = 48
 	skipped := 0 // the first ones came alone
 	m.served = func(c *customer, _ time.Duration) {
 		if skipped++; skipped > 8 {
@@ -231,26 +231,26 @@ func TestSlotsSharesFollowWeights(t *testing.T) {
 func TestSlotsNobodyStarves(t *testing.T) {
 	t.Parallel()
 	m := newMarket(t, 11, "only:4")
-	const light, play = 5, 4 * time.Minute
+	const light, each, play = 5, 4, 2 * time.Minute
 	var longest time.Duration
 	count := 0
 	m.served = func(c *customer, waited time.Duration) {
 		if c.Token != "heavy" {
 			longest = max(longest, waited)
 			count++
-			m.over = count == light*8
+			m.over = count == light*each
 		}
 	}
-	for n := range 240 { // a slot lasts six seconds on average: four serve 160 in that time
+	for n := range 120 { // a slot lasts six seconds on average: four serve 80 in that time
 		m.after(time.Duration(n)*time.Second, func() { m.come(m.customer("heavy", 4, n)) })
 	}
 	for token := range light {
-		for n := range 8 { // half of its fair share
+		for n := range each { // half of its fair share
 			m.after(time.Duration(m.random.Int64N(int64(play))), func() { m.come(m.customer(fmt.Sprint(token), 1, n)) })
 		}
 	}
 	m.run(time.Hour)
-	if count != light*8 {
+	if count != light*each {
 		t.Errorf("%d light tasks were served", count)
 	}
 	// All five light tokens at once wait 13 s for each of their tasks; a few may have come together.
