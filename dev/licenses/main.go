@@ -4,7 +4,7 @@
 //
 //	go run -C dev ./licenses > cmd/gateway/internal/buildinfo/licenses.txt
 //
-// With -texts it prints the texts of these licences, for a notice file beside the binary.
+// With -texts it prints the texts of these licences and the notices that Apache-2.0 asks to pass on, for a file next to the binary.
 package main
 
 import (
@@ -54,6 +54,9 @@ func systems() []string { return []string{"darwin", "linux", "windows"} }
 
 // licenseFile matches the names of files with the text of a licence.
 var licenseFile = regexp.MustCompile(`(?i)^(un)?licen[sc]e\b|^copying\b`)
+
+// noticeFile matches the names of files with the attributions that Apache-2.0 asks to pass on. They are not licences.
+var noticeFile = regexp.MustCompile(`(?i)^notice\b`)
 
 // covered is how many percent of a file the texts of known licences must make up. The index of Go packages has the same limit.
 const covered = 75
@@ -118,13 +121,14 @@ func modules(ctx context.Context, root string) (map[string][]string, error) {
 	return found, nil
 }
 
+// licenseFiles finds the licences and notices in a folder.
 func licenseFiles(dir string) (paths []string, err error) {
 	entries, err := os.ReadDir(dir)
 	if err != nil {
 		return nil, err
 	}
 	for _, entry := range entries {
-		if entry.Type().IsRegular() && licenseFile.MatchString(entry.Name()) && filepath.Ext(entry.Name()) != ".go" {
+		if entry.Type().IsRegular() && (licenseFile.MatchString(entry.Name()) || noticeFile.MatchString(entry.Name())) && filepath.Ext(entry.Name()) != ".go" {
 			paths = append(paths, filepath.Join(dir, entry.Name()))
 		}
 	}
@@ -149,11 +153,17 @@ func rapidocVersion(path string) (string, error) {
 func newPart(name string, paths []string) (part, error) {
 	p := part{name: name}
 	var errs []error
+	licensed := false
 	for _, path := range paths {
 		text, err := os.ReadFile(path) //nolint:gosec // a file of a module or of the repository
 		if err != nil {
 			return p, err
 		}
+		if noticeFile.MatchString(filepath.Base(path)) {
+			p.files = append(p.files, file{path: path, text: string(text)})
+			continue
+		}
+		licensed = true
 		scan := licensecheck.Scan(text)
 		p.files = append(p.files, file{path, string(text), scan.Match})
 		if len(scan.Match) == 0 || scan.Percent < covered {
@@ -165,7 +175,7 @@ func newPart(name string, paths []string) (part, error) {
 			}
 		}
 	}
-	if len(paths) == 0 {
+	if !licensed {
 		errs = append(errs, fmt.Errorf("%s has no licence", name))
 	}
 	return p, errors.Join(errs...)

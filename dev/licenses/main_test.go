@@ -38,7 +38,7 @@ func TestLicenses(t *testing.T) {
 	if err := write(&got, parts, true); err != nil {
 		t.Fatal(err)
 	}
-	for _, text := range []string{"==== std: LICENSE\n", "Mozilla Public License, version 2.0", "Copyright (c) 2022 Mrinmoy Majumdar"} {
+	for _, text := range []string{"==== std: LICENSE\n", "Mozilla Public License, version 2.0", "Copyright (c) 2022 Mrinmoy Majumdar", "==== github.com/prometheus/client_golang: NOTICE\n"} {
 		if !strings.Contains(got.String(), text) {
 			t.Errorf("%q is not in the texts", text)
 		}
