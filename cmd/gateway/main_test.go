@@ -117,7 +117,7 @@ func TestProductLinksNoServer(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	servers := regexp.MustCompile(`(?m)^(go\.temporal\.io/server|github\.com/(alicebob|versity|johannesboyne|minio/minio)/|modernc\.org|modelrelay/dev).*$`)
+	servers := regexp.MustCompile(`(?m)^(go\.temporal\.io/server|github\.com/(alicebob|rclone|minio/minio)/|modernc\.org|modelrelay/dev).*$`)
 	if found := servers.FindAllString(string(list), -1); found != nil {
 		t.Errorf("the product links %v", found)
 	}

@@ -1,6 +1,5 @@
-// Package s3 runs an S3 object store: one in this process that keeps its objects as plain files, or, as production may have it,
-// MinIO. One per process: the library has global state and changes the working directory. It imports nothing of the rest of the
-// stack but loopback, process, settings and supervise.
+// Package s3 runs an S3 object store: one in this process that keeps its objects in files, or, as production may have it, MinIO. It
+// imports nothing of the rest of the stack but loopback, process, settings and supervise.
 package s3
 
 import (
@@ -8,15 +7,13 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
-	"os"
-	"path/filepath"
+	"net"
+	"net/http"
 	"time"
 
 	"github.com/minio/minio-go/v7"
 	"github.com/minio/minio-go/v7/pkg/credentials"
-	"github.com/versity/versitygw/backend/meta"
-	"github.com/versity/versitygw/backend/posix"
-	"github.com/versity/versitygw/embedgw"
+	"github.com/rclone/gofakes3"
 
 	"modelrelay/dev/loopback"
 	"modelrelay/dev/settings"
@@ -25,8 +22,10 @@ import (
 const (
 	startTimeout = 30 * time.Second
 	askInterval  = 20 * time.Millisecond
-	// copyThreshold is the size above which an object cannot be copied in one call, as at AWS.
-	copyThreshold = 5 << 30
+	// stopGrace is how long requests in progress may continue after the stop.
+	stopGrace = 5 * time.Second
+	// headerTimeout bounds the time to read a request's header.
+	headerTimeout = 30 * time.Second
 )
 
 // Options says where the store listens, what it keeps and who may use it.
@@ -52,69 +51,50 @@ func Run(ctx context.Context, o Options) error {
 	if err != nil {
 		return fmt.Errorf("listen address: %w", err)
 	}
-	addr := listen.String()
-	objects, metadata := filepath.Join(o.Data, "objects"), filepath.Join(o.Data, "metadata")
-	if err := os.MkdirAll(objects, 0o700); err != nil {
-		return fmt.Errorf("create the folder of the objects: %w", err)
-	}
-	attributes, sidecar, err := metadataStore(objects, metadata)
-	if err != nil {
-		return err
-	}
-	backend, err := posix.New(objects, attributes, posix.PosixOpts{
-		NewDirPerm: 0o755, Concurrency: 64, CopyObjectThreshold: copyThreshold, SideCarDir: sidecar,
-	})
+	objects, err := openDisk(o.Data)
 	if err != nil {
 		return fmt.Errorf("open the store: %w", err)
 	}
-	serving, stop := context.WithCancel(ctx)
-	defer stop()
-	end := make(chan error, 1)
-	go func() {
-		end <- embedgw.RunVersityGW(serving, backend, &embedgw.Config{
-			RootUserAccess: o.AccessKey, RootUserSecret: o.SecretKey, Region: settings.Region, Ports: []string{addr},
-			MaxConnections: 4096, MaxRequests: 1024, MultipartMaxParts: 10000,
-			Quiet: true, KeepAlive: true, HealthPath: "/healthz",
-		})
-	}()
-	made := make(chan error, 1)
-	go func() { made <- ensureBucket(serving, addr, o) }()
-	for {
-		select {
-		case err := <-made:
-			made = nil
-			switch {
-			case ctx.Err() != nil:
-			case err != nil:
-				stop()
-				return errors.Join(err, <-end)
-			default:
-				o.Ready(addr)
-			}
-		case err := <-end:
-			if ctx.Err() != nil {
-				return nil
-			}
-			return fmt.Errorf("the store ended: %w", err)
-		}
+	if err := objects.CreateBucket(ctx, o.Bucket); err != nil && !gofakes3.HasErrorCode(err, gofakes3.ErrBucketAlreadyExists) {
+		return fmt.Errorf("create bucket %s: %w", o.Bucket, err)
 	}
+	listener, err := new(net.ListenConfig).Listen(ctx, "tcp", listen.String())
+	if err != nil {
+		return fmt.Errorf("listen: %w", err)
+	}
+	server := &http.Server{
+		Handler: gofakes3.New(objects, gofakes3.WithV4Auth(map[string]string{o.AccessKey: o.SecretKey}),
+			gofakes3.WithLogger(failures{o.Log})).Server(),
+		ReadHeaderTimeout: headerTimeout,
+		ErrorLog:          slog.NewLogLogger(o.Log.Handler(), slog.LevelWarn),
+	}
+	served := make(chan error, 1)
+	go func() { served <- server.Serve(listener) }()
+	o.Ready(listen.String())
+	select {
+	case err := <-served:
+		return fmt.Errorf("the store ended: %w", err)
+	case <-ctx.Done():
+	}
+	grace, cancel := context.WithTimeout(context.WithoutCancel(ctx), stopGrace)
+	defer cancel()
+	if err := server.Shutdown(grace); err != nil {
+		_ = server.Close() // only says which connections were cut
+	}
+	if err := <-served; !errors.Is(err, http.ErrServerClosed) {
+		return fmt.Errorf("the store ended: %w", err)
+	}
+	return nil
 }
 
-// metadataStore keeps an object's metadata in extended attributes, which are set together with the file, or in files
-// beside it where the file system has none. Whichever a folder began with it stays with.
-func metadataStore(objects, metadata string) (store meta.MetadataStorer, sidecar string, err error) {
-	_, kept := os.Stat(metadata)
-	if xattr := (meta.XattrMeta{}); os.IsNotExist(kept) && xattr.Test(objects) == nil {
-		return xattr, "", nil
+// failures logs the failures of the store itself. What else the library logs has addresses with signatures in it.
+type failures struct{ log *slog.Logger }
+
+// Print implements [gofakes3.Logger].
+func (f failures) Print(level gofakes3.LogLevel, v ...any) {
+	if level == gofakes3.LogErr {
+		f.log.Error("the store failed", "error", fmt.Sprint(v...))
 	}
-	if err := os.MkdirAll(metadata, 0o700); err != nil {
-		return nil, "", fmt.Errorf("create the folder of the metadata: %w", err)
-	}
-	files, err := meta.NewSideCar(metadata)
-	if err != nil {
-		return nil, "", fmt.Errorf("open the metadata: %w", err)
-	}
-	return files, metadata, nil
 }
 
 // ensureBucket returns when the bucket is there, waiting for the store to answer.
