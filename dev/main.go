@@ -1,123 +1,66 @@
-// Command dev brings up everything the gateway needs on this machine: Temporal with its UI, Redis, an object store
-// and upstreams that only pretend, each as a child process, and then the gateway itself. It imports nothing of the
-// product and talks to it as a user would.
+// Command dev is the launcher of the development stack: it compiles the command stack, shows the progress, and becomes that
+// command. All arguments are the stack's. It imports little, so that `go run` starts it in seconds.
 package main
 
 import (
+	"context"
 	"fmt"
-	"io"
-	"log/slog"
+	"hash/fnv"
 	"os"
+	"os/signal"
 	"path/filepath"
-
-	"github.com/alecthomas/kong"
+	"slices"
+	"syscall"
 
 	"modelrelay/dev/checkout"
-	"modelrelay/dev/settings"
+	"modelrelay/dev/process"
 )
 
-// Exit codes, as the gateway's own.
-const (
-	exitDone = iota
-	exitFailed
-	exitUsage
-)
-
-// commandLine is what one may type. Without a sub-command the whole stack runs.
-type commandLine struct {
-	Up       upCommand       `cmd:"" default:"withargs" help:"Run everything: Temporal, Redis, the object store, the upstreams and the gateway."`
-	Temporal temporalCommand `cmd:"" help:"Run the Temporal server and its UI alone."`
-	Redis    redisCommand    `cmd:"" help:"Run Redis alone."`
-	S3       s3Command       `cmd:"" name:"s3" help:"Run the object store alone."`
-	Upstream upstreamCommand `cmd:"" help:"Run the upstreams that only pretend alone."`
-
-	Chaos chaosCommand `cmd:"" help:"Let every process of a whole deployment fail at random while tasks run, and judge what became of them."`
-
-	Install installCommand `cmd:"" help:"Prepare this machine for --parts production: build MinIO, name what is not installed."`
-
-	TemporalRole   temporalRoleCommand   `cmd:"" hidden:"" help:"Run one role of a Temporal server on PostgreSQL."`
-	TemporalSchema temporalSchemaCommand `cmd:"" hidden:"" help:"Make the databases of a Temporal server on PostgreSQL."`
-
-	LogLevel slog.Level `default:"warn" placeholder:"LEVEL" help:"What a part writes about itself: debug, info, warn or error."`
+func main() {
+	if err := launch(os.Args[1:]); err != nil {
+		fmt.Fprintln(os.Stderr, "dev:", err)
+		os.Exit(1)
+	}
 }
 
-// environment is what the process was given from outside.
-type environment struct {
-	stdout, stderr io.Writer
-	// home is the caller's folder: relative paths count from it.
-	home string
-	// logLevel is for the parts' own words.
-	logLevel slog.Level
-}
-
-func main() { os.Exit(run(os.Args[1:], os.Stdout, os.Stderr)) }
-
-func run(args []string, stdout, stderr io.Writer) int {
-	var line commandLine
-	exit := -1
-	parser, err := kong.New(&line,
-		kong.Name("dev"),
-		kong.Description("The development stack of the gateway. Nothing to install but Go, unless production's parts are asked for; everything listens on loopback."),
-		kong.Vars{
-			"temporal": settings.TemporalAddress, "ui": settings.UIAddress, "redis": settings.RedisAddress,
-			"s3": settings.StoreAddress, "upstream": settings.UpstreamAddress, "gateway": settings.GatewayAddress,
-			"metrics":   settings.MetricsAddress,
-			"accessKey": settings.AccessKey, "secretKey": settings.SecretKey, "bucket": settings.Bucket,
-		},
-		kong.Writers(stdout, stderr),
-		kong.Exit(func(code int) { exit = code }))
+// launch returns only if it fails or a signal ends it.
+func launch(args []string) error {
+	ctx, stop := signal.NotifyContext(context.Background(), syscall.SIGINT, syscall.SIGTERM)
+	defer stop()
+	if process.UnderGoRun() {
+		var release context.CancelFunc
+		ctx, release = process.FollowParent(ctx)
+		defer release()
+		args = slices.Concat([]string{"--go-run"}, args)
+	}
+	here, err := os.Getwd()
 	if err != nil {
-		fmt.Fprintln(stderr, "dev:", err)
-		return exitUsage
+		return fmt.Errorf("find the working folder: %w", err)
 	}
-	command, err := parser.Parse(args)
-	if exit >= 0 { // --help was printed
-		return exit
-	}
+	root, err := checkout.Root(here)
 	if err != nil {
-		fmt.Fprintln(stderr, "dev:", err)
-		return exitUsage
+		return err
 	}
-	home, err := checkout.CallerFolder()
-	if err == nil {
-		err = command.Run(environment{stdout: stdout, stderr: stderr, home: home, logLevel: line.LogLevel})
-	}
+	program, err := programFile(root)
 	if err != nil {
-		fmt.Fprintln(stderr, "dev:", err)
-		return exitFailed
+		return err
 	}
-	return exitDone
+	if err := checkout.Build(ctx, filepath.Join(root, "dev"), "./stack", program, os.Stderr); ctx.Err() != nil {
+		return nil
+	} else if err != nil {
+		return err
+	}
+	return syscall.Exec(program, slices.Concat([]string{program}, args), os.Environ()) //nolint:gosec // the program that was built
 }
 
-// absolute returns path as seen from the caller's folder.
-func (e environment) absolute(path string) string {
-	if filepath.IsAbs(path) {
-		return path
+// programFile returns where the stack of the checkout at root is kept, in the user's cache.
+func programFile(root string) (string, error) {
+	cache, err := os.UserCacheDir()
+	if err != nil {
+		return "", fmt.Errorf("find a folder for the stack: %w", err)
 	}
-	return filepath.Join(e.home, path)
-}
-
-// shown returns path as short as the caller may type it.
-func (e environment) shown(path string) string {
-	short, err := filepath.Rel(e.home, path)
-	if err != nil || len(short) >= len(path) {
-		return path
-	}
-	if filepath.Base(short) == short {
-		return "." + string(filepath.Separator) + short
-	}
-	return short
-}
-
-// logger writes text lines to stderr, with the time of day only.
-func (e environment) logger(level slog.Leveler) *slog.Logger {
-	return slog.New(slog.NewTextHandler(e.stderr, &slog.HandlerOptions{
-		Level: level,
-		ReplaceAttr: func(groups []string, a slog.Attr) slog.Attr {
-			if a.Key == slog.TimeKey && len(groups) == 0 {
-				return slog.String(slog.TimeKey, a.Value.Time().Format("15:04:05.000"))
-			}
-			return a
-		},
-	}))
+	hash := fnv.New32a() // a checkout has its own stack
+	_, _ = hash.Write([]byte(root))
+	folder := filepath.Join(cache, "modelrelay", fmt.Sprintf("%08x", hash.Sum32()))
+	return filepath.Join(folder, "stack"), os.MkdirAll(folder, 0o700)
 }

@@ -74,4 +74,3 @@ func moduleFiles(t *testing.T) []string {
 	}
 	return files
 }
-

@@ -1,15 +1,12 @@
 // Package checkout finds the checkout of the repository that a program of this module belongs to, and compiles programs
-// from it.
+// from it. It imports only the standard library: the launcher of the development stack has to be ready in seconds.
 package checkout
 
 import (
 	"bytes"
-	"context"
 	"errors"
 	"fmt"
-	"io"
 	"os"
-	"os/exec"
 	"path/filepath"
 	"runtime"
 )
@@ -60,16 +57,4 @@ func CallerFolder() (string, error) {
 		return pwd, nil
 	}
 	return here, nil
-}
-
-// Build compiles a package of the module in folder into the file binary. The go command writes its messages to out.
-func Build(ctx context.Context, folder, pkg, binary string, out io.Writer) error {
-	cmd := exec.CommandContext(ctx, "go", "build", "-o", binary, pkg) //nolint:gosec // the caller names a package of this repository
-	cmd.Dir = folder
-	cmd.Env = append(os.Environ(), "GOWORK=off", "PWD="+folder)
-	cmd.Stdout, cmd.Stderr = out, out
-	if err := cmd.Run(); err != nil {
-		return fmt.Errorf("build %s: %w", pkg, err)
-	}
-	return nil
 }

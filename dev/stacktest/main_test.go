@@ -17,6 +17,8 @@ import (
 	"syscall"
 	"testing"
 	"time"
+
+	"modelrelay/dev/checkout"
 )
 
 // startTimeout bounds the start of one process on a busy machine.
@@ -34,12 +36,15 @@ func TestMain(m *testing.M) {
 			return 1
 		}
 		defer os.RemoveAll(dir) //nolint:errcheck // a temporary folder
-		program := filepath.Join(dir, "dev")
-		build := exec.Command("go", "build", "-ldflags=-s -w", "-o", program, "modelrelay/dev")
-		build.Stdout, build.Stderr = os.Stderr, os.Stderr
-		if err := build.Run(); err != nil {
-			fmt.Fprintln(os.Stderr, "build the stack:", err)
-			return 1
+		program := filepath.Join(dir, "stack")
+		// The stack builds the gateway itself. It is in the build cache by then, so its compilation takes no test's time.
+		for _, target := range []struct{ folder, pkg, file string }{
+			{"..", "./stack", program}, {filepath.Join("..", ".."), "./cmd/gateway", filepath.Join(dir, "gateway")},
+		} {
+			if err := checkout.Build(context.Background(), target.folder, target.pkg, target.file, os.Stderr); err != nil {
+				fmt.Fprintln(os.Stderr, err)
+				return 1
+			}
 		}
 		if err := os.Setenv(programKey, program); err != nil {
 			fmt.Fprintln(os.Stderr, err)
@@ -76,7 +81,12 @@ type running struct {
 // the test is asked to end, and killed if it does not.
 func start(t *testing.T, args ...string) *running {
 	t.Helper()
-	cmd := exec.Command(program(t), args...)
+	return startCommand(t, exec.Command(program(t), args...))
+}
+
+// startCommand is start with another command.
+func startCommand(t *testing.T, cmd *exec.Cmd) *running {
+	t.Helper()
 	r := &running{cmd: cmd, stdout: newOutput(), stderr: newOutput(), done: make(chan struct{})}
 	cmd.Stdout, cmd.Stderr = r.stdout, r.stderr
 	cmd.WaitDelay = 5 * time.Second
@@ -90,12 +100,12 @@ func start(t *testing.T, args ...string) *running {
 	t.Cleanup(func() {
 		r.stop()
 		if t.Failed() {
-			t.Logf("%s said:\n%s%s", strings.Join(args, " "), r.stdout, r.stderr)
+			t.Logf("%v said:\n%s%s", cmd.Args, r.stdout, r.stderr)
 		}
 	})
 	line, err := r.stdout.line(t.Context(), "ready ", r.done)
 	if err != nil {
-		t.Fatalf("%s: %v", strings.Join(args, " "), err)
+		t.Fatalf("%v: %v", cmd.Args, err)
 	}
 	r.addr = strings.TrimPrefix(line, "ready ")
 	return r

@@ -26,7 +26,7 @@ const (
 	ClientKey = "sk-bench"
 
 	// stackPackage is the package of dev whose program has a sub-command for each part of the stack.
-	stackPackage = "."
+	stackPackage = "./stack"
 	// floorPackage is the package of dev that is the floor.
 	floorPackage = "./bench/floor"
 	// gatewayPackage is the product's, of the module at the root.

@@ -25,7 +25,7 @@ var Bin Binaries
 // Build makes the binaries of all stacks in a directory, from the repository at root.
 func Build(ctx context.Context, root, dir string) error {
 	Bin = Binaries{Dev: filepath.Join(dir, "dev"), Gateway: filepath.Join(dir, "gateway")}
-	for _, step := range [][]string{{filepath.Join(root, "dev"), Bin.Dev, "."}, {root, Bin.Gateway, "./cmd/gateway"}} {
+	for _, step := range [][]string{{filepath.Join(root, "dev"), Bin.Dev, "./stack"}, {root, Bin.Gateway, "./cmd/gateway"}} {
 		cmd := exec.CommandContext(ctx, "go", "build", "-o", step[1], step[2])
 		cmd.Dir = step[0]
 		cmd.Env = append(os.Environ(), "GOWORK=off")

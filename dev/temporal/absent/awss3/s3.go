@@ -8,7 +8,6 @@ import (
 	"io"
 
 	"github.com/aws/aws-sdk-go-v2/aws"
-
 	"github.com/aws/aws-sdk-go-v2/service/s3/types"
 )
 

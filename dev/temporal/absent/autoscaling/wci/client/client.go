@@ -7,10 +7,9 @@ import (
 
 	deploymentpb "go.temporal.io/api/deployment/v1"
 	"go.temporal.io/api/serviceerror"
+	"go.temporal.io/auto-scaled-workers/wci/workflow/iface"
 	"go.temporal.io/server/common/namespace"
 	"go.uber.org/fx"
-
-	"go.temporal.io/auto-scaled-workers/wci/workflow/iface"
 )
 
 // Client manages the instances that scale the workers of a version of a worker deployment.

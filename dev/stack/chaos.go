@@ -6,9 +6,11 @@ import (
 	"os"
 	"os/exec"
 	"os/signal"
+	"path/filepath"
 	"syscall"
 	"time"
 
+	"modelrelay/dev/checkout"
 	"modelrelay/dev/process"
 )
 
@@ -42,13 +44,13 @@ func (c *chaosCommand) Run(e environment) error {
 	case c.Workers < 1 || c.Workers > maxChaosWorkers:
 		return fmt.Errorf("--workers %d is not between 1 and %d", c.Workers, maxChaosWorkers)
 	}
-	root, err := repository(e.home)
+	root, err := checkout.Root(e.home)
 	if err != nil {
 		return err
 	}
 	ctx, stop := signal.NotifyContext(context.Background(), syscall.SIGINT, syscall.SIGTERM)
 	defer stop()
-	if underGoRun() {
+	if e.goRun {
 		var release context.CancelFunc
 		ctx, release = process.FollowParent(ctx)
 		defer release()
@@ -59,10 +61,10 @@ func (c *chaosCommand) Run(e environment) error {
 		}
 	}
 	trouble := time.Duration(c.Minutes) * time.Minute
-	cmd := exec.Command("go", "test", "-count=1", "-v", "-run", "^TestChaos$", "-timeout", (chaosBuild + trouble + chaosJudging).String(), "./dev/e2e", //nolint:gosec,noctx // numbers; Stop ends it in order
+	cmd := exec.Command("go", "test", "-count=1", "-v", "-run", "^TestChaos$", "-timeout", (chaosBuild + trouble + chaosJudging).String(), ".", //nolint:gosec,noctx // numbers; Stop ends it in order
 		"-chaos-tasks", fmt.Sprint(c.Tasks), "-chaos-for", trouble.String(), "-chaos-seed", fmt.Sprint(c.Seed), "-chaos-workers", fmt.Sprint(c.Workers))
-	cmd.Dir = root
-	cmd.Env = append(os.Environ(), "GOWORK=off", "PWD="+root, "MODELRELAY_TEST_PARTS="+string(c.Parts))
+	cmd.Dir = filepath.Join(root, "dev", "e2e")
+	cmd.Env = append(os.Environ(), "GOWORK=off", "PWD="+cmd.Dir, "MODELRELAY_TEST_PARTS="+string(c.Parts))
 	cmd.Stdout, cmd.Stderr = e.stdout, e.stderr
 	child, err := process.Start(cmd, syscall.SIGTERM)
 	if err != nil {

@@ -32,7 +32,7 @@ type upCommand struct {
 func (c *upCommand) Run(e environment) (err error) {
 	ctx, stop := signal.NotifyContext(context.Background(), syscall.SIGINT, syscall.SIGTERM)
 	defer stop()
-	if underGoRun() { // which hands on an interrupt but no SIGTERM
+	if e.goRun {
 		var release context.CancelFunc
 		ctx, release = process.FollowParent(ctx)
 		defer release()
@@ -57,9 +57,6 @@ func (c *upCommand) Run(e environment) (err error) {
 	<-ctx.Done()
 	return nil
 }
-
-// underGoRun reports whether the go command started this program.
-func underGoRun() bool { return process.UnderGoRun() }
 
 // passable is the mode of the folder of the stack's state: others may pass and see nothing, for PostgreSQL runs as a user of its
 // own where this one is root.

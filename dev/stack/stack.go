@@ -15,6 +15,7 @@ import (
 	"sync/atomic"
 	"time"
 
+	"modelrelay/dev/checkout"
 	"modelrelay/dev/loopback"
 	"modelrelay/dev/redis"
 	"modelrelay/dev/settings"
@@ -62,11 +63,11 @@ func (s *stack) prepare() (err error) {
 		return fmt.Errorf("find this program: %w", err)
 	}
 	s.again = s.program
-	s.root, err = repository(s.home)
+	s.root, err = checkout.Root(s.home)
 	switch {
 	case err != nil && !s.flags.Services:
 		return err
-	case err == nil && underGoRun():
+	case err == nil && s.goRun:
 		s.again = "go run -C " + quote(s.shown(filepath.Join(s.root, "dev"))) + " ."
 	}
 	if s.data, s.temporary, err = s.flags.dataFolder(s.environment); err != nil {
@@ -98,8 +99,7 @@ func (s *stack) up(ctx context.Context) error {
 	if s.flags.Services {
 		built <- nil
 	} else {
-		s.events.Info("building the gateway, which takes a minute the first time")
-		go func() { built <- buildGateway(ctx, s.root, s.gatewayBinary(), s.environment) }()
+		go func() { built <- checkout.Build(ctx, s.root, "./cmd/gateway", s.gatewayBinary(), s.stderr) }()
 	}
 	err = s.startServices(ctx, at)
 	if err := errors.Join(err, <-built); err != nil {
