@@ -12,7 +12,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/goccy/go-yaml"
+	"go.yaml.in/yaml/v4"
 
 	"modelrelay/dev/settings"
 )
@@ -59,7 +59,7 @@ func compose(t *testing.T) composeFile {
 func read(t *testing.T, file string, into any) {
 	t.Helper()
 	// To this library a key after << that replaces a merged one is there twice.
-	if err := yaml.UnmarshalWithOptions([]byte(text(t, file)), into, yaml.AllowDuplicateMapKey()); err != nil {
+	if err := yaml.Unmarshal([]byte(text(t, file)), into); err != nil {
 		t.Fatalf("%s: %v", file, err)
 	}
 }

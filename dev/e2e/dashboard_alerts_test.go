@@ -3,7 +3,6 @@ package e2e_test
 import (
 	"encoding/json"
 	"fmt"
-	"log/slog"
 	"maps"
 	"os"
 	"path/filepath"
@@ -45,7 +44,7 @@ func labelsIn(text string) []string {
 // alerts reads the rules as Prometheus does, which refuses what it does not understand.
 func alerts(t *testing.T) []query {
 	t.Helper()
-	groups, errs := rulefmt.ParseFile(alertsFile, false, model.UTF8Validation, parser.NewParser(parser.Options{}), slog.New(slog.DiscardHandler))
+	groups, errs := rulefmt.ParseFile(alertsFile, false, model.UTF8Validation)
 	if len(errs) > 0 {
 		t.Fatalf("alerts: %v", errs)
 	}
@@ -99,7 +98,7 @@ func panels(t *testing.T) []query {
 
 // unknownTo lists what a query names that nobody exports.
 func unknownTo(all stack.Samples, q query) []string {
-	expr, err := parser.NewParser(parser.Options{}).ParseExpr(q.expr)
+	expr, err := parser.ParseExpr(q.expr)
 	if err != nil {
 		return []string{fmt.Sprintf("%s: %v", q.at, err)}
 	}

@@ -3,15 +3,15 @@
 package gatewayyaml
 
 import (
+	"bytes"
 	"errors"
 	"fmt"
+	"io"
 	"reflect"
 	"slices"
 	"strings"
 
-	"github.com/goccy/go-yaml"
-	"github.com/goccy/go-yaml/ast"
-	"github.com/goccy/go-yaml/parser"
+	"go.yaml.in/yaml/v4"
 )
 
 // ErrShape is wrapped by Fill where a file is valid YAML but not written in a way it can add to.
@@ -55,8 +55,7 @@ func Fill(file []byte, sections []Section) ([]byte, error) {
 				below = append(below, e)
 			}
 		case s.Force:
-			line := node.Key.GetToken().Position.Line - 1
-			lines[line] = strings.TrimSuffix(s.String(), "\n")
+			lines[node.key.Line-1] = strings.TrimSuffix(s.String(), "\n")
 		}
 	}
 	// From the end, so that earlier line numbers stay true.
@@ -87,13 +86,19 @@ func (s Section) String() string {
 	return s.Key + ": {" + strings.Join(pairs, ", ") + "}\n"
 }
 
-// String renders the pair; a text is quoted where YAML would take it for something else.
+// String renders the pair. A text that YAML would read as another type is quoted.
 func (f Field) String() string {
-	value, err := yaml.MarshalWithOptions(f.Value, yaml.Flow(true))
+	var value yaml.Node
+	text := []byte(nil)
+	err := value.Encode(f.Value)
+	if err == nil {
+		value.Style |= yaml.FlowStyle
+		text, err = yaml.Marshal(&value)
+	}
 	if err != nil {
 		return f.Key + ": " + fmt.Sprintf("%q", f.Value)
 	}
-	return f.Key + ": " + strings.TrimSpace(string(value))
+	return f.Key + ": " + strings.TrimSpace(string(text))
 }
 
 // edit adds pairs to a section that exists: into a flow mapping that opens on line, or as lines of their own.
@@ -105,33 +110,30 @@ type edit struct {
 	pairs []string
 }
 
-// missing says what to add to the section that node is.
-func (s Section) missing(node *ast.MappingValueNode) (edit, bool) {
+// missing returns the edit that adds the fields that the section of the file lacks. It returns false if the file lacks none, or if
+// the section's value is an alias or a scalar: such a value stays as it is.
+func (s Section) missing(section *pair) (edit, bool) {
 	var e edit
-	switch value := node.Value.(type) {
-	case *ast.NullNode:
-		e = edit{line: node.Key.GetToken().Position.Line, block: "  "}
-	case *ast.MappingNode:
-		switch {
-		case value.IsFlowStyle:
-			e = edit{line: value.Start.Position.Line - 1, flow: true, empty: len(value.Values) == 0}
-		default:
-			first := value.Values[0].Key.GetToken().Position
+	value := section.value
+	switch {
+	case value.Kind == yaml.ScalarNode && value.Tag == "!!null":
+		e = edit{line: section.key.Line, block: "  "}
+	case value.Kind == yaml.MappingNode && value.Anchor == "":
+		if value.Style&yaml.FlowStyle != 0 {
+			e = edit{line: value.Line - 1, flow: true, empty: len(value.Content) == 0}
+		} else {
+			first := value.Content[0]
 			e = edit{line: first.Line - 1, block: strings.Repeat(" ", first.Column-1)}
 		}
-		for _, f := range s.Fields {
-			if find(value, f.Key) == nil {
-				e.pairs = append(e.pairs, f.String())
-			}
-		}
-		return e, len(e.pairs) > 0
-	default: // an anchor or an alias: taken as it is
+	default:
 		return edit{}, false
 	}
 	for _, f := range s.Fields {
-		e.pairs = append(e.pairs, f.String())
+		if find(value, f.Key) == nil {
+			e.pairs = append(e.pairs, f.String())
+		}
 	}
-	return e, true
+	return e, len(e.pairs) > 0
 }
 
 func (e edit) apply(lines []string) []string {
@@ -151,36 +153,43 @@ func (e edit) apply(lines []string) []string {
 	return lines
 }
 
-// parse returns the content of a file and the mapping it consists of; an empty file has neither.
-func parse(file []byte) (map[string]any, *ast.MappingNode, error) {
-	parsed, err := parser.ParseBytes(file, 0)
-	if err != nil {
+// parse returns the content of a file and its top-level mapping. An empty file has neither.
+func parse(file []byte) (map[string]any, *yaml.Node, error) {
+	decoder := yaml.NewDecoder(bytes.NewReader(file))
+	var document yaml.Node
+	if err := decoder.Decode(&document); errors.Is(err, io.EOF) {
+		return nil, nil, nil
+	} else if err != nil {
 		return nil, nil, err
+	}
+	if err := decoder.Decode(new(yaml.Node)); !errors.Is(err, io.EOF) {
+		return nil, nil, errors.Join(fmt.Errorf("%w: more than one document", ErrShape), err)
 	}
 	have := map[string]any{}
-	if err := yaml.Unmarshal(file, &have); err != nil {
+	if err := document.Decode(&have); err != nil {
 		return nil, nil, err
 	}
+	root := document.Content[0]
 	switch {
-	case len(parsed.Docs) == 0 || len(parsed.Docs) == 1 && len(have) == 0:
+	case len(have) == 0:
 		return have, nil, nil
-	case len(parsed.Docs) > 1:
-		return nil, nil, fmt.Errorf("%w: more than one document", ErrShape)
-	}
-	root, ok := parsed.Docs[0].Body.(*ast.MappingNode)
-	if !ok || root.IsFlowStyle {
+	case root.Kind != yaml.MappingNode || root.Style&yaml.FlowStyle != 0:
 		return nil, nil, fmt.Errorf("%w: the top level is not a block of keys", ErrShape)
 	}
 	return have, root, nil
 }
 
-func find(in *ast.MappingNode, key string) *ast.MappingValueNode {
+// pair is one key of a mapping and its value.
+type pair struct{ key, value *yaml.Node }
+
+// find returns the pair of the key, or nil if the mapping has none.
+func find(in *yaml.Node, key string) *pair {
 	if in == nil {
 		return nil
 	}
-	for _, value := range in.Values {
-		if value.Key.GetToken().Value == key {
-			return value
+	for i := 0; i+1 < len(in.Content); i += 2 {
+		if in.Content[i].Value == key {
+			return &pair{in.Content[i], in.Content[i+1]}
 		}
 	}
 	return nil

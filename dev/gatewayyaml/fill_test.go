@@ -20,7 +20,7 @@ func TestFill(t *testing.T) {
 	t.Parallel()
 	const (
 		listen  = "listen: 127.0.0.1:8080\n"
-		redis   = "redis: {url: \"redis://127.0.0.1:6379/0\"}\n"
+		redis   = "redis: {url: redis://127.0.0.1:6379/0}\n"
 		archive = "archive: {bucket: videos, secret_key: \"0123\"}\n"
 		tokens  = "tokens:\n  - name: demo\n    key: sk-demo\n"
 	)
@@ -37,11 +37,11 @@ func TestFill(t *testing.T) {
 		},
 		{
 			"a flow mapping lacks a field", "listen: :1\narchive: { bucket: films } # many\nredis: {}\n",
-			"listen: :1\narchive: {secret_key: \"0123\", bucket: films } # many\nredis: {url: \"redis://127.0.0.1:6379/0\"}\n" + tokens,
+			"listen: :1\narchive: {secret_key: \"0123\", bucket: films } # many\nredis: {url: redis://127.0.0.1:6379/0}\n" + tokens,
 		},
 		{
 			"a key without a value", "archive:\nredis:\nlisten: :1",
-			"archive:\n  bucket: videos\n  secret_key: \"0123\"\nredis:\n  url: \"redis://127.0.0.1:6379/0\"\nlisten: :1\n" + tokens,
+			"archive:\n  bucket: videos\n  secret_key: \"0123\"\nredis:\n  url: redis://127.0.0.1:6379/0\nlisten: :1\n" + tokens,
 		},
 		{"an anchor is left alone", "redis: &r {url: redis://other}\n", "redis: &r {url: redis://other}\n" + listen + archive + tokens},
 		{

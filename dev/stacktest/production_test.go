@@ -8,8 +8,8 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/goccy/go-yaml"
 	goredis "github.com/redis/go-redis/v9"
+	"go.yaml.in/yaml/v4"
 )
 
 // TestInstallNames: what the parts of production lack is named with the command that installs it.

@@ -17,7 +17,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/goccy/go-yaml"
+	"go.yaml.in/yaml/v4"
 )
 
 // freePorts are the address flags of a stack that disturbs no other.
