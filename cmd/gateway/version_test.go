@@ -52,7 +52,7 @@ func TestLicensesCommand(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	for _, name := range strings.Fields(string(linked)) {
+	for name := range strings.FieldsSeq(string(linked)) {
 		if licenses[name] == "" || licenses[name] == "unknown" {
 			t.Errorf("%s is linked and has the licence %q: go run -C dev ./licenses > cmd/gateway/internal/buildinfo/licenses.txt", name, licenses[name])
 		}

@@ -129,7 +129,7 @@ func unknownTo(all stack.Samples, q query) []string {
 			for _, m := range node.LabelMatchers {
 				values, ok := has[m.Name]
 				switch {
-				case m.Name == labels.MetricName, added[m.Name] && !ok:
+				case m.Name == model.MetricNameLabel, added[m.Name] && !ok:
 				case !ok:
 					complain("%s has no label %s", node.Name, m.Name)
 				case m.Type == labels.MatchEqual && !values[m.Value]:
