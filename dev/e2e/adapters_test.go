@@ -64,7 +64,8 @@ func adapterRows() []adapterRow {
 // stopped, found again, and what is refused.
 func TestAdapters(t *testing.T) {
 	t.Parallel()
-	s := stack.NewRelay(t, nil)
+	stack.Full(t)
+	s := stack.SharedRelay(t)
 	client := upstream.NewClient(nil)
 	t.Cleanup(client.CloseIdleConnections)
 	vendors := catalog.New(client)

@@ -19,8 +19,6 @@ import (
 const (
 	// agentsDir holds the coding agents once "npm ci" ran there.
 	agentsDir = nodeDir + "/agents"
-	// needAgents is set where their tests must not be left out.
-	needAgents = "MODELRELAY_TEST_AGENTS"
 	// agentTimeout is how long an agent may take for one task on a busy machine.
 	agentTimeout = 5 * time.Minute
 )
@@ -152,17 +150,15 @@ func codingAgents() []codingAgent {
 // TestAgents lets each coding agent read and edit a file on models of every vendor.
 func TestAgents(t *testing.T) {
 	t.Parallel()
-	node, err := filepath.Abs(installedNode(t, needAgents))
+	stack.Full(t)
+	node, err := filepath.Abs(installedNode(t))
 	if err != nil {
 		t.Fatal(err)
 	}
 	if _, err := os.Stat(agentsDir + "/node_modules"); err != nil {
-		if os.Getenv(needAgents) != "" {
-			t.Fatalf("run npm ci in %s: %v", agentsDir, err)
-		}
-		t.Skip("run npm ci in dev/node/agents first")
+		t.Fatalf("run npm ci in %s: %v", agentsDir, err)
 	}
-	s := stack.NewRelay(t, nil, unpaced)
+	s := stack.SharedRelay(t, unpaced)
 	g := s.StartGateway(stack.GatewayOptions{Channels: s.Pairs("gpt-native: gpt-5.5", "gpt-5.5: claude-opus-4-8")})
 	for _, agent := range codingAgents() {
 		found, err := filepath.Glob(filepath.Join(agentsDir, "node_modules", agent.program))

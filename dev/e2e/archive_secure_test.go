@@ -8,6 +8,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"iter"
 	"log/slog"
 	"net"
 	"net/http"
@@ -20,7 +21,6 @@ import (
 	"strings"
 	"sync"
 	"testing"
-	"time"
 
 	"github.com/minio/minio-go/v7"
 	"github.com/minio/minio-go/v7/pkg/credentials"
@@ -96,10 +96,11 @@ func keeps(t *testing.T, g *stack.Gateway, prompt string) {
 // TestArchiveSecured: over TLS with an authority of one's own, in a bucket that was made beforehand, with sums of what is written.
 func TestArchiveSecured(t *testing.T) {
 	t.Parallel()
-	s, p := stack.New(t), newPKI(t)
+	stack.Full(t)
+	s, p := stack.Shared(t), newPKI(t)
 	front := newTLSStore(t, s.S3At, p.serverCert, p.serverKey)
 	g := s.Configure(stack.GatewayOptions{Video: "poll_min: 200ms, poll_max: 1s"})
-	rewriteSection(t, g, "archive", archiveSection(front.endpoint, stack.Bucket, ", ca: "+p.servers.File+", style: path, create_bucket: false, content_md5: true"))
+	rewriteSection(t, g, "archive", archiveSection(front.endpoint, s.Bucket, ", ca: "+p.servers.File+", style: path, create_bucket: false, content_md5: true"))
 	g.Start()
 	if stdout, stderr, err := g.Command(t.Context(), "config", "check", "--connect"); err != nil {
 		t.Errorf("%v\n%s%s", err, stdout, stderr)
@@ -120,7 +121,8 @@ func TestArchiveSecured(t *testing.T) {
 // or the file, and no secret.
 func TestArchiveBadInput(t *testing.T) {
 	t.Parallel()
-	s, p := stack.NewStore(t), newPKI(t)
+	stack.Full(t)
+	s, p := stack.SharedS3(t), newPKI(t)
 	front := newTLSStore(t, s.S3At, p.serverCert, p.serverKey)
 	expired, expiredKey := p.files("expired-server")
 	p.servers.Sign(t, "localhost", p.past, expired, expiredKey)
@@ -130,27 +132,27 @@ func TestArchiveBadInput(t *testing.T) {
 	if err := os.Mkdir(unreadable, 0o700); err != nil { // of a file's rights the superuser takes no notice
 		t.Fatal(err)
 	}
-	right := archiveSection(front.endpoint, stack.Bucket, ca)
+	right := archiveSection(front.endpoint, s.Bucket, ca)
 	for name, test := range map[string]struct {
 		section string
 		code    int    // the command's; 1 where something else is missing in any case
 		want    string // "": the store is well
 	}{
 		"right":                   {right, 1, ""},
-		"unknown authority":       {archiveSection(front.endpoint, stack.Bucket, ", ca: "+p.clients.File), 1, "see archive.ca"},
-		"system's authorities":    {archiveSection(front.endpoint, stack.Bucket, ""), 1, "see archive.ca"},
-		"another name":            {archiveSection(strings.Replace(front.endpoint, "localhost", "127.0.0.1", 1), stack.Bucket, ca), 1, "archive.endpoint"},
-		"certificate expired":     {archiveSection(expiredFront.endpoint, stack.Bucket, ca), 1, "certificate has expired"},
-		"a store without TLS":     {archiveSection("https://"+s.S3At, stack.Bucket, ca), 1, "archive.endpoint"},
-		"a store with TLS":        {archiveSection(strings.Replace(front.endpoint, "https", "http", 1), stack.Bucket, ""), 1, "archive.endpoint"},
-		"authority without TLS":   {archiveSection("http://"+s.S3At, stack.Bucket, ca), 2, "archive.ca: wants archive.endpoint to begin with https://"},
-		"unreadable authority":    {archiveSection(front.endpoint, stack.Bucket, ", ca: "+unreadable), 2, "archive.ca: the file cannot be read: read " + unreadable},
-		"authority is not there":  {archiveSection(front.endpoint, stack.Bucket, ", ca: nowhere.pem"), 2, "archive.ca: the file cannot be read: open "},
+		"unknown authority":       {archiveSection(front.endpoint, s.Bucket, ", ca: "+p.clients.File), 1, "see archive.ca"},
+		"system's authorities":    {archiveSection(front.endpoint, s.Bucket, ""), 1, "see archive.ca"},
+		"another name":            {archiveSection(strings.Replace(front.endpoint, "localhost", "127.0.0.1", 1), s.Bucket, ca), 1, "archive.endpoint"},
+		"certificate expired":     {archiveSection(expiredFront.endpoint, s.Bucket, ca), 1, "certificate has expired"},
+		"a store without TLS":     {archiveSection("https://"+s.S3At, s.Bucket, ca), 1, "archive.endpoint"},
+		"a store with TLS":        {archiveSection(strings.Replace(front.endpoint, "https", "http", 1), s.Bucket, ""), 1, "archive.endpoint"},
+		"authority without TLS":   {archiveSection("http://"+s.S3At, s.Bucket, ca), 2, "archive.ca: wants archive.endpoint to begin with https://"},
+		"unreadable authority":    {archiveSection(front.endpoint, s.Bucket, ", ca: "+unreadable), 2, "archive.ca: the file cannot be read: read " + unreadable},
+		"authority is not there":  {archiveSection(front.endpoint, s.Bucket, ", ca: nowhere.pem"), 2, "archive.ca: the file cannot be read: open "},
 		"wrong secret key":        {strings.Replace(right, stack.SecretKey, "wrong-secret", 1), 1, "archive.secret_key"},
 		"wrong access key":        {strings.Replace(right, "access_key: "+stack.AccessKey, "access_key: nobody", 1), 1, "archive.access_key"},
 		"a bucket that is not":    {archiveSection(front.endpoint, "nobodys", ca), 1, "see archive.bucket"},
-		"a style that is none":    {archiveSection(front.endpoint, stack.Bucket, ca+", style: sideways"), 2, "archive.style"},
-		"encryption that is none": {archiveSection(front.endpoint, stack.Bucket, ca+", sse: rot13"), 2, "archive.sse"},
+		"a style that is none":    {archiveSection(front.endpoint, s.Bucket, ca+", style: sideways"), 2, "archive.style"},
+		"encryption that is none": {archiveSection(front.endpoint, s.Bucket, ca+", sse: rot13"), 2, "archive.sse"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -180,7 +182,7 @@ func newKeyedMinIO(t *testing.T, addr string) {
 		return cmd.Start()
 	}
 	stack.LaunchBy(t, service, "minio", stack.Bin.Dev, "s3", "--parts", string(stack.Production), "--listen", addr, "--data", t.TempDir(),
-		"--access-key", stack.AccessKey, "--secret-key", stack.SecretKey, "--bucket", stack.Bucket).AwaitReady(t)
+		"--access-key", stack.AccessKey, "--secret-key", stack.SecretKey, "--bucket", stack.DefaultBucket).AwaitReady(t)
 }
 
 // TestArchiveProduction: on MinIO, in buckets that encrypt with keys of the store's or of its key service, that keep versions and that
@@ -209,15 +211,15 @@ func TestArchiveProduction(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	s := stack.New(t)
+	s := stack.Shared(t)
 	ca := ", create_bucket: false, ca: " + p.servers.File
 	for name, test := range map[string]struct {
 		bucket, more string
 		sse          string // of every object
 		versions     bool   // outlive a delete
 	}{
-		"keys of the store's":  {stack.Bucket, ", sse: s3", "AES256", false},
-		"the key service's":    {stack.Bucket, ", sse: kms:" + storeKey, "aws:kms", false},
+		"keys of the store's":  {stack.DefaultBucket, ", sse: s3", "AES256", false},
+		"the key service's":    {stack.DefaultBucket, ", sse: kms:" + storeKey, "aws:kms", false},
 		"versions":             {versioned, ", sse: s3", "AES256", true},
 		"locked by default":    {locked, ", content_md5: true", "", true},
 		"locked and encrypted": {locked, ", content_md5: true, sse: kms:" + storeKey, "aws:kms", true},
@@ -228,7 +230,17 @@ func TestArchiveProduction(t *testing.T) {
 		if stdout, stderr, err := g.Command(t.Context(), "config", "check", "--connect"); err != nil {
 			t.Errorf("%s: %v\n%s%s", name, err, stdout, stderr)
 		}
-		before, since := len(front.objects()), time.Now().Add(-time.Second)
+		versions := func() iter.Seq[minio.ObjectInfo] {
+			return behind.ListObjectsIter(t.Context(), test.bucket, minio.ListObjectsOptions{Recursive: true, WithVersions: test.versions, Prefix: "outputs/"})
+		}
+		earlier := make(map[string]bool)
+		for object := range versions() {
+			if object.Err != nil {
+				t.Fatal(object.Err)
+			}
+			earlier[object.Key+" "+object.VersionID] = true
+		}
+		before := len(front.objects())
 		keeps(t, g, name)
 		written := front.objects()[before:]
 		for _, header := range written {
@@ -237,11 +249,11 @@ func TestArchiveProduction(t *testing.T) {
 			}
 		}
 		outputs := 0
-		for object := range behind.ListObjects(t.Context(), test.bucket, minio.ListObjectsOptions{Recursive: true, WithVersions: test.versions, Prefix: "outputs/"}) {
+		for object := range versions() {
 			switch {
 			case object.Err != nil:
 				t.Fatal(object.Err)
-			case object.LastModified.Before(since) || object.IsDeleteMarker:
+			case earlier[object.Key+" "+object.VersionID] || object.IsDeleteMarker:
 				continue
 			case object.IsLatest || !test.versions:
 				t.Errorf("%s: %s is there after the delete", name, object.Key)
@@ -255,7 +267,7 @@ func TestArchiveProduction(t *testing.T) {
 	}
 	// A key that the service does not have is no task's failure.
 	g := s.Configure(stack.GatewayOptions{})
-	rewriteSection(t, g, "archive", archiveSection(front.endpoint, stack.Bucket, ca+", sse: kms:nobodys"))
+	rewriteSection(t, g, "archive", archiveSection(front.endpoint, stack.DefaultBucket, ca+", sse: kms:nobodys"))
 	if stdout, stderr, err := g.Command(t.Context(), "config", "check", "--connect"); err == nil || !strings.Contains(stdout+stderr, "archive.sse") {
 		t.Errorf("a key that is not there: %v\n%s%s", err, stdout, stderr)
 	}
@@ -265,6 +277,7 @@ func TestArchiveProduction(t *testing.T) {
 // would address the bucket by a path fails.
 func TestArchiveVirtualHosts(t *testing.T) {
 	t.Parallel()
+	stack.Full(t)
 	stack.NeedProduction(t)
 	if out, err := exec.CommandContext(t.Context(), "unshare", "--mount", "true").CombinedOutput(); err != nil {
 		t.Skipf("the gateway needs a view of /etc/hosts of its own: %v %s", err, out)
@@ -279,14 +292,14 @@ func TestArchiveVirtualHosts(t *testing.T) {
 	hosts, program := filepath.Join(dir, "hosts"), filepath.Join(dir, "gateway")
 	script := fmt.Sprintf("#!/bin/sh\nexec unshare --mount /bin/sh -c 'mount --bind %s /etc/hosts && exec \"$@\"' - %s \"$@\"\n", hosts, stack.Bin.Gateway)
 	if err := errors.Join(
-		os.WriteFile(hosts, []byte("127.0.0.1 localhost "+stack.Bucket+"."+storeDomain+"\n"), 0o600),
+		os.WriteFile(hosts, []byte("127.0.0.1 localhost "+stack.DefaultBucket+"."+storeDomain+"\n"), 0o600),
 		os.WriteFile(program, []byte(script), 0o700),
 	); err != nil {
 		t.Fatal(err)
 	}
-	s := stack.New(t)
+	s := stack.Shared(t)
 	g := s.Configure(stack.GatewayOptions{Binary: program, Video: "poll_min: 200ms, poll_max: 1s, presigned_urls: true"})
-	rewriteSection(t, g, "archive", archiveSection("http://"+net.JoinHostPort(storeDomain, port), stack.Bucket, ", style: virtual"))
+	rewriteSection(t, g, "archive", archiveSection("http://"+net.JoinHostPort(storeDomain, port), stack.DefaultBucket, ", style: virtual"))
 	g.Start()
 	keeps(t, g, "by name")
 
@@ -294,7 +307,7 @@ func TestArchiveVirtualHosts(t *testing.T) {
 	id := g.Create(t.Context(), "sora-2-fast", "by link").ID
 	g.AwaitCompleted(id, stack.TaskTimeout)
 	var task struct{ URL string }
-	if answer := g.Call(t, stack.Request{Path: "/v1/video/generations/" + id}); json.Unmarshal(answer.Body, &task) != nil || !strings.HasPrefix(task.URL, "http://"+stack.Bucket+"."+storeDomain+":"+port+"/") {
+	if answer := g.Call(t, stack.Request{Path: "/v1/video/generations/" + id}); json.Unmarshal(answer.Body, &task) != nil || !strings.HasPrefix(task.URL, "http://"+stack.DefaultBucket+"."+storeDomain+":"+port+"/") {
 		t.Fatalf("the task: %s", answer.Body)
 	}
 	client := &http.Client{Transport: &http.Transport{DialContext: func(ctx context.Context, network, _ string) (net.Conn, error) {

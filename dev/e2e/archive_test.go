@@ -10,7 +10,7 @@ import (
 // TestStore runs the archive's conformance suite on the S3 server of the development stack.
 func TestStore(t *testing.T) {
 	t.Parallel()
-	s := stack.NewStore(t)
+	s := stack.SharedS3(t)
 	storagetest.Archive(t, func(t *testing.T) storagetest.Store {
 		t.Helper()
 		archive := s.Archive()

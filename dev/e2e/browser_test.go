@@ -18,11 +18,9 @@ import (
 )
 
 const (
-	// needBrowser is set where the tests in a browser must not be left out.
-	needBrowser = "MODELRELAY_TEST_BROWSER"
 	// chromium is where Debian has it.
 	chromium = "/usr/bin/chromium"
-	// axeFile finds what people who cannot see, or use no mouse, would stumble over.
+	// axeFile checks the accessibility of a page.
 	axeFile = nodeDir + "/node_modules/axe-core/axe.min.js"
 	// browserTimeout is how long a step may take on a machine that does everything else as well.
 	browserTimeout = 3 * time.Minute
@@ -35,7 +33,6 @@ type chromiumTab struct {
 	ctx  context.Context //nolint:containedctx // the browser lives as long as its test
 	base string          // the gateway's address
 	bare bool            // pages run no scripts
-	axe  string          // the text of axeFile
 
 	mu    sync.Mutex
 	wrong []string
@@ -43,26 +40,10 @@ type chromiumTab struct {
 	allowed []string
 }
 
-// wantBrowser leaves a test out unless a browser is asked for, and fails it where that is missing.
-func wantBrowser(t *testing.T) {
-	t.Helper()
-	if os.Getenv(needBrowser) == "" {
-		t.Skip(needBrowser + " is not set")
-	}
-	if _, err := os.Stat(chromium); err != nil {
-		t.Fatalf("no browser: %v", err)
-	}
-}
-
 // newBrowser starts Chromium and signs in with a link of the gateway's own command.
 func newBrowser(t *testing.T, g *stack.Gateway, who ...string) *chromiumTab {
 	t.Helper()
 	b := &chromiumTab{t: t, base: g.URL()}
-	source, err := os.ReadFile(axeFile)
-	if err != nil {
-		t.Fatalf("no axe-core: run npm ci in dev/node (%v)", err)
-	}
-	b.axe = string(source)
 	ctx, closeTab := startChromium(t)
 	b.ctx = ctx
 	b.listen()
@@ -83,6 +64,9 @@ func newBrowser(t *testing.T, g *stack.Gateway, who ...string) *chromiumTab {
 // startChromium starts Chromium with an empty profile, and opens a tab in it.
 func startChromium(t *testing.T) (tab context.Context, closeTab context.CancelFunc) {
 	t.Helper()
+	if _, err := os.Stat(chromium); err != nil {
+		t.Fatalf("install chromium: %v", err)
+	}
 	allocator, end := chromedp.NewExecAllocator(t.Context(), append(
 		chromedp.DefaultExecAllocatorOptions[:],
 		chromedp.ExecPath(chromium), chromedp.NoSandbox, chromedp.DisableGPU, chromedp.UserDataDir(t.TempDir()),
@@ -253,7 +237,11 @@ func (b *chromiumTab) switchScriptsOff() {
 // is wider than its window.
 func (b *chromiumTab) check(what string) {
 	b.t.Helper()
-	if _, err := evaluate[bool](b, b.axe+`; true`); err != nil {
+	axe, err := os.ReadFile(axeFile)
+	if err != nil {
+		b.t.Fatalf("run npm ci in dev/node: %v", err)
+	}
+	if _, err := evaluate[bool](b, string(axe)+`; true`); err != nil {
 		b.t.Fatalf("%s: axe does not load: %v", what, err)
 	}
 	found, err := evaluate[[]string](b, `axe.run(document, { runOnly: ['wcag2a', 'wcag2aa', 'wcag21a', 'wcag21aa', 'wcag22aa'] }).then((r) =>

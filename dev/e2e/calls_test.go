@@ -16,7 +16,6 @@ import (
 	"github.com/klauspost/compress/zstd"
 
 	"modelrelay/dev/e2e/stack"
-	"modelrelay/storage/testport"
 )
 
 // loggedCall is a call as `gateway calls --json` has it.
@@ -44,10 +43,8 @@ func chatOnce(t *testing.T, g *stack.Gateway, model string) string {
 // The history goes on behind Redis' window, in the real store, for the command and for /admin/calls.
 func TestCallsHistory(t *testing.T) {
 	t.Parallel()
-	s := stack.NewRelay(t, nil)
-	s.S3At = testport.Address(t)
-	s.StartS3()
-	s.S3.AwaitReady(t)
+	stack.Full(t)
+	s := stack.SharedRelay(t).OwnS3()
 	g := s.StartGateway(stack.GatewayOptions{AdminKey: stack.AdminKey, Calls: "recent: 100, retention: 48h"})
 	const calls = 350
 	ids := map[string]bool{}
@@ -137,7 +134,8 @@ func TestCallsHistory(t *testing.T) {
 // gateway calls lists, filters, follows, prints CSV, and finds one call by each of its ids.
 func TestCallsCommand(t *testing.T) {
 	t.Parallel()
-	g := stack.NewRelay(t, nil)
+	stack.Full(t)
+	g := stack.SharedRelay(t)
 	gateway := g.StartGateway(stack.GatewayOptions{})
 	follow := exec.CommandContext(t.Context(), stack.Bin.Gateway, "calls", "--follow", "--json", "--status", "failed", "--config", gateway.ConfigFile)
 	lines, err := follow.StdoutPipe()

@@ -17,7 +17,7 @@ import (
 // TestChat drives chat, streams and the model list with the unmodified SDK through the running gateway.
 func TestChat(t *testing.T) {
 	t.Parallel()
-	s := stack.New(t)
+	s := stack.Shared(t)
 	g := s.StartGateway(stack.GatewayOptions{})
 	sdk := g.SDK(option.WithMaxRetries(0))
 	params := openai.ChatCompletionNewParams{

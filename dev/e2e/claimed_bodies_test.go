@@ -24,7 +24,8 @@ const (
 // not what was claimed, and a third token is served beside them.
 func TestClaimedBodies(t *testing.T) {
 	t.Parallel()
-	s := stack.NewRelay(t, nil)
+	stack.Full(t)
+	s := stack.SharedRelay(t)
 	third := stack.Token + "-third"
 	g := s.StartGateway(stack.GatewayOptions{Channels: s.AnyModel(), Tokens: "  - {name: third, key: " + third + ", models: [\"*\"]}\n"})
 	served := func() {

@@ -22,6 +22,7 @@ const impatience = time.Second
 // The task is one, wherever the first request stood when it was given up.
 func TestClientTimesOut(t *testing.T) {
 	t.Parallel()
+	stack.Full(t)
 	cases := map[string]struct {
 		redis   bool            // the answers of Redis are held, else Temporal's
 		what    stack.Direction // what the front sends is held, or what it is answered
@@ -41,7 +42,10 @@ func TestClientTimesOut(t *testing.T) {
 		}
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			s := stack.New(t)
+			s := stack.Shared(t)
+			if c.restart {
+				s.OwnRedis()
+			}
 			s.StartGateway(stack.GatewayOptions{Args: []string{"worker"}})
 			temporal, redis := stack.NewLink(t, s.TemporalAt), stack.NewLink(t, s.RedisAt)
 			front := s.StartGateway(stack.GatewayOptions{Args: []string{"serve", "--worker=false"}, TemporalAt: temporal.Addr(), RedisAt: redis.Addr()})

@@ -16,7 +16,7 @@ import (
 // the clear what is encrypted.
 func TestCodecInTheUI(t *testing.T) {
 	t.Parallel()
-	wantBrowser(t)
+	stack.Full(t)
 	s := stack.New(t)
 	const canary = "a canary that only operators hear"
 	ui := testport.Address(t)

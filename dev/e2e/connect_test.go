@@ -35,7 +35,8 @@ func denied(t *testing.T, store string, deny func(*http.Request) bool) string {
 // exit code says that something does.
 func TestConfigCheckConnect(t *testing.T) {
 	t.Parallel()
-	s := stack.New(t)
+	stack.Full(t)
+	s := stack.Shared(t)
 	g := s.StartGateway(stack.GatewayOptions{})
 	good, err := os.ReadFile(g.ConfigFile)
 	if err != nil {
@@ -59,10 +60,10 @@ func TestConfigCheckConnect(t *testing.T) {
 		{"a wrong address of a channel", s.UpstreamAt, "127.0.0.1:1", []string{"channel main", "not ready: channel main"}},
 		{"no redis", redisAddresses, "127.0.0.1:1", []string{"redis", "failed", "does not take writes", "connection refused", "not ready: redis"}},
 		{"no temporal", s.TemporalAt, "127.0.0.1:1", []string{"temporal", "failed", "does not answer", "connection refused", "not ready: temporal"}},
-		{"no such namespace", "namespace: default", "namespace: nobody", []string{"temporal operator namespace create --namespace nobody", "not ready: temporal"}},
+		{"no such namespace", "namespace: " + s.Namespace, "namespace: nobody", []string{"temporal operator namespace create --namespace nobody", "not ready: temporal"}},
 		{"no store", s.S3At, "127.0.0.1:1", []string{"does not answer", "not ready: store, rights in the bucket, clock of the store"}},
 		{"a wrong key of the store", "secret_key: " + stack.SecretKey, "secret_key: wrong", []string{"store", "s3:PutObject", "SignatureDoesNotMatch"}},
-		{"no bucket", "bucket: " + stack.Bucket, "bucket: nobody", []string{"not ready: store, rights in the bucket"}},
+		{"no bucket", "bucket: " + s.Bucket, "bucket: nobody", []string{"not ready: store, rights in the bucket"}},
 		{"may not write", s.S3At, denied(t, s.S3At, func(r *http.Request) bool { return r.Method == http.MethodPut }), []string{"s3:PutObject", "AccessDenied"}},
 		{"may not read", s.S3At, denied(t, s.S3At, func(r *http.Request) bool {
 			return r.Method == http.MethodGet && strings.Contains(r.URL.Path, "/probe/")

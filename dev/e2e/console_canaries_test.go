@@ -104,7 +104,8 @@ func (p *person) shownOnce(body, pattern string) string {
 // audit log, answer of the API, or value of Redis. Redis has a token's webhook secret, which signs, in the token's own record.
 func TestConsoleCanaries(t *testing.T) {
 	t.Parallel()
-	s := stack.NewRelay(t, nil)
+	stack.Full(t)
+	s := stack.SharedRelay(t).OwnRedis()
 	const operatorKey, viewerKey, tokenKey = "canary-of-operator-anna", "canary-of-viewer-vera", "sk-canary-of-a-token"
 	g := s.StartGateway(stack.GatewayOptions{
 		AdminKey: stack.AdminKey,

@@ -14,8 +14,8 @@ import (
 // stays chosen, and a refusal opens the dialog again with what was typed. Without scripts the same questions are asked and answered.
 func TestConsoleQuestions(t *testing.T) {
 	t.Parallel()
-	wantBrowser(t)
-	g := stack.NewRelay(t, nil).StartGateway(stack.GatewayOptions{AdminKey: stack.AdminKey})
+	stack.Full(t)
+	g := stack.SharedRelay(t).StartGateway(stack.GatewayOptions{AdminKey: stack.AdminKey})
 	for _, name := range []string{"first", "second"} {
 		g.Run("token", "create", "--name", name)
 	}
@@ -79,8 +79,8 @@ func TestConsoleQuestions(t *testing.T) {
 // A channel is drafted in the browser, and the file takes what the page shows.
 func TestConsoleChannelDraft(t *testing.T) {
 	t.Parallel()
-	wantBrowser(t)
-	g := stack.NewRelay(t, nil).StartGateway(stack.GatewayOptions{AdminKey: stack.AdminKey})
+	stack.Full(t)
+	g := stack.SharedRelay(t).StartGateway(stack.GatewayOptions{AdminKey: stack.AdminKey})
 	b := newBrowser(t, g)
 	b.open("/console/channels")
 	b.await("the form", `document.readyState === 'complete' && document.querySelector('#draft form')`)

@@ -49,8 +49,8 @@ const shapeTexts = `(async () => {
 // The renderer of answers makes nothing of strangers' texts but what it knows, loses no word, and is not held up.
 func TestConsoleMarkdown(t *testing.T) {
 	t.Parallel()
-	wantBrowser(t)
-	b := newBrowser(t, stack.NewRelay(t, nil).StartGateway(stack.GatewayOptions{AdminKey: stack.AdminKey}))
+	stack.Full(t)
+	b := newBrowser(t, stack.SharedRelay(t).StartGateway(stack.GatewayOptions{AdminKey: stack.AdminKey}))
 	b.open("/console/try")
 	found, err := evaluate[[]string](b, shapeTexts)
 	if err != nil {

@@ -83,7 +83,7 @@ func (b *chromiumTab) look(name, path string) {
 // and narrow: no violation of WCAG 2.2 AA, no report of the policy, no error of a script, no secret, nothing sideways.
 func TestConsolePages(t *testing.T) {
 	t.Parallel()
-	wantBrowser(t)
+	stack.Full(t)
 	s := stack.New(t)
 	options := stack.GatewayOptions{
 		AdminKey: stack.AdminKey,
@@ -180,8 +180,8 @@ func (b *chromiumTab) tabTo(selector string) {
 // The main path with the keyboard alone: from page to page, a token made, found and its page left, a chat sent.
 func TestConsoleKeyboard(t *testing.T) {
 	t.Parallel()
-	wantBrowser(t)
-	g := stack.NewRelay(t, nil).StartGateway(stack.GatewayOptions{AdminKey: stack.AdminKey})
+	stack.Full(t)
+	g := stack.SharedRelay(t).StartGateway(stack.GatewayOptions{AdminKey: stack.AdminKey})
 	b := newBrowser(t, g)
 	const loaded = `document.readyState === 'complete' && ` // until then nobody listens to keys
 	at := func(path string) string { return loaded + `location.pathname.endsWith(` + quoted(path) + `)` }

@@ -125,9 +125,9 @@ func (b *chromiumTab) probed(plain plainPage, where string) {
 // runs, no dialog opens, nothing is reported and nothing is loaded.
 func TestConsoleProbes(t *testing.T) {
 	t.Parallel()
-	wantBrowser(t)
+	stack.Full(t)
 	all, printed := xssProbes(t)
-	s := stack.New(t)
+	s := stack.Shared(t)
 	p := &probed{t: t, s: s, all: all, printed: printed}
 	p.start()
 	p.write()

@@ -28,8 +28,8 @@ func consoleGateway(t *testing.T, s *stack.Stack) *stack.Gateway {
 // From the printed link to a chat that is answered and a video that plays, and all of it again after a reload.
 func TestConsoleFirstMinute(t *testing.T) {
 	t.Parallel()
-	wantBrowser(t)
-	g := consoleGateway(t, stack.New(t))
+	stack.Full(t)
+	g := consoleGateway(t, stack.Shared(t))
 	b := newBrowser(t, g)
 	if heading := b.text("h1"); heading != "Set-up" {
 		t.Fatalf("the link leads to %q", heading)
@@ -75,8 +75,8 @@ func (b *chromiumTab) record(name string) {
 // A token is made, copied, used, changed, rotated and revoked in the browser, and its key is in one answer alone.
 func TestConsoleTokens(t *testing.T) {
 	t.Parallel()
-	wantBrowser(t)
-	g := consoleGateway(t, stack.NewRelay(t, nil))
+	stack.Full(t)
+	g := consoleGateway(t, stack.SharedRelay(t))
 	b := newBrowser(t, g)
 	b.open("/console/tokens/new")
 	b.check("new token")
@@ -142,8 +142,8 @@ func TestConsoleTokens(t *testing.T) {
 // A holder signs in with a link, sees what is theirs, and is out as soon as the token is.
 func TestConsoleHolder(t *testing.T) {
 	t.Parallel()
-	wantBrowser(t)
-	g := consoleGateway(t, stack.NewRelay(t, nil))
+	stack.Full(t)
+	g := consoleGateway(t, stack.SharedRelay(t))
 	key := strings.TrimSpace(g.Run("token", "create", "--name", "holder"))
 	if at := strings.Index(key, "sk-"); at >= 0 {
 		key = strings.Fields(key[at:])[0]

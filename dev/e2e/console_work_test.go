@@ -20,8 +20,8 @@ import (
 // ended with a reason, a call is found by each of its ids, and money that nobody settles is refunded and charged.
 func TestConsoleWork(t *testing.T) {
 	t.Parallel()
-	wantBrowser(t)
-	s := stack.New(t)
+	stack.Full(t)
+	s := stack.Shared(t).OwnS3()
 	s.SendSpans(stack.NewCollector(t)) // so that calls have a trace
 	g := s.StartGateway(stack.GatewayOptions{
 		AdminKey: stack.AdminKey, Video: "poll_min: 200ms, poll_max: 1s, archive_deadline: 3s",

@@ -16,7 +16,8 @@ import (
 // is not there leaves no file.
 func TestVideoContent(t *testing.T) {
 	t.Parallel()
-	s := stack.New(t)
+	stack.Full(t)
+	s := stack.Shared(t)
 	g := s.StartGateway(stack.GatewayOptions{})
 	id := g.Create(t.Context(), "sora-2-fast", "for the operator").ID
 	g.AwaitCompleted(id, stack.TaskTimeout)

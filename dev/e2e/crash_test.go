@@ -22,7 +22,7 @@ import (
 // says so and is not submitted again.
 func TestKillWorkerDuringSubmit(t *testing.T) {
 	t.Parallel()
-	s := stack.NewSplit(t, nil)
+	s := stack.NewSplit(stack.Shared(t))
 	s.Control.AddRule(map[string]any{"operation": "video.create", "action": "hang", "accept": true})
 	video := s.Front.Create(t.Context(), "sora-2-fast", "lost answer")
 	s.Control.Await("video.create", "sora-2-fast", "accepted", 1)
@@ -39,7 +39,7 @@ func TestKillWorkerDuringSubmit(t *testing.T) {
 // TestKillWorkerAfterSubmit: the ticket is in the archive, but Temporal never heard of it.
 func TestKillWorkerAfterSubmit(t *testing.T) {
 	t.Parallel()
-	s := stack.NewSplit(t, nil)
+	s := stack.NewSplit(stack.Shared(t))
 	s.Control.AddRule(map[string]any{"operation": "video.create", "action": "hang", "accept": true})
 	video := s.Front.Create(t.Context(), "sora-2-fast", "found ticket")
 	s.Control.Await("video.create", "sora-2-fast", "accepted", 1)
@@ -57,7 +57,7 @@ func TestKillWorkerAfterSubmit(t *testing.T) {
 
 func TestKillWorkerDuringPoll(t *testing.T) {
 	t.Parallel()
-	s := stack.NewSplit(t, nil)
+	s := stack.NewSplit(stack.Shared(t))
 	video := s.Front.Create(t.Context(), "sora-2-manual", "polled")
 	s.Control.Await("video.get", "sora-2-manual", "", 2)
 	s.Worker.Kill()
@@ -69,7 +69,7 @@ func TestKillWorkerDuringPoll(t *testing.T) {
 
 func TestKillWorkerDuringArchive(t *testing.T) {
 	t.Parallel()
-	s := stack.NewSplit(t, nil)
+	s := stack.NewSplit(stack.Shared(t))
 	s.Control.AddRule(map[string]any{"operation": "video.content", "action": "stall", "bytes": 1000, "times": 1})
 	video := s.Front.Create(t.Context(), "sora-2-fast", "archived")
 	s.Control.Await("video.content", "sora-2-fast", "", 1)
@@ -90,7 +90,7 @@ func TestKillGatewayDuringCreate(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			s := stack.New(t)
+			s := stack.Shared(t)
 			worker := s.StartGateway(stack.GatewayOptions{Args: []string{"worker"}})
 			link := stack.NewLink(t, s.TemporalAt)
 			front := s.StartGateway(stack.GatewayOptions{Args: []string{"serve", "--worker=false"}, TemporalAt: link.Addr()})
@@ -185,7 +185,7 @@ func tickets(t *testing.T, archive *archive.Store, id string) []string {
 // would know that without the claim; with it the task is submitted after all.
 func TestKillWorkerBeforeSubmit(t *testing.T) {
 	t.Parallel()
-	s := stack.NewSplit(t, nil)
+	s := stack.NewSplit(stack.Shared(t).OwnS3())
 	s.S3.Pause() // the submit gets as far as the archive
 	video := s.Front.Create(t.Context(), "sora-2-fast", "never begun")
 	temporal := s.TemporalClient()

@@ -29,7 +29,8 @@ func builds(t *testing.T, s *stack.Stack, id string) (all []string) {
 // current; then it goes on with those that run, and the old one may go.
 func TestWorkerVersions(t *testing.T) {
 	t.Parallel()
-	s := stack.New(t)
+	stack.Full(t)
+	s := stack.Shared(t)
 	front := s.StartGateway(stack.GatewayOptions{Args: []string{"serve", "--worker=false"}})
 	worker := func(build string) *stack.Gateway {
 		t.Helper()
@@ -91,7 +92,8 @@ func TestWorkerVersions(t *testing.T) {
 // TestWorkerVersionsUnknown: a server that does not tell versions apart is told of in the log, and tasks are done all the same.
 func TestWorkerVersionsUnknown(t *testing.T) {
 	t.Parallel()
-	s := stack.New(t)
+	stack.Full(t)
+	s := stack.Shared(t)
 	front := stack.NewTemporalFront(t, s.TemporalAt, stack.FrontOptions{})
 	front.Refuse(workflowService+"DescribeWorkerDeployment", stack.FrontRefusal{Code: grpcDenied, Message: "Worker Deployment Versions are disabled on this namespace."})
 	g := s.StartGateway(stack.GatewayOptions{TemporalAt: front.Address, More: "worker: {deployment: video, build_id: \"1.0\"}\n"})

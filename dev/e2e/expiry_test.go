@@ -20,7 +20,8 @@ import (
 // workers keep, removes the days that are over.
 func TestExpiry(t *testing.T) {
 	t.Parallel()
-	s := stack.New(t)
+	stack.Full(t)
+	s := stack.Shared(t)
 	g := s.StartGateway(stack.GatewayOptions{Video: "poll_min: 200ms, poll_max: 1s, retention: 5s"})
 	s.StartGateway(stack.GatewayOptions{Args: []string{"worker"}})
 	id := g.Create(t.Context(), "sora-2-fast", "short-lived").ID
@@ -65,7 +66,8 @@ func TestExpiry(t *testing.T) {
 // names it to the client, and goes on when it is back.
 func TestChannelLeaves(t *testing.T) {
 	t.Parallel()
-	s := stack.New(t)
+	stack.Full(t)
+	s := stack.Shared(t)
 	secretName := "very-private-channel"
 	g := s.StartGateway(stack.GatewayOptions{
 		Channels: s.Channel(secretName, "sk-upstream-main", "    priority: 10\n") + s.Channel("spare", "sk-upstream-spare", ""),

@@ -53,8 +53,9 @@ func inLine(t *testing.T, c client.Client, id string) *activities.Waiting {
 // instead of waiting behind all of them, and at no moment the upstream has more jobs than it may have, whatever dies.
 func TestLateTenantIsServed(t *testing.T) {
 	t.Parallel()
+	stack.Full(t)
 	const slots, many, few = 2, 20, 3
-	s := stack.New(t)
+	s := stack.Shared(t)
 	channels := s.Channel("main", "sk-upstream-main", fmt.Sprintf("    max_jobs: %d\n", slots))
 	front := s.StartGateway(stack.GatewayOptions{Args: []string{"serve", "--worker=false"}, Channels: channels})
 	worker := s.StartGateway(stack.GatewayOptions{Args: []string{"worker"}, Channels: channels})

@@ -34,7 +34,8 @@ type tested struct {
 // does, and about a model that the key may not use; and then for a video or a chat, which is paid for.
 func TestChannelsTest(t *testing.T) {
 	t.Parallel()
-	s := stack.New(t, "--video-min", "100ms", "--video-max", "100ms")
+	stack.Full(t)
+	s := stack.Shared(t, "--video-min", "100ms", "--video-max", "100ms")
 	good := strings.Split(strings.TrimSuffix(s.VideoChannels(), "\n"), "\n")
 	for _, chat := range []string{"openai /openai/v1 gpt-4o", "anthropic /anthropic claude-opus-4-6", "gemini /gemini gemini-2.5-flash"} {
 		var vendor, path, model string

@@ -20,7 +20,8 @@ import (
 // TestChain has a gateway for its own upstream: a task of the one is a task of the other.
 func TestChain(t *testing.T) {
 	t.Parallel()
-	s := stack.New(t)
+	stack.Full(t)
+	s := stack.Shared(t)
 	g := s.StartGateway(stack.GatewayOptions{Channels: s.EveryVendor() + `  - name: itself
     vendor: generic
     base_url: http://{self}/v1

@@ -20,7 +20,8 @@ const operationsFile = "testdata/operations.json"
 // operation with each: what the document says is what a program that trusts it meets.
 func TestGeneratedClients(t *testing.T) {
 	t.Parallel()
-	node := installedNode(t, needNode)
+	stack.Full(t)
+	node := installedNode(t)
 	g := newFormats(t)
 	document := filepath.Join(t.TempDir(), "openapi.json")
 	text, err := exec.CommandContext(t.Context(), stack.Bin.Gateway, "openapi", "--format", "json").Output()

@@ -24,7 +24,8 @@ const (
 // TestLargeVideo archives a video larger than the memory a copy may take, and reads it at the edges of ranges.
 func TestLargeVideo(t *testing.T) {
 	t.Parallel()
-	s := stack.New(t)
+	stack.Full(t)
+	s := stack.Shared(t)
 	front := s.StartGateway(stack.GatewayOptions{Args: []string{"serve", "--worker=false"}})
 	worker := s.StartGateway(stack.GatewayOptions{Args: []string{"worker"}})
 	front.AwaitCompleted(front.Create(t.Context(), "sora-2-fast", "small").ID, stack.TaskTimeout) // what a first task makes the worker take

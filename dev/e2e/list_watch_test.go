@@ -19,7 +19,7 @@ const tokenID = "demo"
 // TestListOutlivesRedis loses the index and makes it again from what Temporal knows.
 func TestListOutlivesRedis(t *testing.T) {
 	t.Parallel()
-	s := stack.New(t)
+	s := stack.Shared(t).OwnRedis()
 	g := s.StartGateway(stack.GatewayOptions{})
 	var ids []string
 	for _, prompt := range []string{"one", "two"} {
@@ -65,7 +65,8 @@ func TestListOutlivesRedis(t *testing.T) {
 // TestWatchHears: a change is told to other processes by a hint, and a watcher there sees it.
 func TestWatchHears(t *testing.T) {
 	t.Parallel()
-	s := stack.New(t)
+	stack.Full(t)
+	s := stack.Shared(t)
 	g := s.StartGateway(stack.GatewayOptions{})
 	service := s.TaskClient()
 	ctx, cancel := context.WithCancel(t.Context())

@@ -87,6 +87,7 @@ func run(m *testing.M) int {
 		return 1
 	}
 	http.DefaultTransport = documented
+	defer stack.EndShared()
 	code := m.Run()
 	if !documented.Verdict() && code == 0 {
 		code = 1

@@ -16,7 +16,8 @@ import (
 // dashboard and the alerts of the compose stack look at nothing else.
 func TestMetrics(t *testing.T) {
 	t.Parallel()
-	s := stack.New(t)
+	stack.Full(t)
+	s := stack.Shared(t)
 	options := stack.WithReceiver(stack.NewReceiver(t, nil).URL)
 	options.Channels = s.Channel("main", "sk-upstream-main", "    max_jobs: 5\n") +
 		"  - {name: dead, vendor: openai, base_url: \"http://127.0.0.1:1\", keys: [k], models: {lost: }}\n" +

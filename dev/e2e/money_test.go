@@ -89,7 +89,7 @@ type money struct {
 
 func newMoney(t *testing.T) *money {
 	t.Helper()
-	m := &money{t: t, s: stack.New(t), seed: *moneySeed}
+	m := &money{t: t, s: stack.Shared(t), seed: *moneySeed}
 	if m.seed == 0 {
 		m.seed = rand.Uint64()
 	}

@@ -13,12 +13,13 @@ const unpaced = "--chunk-interval=-1ms"
 // TestNodePairs runs the tests of dev/node/pairs: clients that talk in every chat dialect, on models of every vendor.
 func TestNodePairs(t *testing.T) {
 	t.Parallel()
-	node := installedNode(t, needNode)
+	stack.Full(t)
+	node := installedNode(t)
 	files, err := filepath.Glob(nodeDir + "/pairs/*.test.js")
 	if err != nil || len(files) == 0 {
 		t.Fatalf("no tests in %s: %v", nodeDir, err)
 	}
-	s := stack.NewRelay(t, nil, unpaced)
+	s := stack.SharedRelay(t, unpaced)
 	// Upstreams fail in these tests, again and again.
 	g := s.StartGateway(stack.GatewayOptions{Channels: s.Pairs("gpt-5.5: ", ""), Relay: "cooldown: 1ms, cooldown_failures: 32"})
 	for _, file := range files {

@@ -22,7 +22,8 @@ import (
 // TestOperator sees and moves tasks from the command line, and finds them by the queries of the Temporal UI.
 func TestOperator(t *testing.T) {
 	t.Parallel()
-	s := stack.New(t)
+	stack.Full(t)
+	s := stack.Shared(t)
 	g := s.StartGateway(stack.GatewayOptions{
 		Channels: s.Channel("busy", "sk-upstream-busy", "    priority: 10\n") + s.Channel("free", "sk-upstream-free", ""),
 	})
@@ -86,7 +87,7 @@ func TestOperator(t *testing.T) {
 		t.Errorf("story = %+v", story)
 	}
 	text := g.Run("video", "show", running)
-	for _, want := range []string{running, "Poll", "waiting for", s.Control.Job("ended by hand").ID, "/namespaces/default/workflows/" + running} {
+	for _, want := range []string{running, "Poll", "waiting for", s.Control.Job("ended by hand").ID, "/namespaces/" + s.Namespace + "/workflows/" + running} {
 		if !strings.Contains(text, want) {
 			t.Errorf("show lacks %q:\n%s", want, text)
 		}
@@ -126,7 +127,8 @@ func TestOperator(t *testing.T) {
 // TestCancelDuringArchive: the copy of a video that nobody wants any more ends soon, and leaves nothing behind.
 func TestCancelDuringArchive(t *testing.T) {
 	t.Parallel()
-	s := stack.New(t)
+	stack.Full(t)
+	s := stack.Shared(t)
 	g := s.StartGateway(stack.GatewayOptions{})
 	s.Control.AddRule(map[string]any{"operation": "video.content", "action": "stall", "bytes": 1000})
 	video := g.Create(t.Context(), "sora-2-fast", "unwanted")
@@ -148,7 +150,8 @@ func TestCancelDuringArchive(t *testing.T) {
 // TestRetryArchive: the store was down for longer than an archive may take; an operator has the video copied after all.
 func TestRetryArchive(t *testing.T) {
 	t.Parallel()
-	s := stack.New(t)
+	stack.Full(t)
+	s := stack.Shared(t).OwnS3()
 	g := s.StartGateway(stack.GatewayOptions{Video: "poll_min: 200ms, poll_max: 1s, archive_deadline: 3s"})
 	id := g.Create(t.Context(), "sora-2-manual", "worth keeping").ID
 	s.Control.Await("video.get", "sora-2-manual", "", 1)
@@ -180,7 +183,8 @@ func TestRetryArchive(t *testing.T) {
 // ended; it does when one comes.
 func TestOperatorWithoutWorker(t *testing.T) {
 	t.Parallel()
-	s := stack.NewSplit(t, nil)
+	stack.Full(t)
+	s := stack.NewSplit(stack.Shared(t))
 	video := s.Front.Create(t.Context(), "sora-2-manual", "nobody there")
 	s.Control.Await("video.get", "sora-2-manual", "", 1)
 	s.Worker.Kill()

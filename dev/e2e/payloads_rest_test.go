@@ -49,7 +49,8 @@ func forms(text string) []string {
 // may stand there; the gateway, its operators and /codec/decode read all of it.
 func TestPayloadsAreEncrypted(t *testing.T) {
 	t.Parallel()
-	s := stack.New(t)
+	stack.Full(t)
+	s := stack.Shared(t)
 	hook := stack.NewReceiver(t, nil)
 	o := stack.WithReceiver(hook.URL + "/all?canary=webhook")
 	o.AdminKey, o.Temporal = stack.AdminKey, ", ui_origin: https://ui.example.com, payload_keys: ["+payloadKey("first", "a")+"]"
@@ -117,7 +118,7 @@ func codecAnswers(t *testing.T, s *stack.Stack, g *stack.Gateway, id, canary str
 	if err != nil {
 		t.Fatal(err)
 	}
-	ui := map[string]string{"Origin": "https://ui.example.com", "X-Namespace": "default"}
+	ui := map[string]string{"Origin": "https://ui.example.com", "X-Namespace": s.Namespace}
 	for name, header := range map[string]map[string]string{"the CLI": nil, "the UI": ui} {
 		answer := g.Call(t, stack.Request{Method: http.MethodPost, Path: "/codec/decode", Token: stack.AdminKey, Body: string(body), Header: header})
 		var clear struct {

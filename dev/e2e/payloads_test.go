@@ -48,7 +48,8 @@ func setPayloadKeys(t *testing.T, g *stack.Gateway, keys ...string) {
 // they wait, and say for which.
 func TestPayloadKeysRotate(t *testing.T) {
 	t.Parallel()
-	s := stack.New(t)
+	stack.Full(t)
+	s := stack.Shared(t)
 	g := s.StartGateway(stack.GatewayOptions{Temporal: ", payload_keys: []"})
 	create := func(prompt string) string { t.Helper(); return g.Create(t.Context(), "sora-2-manual", prompt).ID }
 	finish := func(id, prompt string) {

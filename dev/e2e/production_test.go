@@ -35,7 +35,7 @@ type besieged struct{ id, prompt string }
 func newSiege(t *testing.T) *siege {
 	t.Helper()
 	stack.NeedProduction(t)
-	return &siege{Split: stack.NewSplit(t, nil), t: t}
+	return &siege{Split: stack.NewSplit(stack.New(t)), t: t}
 }
 
 // round kills a process while tasks are submitted, polled and archived, creates more while it is away, and waits until all are

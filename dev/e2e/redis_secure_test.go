@@ -134,8 +134,9 @@ func lives(t *testing.T, g *stack.Gateway, round string) {
 // document says, below a prefix: everything works, and a certificate that runs out and is renewed costs nothing but the wait.
 func TestRedisSecured(t *testing.T) {
 	t.Parallel()
+	stack.Full(t)
 	r := newSecuredRedis(t)
-	s := stack.New(t)
+	s := stack.Shared(t)
 	g := s.Configure(stack.GatewayOptions{})
 	client := r.client(t, "client", r.clients, r.soon)
 	rewriteSection(t, g, "redis", r.section(r.url("rediss"), redisUser, redisPassword, "ca: "+r.servers.File+", "+client))
@@ -181,6 +182,7 @@ func TestRedisSecured(t *testing.T) {
 // primary is killed.
 func TestRedisSecuredSentinels(t *testing.T) {
 	t.Parallel()
+	stack.Full(t)
 	p := newPKI(t)
 	cert, key := p.files("member") // each is a server, and a client of the others
 	authority := testcert.NewAuthority(t)
@@ -191,7 +193,7 @@ func TestRedisSecuredSentinels(t *testing.T) {
 	}
 	group := storagetest.StartSecuredFailover(t, storagetest.SecureFiles{Cert: cert, Key: key, CA: authority.File},
 		&tls.Config{MinVersion: tls.VersionTLS12, RootCAs: authority.Pool(), ServerName: "redis.internal", Certificates: []tls.Certificate{pair}})
-	s := stack.New(t)
+	s := stack.Shared(t)
 	g := s.Configure(stack.GatewayOptions{})
 	rewriteSection(t, g, "redis", fmt.Sprintf(`{url: "rediss://nobody:6379/0", username: %s, password: %s, prefix: "shop:", tls: {ca: %s, cert: %s, key: %s, server_name: redis.internal}, sentinel: {master: %s, addresses: [%s], password: %s}}`,
 		storagetest.FailoverUser, storagetest.FailoverPassword, authority.File, cert, key, storagetest.FailoverMaster, strings.Join(group.Addresses(), ", "), storagetest.FailoverSentinelPassword))
@@ -214,9 +216,10 @@ func TestRedisSecuredSentinels(t *testing.T) {
 // key or the file, and no secret.
 func TestRedisBadInput(t *testing.T) {
 	t.Parallel()
+	stack.Full(t)
 	r := newSecuredRedis(t)
 	plain := storagetest.StartProcess(t, `save ""`)
-	s := stack.NewStore(t)
+	s := stack.SharedS3(t)
 	ca := "ca: " + r.servers.File
 	good := ca + ", " + r.client(t, "client", r.clients, r.soon)
 	old := r.client(t, "expired", r.clients, r.past)

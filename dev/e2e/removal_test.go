@@ -33,7 +33,8 @@ func createRequest(model, prompt, key string) stack.Request {
 // makes no second use of the deleted task.
 func TestDeleteBesideRedis(t *testing.T) {
 	t.Parallel()
-	s := stack.New(t)
+	stack.Full(t)
+	s := stack.Shared(t)
 	redis := stack.NewLink(t, s.RedisAt)
 	worker := s.StartGateway(stack.GatewayOptions{Args: []string{"worker"}})
 	front := s.StartGateway(stack.GatewayOptions{Args: []string{"serve", "--worker=false"}, RedisAt: redis.Addr()})
@@ -89,6 +90,7 @@ func TestDeleteBesideRedis(t *testing.T) {
 //	go test -C dev/e2e . -run TestManyRemovals -v -removals 1000 -timeout 30m
 func TestManyRemovals(t *testing.T) {
 	t.Parallel()
+	stack.Full(t)
 	const atOnce = 32
 	patience := stack.CrashTimeout + time.Duration(*removals)*time.Second
 	s := stack.New(t)
@@ -213,7 +215,7 @@ func isKind(err error, kind providers.Kind) bool {
 // TestDelete removes tasks in every state, also while no worker is alive, and uses a key again afterwards.
 func TestDelete(t *testing.T) {
 	t.Parallel()
-	s := stack.New(t)
+	s := stack.Shared(t)
 	front := s.StartGateway(stack.GatewayOptions{Args: []string{"serve", "--worker=false"}})
 	other := s.StartGateway(stack.GatewayOptions{Args: []string{"serve", "--worker=false"}})
 	worker := s.StartGateway(stack.GatewayOptions{Args: []string{"worker"}})

@@ -55,7 +55,7 @@ func spoiledModels() map[string]map[string]any {
 // newFormats starts a stack and a gateway before its upstreams of all vendors.
 func newFormats(t *testing.T, sections ...string) *stack.Gateway {
 	t.Helper()
-	s := stack.New(t)
+	s := stack.Shared(t)
 	models := map[string]string{
 		"openai": "gpt-4o: , mapped: gpt-4o-mini, \"org/llama:70b\": , text-embedding-3-small: , gpt-3.5-turbo-instruct: , whisper-1: , tts-1: , " +
 			"gpt-image-1: , omni-moderation-latest: , rerank-v3.5: , gpt-realtime: , sora-2: , sora-2-fast: , sora-2-fast-fail: ",

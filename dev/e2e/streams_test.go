@@ -38,6 +38,7 @@ const (
 // the gateway, the upstream, Redis and the clients.
 func TestStreamsOnOneCore(t *testing.T) {
 	t.Parallel()
+	stack.Full(t)
 	s := stack.NewRelay(t, stack.OnOneCore)
 	g := s.StartGateway(stack.GatewayOptions{Channels: s.AnyModel()})
 	s.Control.AddRule(map[string]any{"operation": "chat", "model": streamModel, "action": "stall", "chunks": 2})
@@ -192,7 +193,8 @@ func (w *words) end() error {
 // TestClientsThatLeave: a client that goes away in the middle of its stream frees its upstream.
 func TestClientsThatLeave(t *testing.T) {
 	t.Parallel()
-	s := stack.NewRelay(t, nil)
+	stack.Full(t)
+	s := stack.SharedRelay(t)
 	g := s.StartGateway(stack.GatewayOptions{Channels: s.AnyModel()})
 	const clients, model = 20, "gpt-4o-100000chunks-50ms"
 	for gone := range clients {
@@ -218,7 +220,8 @@ func TestClientsThatLeave(t *testing.T) {
 // error, not with half an event that it cannot parse.
 func TestStreamCutWithinAnEvent(t *testing.T) {
 	t.Parallel()
-	s := stack.NewRelay(t, nil)
+	stack.Full(t)
+	s := stack.SharedRelay(t)
 	g := s.StartGateway(stack.GatewayOptions{Channels: s.AnyModel()})
 	sdk := g.SDK(option.WithMaxRetries(0))
 	params := openai.ChatCompletionNewParams{Model: streamModel, Messages: []openai.ChatCompletionMessageParamUnion{openai.UserMessage("go")}}
@@ -252,7 +255,8 @@ const (
 // streams in the meantime, and nothing is lost when the client reads on.
 func TestSlowReader(t *testing.T) {
 	t.Parallel()
-	s := stack.NewRelay(t, nil)
+	stack.Full(t)
+	s := stack.SharedRelay(t)
 	g := s.StartGateway(stack.GatewayOptions{Channels: s.AnyModel()})
 	const model = "gpt-4o-800000chunks-1ns" // events of about 260 bytes
 	if err := wholeStream(t.Context(), http.DefaultClient, g.URL()); err != nil {

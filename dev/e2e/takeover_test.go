@@ -35,7 +35,7 @@ func TestTakeover(t *testing.T) {
 		t.Skip("no gateway of the version before: -previous names one")
 	}
 	const each, places = 25, 5
-	s, receiver := stack.New(t), stack.NewReceiver(t, nil)
+	s, receiver := stack.Shared(t), stack.NewReceiver(t, nil)
 	options := stack.WithReceiver(receiver.URL)
 	options.Binary = *previous
 	options.Channels = s.Channel("main", "sk-upstream-main", "") + fmt.Sprintf(

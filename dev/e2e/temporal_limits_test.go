@@ -20,7 +20,8 @@ import (
 // them leaves a task or money behind, and the next one works.
 func TestNamespaceLimits(t *testing.T) {
 	t.Parallel()
-	s := stack.New(t)
+	stack.Full(t)
+	s := stack.Shared(t)
 	front := stack.NewTemporalFront(t, s.TemporalAt, stack.FrontOptions{})
 	const poor = "sk-poor-e2e"
 	g := s.StartGateway(stack.GatewayOptions{
@@ -84,7 +85,8 @@ const usualRuns = 3
 // the requests that reach the server.
 func TestActionsOfATask(t *testing.T) {
 	t.Parallel()
-	s := stack.New(t)
+	stack.Full(t)
+	s := stack.Shared(t)
 	front := stack.NewTemporalFront(t, s.TemporalAt, stack.FrontOptions{})
 	hook := stack.NewReceiver(t, nil)
 	o := stack.WithReceiver(hook.URL)

@@ -70,7 +70,8 @@ func (p *pki) client(t *testing.T, name string, by *testcert.Authority, until ti
 // names the key or the file.
 func TestTemporalBadInput(t *testing.T) {
 	t.Parallel()
-	s, p := stack.NewTemporal(t), newPKI(t)
+	stack.Full(t)
+	s, p := stack.SharedTemporal(t), newPKI(t)
 	secured := stack.FrontOptions{CertFile: p.serverCert, KeyFile: p.serverKey, Clients: p.clients, APIKey: "right-key"}
 	front := stack.NewTemporalFront(t, s.TemporalAt, secured)
 	expired, other, keyless := secured, secured, secured
@@ -127,7 +128,8 @@ func TestTemporalBadInput(t *testing.T) {
 // starts once it is there.
 func TestTemporalManaged(t *testing.T) {
 	t.Parallel()
-	s := stack.New(t)
+	stack.Full(t)
+	s := stack.Shared(t)
 	front := stack.NewTemporalFront(t, s.TemporalAt, stack.FrontOptions{})
 	for _, method := range []string{"ListSearchAttributes", "AddSearchAttributes"} {
 		front.Refuse(operatorService+method, stack.FrontRefusal{Code: grpcDenied, Message: "Request unauthorized."})
@@ -136,9 +138,9 @@ func TestTemporalManaged(t *testing.T) {
 	g := s.Configure(stack.GatewayOptions{TemporalAt: front.Address, Video: "poll_min: 200ms, poll_max: 1s, retention: 240h"})
 	g.Launch()
 	wants := []string{
-		`namespace \"default\" lacks the search attribute TaskModel`, "temporal operator search-attribute create --namespace default --name TaskModel --type Keyword",
-		"temporal operator search-attribute create --namespace default --name TaskDue --type Keyword",
-		"video.retention needs 336h0m0s", "temporal operator namespace update --namespace default --retention 336h",
+		`namespace \"` + s.Namespace + `\" lacks the search attribute TaskModel`, "temporal operator search-attribute create --namespace " + s.Namespace + " --name TaskModel --type Keyword",
+		"temporal operator search-attribute create --namespace " + s.Namespace + " --name TaskDue --type Keyword",
+		"video.retention needs 336h0m0s", "temporal operator namespace update --namespace " + s.Namespace + " --retention 336h",
 	}
 	testwait.Eventually(t, "/readyz names what is missing", stack.ReadyTimeout, func() bool {
 		answer, err := g.Send(t.Context(), stack.Request{Path: "/readyz?for=video"})
@@ -173,7 +175,8 @@ func TestTemporalManaged(t *testing.T) {
 // that is there waits.
 func TestTemporalRotation(t *testing.T) {
 	t.Parallel()
-	s, p := stack.New(t), newPKI(t)
+	stack.Full(t)
+	s, p := stack.Shared(t), newPKI(t)
 	front := stack.NewTemporalFront(t, s.TemporalAt, stack.FrontOptions{CertFile: p.serverCert, KeyFile: p.serverKey, Clients: p.clients, APIKey: "first-key"})
 	keyFile := filepath.Join(p.folder, "api-key")
 	write := func(key string) {

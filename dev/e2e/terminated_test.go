@@ -5,7 +5,6 @@ import (
 	"net/http"
 	"strings"
 	"testing"
-	"time"
 
 	"github.com/openai/openai-go/v3"
 	"github.com/openai/openai-go/v3/option"
@@ -23,7 +22,8 @@ import (
 // its place among the unfinished ones, and its webhook is told, once; one that is reset goes on and is left alone.
 func TestTerminatedTaskIsSettled(t *testing.T) {
 	t.Parallel()
-	s := stack.New(t)
+	stack.Full(t)
+	s := stack.Shared(t)
 	mine := stack.NewReceiver(t, nil)
 	g := s.StartGateway(stack.GatewayOptions{
 		Webhooks: "allow_private_networks: true",
@@ -93,7 +93,7 @@ func TestTerminatedTaskIsSettled(t *testing.T) {
 	run := before.GetWorkflowExecutionInfo().GetExecution().GetRunId()
 	const firstStep = 4 // the end of a task's first step, which a reset may name
 	if _, err := temporal.ResetWorkflowExecution(t.Context(), &workflowservice.ResetWorkflowExecutionRequest{
-		Namespace: "default", WorkflowExecution: before.GetWorkflowExecutionInfo().GetExecution(), Reason: "by hand", WorkflowTaskFinishEventId: firstStep, RequestId: "one",
+		Namespace: s.Namespace, WorkflowExecution: before.GetWorkflowExecutionInfo().GetExecution(), Reason: "by hand", WorkflowTaskFinishEventId: firstStep, RequestId: "one",
 	}); err != nil {
 		t.Fatal(err)
 	}
@@ -102,20 +102,26 @@ func TestTerminatedTaskIsSettled(t *testing.T) {
 		job = s.Control.Job("reset")
 		return job != nil && job.Polls > 0
 	})
-	closed := time.Now()
+	about, err := schedule.Describe(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	earlier := about.Info.NumActions
 	sweep()
 	testwait.Eventually(t, "a sweep that knows of the reset ends", stack.CrashTimeout, func() bool {
 		about, err := schedule.Describe(t.Context())
 		if err != nil {
 			t.Fatal(err)
 		}
-		for _, done := range about.Info.RecentActions {
-			if done.ActualTime.After(closed) && done.StartWorkflowResult != nil {
-				answer, err := temporal.DescribeWorkflowExecution(t.Context(), done.StartWorkflowResult.WorkflowID, done.StartWorkflowResult.FirstExecutionRunID)
-				return err == nil && answer.GetWorkflowExecutionInfo().GetStatus() == enumspb.WORKFLOW_EXECUTION_STATUS_COMPLETED
-			}
+		if about.Info.NumActions == earlier || len(about.Info.RecentActions) == 0 {
+			return false
 		}
-		return false
+		last := about.Info.RecentActions[len(about.Info.RecentActions)-1].StartWorkflowResult
+		if last == nil {
+			return false
+		}
+		answer, err := temporal.DescribeWorkflowExecution(t.Context(), last.WorkflowID, last.FirstExecutionRunID)
+		return err == nil && answer.GetWorkflowExecutionInfo().GetStatus() == enumspb.WORKFLOW_EXECUTION_STATUS_COMPLETED
 	})
 	if s.Knows(workflows.FinishID(reset, run)) || reserved() == 0 {
 		t.Error("the task that was reset is settled while it runs")
@@ -132,8 +138,9 @@ func TestTerminatedTaskIsSettled(t *testing.T) {
 // TestRefusedByAHundredKeys: a task that very many keys refuse goes on in another run, and nobody who reads it notices.
 func TestRefusedByAHundredKeys(t *testing.T) {
 	t.Parallel()
+	stack.Full(t)
 	const keys = 110
-	s := stack.New(t)
+	s := stack.Shared(t)
 	names := make([]string, keys)
 	for i := range names {
 		names[i] = fmt.Sprintf("sk-upstream-%d", i)

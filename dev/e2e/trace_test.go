@@ -32,7 +32,8 @@ func traceparent(trace, flags string) option.RequestOption {
 // the one trace of the client.
 func TestTrace(t *testing.T) {
 	t.Parallel()
-	s := stack.New(t)
+	stack.Full(t)
+	s := stack.Shared(t)
 	c, hook := stack.NewCollector(t), stack.NewReceiver(t, nil)
 	s.SendSpans(c)
 	options := stack.WithReceiver(hook.URL + "/secret-path")
@@ -131,7 +132,8 @@ func TestTrace(t *testing.T) {
 // TestTraceOutlivesWorker: a task that another worker takes over has one span, which those of both workers are within.
 func TestTraceOutlivesWorker(t *testing.T) {
 	t.Parallel()
-	s := stack.New(t)
+	stack.Full(t)
+	s := stack.Shared(t)
 	c := stack.NewCollector(t)
 	s.SendSpans(c)
 	front := s.StartGateway(stack.GatewayOptions{Args: []string{"serve", "--worker=false"}})
@@ -166,7 +168,8 @@ func TestTraceOutlivesWorker(t *testing.T) {
 // TestCollectorAway: nobody waits for a collector that is not there, neither a call nor the end of the process.
 func TestCollectorAway(t *testing.T) {
 	t.Parallel()
-	s := stack.NewRelay(t, nil)
+	stack.Full(t)
+	s := stack.SharedRelay(t)
 	s.SendSpans(&stack.Collector{Server: &httptest.Server{URL: "http://" + stack.Nowhere}})
 	g := s.StartGateway(stack.GatewayOptions{})
 	sdk := g.SDK(option.WithMaxRetries(0))
@@ -185,7 +188,8 @@ func TestCollectorAway(t *testing.T) {
 // TestTraceGoesOn: a task of a gateway whose upstream is a gateway is one trace, the other's part within its own submit.
 func TestTraceGoesOn(t *testing.T) {
 	t.Parallel()
-	s := stack.New(t)
+	stack.Full(t)
+	s := stack.Shared(t)
 	c := stack.NewCollector(t)
 	s.SendSpans(c)
 	g := s.StartGateway(stack.GatewayOptions{Channels: s.Channel("main", "sk-upstream-main", "") + `  - name: itself

@@ -15,7 +15,8 @@ import (
 // TestVendors drives a task over each vendor's adapter against its fake upstream, links that ran out included.
 func TestVendors(t *testing.T) {
 	t.Parallel()
-	s := stack.New(t)
+	stack.Full(t)
+	s := stack.Shared(t)
 	g := s.StartGateway(stack.GatewayOptions{Channels: s.EveryVendor()})
 	for _, vendor := range []struct{ name, model, manual string }{
 		{"openai", "sora-2", "sora-2-manual"},

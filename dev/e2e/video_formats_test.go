@@ -104,7 +104,7 @@ func videoFormats(t *testing.T, g *stack.Gateway) map[string]videoFormat {
 // its bytes are the upstream's.
 func TestVideoFormats(t *testing.T) {
 	t.Parallel()
-	s := stack.New(t)
+	s := stack.Shared(t)
 	g := s.StartGateway(stack.GatewayOptions{Channels: s.EveryVendor()})
 	formats := videoFormats(t, g)
 	image := append([]byte("\x89PNG\r\n\x1a\n"), bytes.Repeat([]byte("an image of a client's "), 100)...)
@@ -185,7 +185,8 @@ func wantSeveral(t *testing.T, g *stack.Gateway) {
 // TestVolcengine is the way of a client of vendor C's: it submits, asks until done and fetches, its signature ignored.
 func TestVolcengine(t *testing.T) {
 	t.Parallel()
-	s := stack.New(t)
+	stack.Full(t)
+	s := stack.Shared(t)
 	// That the signature is the vendor's own is checked by the upstream, which verifies it as the vendor's SDK makes it.
 	direct := volcengine{t: t, endpoint: "http://" + s.UpstreamAt + "/vendorc/", accessKey: "ak-upstream-client", secretKey: "sk-upstream-client"}
 	if status, answer := direct.result("jimeng_t2v_v30_fast", "7000000000000000001"); status != http.StatusOK || answer.Data.Status != "not_found" {

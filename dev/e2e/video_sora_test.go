@@ -19,7 +19,8 @@ import (
 // download, delete.
 func TestSoraSDK(t *testing.T) {
 	t.Parallel()
-	s := stack.New(t)
+	stack.Full(t)
+	s := stack.Shared(t)
 	g := s.StartGateway(stack.GatewayOptions{})
 	sdk := g.SDK()
 
@@ -128,7 +129,8 @@ func wantStatus(t *testing.T, what string, err error, status int) {
 // a gateway that is stopped ends its streams cleanly.
 func TestVideoEvents(t *testing.T) {
 	t.Parallel()
-	s := stack.New(t)
+	stack.Full(t)
+	s := stack.Shared(t)
 	g := s.StartGateway(stack.GatewayOptions{})
 	video := g.Create(t.Context(), "sora-2-manual", "watched")
 	sora, soraEnd := g.Follow(t.Context(), t, "/v1/videos/"+video.ID+"/events")

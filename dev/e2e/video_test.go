@@ -20,7 +20,7 @@ import (
 // TestVideo is the way of a client: create, poll, download, with the unmodified SDK.
 func TestVideo(t *testing.T) {
 	t.Parallel()
-	s := stack.New(t)
+	s := stack.Shared(t)
 	g := s.StartGateway(stack.GatewayOptions{})
 	sdk := g.SDK()
 

@@ -20,7 +20,7 @@ import (
 
 func TestWebhooks(t *testing.T) {
 	t.Parallel()
-	s := stack.New(t)
+	s := stack.Shared(t)
 	all := stack.NewReceiver(t, nil)
 	g := s.StartGateway(stack.WithReceiver(all.URL + "/all"))
 	hooked := option.WithAPIKey(stack.HookToken)
@@ -188,7 +188,7 @@ func TestWebhooks(t *testing.T) {
 // again, with the same id. Redis is away meanwhile, for longer than the worker.
 func TestKillWorkerDuringDelivery(t *testing.T) {
 	t.Parallel()
-	s := stack.New(t)
+	s := stack.Shared(t).OwnRedis()
 	release := make(chan struct{})
 	receiver := stack.NewReceiver(t, func(n int) int {
 		if n == 1 {
@@ -219,7 +219,8 @@ func TestKillWorkerDuringDelivery(t *testing.T) {
 // TestPrivateWebhookRefused: a gateway that does not allow private networks delivers to none, however the address came in.
 func TestPrivateWebhookRefused(t *testing.T) {
 	t.Parallel()
-	s := stack.New(t)
+	stack.Full(t)
+	s := stack.Shared(t)
 	receiver := stack.NewReceiver(t, nil)
 	allowing := stack.WithReceiver(receiver.URL)
 	allowing.Args = []string{"serve", "--worker=false"}
@@ -262,7 +263,7 @@ func notifyID(s *stack.Stack, id string, state workflows.State) string {
 // TestHistoriesOfDeliveries plays what TestHistories does not: the deliveries of a task's end to its webhook.
 func TestHistoriesOfDeliveries(t *testing.T) {
 	t.Parallel()
-	s := stack.New(t)
+	s := stack.Shared(t)
 	receiver := stack.NewReceiver(t, func(n int) int {
 		switch n {
 		case 1:

@@ -18,20 +18,28 @@ const (
 	tries = 100
 )
 
-// Address is a loopback address, 127.0.0.1:port, on which nobody listens. No other caller is given it, in whatever process,
-// while the test lasts: a server that is killed finds it again when it is started again.
+// Address is a loopback address, 127.0.0.1:port, on which no server listens. No other caller in any process gets it while the
+// test lasts: a server that is killed finds it free when it is started again.
 func Address(tb testing.TB) string {
 	tb.Helper()
+	addr, release, err := Claim(tb.Context())
+	if err != nil {
+		tb.Fatal(err)
+	}
+	tb.Cleanup(release)
+	return addr
+}
+
+// Claim is Address for a server that outlives a test: the address is the caller's until release.
+func Claim(ctx context.Context) (addr string, release func(), err error) {
 	for range tries {
 		addr := fmt.Sprintf("127.0.0.1:%d", lowest+rand.IntN(highest-lowest)) //nolint:gosec // any will do
-		mark, err := take(tb.Context(), addr)
+		mark, err := take(ctx, addr)
 		if err == nil {
-			tb.Cleanup(func() { _ = mark.Close() })
-			return addr
+			return addr, func() { _ = mark.Close() }, nil
 		}
 	}
-	tb.Fatalf("no free port among %d", tries)
-	return ""
+	return "", nil, fmt.Errorf("no free port among %d", tries)
 }
 
 // take marks an address as given away by the UDP socket of the same number, which no server of TCP minds; an error where somebody

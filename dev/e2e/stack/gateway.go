@@ -106,8 +106,8 @@ func (s *Stack) Configure(o GatewayOptions) *Gateway {
 metrics: {listen: 127.0.0.1:0}
 admin_key: %q
 log: {level: debug, format: text}
-redis: {url: "redis://%s/0%s"%s}
-temporal: {address: "%s", namespace: default, task_queue: %s%s}
+redis: {url: "redis://%s/0%s", prefix: "%s"%s}
+temporal: {address: "%s", namespace: %s, task_queue: %s%s}
 archive: {endpoint: http://%s, bucket: %s, access_key: %s, secret_key: %s}
 video: {%s}
 relay: {%s}
@@ -117,7 +117,7 @@ tokens:
   - {name: demo, key: %s, group: default, models: ["*"]}
   - {name: other, key: %s-other, group: default, models: ["*"]}
 %s%schannels:
-%s`, g.Address, o.AdminKey, o.RedisAt, o.RedisQuery, sentinel, o.TemporalAt, TaskQueue, o.Temporal, o.ArchiveAt, Bucket, AccessKey, SecretKey, o.Video, o.Relay, o.Calls, o.Webhooks, Token, Token, o.Tokens, o.More, o.Channels)
+%s`, g.Address, o.AdminKey, o.RedisAt, o.RedisQuery, s.Prefix, sentinel, o.TemporalAt, s.Namespace, TaskQueue, o.Temporal, o.ArchiveAt, s.Bucket, AccessKey, SecretKey, o.Video, o.Relay, o.Calls, o.Webhooks, Token, Token, o.Tokens, o.More, o.Channels)
 	if err := os.WriteFile(g.ConfigFile, []byte(text), 0o600); err != nil {
 		s.T.Fatal(err)
 	}

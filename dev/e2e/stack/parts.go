@@ -46,6 +46,20 @@ func NeedProduction(t *testing.T) {
 	}
 }
 
+// fullKey is the environment variable that asks for all tests.
+const fullKey = "MODELRELAY_TEST_FULL"
+
+// IsFull reports whether all tests run: MODELRELAY_TEST_FULL is set, or the parts are Production's, which only the full set has.
+func IsFull() bool { return os.Getenv(fullKey) != "" || Parts() == Production }
+
+// Full skips a test that the gate leaves out.
+func Full(t *testing.T) {
+	t.Helper()
+	if !IsFull() {
+		t.Skipf("part of the full set: %s=1", fullKey)
+	}
+}
+
 // prepareParts makes sure that the machine has what the parts need.
 func prepareParts(ctx context.Context) error {
 	switch Parts() {
@@ -61,12 +75,15 @@ func prepareParts(ctx context.Context) error {
 	}
 }
 
-// dataFolder is a folder for one stack. Others may pass it: PostgreSQL runs as a user of its own where this one is root.
+// passable are the rights of a folder with data: PostgreSQL runs as a user of its own where this one is root.
+const passable = 0o711
+
+// dataFolder is a folder for one stack.
 func dataFolder(t *testing.T) string {
 	t.Helper()
 	dir := t.TempDir()
 	for _, one := range []string{dir, filepath.Dir(dir)} {
-		if err := os.Chmod(one, 0o711); err != nil {
+		if err := os.Chmod(one, passable); err != nil {
 			t.Fatal(err)
 		}
 	}

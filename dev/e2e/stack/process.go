@@ -57,24 +57,39 @@ func Launch(t *testing.T, name, path string, args ...string) *Process {
 // LaunchBy is Launch with another way to start the command.
 func LaunchBy(t *testing.T, start func(*exec.Cmd) error, name, path string, args ...string) *Process {
 	t.Helper()
+	p, err := launch(start, name, path, args...)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		p.Kill()
+		p.showIfFailed(t)
+	})
+	return p
+}
+
+// launch starts a process that the caller kills.
+func launch(start func(*exec.Cmd) error, name, path string, args ...string) (*Process, error) {
 	p := &Process{Name: name, Cmd: exec.Command(path, args...), Out: newOutput(), Done: make(chan struct{})}
 	p.Cmd.SysProcAttr = &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL}
 	p.Cmd.Stdout, p.Cmd.Stderr = p.Out, p.Out
 	p.Cmd.WaitDelay = 5 * time.Second
 	if err := start(p.Cmd); err != nil {
-		t.Fatalf("start %s: %v", name, err)
+		return nil, fmt.Errorf("start %s: %w", name, err)
 	}
 	go func() {
 		_ = p.Cmd.Wait()
 		close(p.Done)
 	}()
-	t.Cleanup(func() {
-		p.Kill()
-		if t.Failed() {
-			t.Logf("---- %s ----\n%s", name, p.Out.last(ShownLines))
-		}
-	})
-	return p
+	return p, nil
+}
+
+// showIfFailed shows the end of the process's output when the test failed.
+func (p *Process) showIfFailed(t *testing.T) {
+	t.Helper()
+	if t.Failed() {
+		t.Logf("---- %s ----\n%s", p.Name, p.Out.last(ShownLines))
+	}
 }
 
 // Kill ends the process and all below it with SIGKILL and waits for their end: what listens at an address of the process may be
@@ -106,18 +121,26 @@ func (p *Process) Stop(t *testing.T) {
 // AwaitReady waits for the process's line "ready ADDRESS" and returns the address.
 func (p *Process) AwaitReady(t *testing.T) string {
 	t.Helper()
+	addr, err := p.ready()
+	if err != nil {
+		t.Fatal(err)
+	}
+	return addr
+}
+
+func (p *Process) ready() (addr string, err error) {
 	deadline := time.After(StartTimeout)
 	for {
 		changed := p.Out.changed()
 		if addr, ok := p.Out.find("ready "); ok {
-			return addr
+			return addr, nil
 		}
 		select {
 		case <-changed:
 		case <-p.Done:
-			t.Fatalf("%s ended before it was ready:\n%s", p.Name, p.Out.Tail(40))
+			return "", fmt.Errorf("%s ended before it was ready:\n%s", p.Name, p.Out.Tail(40))
 		case <-deadline:
-			t.Fatalf("%s is not ready after %v:\n%s", p.Name, StartTimeout, p.Out.Tail(40))
+			return "", fmt.Errorf("%s is not ready after %v:\n%s", p.Name, StartTimeout, p.Out.Tail(40))
 		}
 	}
 }

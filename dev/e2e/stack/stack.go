@@ -30,8 +30,13 @@ const (
 	Token     = "sk-demo-e2e" // of the client demo; "-other" after it makes that of the client other
 	AccessKey = "e2e"
 	SecretKey = "e2e-secret"
-	Bucket    = "videos"
 	TaskQueue = "video"
+)
+
+// DefaultBucket and defaultNamespace are what the parts of a stack of New have at their start.
+const (
+	DefaultBucket    = "videos"
+	defaultNamespace = "default"
 )
 
 // Nowhere is an address that nobody listens on.
@@ -56,12 +61,16 @@ const (
 	ExportTimeout = time.Minute
 )
 
-// Stack is one set of services with their own addresses and data, all killable and restartable alone.
+// Stack is what one test runs on: Temporal, Redis, the S3 store and the fake upstreams. The test may kill and restart those of its own.
+// Those of Shared serve other tests at the same time: of them the namespace, the prefix and the bucket are the test's own.
 type Stack struct {
 	T                         *testing.T
 	dir                       string
-	TemporalAt, RedisAt, S3At string // addresses
-	Temporal, Redis, S3       *Process
+	TemporalAt, RedisAt, S3At string   // addresses
+	Temporal, Redis, S3       *Process // nil where other tests use the process too, and where the stack has none
+	Namespace                 string   // of Temporal
+	Prefix                    string   // of Redis's keys and channels
+	Bucket                    string   // of the S3 store
 	Upstreams
 	// Sentinels are the addresses of those that know which Redis is the primary; none where the stack has only one Redis.
 	Sentinels []string
@@ -71,10 +80,21 @@ type Stack struct {
 	relay bool
 }
 
-// New starts Temporal, Redis, the S3 store and the upstreams.
+// newStack has no parts yet.
+func newStack(t *testing.T) *Stack {
+	t.Helper()
+	return &Stack{
+		T: t, dir: dataFolder(t), TemporalAt: Nowhere, RedisAt: Nowhere, S3At: Nowhere,
+		Namespace: defaultNamespace, Prefix: storage.Prefix, Bucket: DefaultBucket, Upstreams: newUpstreams(t, Nowhere),
+	}
+}
+
+// New starts Temporal, Redis, the S3 store and the upstreams for a test that kills, pauses or measures Temporal. Any other test uses
+// Shared, with OwnRedis and OwnS3 where it kills or pauses those.
 func New(t *testing.T, upstreamFlags ...string) *Stack {
 	t.Helper()
-	s := &Stack{T: t, dir: dataFolder(t), TemporalAt: testport.Address(t), RedisAt: testport.Address(t), S3At: testport.Address(t), Upstreams: newUpstreams(t, testport.Address(t))}
+	s := newStack(t)
+	s.TemporalAt, s.RedisAt, s.S3At = testport.Address(t), testport.Address(t), testport.Address(t)
 	s.claimSentinels()
 	s.StartTemporal()
 	s.StartRedis()
@@ -86,10 +106,12 @@ func New(t *testing.T, upstreamFlags ...string) *Stack {
 	return s
 }
 
-// NewRelay starts what relayed calls need, Redis and the upstreams, each by start where it is not nil.
+// NewRelay starts what relayed calls need, Redis and the upstreams, each by start where it is not nil. Like New, it is for a test
+// that needs a Redis of its own.
 func NewRelay(t *testing.T, start func(*exec.Cmd) error, upstreamFlags ...string) *Stack {
 	t.Helper()
-	s := &Stack{T: t, dir: dataFolder(t), TemporalAt: Nowhere, S3At: Nowhere, RedisAt: testport.Address(t), Upstreams: newUpstreams(t, testport.Address(t)), startBy: start, relay: true}
+	s := newStack(t)
+	s.RedisAt, s.startBy, s.relay = testport.Address(t), start, true
 	s.claimSentinels()
 	s.StartRedis()
 	s.startUpstreams(upstreamFlags)
@@ -98,21 +120,22 @@ func NewRelay(t *testing.T, start func(*exec.Cmd) error, upstreamFlags ...string
 	return s
 }
 
-// NewStore starts the S3 store alone.
-func NewStore(t *testing.T) *Stack {
-	t.Helper()
-	s := &Stack{T: t, dir: dataFolder(t), TemporalAt: Nowhere, RedisAt: Nowhere, S3At: testport.Address(t), Upstreams: newUpstreams(t, Nowhere)}
-	s.StartS3()
-	s.S3.AwaitReady(t)
+// OwnRedis gives the stack a Redis that no other test uses, so that the test may kill it. No gateway may run yet.
+func (s *Stack) OwnRedis() *Stack {
+	s.T.Helper()
+	s.RedisAt, s.Prefix, s.Sentinels = testport.Address(s.T), storage.Prefix, nil
+	s.claimSentinels()
+	s.StartRedis()
+	s.Redis.AwaitReady(s.T)
 	return s
 }
 
-// NewTemporal starts Temporal alone.
-func NewTemporal(t *testing.T) *Stack {
-	t.Helper()
-	s := &Stack{T: t, dir: dataFolder(t), TemporalAt: testport.Address(t), RedisAt: Nowhere, S3At: Nowhere, Upstreams: newUpstreams(t, Nowhere)}
-	s.StartTemporal()
-	s.Temporal.AwaitReady(t)
+// OwnS3 gives the stack an S3 store that no other test uses, so that the test may kill it. No gateway may run yet.
+func (s *Stack) OwnS3() *Stack {
+	s.T.Helper()
+	s.S3At, s.Bucket = testport.Address(s.T), DefaultBucket
+	s.StartS3()
+	s.S3.AwaitReady(s.T)
 	return s
 }
 
@@ -149,19 +172,24 @@ func (s *Stack) StartRedis() {
 
 // StartS3 starts the S3 store, after a kill with what it had written.
 func (s *Stack) StartS3() {
-	s.S3 = s.part("s3", s.S3At, "--access-key", AccessKey, "--secret-key", SecretKey, "--bucket", Bucket)
+	s.S3 = s.part("s3", s.S3At, "--access-key", AccessKey, "--secret-key", SecretKey, "--bucket", s.Bucket)
 }
 
 // startUpstreams starts the fake vendors.
 func (s *Stack) startUpstreams(flags []string) {
+	s.Upstreams = newUpstreams(s.T, testport.Address(s.T))
 	args := []string{"upstream", "--listen", s.UpstreamAt, "--data", filepath.Join(s.dir, "upstream")}
 	s.Upstream = s.Launch("upstream", Bin.Dev, append(args, flags...)...)
 }
 
 // part starts a part of the development stack, of the kind that the tests run on.
 func (s *Stack) part(name, addr string, more ...string) *Process {
-	args := []string{name, "--parts", string(Parts()), "--listen", addr, "--data", filepath.Join(s.dir, name)}
-	return s.Launch(name, Bin.Dev, append(args, more...)...)
+	return s.Launch(name, Bin.Dev, partArgs(name, addr, filepath.Join(s.dir, name), more...)...)
+}
+
+// partArgs are the arguments that start a part.
+func partArgs(name, addr, dir string, more ...string) []string {
+	return append([]string{name, "--parts", string(Parts()), "--listen", addr, "--data", dir}, more...)
 }
 
 // RedisKeeps tells whether the stack's Redis survives a kill.
@@ -173,7 +201,7 @@ func RedisKeeps() bool {
 // TemporalClient is a client of the test's own.
 func (s *Stack) TemporalClient() client.Client {
 	s.T.Helper()
-	c, err := client.Dial(client.Options{HostPort: s.TemporalAt, Logger: log.NewStructuredLogger(slog.New(slog.DiscardHandler))})
+	c, err := client.Dial(client.Options{HostPort: s.TemporalAt, Namespace: s.Namespace, Logger: log.NewStructuredLogger(slog.New(slog.DiscardHandler))})
 	if err != nil {
 		s.T.Fatal(err)
 	}
@@ -181,10 +209,10 @@ func (s *Stack) TemporalClient() client.Client {
 	return c
 }
 
-// RedisClient is a client of the test's own; query is of Redis's URL.
+// RedisClient is a client of the test's own, which names keys as the product does; query is of Redis's URL.
 func (s *Stack) RedisClient(query string) redis.UniversalClient {
 	s.T.Helper()
-	options := new(storage.RedisOptions)
+	options := &storage.RedisOptions{Prefix: s.Prefix}
 	if len(s.Sentinels) > 0 {
 		options.Sentinel = storage.RedisSentinel{Master: redisMaster, Addresses: s.Sentinels}
 	}
@@ -200,7 +228,7 @@ func (s *Stack) RedisClient(query string) redis.UniversalClient {
 func (s *Stack) Archive() *archive.Store {
 	s.T.Helper()
 	a, err := archive.New(archive.Options{
-		Endpoint: "http://" + s.S3At, Bucket: Bucket, AccessKey: AccessKey, SecretKey: SecretKey, Region: "us-east-1",
+		Endpoint: "http://" + s.S3At, Bucket: s.Bucket, AccessKey: AccessKey, SecretKey: SecretKey, Region: "us-east-1",
 	})
 	if err != nil {
 		s.T.Fatal(err)
@@ -216,17 +244,11 @@ type Split struct {
 	ToTemporal    *Link // the worker's
 }
 
-// NewSplit starts one; channels makes the channels of both, nil: the usual ones.
-func NewSplit(t *testing.T, channels func(*Stack) string) *Split {
-	t.Helper()
-	s := &Split{Stack: New(t)}
-	s.ToTemporal = NewLink(t, s.TemporalAt)
-	var list string
-	if channels != nil {
-		list = channels(s.Stack)
-	}
-	s.Front = s.StartGateway(GatewayOptions{Args: []string{"serve", "--worker=false"}, Channels: list})
-	s.Worker = s.StartGateway(GatewayOptions{Args: []string{"worker"}, TemporalAt: s.ToTemporal.Addr(), Channels: list})
+// NewSplit starts a front and a worker on the stack.
+func NewSplit(on *Stack) *Split {
+	s := &Split{Stack: on, ToTemporal: NewLink(on.T, on.TemporalAt)}
+	s.Front = s.StartGateway(GatewayOptions{Args: []string{"serve", "--worker=false"}})
+	s.Worker = s.StartGateway(GatewayOptions{Args: []string{"worker"}, TemporalAt: s.ToTemporal.Addr()})
 	return s
 }
 
