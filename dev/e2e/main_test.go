@@ -51,6 +51,9 @@ func TestMain(m *testing.M) {
 		fmt.Fprintln(os.Stderr, "end-to-end tests left out: -short")
 		os.Exit(0)
 	}
+	if *recordHistories { // some are of tests of the full set
+		_ = os.Setenv(stack.FullKey, "1")
+	}
 	if err := together(); err != nil {
 		fmt.Fprintln(os.Stderr, err)
 		os.Exit(1)

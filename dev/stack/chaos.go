@@ -21,7 +21,7 @@ type chaosCommand struct {
 	Tasks   int    `default:"300" help:"How many tasks clients ask for; 5000 is a load for a machine of eight cores."`
 	Minutes int    `default:"3" help:"How long processes are killed and stopped, and links cut; tasks come during the first two thirds of it."`
 	Workers int    `default:"3" help:"Worker processes beside the two gateways, one of which has a worker too."`
-	Seed    uint64 `default:"1" help:"The same troubles in the same order; 0: others every time."`
+	Seed    uint64 `default:"0" help:"The same troubles in the same order; 0: a random seed, which is printed."`
 }
 
 const (
@@ -64,7 +64,7 @@ func (c *chaosCommand) Run(e environment) error {
 	cmd := exec.Command("go", "test", "-count=1", "-v", "-run", "^TestChaos$", "-timeout", (chaosBuild + trouble + chaosJudging).String(), ".", //nolint:gosec,noctx // numbers; Stop ends it in order
 		"-chaos-tasks", fmt.Sprint(c.Tasks), "-chaos-for", trouble.String(), "-chaos-seed", fmt.Sprint(c.Seed), "-chaos-workers", fmt.Sprint(c.Workers))
 	cmd.Dir = filepath.Join(root, "dev", "e2e")
-	cmd.Env = append(os.Environ(), "GOWORK=off", "PWD="+cmd.Dir, "MODELRELAY_TEST_PARTS="+string(c.Parts))
+	cmd.Env = append(os.Environ(), "GOWORK=off", "PWD="+cmd.Dir, "MODELRELAY_TEST_FULL=1", "MODELRELAY_TEST_PARTS="+string(c.Parts))
 	cmd.Stdout, cmd.Stderr = e.stdout, e.stderr
 	child, err := process.Start(cmd, syscall.SIGTERM)
 	if err != nil {

@@ -46,17 +46,17 @@ func NeedProduction(t *testing.T) {
 	}
 }
 
-// fullKey is the environment variable that asks for all tests.
-const fullKey = "MODELRELAY_TEST_FULL"
+// FullKey is the environment variable that asks for all tests.
+const FullKey = "MODELRELAY_TEST_FULL"
 
 // IsFull reports whether all tests run: MODELRELAY_TEST_FULL is set, or the parts are Production's, which only the full set has.
-func IsFull() bool { return os.Getenv(fullKey) != "" || Parts() == Production }
+func IsFull() bool { return os.Getenv(FullKey) != "" || Parts() == Production }
 
 // Full skips a test that the gate leaves out.
 func Full(t *testing.T) {
 	t.Helper()
 	if !IsFull() {
-		t.Skipf("part of the full set: %s=1", fullKey)
+		t.Skipf("part of the full set: %s=1", FullKey)
 	}
 }
 
