@@ -16,7 +16,8 @@ import (
 // TestOneBadChannel: one of three channels is dead, slow or limited. Every call gets an answer from one of the others.
 func TestOneBadChannel(t *testing.T) {
 	t.Parallel()
-	s := stack.NewRelay(t, nil)
+	stack.Full(t)
+	s := stack.SharedRelay(t)
 	for _, bad := range []struct {
 		name, address string
 		rule          map[string]any

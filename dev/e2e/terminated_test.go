@@ -102,11 +102,11 @@ func TestTerminatedTaskIsSettled(t *testing.T) {
 		job = s.Control.Job("reset")
 		return job != nil && job.Polls > 0
 	})
-	about, err := schedule.Describe(t.Context())
+	described, err := schedule.Describe(t.Context())
 	if err != nil {
 		t.Fatal(err)
 	}
-	earlier := about.Info.NumActions
+	earlier := described.Info.NumActions
 	sweep()
 	testwait.Eventually(t, "a sweep that knows of the reset ends", stack.CrashTimeout, func() bool {
 		about, err := schedule.Describe(t.Context())
