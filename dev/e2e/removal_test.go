@@ -87,7 +87,7 @@ func TestDeleteBesideRedis(t *testing.T) {
 // of the tasks in Temporal, Redis and the archive. It logs what that took and judges no time.
 // The whole is
 //
-//	go test -C dev/e2e . -run TestManyRemovals -v -removals 1000 -timeout 30m
+//	MODELRELAY_TEST_FULL=1 go test -C dev/e2e . -run TestManyRemovals -v -removals 1000 -timeout 30m
 func TestManyRemovals(t *testing.T) {
 	t.Parallel()
 	stack.Full(t)
