@@ -264,7 +264,7 @@ func (s *Stack) TaskClient() *tasks.Client {
 	s.T.Helper()
 	redis := s.RedisClient("")
 	return tasks.NewClient(s.TemporalClient(), tasks.ClientOptions{
-		TaskQueue: TaskQueue, Objects: s.Archive(), Repeats: taskindex.NewRepeats(redis),
+		Namespace: s.Namespace, TaskQueue: TaskQueue, Objects: s.Archive(), Repeats: taskindex.NewRepeats(redis),
 		Index: taskindex.New(redis, nil), Changes: taskindex.NewChanges(redis),
 		Limits: workflows.Limits{
 			Queue: activities.Duration(time.Hour), Deadline: activities.Duration(time.Hour),
