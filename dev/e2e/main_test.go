@@ -37,9 +37,8 @@ const (
 	// buildTimeout leaves room for the first compile of the Temporal server.
 	buildTimeout = 25 * time.Minute
 	repo         = "../.."
-	// atOnce is how many tests run together on a machine with fewer processors: most of a test's time is waiting for what a
-	// crash or a retry takes.
-	atOnce = 4
+	// atOnce is how many tests run together on a machine with fewer processors. Crash tests wait for timeouts most of the time.
+	atOnce = 8
 )
 
 func TestMain(m *testing.M) {
