@@ -32,7 +32,7 @@ func (v *video) archive(ctx workflow.Context, job activities.Job, status provide
 	ended.AddReceive(ctx.Done(), func(workflow.ReceiveChannel, bool) {}).Select(ctx)
 	if !archive.IsReady() { // called off
 		v.afterwards(func(free workflow.Context) {
-			_ = archive.Get(free, nil) // what is written until then nobody wants
+			_ = archive.Get(free, nil) // the workflow does not use a result that arrives after the cancel
 			v.discard(free, expires)
 		})
 		return nil, v.calledOff(ctx), nil

@@ -480,7 +480,7 @@ func TestManyTokens(t *testing.T) {
 	})
 }
 
-// TestCircuitNews: an opening for all is told to other processes, one for a token alone is not.
+// TestCircuitNews: other processes receive the opening of a circuit for all tokens, and not the opening for a single token.
 func TestCircuitNews(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
