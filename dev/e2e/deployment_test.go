@@ -60,7 +60,22 @@ func TestWorkerVersions(t *testing.T) {
 	if got := builds(t, s, second); len(got) != 1 || got[0] != "1.0" {
 		t.Errorf("before the new version is current its tasks are done by %v", got)
 	}
+	warned := func(want bool) {
+		t.Helper()
+		for _, connect := range []bool{false, true} {
+			args, warning := []string{"config", "check"}, "workers of build 2.0 get no tasks until it is the current version"
+			if connect {
+				args, warning = append(args, "--connect"), `The version 2.0 of the worker deployment "video" is not the current one`
+			}
+			stdout, stderr, err := next.Command(t.Context(), args...)
+			if err != nil || strings.Contains(stdout, warning) != want {
+				t.Errorf("%v: %v, want the warning: %v\n%s%s", args, err, want, stdout, stderr)
+			}
+		}
+	}
+	warned(true)
 	promote("2.0")
+	warned(false)
 	third := front.Create(t.Context(), "sora-2-fast", "of the new").ID
 	front.AwaitCompleted(third, stack.TaskTimeout)
 	if got := builds(t, s, third); len(got) != 1 || got[0] != "2.0" {

@@ -4,7 +4,6 @@ package s3
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"log/slog"
 	"net"
@@ -68,20 +67,8 @@ func Run(ctx context.Context, o Options) error {
 		ReadHeaderTimeout: headerTimeout,
 		ErrorLog:          slog.NewLogLogger(o.Log.Handler(), slog.LevelWarn),
 	}
-	served := make(chan error, 1)
-	go func() { served <- server.Serve(listener) }()
 	o.Ready(listen.String())
-	select {
-	case err := <-served:
-		return fmt.Errorf("the store ended: %w", err)
-	case <-ctx.Done():
-	}
-	grace, cancel := context.WithTimeout(context.WithoutCancel(ctx), stopGrace)
-	defer cancel()
-	if err := server.Shutdown(grace); err != nil {
-		_ = server.Close() // only says which connections were cut
-	}
-	if err := <-served; !errors.Is(err, http.ErrServerClosed) {
+	if err := loopback.Serve(ctx, server, listener, stopGrace); err != nil {
 		return fmt.Errorf("the store ended: %w", err)
 	}
 	return nil

@@ -2,13 +2,13 @@ package upstream
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"log/slog"
 	"net"
 	"net/http"
 	"time"
 
+	"modelrelay/dev/loopback"
 	"modelrelay/dev/upstream/jobs"
 )
 
@@ -77,25 +77,12 @@ func Run(ctx context.Context, o Options) error {
 		ConnState:         s.Connections.Observe,
 		ErrorLog:          slog.NewLogLogger(o.Log.Handler(), slog.LevelWarn),
 	}
-	served := make(chan error, 1)
-	go func() { served <- server.Serve(listener) }()
-
 	o.Log.Info("upstream listening", "address", listener.Addr().String(), "jobs", store.Count())
 	if o.Ready != nil {
 		o.Ready(listener.Addr().String())
 	}
 
-	select {
-	case err := <-served:
-		return fmt.Errorf("serve upstream calls: %w", err)
-	case <-ctx.Done():
-	}
-	grace, cancel := context.WithTimeout(context.WithoutCancel(ctx), stopGrace)
-	defer cancel()
-	if err := server.Shutdown(grace); err != nil {
-		_ = server.Close() // only says which connections were cut
-	}
-	if err := <-served; !errors.Is(err, http.ErrServerClosed) {
+	if err := loopback.Serve(ctx, server, listener, stopGrace); err != nil {
 		return fmt.Errorf("serve upstream calls: %w", err)
 	}
 	return nil

@@ -42,19 +42,19 @@ func (c *configCheckCmd) Run(ctx context.Context, p *Program) error {
 		return connect(ctx, p, s.Connect)
 	}
 	s := cfg.Summarize(p.Config, p.Vendors())
-	warning, mend := lookAtTemporal(ctx, cfg)
+	warning, fault := checkTemporal(ctx, cfg)
 	if warning != "" {
 		s.Warnings = append(s.Warnings, warning)
 	}
 	s.Temporal = "ok"
-	if mend != nil {
-		s.Temporal = mend.Error()
+	if fault != nil {
+		s.Temporal = fault.Error()
 	}
 	err = p.show(s, func() error { return printSummary(p.Stdout, s) })
-	if errors.Is(mend, errNotLooked) {
-		mend = nil
+	if errors.Is(fault, errTemporalAway) {
+		fault = nil
 	}
-	return errors.Join(err, mend)
+	return errors.Join(err, fault)
 }
 
 func printSummary(w io.Writer, s config.Summary) error {
@@ -86,11 +86,11 @@ func printSummary(w io.Writer, s config.Summary) error {
 	return errors.Join(err, last)
 }
 
-// errNotLooked: Temporal is away, which says nothing about the configuration.
-var errNotLooked = errors.New("not reachable now, its namespace was not checked")
+// errTemporalAway is no fault of the configuration.
+var errTemporalAway = errors.New("not reachable now, its namespace was not checked")
 
-// lookAtTemporal checks the namespace. The warning is about workers that get no tasks, or may get none.
-func lookAtTemporal(ctx context.Context, cfg config.Config) (warning string, err error) {
+// checkTemporal checks the namespace. It returns a warning if the workers of the configured version get no tasks, or may get none.
+func checkTemporal(ctx context.Context, cfg config.Config) (warning string, err error) {
 	temporal, err := engine.Open(cfg.Temporal, nil)
 	if err != nil {
 		return "", err
@@ -109,7 +109,7 @@ func lookAtTemporal(ctx context.Context, cfg config.Config) (warning string, err
 		if engine.Misconfigured(err) {
 			return warning, err
 		}
-		return warning, errNotLooked
+		return warning, errTemporalAway
 	}
 	if warning != "" {
 		if current, err := version.Current(ctx, temporal); err == nil && current {
