@@ -188,6 +188,8 @@ func TestTokenRefusals(t *testing.T) {
 		{"--webhook-secret", "hush", "--webhook-secret: wants whsec_"},
 		{"--group", " ", "--group: is missing"},
 		{"--budget", "-2", "--budget: is negative"},
+		{"--budget", "1e-12", "--budget: is below one billionth"},
+		{"--budget", "nan", "--budget: is not a number"},
 	} {
 		_, stderr, code := run(t, nil, "token", "create", "--name", "a", test.flag+"="+test.value, "--config", path)
 		if code != 2 || !strings.Contains(stderr, test.want) {

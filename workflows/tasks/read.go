@@ -23,8 +23,11 @@ func read(id string, answer *workflowservice.DescribeWorkflowExecutionResponse, 
 		return readRemoval(id, answer)
 	}
 	var m memo
-	if err := converter.GetDefaultDataConverter().FromPayload(fields[memoTask], &m); err != nil || fields[memoTask] == nil {
-		return Task{}, memo{}, fmt.Errorf("execution %s is not a video task: %w", id, err)
+	if fields[memoTask] == nil {
+		return Task{}, memo{}, fmt.Errorf("execution %s is not a video task: its memo has no %q", id, memoTask)
+	}
+	if err := converter.GetDefaultDataConverter().FromPayload(fields[memoTask], &m); err != nil {
+		return Task{}, memo{}, fmt.Errorf("read the memo of task %s: %w", id, err)
 	}
 	task := Task{ID: id, Token: m.Token, Format: m.Format, CreatedAt: m.CreatedAt, State: workflows.Queued, sight: sight{seen: now, run: info.GetExecution().GetRunId()}}
 	task.removed = marked(answer, m.CreatedAt)

@@ -51,6 +51,17 @@ func execution(t *testing.T, phase workflows.Phase, beat *activities.Progress) *
 	return answer
 }
 
+// TestReadNoTask reads an execution that is not a task.
+func TestReadNoTask(t *testing.T) {
+	t.Parallel()
+	answer := execution(t, workflows.PhasePolling, nil)
+	delete(answer.WorkflowExecutionInfo.Memo.Fields, tasks.MemoTask)
+	_, _, err := tasks.Read("video_x", answer, created)
+	if want := `execution video_x is not a video task: its memo has no "task"`; err == nil || err.Error() != want {
+		t.Errorf("got %v, want %s", err, want)
+	}
+}
+
 // TestReadNeverFalls plays a task's answers in the order of its life: state and progress only go up.
 func TestReadNeverFalls(t *testing.T) {
 	t.Parallel()

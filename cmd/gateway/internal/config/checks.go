@@ -2,6 +2,7 @@ package config
 
 import (
 	"fmt"
+	"math"
 	"net"
 	"net/netip"
 	"net/url"
@@ -9,6 +10,8 @@ import (
 	"strconv"
 	"strings"
 	"time"
+
+	"modelrelay/storage"
 )
 
 func (v *validator) filled(at, value string) {
@@ -60,8 +63,13 @@ func (v *validator) weight(at string, n int) {
 }
 
 func (v *validator) amount(at string, n float64) {
-	if n < 0 {
+	switch {
+	case n < 0:
 		v.add(at, "is negative")
+	case n > 0 && storage.Billionths(n) == 0: // 0 is no limit
+		v.add(at, "is below one billionth, the smallest amount of money")
+	case math.IsNaN(n):
+		v.add(at, "is not a number")
 	}
 }
 

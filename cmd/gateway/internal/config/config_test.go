@@ -226,6 +226,7 @@ func TestProblemsNameKeyLineAndColumn(t *testing.T) {
 		{"token limit", token + "concurrency: -1}\n", "tokens[0].concurrency: is negative; 0 means no limit"},
 		{"token limit with a default", token + "max_sockets: -2}\n", "tokens[0].max_sockets: is negative; 0 means 100, -1 no limit"},
 		{"budget", token + "budget: -0.5}\n", "tokens[0].budget: is negative"},
+		{"budget that rounds to no limit", token + "budget: 1e-12}\n", "tokens[0].budget: is below one billionth, the smallest amount of money"},
 		{"network", token + "networks: [10.0.0.0/8, nowhere]}\n", `tokens[0].networks[1]: "nowhere" is neither an address nor a CIDR range`},
 		{"operation", token + "operations: [relay, videos]}\n", `2:43: tokens[0].operations[1]: "videos" is unknown; known are relay, video, realtime`},
 		{"empty operation", token + "operations: [\"\"]}\n", "tokens[0].operations[0]: is missing; known are relay"},
