@@ -33,6 +33,9 @@ type UsageShape struct {
 	// ImageMark is what stands in an answer, or in an event of it, once for each image made, whatever spaces JSON has
 	// there: a member's name and how its text begins.
 	ImageMark string
+	// FreeMark is a member's name and the brace of its object, such as the arguments of a function call, whose members a model
+	// names: no ImageMark counts there. "" for none.
+	FreeMark string
 	// Turn is how a conversation's turns show, for one that breaks off before its event with the counts; the zero Turn says
 	// nothing.
 	Turn TurnShape

@@ -37,6 +37,7 @@ func operations() map[providers.Operation]operation {
 		Output: []string{"usageMetadata.candidatesTokenCount", "usageMetadata.thoughtsTokenCount"},
 		// Each part of an image names its type, whether the bytes are in it or elsewhere.
 		ImageMark: `"mimeType":"image/`,
+		FreeMark:  `"args":{`,
 	}
 	embedded := providers.UsageShape{Input: []string{"usageMetadata.promptTokenCount"}}
 	return map[providers.Operation]operation{

@@ -44,6 +44,13 @@ func TestUsageOfThings(t *testing.T) {
 			providers.Usage{Input: 1, Output: 2, Images: 2},
 			true,
 		},
+		{
+			"arguments of a function are no images", gemini,
+			`{"candidates":[{"content":{"parts":[{"functionCall":{"name":"draw","args" : {"mimeType":"image/png","a":{"text":"}\"}","mimeType":"image/png"}}}},
+				{"inlineData":{"mimeType":"image/png"}},{"functionCall":{"args":{},"name":"args"}},{"inlineData":{"mimeType":"image/png"}}]}}],"usageMetadata":{"promptTokenCount":1}}`,
+			providers.Usage{Input: 1, Images: 2},
+			true,
+		},
 	} {
 		for how, arrive := range map[string]func(io.Reader) io.Reader{
 			"at once": func(r io.Reader) io.Reader { return r }, "byte by byte": iotest.OneByteReader,

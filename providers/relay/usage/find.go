@@ -2,38 +2,78 @@ package usage
 
 import "bytes"
 
-// marks counts how often a mark stands in JSON that it sees in pieces of any size: a quoted name, a colon and the begin of a
-// text. No text within the JSON can hold one, since its quotes are escaped.
+// pattern matches JSON that it sees in pieces of any size: a quoted name, a colon and the begin of a value. No text within the
+// JSON can match, since its quotes are escaped.
+type pattern struct {
+	text string // begins with a quote; no part of it begins another match
+	at   int    // bytes matched
+}
+
+// feed reads the next byte and reports whether the pattern ends with it.
+func (p *pattern) feed(c byte) bool {
+	switch {
+	case p.text == "":
+	case c == p.text[p.at]:
+		if p.at++; p.at == len(p.text) {
+			p.at = 0
+			return true
+		}
+	case p.at > 0 && isSpace(c) && (p.text[p.at] == ':' || p.text[p.at-1] == ':'):
+	case c == '"':
+		p.at = 1
+	default:
+		p.at = 0
+	}
+	return false
+}
+
+// marks counts how often a mark occurs in JSON, outside of the objects that begin with the pattern free: their members have the
+// names that a model chose.
 type marks struct {
-	mark  string // begins with a quote and holds no other byte twice in a way that a part of it could begin another one
-	at    int    // bytes matched
-	count int64
+	mark, free pattern
+	count      int64
+
+	// depth is how many objects are open since free matched. Within a text of them, escaped reports a backslash before the next byte.
+	depth           int
+	inText, escaped bool
 }
 
 func (m *marks) feed(b []byte) {
 	for i := 0; i < len(b); i++ {
-		if m.at == 0 { // most bytes are the inside of long texts
+		if m.depth > 0 {
+			m.skip(b[i])
+			continue
+		}
+		if m.mark.at == 0 && m.free.at == 0 { // most bytes are the inside of long texts
 			quote := bytes.IndexByte(b[i:], '"')
 			if quote < 0 {
 				return
 			}
 			i += quote
-			m.at = 1
-			continue
 		}
-		c := b[i]
-		switch {
-		case c == m.mark[m.at]:
-			if m.at++; m.at == len(m.mark) {
-				m.count++
-				m.at = 0
-			}
-		case isSpace(c) && (m.mark[m.at] == ':' || m.mark[m.at-1] == ':'):
-		case c == '"':
-			m.at = 1
-		default:
-			m.at = 0
+		if m.mark.feed(b[i]) {
+			m.count++
 		}
+		if m.free.feed(b[i]) {
+			m.depth = 1
+		}
+	}
+}
+
+// skip reads a byte of an object whose members do not count.
+func (m *marks) skip(c byte) {
+	switch {
+	case m.escaped:
+		m.escaped = false
+	case m.inText && c == '\\':
+		m.escaped = true
+	case c == '"':
+		m.inText = !m.inText
+	case m.inText:
+	case c == '{':
+		m.depth++
+	case c == '}':
+		m.depth--
 	}
 }
 

@@ -19,6 +19,7 @@ type Shape struct {
 	// sign is a text that stands in every event that counts; "" where there is none that all names have.
 	sign string
 	mark string
+	free string
 	made string
 	turn providers.TurnShape
 }
@@ -26,7 +27,7 @@ type Shape struct {
 // Compile makes the Shape of one; nil for the zero one, which counts nothing.
 func Compile(of providers.UsageShape) *Shape {
 	if root := newMember(of); root != nil {
-		return &Shape{root: root, sign: signOf(of), mark: of.ImageMark, made: of.Made, turn: of.Turn}
+		return &Shape{root: root, sign: signOf(of), mark: of.ImageMark, free: of.FreeMark, made: of.Made, turn: of.Turn}
 	}
 	return nil
 }
@@ -83,7 +84,7 @@ const (
 
 // NewScanner makes a scanner of one answer; stream tells that it comes as server-sent events.
 func NewScanner(shape *Shape, stream bool) *Scanner {
-	s := &Scanner{doc: document{root: shape.root}, images: marks{mark: shape.mark}, stream: stream, empty: true}
+	s := &Scanner{doc: document{root: shape.root}, images: marks{mark: pattern{text: shape.mark}, free: pattern{text: shape.free}}, stream: stream, empty: true}
 	if stream && shape.sign != "" {
 		s.sign = []byte(shape.sign)
 	}
@@ -109,7 +110,7 @@ func (s *Scanner) Usage() (providers.Usage, bool) {
 
 // Observe reads the next bytes of the answer.
 func (s *Scanner) Observe(b []byte) {
-	if s.images.mark != "" {
+	if s.images.mark.text != "" {
 		s.images.feed(b)
 		s.usage.Images = s.images.count
 	}
