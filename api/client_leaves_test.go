@@ -24,6 +24,12 @@ import (
 // called when an answer begins.
 func newLeaving(t *testing.T, begun func(), upstreams ...http.HandlerFunc) *gateway {
 	t.Helper()
+	return newLeavingAt(t, priced(t, 0), begun, upstreams...)
+}
+
+// newLeavingAt makes one whose prices give sets.
+func newLeavingAt(t *testing.T, give func(*gateway, *api.Options), begun func(), upstreams ...http.HandlerFunc) *gateway {
+	t.Helper()
 	client := upstream.NewClient(nil)
 	catalog := providers.Catalog{"openai": {
 		Name: "openai", Relay: openai.NewRelayer(client), Endpoints: openai.Endpoints(), Usage: openai.Usage(),
@@ -39,7 +45,6 @@ func newLeaving(t *testing.T, begun func(), upstreams ...http.HandlerFunc) *gate
 	}
 	t.Cleanup(client.CloseIdleConnections)
 	router := router.New(catalog, channels, nil)
-	give := priced(t, 0)
 	return newGateway(t, nil, func(g *gateway, o *api.Options) {
 		give(g, o)
 		o.Router, o.Relay = router, relay.New(router, catalog, &relay.Options{Tried: func(attempt relay.Attempt) {

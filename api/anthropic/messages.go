@@ -105,7 +105,7 @@ func relay(c *calls.Calls, name providers.Operation, check *body.Checker) edge.H
 		call := calls.JSONCall(endpoint, b)
 		call.Header = http.Header{"Anthropic-Version": {version}}
 		maps.Copy(call.Header, calls.KeepHeader(r, "Anthropic-Beta"))
-		call.Events.Last, call.InputFirst = isStop, true
+		call.Events.Last = isStop
 		call.Output = max(body.Whole(b.Value("max_tokens")), body.WholeMember(b.Value("thinking"), "budget_tokens"))
 		call.Affinity = affinityOf(x, b)
 		if err := calls.CheckModel(call.Model); err != nil {

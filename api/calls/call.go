@@ -76,10 +76,10 @@ type Call struct {
 	Unlisted *providers.Fault
 	// Output is the most tokens of one answer that the call asks for, and N how many answers, or images; 0: it does not say.
 	Output, N int64
+	// Sound is how long the sound in the body lasts, 0 where that is not known.
+	Sound time.Duration
 	// Background: the upstream works on behind its answer.
 	Background bool
-	// InputFirst: a stream of the format counts its input at once and its output at its end.
-	InputFirst bool
 	Events     Events
 }
 
@@ -101,8 +101,8 @@ func (c *Calls) Do(x *edge.Request, r *http.Request, call Call) error {
 		return err
 	}
 	ch := charge{
-		request: x, operation: call.Endpoint.Operation, length: int64(len(call.Body)), output: call.Output, n: call.N,
-		inputFirst: call.InputFirst, background: call.Background, stops: stops(call.Call, call.Background),
+		request: x, operation: call.Endpoint.Operation, length: int64(len(call.Body)), sound: call.Sound, output: call.Output, n: call.N,
+		background: call.Background, stops: stops(call.Call, call.Background),
 	}
 	var err error
 	if ch.price, err = c.afford(x, r, call.Model, ch.mayCost()); err != nil {
@@ -124,9 +124,7 @@ func (c *Calls) Do(x *edge.Request, r *http.Request, call Call) error {
 	}
 	defer func() { _ = answer.Body.Close() }()
 	o.Channel, o.Attempts, o.Provider, o.Stream, o.Answered = answer.Channel, answer.Attempts, answer.Provider, answer.Stream, time.Now()
-	if o.Translated = answer.Translated; o.Translated != (providers.Endpoint{}) {
-		ch.inputFirst = o.Translated.Operation == providers.Messages
-	}
+	o.Translated = answer.Translated
 	x.Admission.Spent = unsaid(call.Endpoint.Operation)
 	maps.Copy(x.Header(), answer.Header)
 	if answer.Stream {

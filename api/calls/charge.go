@@ -20,8 +20,15 @@ const (
 	maxInputEstimate = 32 << 10
 	// defaultOutput is in tokens, for calls that do not bound their output: most answers are shorter.
 	defaultOutput = 4 << 10
-	// soundPerSecond is in bytes: sound at 32 kbit/s, the least that is usual for speech.
-	soundPerSecond = 4 << 10
+	// soundPerSecond is in bytes: sound at 32 kbit/s, the least that is usual for speech. It is used where a file does not say how
+	// long it lasts. mostPerSecond is sound on two channels at 48 kHz and 16 bits: a file that claims to be shorter than its size
+	// allows at that rate is not believed.
+	soundPerSecond, mostPerSecond = 4 << 10, 192_000
+	// heardPerSecond and spokenPerSecond are tokens of sound, as OpenAI counts them: one for 100 ms of a user's sound, one for 50 ms
+	// of an assistant's.
+	heardPerSecond, spokenPerSecond = 10, 20
+	// spokenBytes is about how many bytes of text are spoken in a second, in Latin and in Chinese script.
+	spokenBytes = 15
 	// streamBytesPerToken is what one token takes of a stream: 200 and more where each is an event, 20 to 60 where an
 	// event holds several. It is used for answers that broke off before they said what they used.
 	streamBytesPerToken = 100
@@ -34,13 +41,16 @@ type charge struct {
 	// operation, length, output and n say what the call may cost; see Call.
 	operation providers.Operation
 	length    int64 // of the request's body
+	sound     time.Duration
 	output, n int64
-	// inputFirst and background: see Call. stops: the upstream stops when it is left.
-	inputFirst, background, stops bool
+	// background: see Call. stops: the upstream stops when it is left.
+	background, stops bool
 
 	left    bool  // the client did not wait for an answer that an upstream was asked for
 	unsent  int64 // bytes of the answer that had come when its client was not there any more
 	settled bool
+	// outputCounted is what the answer has counted so far, and countedAt how many of its bytes had been sent before that count.
+	outputCounted, countedAt int64
 	// reservation is what the ledger's entry of a settled call names.
 	reservation string
 }
@@ -53,13 +63,36 @@ func (ch *charge) mayCost() pricing.Measure {
 	case providers.CountTokens:
 		return pricing.Measure{}
 	case providers.Embeddings, providers.BatchEmbeddings, providers.Rerank, providers.Moderations:
-		m.Usage.Output = 0
+		m.Usage = ch.reads()
+	case providers.Speech:
+		m.Usage = ch.speaks()
 	case providers.ImageGeneration, providers.ImageEdit, providers.GenerateContent, providers.StreamContent:
 		m.Usage.Images = n
 	case providers.Transcriptions, providers.Translations:
-		m.Usage.Audio = time.Duration(ch.length) * time.Second / soundPerSecond
+		m.Usage.Audio = ch.heard()
 	}
 	return m
+}
+
+// reads is what a call uses that is of text alone and makes none.
+func (ch *charge) reads() providers.Usage {
+	return providers.Usage{Input: ch.length / edge.BytesPerToken}
+}
+
+// speaks is about what a call uses whose text is spoken.
+func (ch *charge) speaks() providers.Usage {
+	return providers.Usage{
+		Input: ch.length / edge.BytesPerToken, Output: ch.length * spokenPerSecond / spokenBytes,
+		Audio: time.Duration(ch.length) * time.Second / spokenBytes,
+	}
+}
+
+// heard is how long the sound of a request lasts.
+func (ch *charge) heard() time.Duration {
+	if ch.sound == 0 {
+		return time.Duration(ch.length) * time.Second / soundPerSecond
+	}
+	return max(ch.sound, time.Duration(ch.length)*time.Second/mostPerSecond)
 }
 
 func guessInput(length int64) int64 { return min(length/edge.BytesPerToken, maxInputEstimate) }
@@ -147,15 +180,15 @@ func (ch *charge) settle(answer *relay.Answer, last int, broken bool) {
 	}
 	served := last > 0 || x.Status() != 0 || ch.left // else the client is answered a fault, for which nobody pays
 	counts := ch.operation == providers.CountTokens
+	length := x.Sent() + int64(last) + ch.unsent
 	switch {
-	case !served:
-	case answersText(ch.operation) && (!counted || broken && ch.inputFirst):
-		ch.estimate(counted, answer.Stream, x.Sent()+int64(last)+ch.unsent)
-	case ch.left && !counted && !counts:
-		o.Estimated = true
-		if lengthIsInput(ch.operation) {
-			o.Usage.Input = guessInput(ch.length)
+	case !served || counts:
+	case answersText(ch.operation):
+		if !counted || broken && (answer.Stream || ch.operation == providers.StreamContent) { // else it counts once, at its end
+			ch.estimate(counted, answer.Stream, length-ch.countedAt)
 		}
+	default:
+		ch.estimateOthers(counted, length)
 	}
 	if served && !counted && (ch.background || ch.left && !ch.stops) && !counts {
 		ch.finish()
@@ -178,16 +211,55 @@ func (ch *charge) finish() {
 	o.Usage.Audio = max(o.Usage.Audio, may.Audio)
 }
 
-// estimate makes up for what an answer did not count: its output, and, where it counted nothing, its input. A stream of
-// vendor A counts its input at once and its output at the end.
+// passes notes, before bytes that were read are sent, what the answer has counted.
+func (ch *charge) passes(answer *relay.Answer) {
+	if usage, _ := answer.Usage(); usage.Output > ch.outputCounted {
+		ch.outputCounted, ch.countedAt = usage.Output, ch.request.Sent()
+	}
+}
+
+// estimate adds what an answer of text did not count: the output in the length bytes since its last count and, where it counted
+// nothing, its input.
 func (ch *charge) estimate(counted, stream bool, length int64) {
 	per := int64(edge.BytesPerToken)
 	if stream {
 		per = streamBytesPerToken
 	}
 	o := &ch.request.Outcome
-	if o.Estimated = true; !counted {
+	if !counted {
 		o.Usage.Input = guessInput(ch.length)
 	}
-	o.Usage.Output = max(o.Usage.Output, min(length/per, maxInputEstimate))
+	more := min(max(0, length)/per, maxInputEstimate)
+	o.Usage.Output += more
+	o.Estimated = o.Estimated || !counted || more > 0
+}
+
+// estimateOthers estimates what an answer that is not a model's text did not count; length is its size. Sound is charged by its
+// length or by its tokens, whichever the operator prices.
+func (ch *charge) estimateOthers(counted bool, length int64) {
+	o := &ch.request.Outcome
+	var guess providers.Usage
+	switch ch.operation {
+	case providers.Embeddings, providers.BatchEmbeddings, providers.Rerank, providers.Moderations:
+		guess = ch.reads()
+	case providers.Speech:
+		if guess = ch.speaks(); length == 0 { // its client left before the sound
+			guess.Output, guess.Audio = 0, 0
+		}
+	case providers.Transcriptions, providers.Translations:
+		guess = providers.Usage{
+			Input: int64(ch.heard().Seconds() * heardPerSecond), Output: length / edge.BytesPerToken, Audio: ch.heard(),
+		}
+	default: // images are counted as they come; what is left is the text of a call that its client left
+		if ch.left && lengthIsInput(ch.operation) {
+			guess.Input = guessInput(ch.length)
+		}
+	}
+	bySecond := guess.Audio > 0 && (ch.price.AudioSecond != nil || ch.price.Input == nil && ch.price.Output == nil)
+	switch {
+	case bySecond && o.Usage.Audio == 0:
+		o.Usage.Audio, o.Estimated = guess.Audio, true
+	case !bySecond && !counted && guess != (providers.Usage{}):
+		o.Usage.Input, o.Usage.Output, o.Estimated = guess.Input, guess.Output, true
+	}
 }

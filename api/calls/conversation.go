@@ -144,12 +144,13 @@ func (c *Calls) recordUsage(x *edge.Request, price pricing.Price, usage provider
 	o.Usage.Input += usage.Input
 	o.Usage.Cached += usage.Cached
 	o.Usage.Output += usage.Output
+	o.Usage.Audio += usage.Audio
 	x.Admission.Spend(int(usage.Input + usage.Output))
 	cost := price.Cost(pricing.Measure{Usage: usage})
 	o.Cost += cost
 	c.options.Ledger.Record(ledger.Entry{
 		Token: x.Caller.ID, Model: o.Model, Channel: o.Channel,
-		InputTokens: usage.Input, CachedTokens: usage.Cached, OutputTokens: usage.Output, Cost: int64(cost),
+		InputTokens: usage.Input, CachedTokens: usage.Cached, OutputTokens: usage.Output, Audio: usage.Audio, Cost: int64(cost),
 	})
 }
 

@@ -68,6 +68,7 @@ func (c *Calls) copyPlain(ch *charge, r *http.Request, answer *relay.Answer, inP
 			if x.Sent()+int64(n) == length {
 				ch.settle(answer, n, false)
 			}
+			ch.passes(answer)
 			if _, failed := out.Write(buf[:n]); failed != nil {
 				return edge.ClientGone(failed)
 			}

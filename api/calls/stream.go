@@ -70,6 +70,7 @@ func (ch *charge) sendEvents(out *edge.Writer, answer *relay.Answer, events []by
 		x.Header().Set("X-Accel-Buffering", "no")
 		x.WriteHeader(answer.Status)
 	}
+	ch.passes(answer)
 	if format.Last != nil && format.Last(events) || format.LastCounts && answer.Settled() {
 		ch.settle(answer, len(events), false)
 	}

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"encoding/json"
 	"net/http"
+	"time"
 
 	"github.com/danielgtaylor/huma/v2"
 
@@ -11,6 +12,7 @@ import (
 	"modelrelay/api/calls"
 	"modelrelay/api/edge"
 	"modelrelay/providers"
+	"modelrelay/providers/media"
 )
 
 // Options are the models of calls that name none; "" refuses such calls.
@@ -136,12 +138,19 @@ func (a adder) relayForm(
 			},
 			OpenValues: f.Unlisted != nil,
 		},
+		Sound:    soundOf(raw[f.Span("file").From:f.Span("file").To]),
 		Unlisted: f.Unlisted, N: body.Whole([]byte(f.Text("n"))), Events: calls.Events{Last: isDone},
 	}
 	if err := calls.CheckModel(call.Model); err != nil {
 		return err
 	}
 	return a.calls.Do(x, r, call)
+}
+
+// soundOf is how long a file of sound lasts, 0 where that is not known.
+func soundOf(file []byte) time.Duration {
+	length, _ := media.Length(bytes.NewReader(file), int64(len(file)))
+	return length
 }
 
 func keepHeader(r *http.Request) http.Header { return calls.KeepHeader(r, "Openai-Beta") }

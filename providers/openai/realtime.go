@@ -16,12 +16,13 @@ type Realtime struct{ client *http.Client }
 func NewRealtime(client *http.Client) *Realtime { return &Realtime{client: client} }
 
 // realtimeUsage says where the events of a conversation count tokens: response.done, and the completed transcription of
-// the input, which a model of its own makes.
+// the input, which a model of its own makes and counts in tokens or in seconds.
 func realtimeUsage() providers.UsageShape {
 	return providers.UsageShape{
-		Input:  []string{"response.usage.input_tokens", "usage.input_tokens"},
-		Cached: []string{"response.usage.input_token_details.cached_tokens"},
-		Output: []string{"response.usage.output_tokens", "usage.output_tokens"},
+		Input:   []string{"response.usage.input_tokens", "usage.input_tokens"},
+		Cached:  []string{"response.usage.input_token_details.cached_tokens"},
+		Output:  []string{"response.usage.output_tokens", "usage.output_tokens"},
+		Seconds: []string{"usage.seconds"},
 		Turn: providers.TurnShape{
 			End: `"response.done"`,
 			Parts: []providers.TurnPart{

@@ -27,7 +27,7 @@ func (c *Conversation) Observe(piece []byte, last bool) (providers.Usage, bool) 
 		return providers.Usage{}, false
 	}
 	c.scanner.End()
-	usage, counted := c.scanner.usage, c.scanner.counted
+	usage, counted := c.scanner.usage, c.scanner.counted || c.scanner.usage.Audio > 0
 	if counted {
 		c.turn.counted()
 	}
