@@ -78,6 +78,8 @@ type Job struct {
 	Assignment Assignment       `json:"assignment"`
 	Ticket     providers.Ticket `json:"ticket"`
 	AcceptedAt time.Time        `json:"accepted_at"`
+	// Sent is what the upstream was asked to make.
+	Sent providers.Footage `json:"sent,omitzero"`
 }
 
 // taskLog is the activity's logger with the words every line about a task carries.

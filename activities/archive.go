@@ -49,6 +49,8 @@ type ArchiveInput struct {
 	Expires time.Time `json:"expires"`
 	// Dies is when the upstream lets the videos go; zero where it does not say. What dies first is copied first.
 	Dies time.Time `json:"dies,omitzero"`
+	// Unmeasured: the length of the videos has to be read from the files.
+	Unmeasured bool `json:"unmeasured,omitempty"`
 }
 
 // Output is one archived video.
@@ -57,6 +59,8 @@ type Output struct {
 	ContentType string `json:"content_type"`
 	Size        int64  `json:"size"`
 	SHA256      string `json:"sha256"`
+	// Seconds is the length that the file has, "" where it was not read.
+	Seconds string `json:"seconds,omitempty"`
 	// Variants are the archived pictures of it; one that the vendor has not, or that could not be had, is missing.
 	Variants []Variant `json:"variants,omitempty"`
 }

@@ -6,11 +6,13 @@ import (
 	"fmt"
 	"io"
 	"slices"
+	"strconv"
 	"strings"
 	"sync"
 	"time"
 
 	"modelrelay/providers"
+	"modelrelay/providers/media"
 	"modelrelay/providers/upstream"
 	"modelrelay/storage"
 	"modelrelay/storage/archive"
@@ -134,7 +136,36 @@ func (a *Copier) copyOutput(ctx context.Context, in ArchiveInput, n int, c *copy
 	if err != nil {
 		return Output{}, fmt.Errorf("copy output %d: %w", n, copyFault(ctx, err))
 	}
-	return Output{Object: object.Key, ContentType: video.ContentType, Size: object.Size, SHA256: object.SHA256}, nil
+	output = Output{Object: object.Key, ContentType: video.ContentType, Size: object.Size, SHA256: object.SHA256}
+	if in.Unmeasured {
+		output.Seconds = a.length(ctx, output)
+	}
+	return output, nil
+}
+
+// length reads how many seconds an archived video lasts, "" where the file does not say, or cannot be read now.
+func (a *Copier) length(ctx context.Context, output Output) string {
+	file, err := a.Objects.Open(ctx, output.Object)
+	if err != nil {
+		return ""
+	}
+	defer file.Close()
+	length, ok := media.Length(seeking{file}, output.Size)
+	if !ok {
+		return ""
+	}
+	return strconv.FormatFloat(length.Seconds(), 'f', 3, 64)
+}
+
+// seeking reads at offsets of a file that is read from one goroutine.
+type seeking struct{ io.ReadSeeker }
+
+// ReadAt implements io.ReaderAt.
+func (s seeking) ReadAt(p []byte, at int64) (int, error) {
+	if _, err := s.Seek(at, io.SeekStart); err != nil {
+		return 0, err
+	}
+	return io.ReadFull(s, p)
 }
 
 // copyFault names what ended a copy.

@@ -1,7 +1,6 @@
 package activities
 
 import (
-	"cmp"
 	"context"
 	"math"
 	"strconv"
@@ -34,37 +33,8 @@ type Money struct {
 	Prices  *pricing.List
 }
 
-// Footage is what video a task asks for or made.
-type Footage struct {
-	// Seconds is the length of one video as decimal text, "" where nobody says it.
-	Seconds string `json:"seconds,omitempty"`
-	Videos  int    `json:"videos,omitempty"` // 0: 1
-	// Resolution is a word, and Audio "true" or "false"; "" where nobody says it.
-	Resolution string `json:"resolution,omitempty"`
-	Audio      string `json:"audio,omitempty"`
-	// Tokens are those that the vendor counted, of all videos together.
-	Tokens providers.VideoTokens `json:"tokens,omitzero"`
-}
-
-// Asked is the footage of a request.
-func Asked(r providers.VideoRequest) Footage {
-	f := Footage{Seconds: r.Seconds, Videos: r.N, Resolution: providers.ResolutionWord(r.Resolution, r.Width, r.Height)}
-	if r.GenerateAudio != nil {
-		f.Audio = strconv.FormatBool(*r.GenerateAudio)
-	}
-	return f
-}
-
-// Made is the footage of a job that is done, with so many videos: what the vendor says, else what was asked for.
-func (f Footage) Made(status providers.VideoStatus, videos int) Footage {
-	return Footage{
-		Seconds: cmp.Or(status.Seconds, f.Seconds), Videos: videos, Tokens: status.Tokens, Audio: cmp.Or(status.Audio, f.Audio),
-		Resolution: cmp.Or(providers.ResolutionWord(status.Resolution, 0, 0), f.Resolution, providers.ResolutionWord("", status.Width, status.Height)),
-	}
-}
-
-// Measure is what it is charged for.
-func (f Footage) Measure() pricing.Measure {
+// Measure is what footage is charged for.
+func Measure(f providers.Footage) pricing.Measure {
 	seconds, err := strconv.ParseFloat(f.Seconds, 64)
 	if err != nil || seconds <= 0 || math.IsInf(seconds, 0) || math.IsNaN(seconds) {
 		seconds = unsaidSeconds
@@ -94,21 +64,27 @@ type Bill struct {
 	Model       string `json:"model"`
 	Channel     string `json:"channel,omitempty"`
 	Ending      Ending `json:"ending"`
-	// Footage was made; of an unknown ending it may have been.
-	Footage Footage   `json:"footage,omitzero"`
-	At      time.Time `json:"at,omitzero"`
+	// Footage was made; of another ending it may have been.
+	Footage providers.Footage `json:"footage,omitzero"`
+	// Billed: the vendor charges for a job that failed.
+	Billed bool      `json:"billed,omitempty"`
+	At     time.Time `json:"at,omitzero"`
 }
 
-// bill settles a task's money. A task that failed costs nothing; one whose outcome nobody knows costs what it may have, as
-// its reservation did, since an upstream may want to be paid.
+// bill settles a task's money. A task that failed costs nothing, unless its vendor bills it; one whose outcome is unknown costs
+// what it may have, as its reservation did, since an upstream may want to be paid.
 func (a *Settler) bill(ctx context.Context, token string, b Bill) error {
 	end := ledger.TaskEnd{ID: b.Reservation, Token: token, Model: b.Model, Channel: b.Channel, At: b.At, Outcome: ledger.Outcome(b.Ending)}
-	measure := b.Footage.Measure()
+	measure := Measure(b.Footage)
 	price, _ := a.Money.Prices.Of(b.Model)
 	switch b.Ending {
 	case EndedCompleted:
 		end.Cost, end.Video = int64(price.Cost(measure)), measure.Video
 		end.InputTokens, end.OutputTokens = measure.Usage.Input, measure.Usage.Output
+	case EndedFailed:
+		if b.Billed {
+			end.Cost = int64(price.Most(measure))
+		}
 	case EndedUnknown:
 		end.Cost = int64(price.Most(measure))
 	}

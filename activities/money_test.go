@@ -35,14 +35,15 @@ func TestSettleBillsOnce(t *testing.T) {
 	settler := newSettler(budgets, map[string]pricing.Price{"sora-2": {VideoSecond: rates[0], Request: rates[1]}})
 	day := time.Date(2026, 1, 31, 12, 0, 0, 0, time.UTC)
 	for claim, bill := range map[string]activities.Bill{
-		"completed": {Ending: activities.EndedCompleted, Footage: activities.Footage{Seconds: "7.5", Videos: 2}},
-		"failed":    {Ending: activities.EndedFailed, Footage: activities.Footage{Seconds: "8"}},
+		"completed": {Ending: activities.EndedCompleted, Footage: providers.Footage{Seconds: "7.5", Videos: 2}},
+		"failed":    {Ending: activities.EndedFailed, Footage: providers.Footage{Seconds: "8"}},
 		"unknown":   {Ending: activities.EndedUnknown},
+		"billed":    {Ending: activities.EndedFailed, Footage: providers.Footage{Seconds: "8"}, Billed: true},
 	} {
 		bill.Reservation, bill.Model, bill.Channel, bill.At = claim, "sora-2", "main", day
 		price, _ := settler.Money.Prices.Of("sora-2")
 		if err := budgets.Reserve(t.Context(), ledger.Estimate{
-			ID: claim, Token: "demo", Model: "sora-2", Budget: 100, Amount: int64(price.Cost(bill.Footage.Measure())),
+			ID: claim, Token: "demo", Model: "sora-2", Budget: 100, Amount: int64(price.Cost(activities.Measure(bill.Footage))),
 		}); err != nil {
 			t.Fatal(err)
 		}
@@ -55,8 +56,8 @@ func TestSettleBillsOnce(t *testing.T) {
 	const billion = 1_000_000_000
 	rows, err := ledger.NewReader(redis).Read(t.Context(), day, day, "demo")
 	want := []ledger.Row{{
-		Day: "2026-01-31", Token: "demo", Model: "sora-2", Channel: "main", Tasks: 3, Failed: 2, Video: 15 * time.Second,
-		Cost: (150+1)*billion/100 + (40+1)*billion/100,
+		Day: "2026-01-31", Token: "demo", Model: "sora-2", Channel: "main", Tasks: 4, Failed: 3, Video: 15 * time.Second,
+		Cost: (150+1)*billion/100 + (40+1)*billion/100 + (80+1)*billion/100,
 	}}
 	if err != nil || !slices.Equal(rows, want) {
 		t.Errorf("got  %+v, %v\nwant %+v", rows, err, want)
@@ -85,23 +86,25 @@ func TestSettleByWhatWasMade(t *testing.T) {
 	})
 	day := time.Date(2026, 1, 31, 12, 0, 0, 0, time.UTC)
 	on := true
-	asked := activities.Asked(providers.VideoRequest{Seconds: "10", Width: 1280, Height: 720, GenerateAudio: &on})
-	open := activities.Asked(providers.VideoRequest{Seconds: "10"})
+	asked := providers.VideoRequest{Seconds: "10", Width: 1280, Height: 720, GenerateAudio: &on}.Footage()
+	open := providers.VideoRequest{Seconds: "10"}.Footage()
 	for name, c := range map[string]struct {
 		model   string
-		footage activities.Footage
+		footage providers.Footage
 		ending  activities.Ending
 		want    ledger.Row
 	}{
-		"asked":      {"tiered", asked.Made(providers.VideoStatus{}, 1), activities.EndedCompleted, ledger.Row{Video: 10 * time.Second, Cost: 1_000_000_000}},
-		"pixels":     {"tiered", asked.Made(providers.VideoStatus{Width: 1120, Height: 832}, 1), activities.EndedCompleted, ledger.Row{Video: 10 * time.Second, Cost: 1_000_000_000}},
-		"the word":   {"tiered", asked.Made(providers.VideoStatus{Resolution: "1080P", Seconds: "5"}, 2), activities.EndedCompleted, ledger.Row{Video: 10 * time.Second, Cost: 6_000_000_000}},
-		"made so":    {"tiered", open.Made(providers.VideoStatus{Width: 1080, Height: 1920, Audio: "false"}, 1), activities.EndedCompleted, ledger.Row{Video: 10 * time.Second, Cost: 2_000_000_000}},
-		"not known":  {"tiered", open.Made(providers.VideoStatus{}, 1), activities.EndedCompleted, ledger.Row{Video: 10 * time.Second, Cost: 10_000_000_000}},
+		"asked":      {"tiered", asked.Made(providers.VideoStatus{}, providers.Footage{}, "", 1), activities.EndedCompleted, ledger.Row{Video: 10 * time.Second, Cost: 1_000_000_000}},
+		"pixels":     {"tiered", asked.Made(providers.VideoStatus{Width: 1120, Height: 832}, providers.Footage{}, "", 1), activities.EndedCompleted, ledger.Row{Video: 10 * time.Second, Cost: 1_000_000_000}},
+		"the word":   {"tiered", asked.Made(providers.VideoStatus{Resolution: "1080P", Seconds: "5"}, providers.Footage{}, "", 2), activities.EndedCompleted, ledger.Row{Video: 10 * time.Second, Cost: 6_000_000_000}},
+		"made so":    {"tiered", open.Made(providers.VideoStatus{Width: 1080, Height: 1920, Audio: "false"}, providers.Footage{}, "", 1), activities.EndedCompleted, ledger.Row{Video: 10 * time.Second, Cost: 2_000_000_000}},
+		"not known":  {"tiered", open.Made(providers.VideoStatus{}, providers.Footage{}, "", 1), activities.EndedCompleted, ledger.Row{Video: 10 * time.Second, Cost: 10_000_000_000}},
 		"unknown":    {"tiered", asked, activities.EndedUnknown, ledger.Row{Failed: 1, Cost: 1_000_000_000}},
-		"tokens":     {"counted", open.Made(providers.VideoStatus{Tokens: providers.VideoTokens{Input: 5, Output: 20_000}}, 1), activities.EndedCompleted, ledger.Row{InputTokens: 5, OutputTokens: 20_000, Video: 10 * time.Second, Cost: 200_000_000}},
-		"none said":  {"counted", open.Made(providers.VideoStatus{}, 1), activities.EndedCompleted, ledger.Row{Video: 10 * time.Second, Cost: 1_000_000_000}},
-		"not billed": {"counted", open.Made(providers.VideoStatus{Tokens: providers.VideoTokens{Output: 20_000}}, 1), activities.EndedFailed, ledger.Row{Failed: 1}},
+		"sent":       {"tiered", open.Made(providers.VideoStatus{}, providers.Footage{Seconds: "5", Resolution: "720p"}, "3", 1), activities.EndedCompleted, ledger.Row{Video: 5 * time.Second, Cost: 500_000_000}},
+		"the file":   {"tiered", providers.Footage{}.Made(providers.VideoStatus{}, providers.Footage{}, "3", 1), activities.EndedCompleted, ledger.Row{Video: 3 * time.Second, Cost: 3_000_000_000}},
+		"tokens":     {"counted", open.Made(providers.VideoStatus{Tokens: providers.VideoTokens{Input: 5, Output: 20_000}}, providers.Footage{}, "", 1), activities.EndedCompleted, ledger.Row{InputTokens: 5, OutputTokens: 20_000, Video: 10 * time.Second, Cost: 200_000_000}},
+		"none said":  {"counted", open.Made(providers.VideoStatus{}, providers.Footage{}, "", 1), activities.EndedCompleted, ledger.Row{Video: 10 * time.Second, Cost: 1_000_000_000}},
+		"not billed": {"counted", open.Made(providers.VideoStatus{Tokens: providers.VideoTokens{Output: 20_000}}, providers.Footage{}, "", 1), activities.EndedFailed, ledger.Row{Failed: 1}},
 	} {
 		bill := activities.Bill{Reservation: name, Model: c.model, Channel: "main", Ending: c.ending, Footage: c.footage, At: day}
 		if err := settler.Settle(t.Context(), activities.SettleInput{TaskID: name, Token: name, Bill: bill}); err != nil {

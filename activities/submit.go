@@ -81,14 +81,15 @@ func (in SubmitInput) BegunObject() string { return in.TicketObject() + ".begun"
 // attempt is the archive object that makes a paid job findable when everything else forgot it.
 type attempt struct {
 	// Model is the public name.
-	Model      string           `json:"model"`
-	Assignment Assignment       `json:"assignment"`
-	Ticket     providers.Ticket `json:"ticket"`
-	AcceptedAt time.Time        `json:"accepted_at"`
+	Model      string            `json:"model"`
+	Assignment Assignment        `json:"assignment"`
+	Ticket     providers.Ticket  `json:"ticket"`
+	AcceptedAt time.Time         `json:"accepted_at"`
+	Sent       providers.Footage `json:"sent,omitzero"`
 }
 
 func (t attempt) job(taskID string) Job {
-	return Job{TaskID: taskID, Model: t.Model, Assignment: t.Assignment, Ticket: t.Ticket, AcceptedAt: t.AcceptedAt}
+	return Job{TaskID: taskID, Model: t.Model, Assignment: t.Assignment, Ticket: t.Ticket, AcceptedAt: t.AcceptedAt, Sent: t.Sent}
 }
 
 // Submit starts the paid job, once: its options allow no second try. It is not idempotent. When its worker dies the
@@ -141,6 +142,7 @@ func (a *Submitter) Submit(ctx context.Context, in SubmitInput) (Job, error) {
 		return Job{}, fail(r)
 	}
 
+	req, sent := a.complete(pick, req)
 	paid, cancel := context.WithTimeout(context.WithoutCancel(ctx), SubmitTimeout)
 	defer cancel()
 	traced, span := a.turn(paid, pick.Target, upstream.Step{Does: "submit", Operation: providers.VideoTask, Attempt: in.Attempt})
@@ -162,7 +164,7 @@ func (a *Submitter) Submit(ctx context.Context, in SubmitInput) (Job, error) {
 	}
 	a.Channels.Report(pick, nil)
 	a.Told.count(in.Assignment.step(StepSubmit, req.Model, OutcomeAccepted))
-	accepted := attempt{Model: req.Model, Assignment: in.Assignment, Ticket: ticket, AcceptedAt: time.Now().UTC()}
+	accepted := attempt{Model: req.Model, Assignment: in.Assignment, Ticket: ticket, AcceptedAt: time.Now().UTC(), Sent: sent}
 
 	kept, cancelKept := context.WithTimeout(context.WithoutCancel(ctx), ticketTimeout)
 	defer cancelKept()
@@ -313,13 +315,14 @@ func (a *Submitter) find(ctx context.Context, sub SubmitInput) (Job, error) {
 	if err != nil {
 		return Job{}, err
 	}
+	req, sent := a.complete(pick, req)
 	traced, span := a.turn(ctx, pick.Target, upstream.Step{Does: "find", Attempt: sub.Attempt})
 	ticket, err := finder.Find(traced, pick.Target, req)
 	span.End(providers.AsFault(err))
 	if err != nil {
 		return Job{}, err
 	}
-	return Job{TaskID: sub.TaskID, Model: req.Model, Assignment: sub.Assignment, Ticket: ticket, AcceptedAt: time.Now().UTC()}, nil
+	return Job{TaskID: sub.TaskID, Model: req.Model, Assignment: sub.Assignment, Ticket: ticket, AcceptedAt: time.Now().UTC(), Sent: sent}, nil
 }
 
 // request gives the attempt's request with its media ready to be read.

@@ -47,6 +47,11 @@ func (u *Upstreams) target(to Assignment) (router.Pick, providers.VideoAdapter, 
 	return pick.For(to.Token, false), adapter, nil
 }
 
+// complete adds to a request what its model makes of it, and returns what that is.
+func (u *Upstreams) complete(pick router.Pick, req providers.VideoRequest) (providers.VideoRequest, providers.Footage) {
+	return u.Catalog[pick.Channel.Vendor].Complete(pick.Channel, pick.Model, req)
+}
+
 // noRoom is what became of work at an upstream that found no room beside other work of its token. Nothing was sent.
 func noRoom() Record {
 	return Record{

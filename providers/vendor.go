@@ -27,6 +27,10 @@ type Vendor struct {
 	// VideoModels is the vendor's table of what its models take, by the upstream's name; false for a model that is not in it, whose
 	// requests pass unchecked. nil: there is no table.
 	VideoModels func(model string) (VideoModel, bool)
+	// VideoUsual is what the vendor's models make of a request that does not say it.
+	VideoUsual Footage
+	// VideoPaths are where a create says what the vendor bills.
+	VideoPaths VideoPaths
 	// RefuseVideo is the fault of what a model takes, but not together, as far as a request's shape tells, which the model's table
 	// takes; nil where there is none. The adapter asks it as well. nil: the table says everything.
 	RefuseVideo func(model string, shape VideoShape) *Fault

@@ -185,6 +185,8 @@ type VideoStatus struct {
 	Resolution string      `json:"resolution,omitempty"`
 	Audio      string      `json:"audio,omitempty"`
 	Tokens     VideoTokens `json:"tokens,omitzero"`
+	// Price is what the vendor charges for the job, in its own unit ("25 credits"), "" where it does not say.
+	Price string `json:"price,omitempty"`
 	// Took is how long a job that is done took by the vendor's own clock, 0 where it does not say.
 	Took time.Duration `json:"took,omitempty"`
 	// Failure says why a job failed; nil otherwise.
@@ -204,6 +206,8 @@ type VideoFailure struct {
 	// Retryable: the vendor says that the failure is its own, and a failed job costs nothing there, so that another channel, or
 	// another try, may succeed.
 	Retryable bool `json:"retryable,omitempty"`
+	// Billed: the vendor charges for the job all the same.
+	Billed bool `json:"billed,omitempty"`
 }
 
 // Video is one output being read. The caller closes Body.

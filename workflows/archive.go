@@ -27,6 +27,7 @@ func (v *video) archive(ctx workflow.Context, job activities.Job, status provide
 	var outputs []activities.Output
 	archive := workflow.ExecuteActivity(withArchive(ctx, limit, job.Assignment.Channel, status.Dies, summary), v.acts.Copier.Archive, activities.ArchiveInput{
 		Job: job, Outputs: max(1, status.Outputs), Expires: expires, Dies: status.Dies,
+		Unmeasured: status.Seconds == "" && job.Sent.Seconds == "",
 	})
 	ended := workflow.NewSelector(ctx).AddFuture(archive, func(workflow.Future) {})
 	ended.AddReceive(ctx.Done(), func(workflow.ReceiveChannel, bool) {}).Select(ctx)

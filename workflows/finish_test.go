@@ -201,7 +201,7 @@ func TestVideoIsBilled(t *testing.T) {
 	t.Parallel()
 	unknown := &activities.Record{Kind: providers.Upstream, Message: "lost", Finished: true}
 	lost := providers.VideoStatus{State: providers.JobFailed, Failure: &providers.VideoFailure{Code: "bad"}}
-	asked := activities.Footage{Seconds: "8", Videos: 1, Audio: "true"}
+	asked := providers.Footage{Seconds: "8", Videos: 1, Audio: "true"}
 	counted := done
 	counted.Seconds, counted.Resolution, counted.Tokens = "", "480P", providers.VideoTokens{Output: 7}
 	for name, tc := range map[string]struct {
@@ -209,8 +209,8 @@ func TestVideoIsBilled(t *testing.T) {
 		status providers.VideoStatus
 		want   activities.Bill
 	}{
-		"completed": {nil, done, activities.Bill{Ending: activities.EndedCompleted, Footage: activities.Footage{Seconds: done.Seconds, Videos: 1, Resolution: "720p", Audio: "true"}}},
-		"counted": {nil, counted, activities.Bill{Ending: activities.EndedCompleted, Footage: activities.Footage{
+		"completed": {nil, done, activities.Bill{Ending: activities.EndedCompleted, Footage: providers.Footage{Seconds: done.Seconds, Videos: 1, Resolution: "720p", Audio: "true"}}},
+		"counted": {nil, counted, activities.Bill{Ending: activities.EndedCompleted, Footage: providers.Footage{
 			Seconds: asked.Seconds, Videos: 1, Resolution: "480p", Audio: "true", Tokens: counted.Tokens,
 		}}},
 		"failed":  {nil, lost, activities.Bill{Ending: activities.EndedFailed}},

@@ -126,8 +126,8 @@ type Input struct {
 	// Video is what is asked of the video.
 	Video *providers.VideoShape `json:"video,omitempty"`
 	// Reservation names the task's money. Footage is what is asked for.
-	Reservation string             `json:"reservation"`
-	Footage     activities.Footage `json:"footage,omitzero"`
+	Reservation string            `json:"reservation"`
+	Footage     providers.Footage `json:"footage,omitzero"`
 	// Pin is the one channel and key that can do it: those of the job to remix.
 	Pin *activities.Assignment `json:"pin,omitempty"`
 	// Notify delivers the end to a webhook, the request's or the token's.
@@ -154,6 +154,8 @@ type Result struct {
 	Seconds     string                  `json:"seconds,omitempty"`
 	Width       int                     `json:"width,omitempty"`
 	Height      int                     `json:"height,omitempty"`
+	// Price is what the vendor charges for the job, in its own unit, "" where it does not say.
+	Price string `json:"price,omitempty"`
 	// Progress is where a failed task stood.
 	Progress int `json:"progress"`
 	// Job is the accepted job; nil where no upstream took one.

@@ -70,7 +70,9 @@ func (v *video) run(ctx workflow.Context) (Result, error) {
 			break
 		}
 		if err != nil || !failure.Retryable || v.jobs >= v.in.Limits.Jobs || isCancelled(ctx) {
-			return failed(failure, max(0, status.Progress)).of(job), err
+			ended := failed(failure, max(0, status.Progress)).of(job)
+			ended.Price = status.Price
+			return ended, err
 		}
 		v.elsewhere(workflow.Now(ctx), job, *failure)
 	}
@@ -81,7 +83,7 @@ func (v *video) run(ctx workflow.Context) (Result, error) {
 	}
 	return Result{
 		State: Completed, Progress: ProgressCompleted, Outputs: outputs,
-		Seconds: status.Seconds, Width: status.Width, Height: status.Height,
+		Seconds: status.Seconds, Width: status.Width, Height: status.Height, Price: status.Price,
 	}.of(job), nil
 }
 
@@ -162,7 +164,13 @@ func (v *video) bill(result Result) activities.Bill {
 	switch {
 	case result.State == Completed:
 		b.Ending = activities.EndedCompleted
-		b.Footage = v.in.Footage.Made(v.made, len(result.Outputs))
+		var sent providers.Footage
+		if result.Job != nil {
+			sent = result.Job.Sent
+		}
+		b.Footage = v.in.Footage.Made(v.made, sent, result.Outputs[0].Seconds, len(result.Outputs))
+	case result.Failure != nil && result.Failure.Billed && result.Job != nil:
+		b.Billed, b.Footage = true, result.Job.Sent.Or(v.in.Footage)
 	case result.Failure != nil && result.Failure.Code == CodeUpstreamUnknown:
 		b.Ending, b.Footage = activities.EndedUnknown, v.in.Footage
 	}

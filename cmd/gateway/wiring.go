@@ -176,7 +176,7 @@ func (p *parts) tasks() *tasks.Client {
 		Namespace: p.cfg.Temporal.Namespace,
 		Objects:   p.archive, Repeats: taskindex.NewRepeats(p.redis), Index: p.index(), Changes: taskindex.NewChanges(p.redis),
 		Budgets: p.budgets(), Prices: p.prices,
-		Catalog: p.catalog,
+		Catalog: p.catalog, Footage: p.router.Footage,
 		Limits: workflows.Limits{
 			Queue:     activities.Duration(p.cfg.Video.QueueLimit),
 			Deadline:  activities.Duration(p.cfg.Video.Deadline),

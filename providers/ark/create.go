@@ -67,6 +67,11 @@ func createBody(ctx context.Context, model string, req providers.VideoRequest) (
 // settings are the members beside the content.
 func settings(model string, table providers.VideoModel, req providers.VideoRequest, frame providers.Frame, seconds int) (upstream.Members, error) {
 	members := upstream.Members{"model": model}
+	if seconds > 0 { // "frames" outranks it
+		if err := upstream.Reserved(req, "frames"); err != nil {
+			return nil, err
+		}
+	}
 	members.Number("duration", seconds)
 	members.Words(map[string]string{"ratio": frame.AspectRatio, "resolution": frame.Resolution})
 	members.Sound("generate_audio", req, table)

@@ -52,7 +52,7 @@ func VideoModels(model string) (providers.VideoModel, bool) {
 		table.Seconds, table.Inputs, table.Seed = upstream.SecondsFrom(4, 12), frames(append(imageTypes(), "image/heic", "image/heif")), true
 	case seedance10, seedance10f:
 		table.Seconds, table.Inputs, table.Seed = upstream.SecondsFrom(2, 12), frames(imageTypes()), true
-		table.Audio = providers.AudioNever
+		table.Audio, table.UsualResolution = providers.AudioNever, "1080p"
 		if name == seedance10f {
 			table.Inputs = table.Inputs[:1]
 		}

@@ -1,6 +1,7 @@
 package hailuo
 
 import (
+	"strconv"
 	"strings"
 
 	"modelrelay/providers"
@@ -83,9 +84,9 @@ func secondModel(name string) (providers.VideoModel, bool) {
 	}
 	switch name {
 	case "MiniMax-H3":
-		table.Seconds, table.Resolutions = upstream.SecondsFrom(4, 15), []string{"768p", "2k"}
+		table.Seconds, table.Resolutions, table.UsualSeconds = upstream.SecondsFrom(4, 15), []string{"768p", "2k"}, strconv.Itoa(usualSeconds)
 	case "MiniMax-H3-Max":
-		table.Seconds, table.Resolutions = upstream.SecondsFrom(5, 15), []string{"480p", "768p"}
+		table.Seconds, table.Resolutions, table.UsualSeconds = upstream.SecondsFrom(5, 15), []string{"480p", "768p"}, strconv.Itoa(usualSeconds)
 	default:
 		table.Seconds, table.AspectRatios, table.Resolutions = providers.AnyWord(), providers.AnyWord(), providers.AnyWord()
 		return table, false

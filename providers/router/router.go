@@ -176,6 +176,20 @@ func (r *Router) Serves(want Want) bool { return r.table.Load().serves(&want) }
 // them, by priority. nil where one makes it, and where none serves the want at all.
 func (r *Router) Refusal(want Want) *providers.Fault { return r.table.Load().refusal(want) }
 
+// Footage is what each channel of the group that serves a video's request makes of it, whatever its state.
+func (r *Router) Footage(group string, req providers.VideoRequest) []providers.Footage {
+	shape := req.Shape()
+	want := Want{Group: group, Model: req.Model, Endpoint: providers.Endpoint{Operation: providers.VideoTask}, Video: &shape, Several: req.N > 1}
+	var footages []providers.Footage
+	for _, route := range r.table.Load().routesOf(&want) {
+		if route.serves(&want) {
+			_, footage := route.channel.vendor.Complete(route.channel.Channel, route.upstream(&want), req)
+			footages = append(footages, footage)
+		}
+	}
+	return footages
+}
+
 // Resolve finds the channel and the key that a ticket remembers, disabled channels too. A model the channel no longer
 // maps keeps its public name. The error is ErrChannelGone.
 func (r *Router) Resolve(channel, keyFingerprint, model string) (Pick, error) {

@@ -163,8 +163,12 @@ func (j job) measure(s *providers.VideoStatus) {
 		Duration upstream.Loose `json:"duration"`
 		Older    upstream.Loose `json:"video_duration"`
 		Size     upstream.Loose `json:"size"`
+		SR       upstream.Loose `json:"SR"` // 720 for 720p
 	}
 	_ = json.Unmarshal(j.Usage, &usage) // another shape says nothing
+	if lines := usage.SR.Number(); lines != "" {
+		s.Resolution = lines + "p"
+	}
 	s.Seconds = cmp.Or(usage.Output.Number(), usage.Duration.Number(), usage.Older.Number())
 	s.Width, s.Height = upstream.Loose(strings.ReplaceAll(string(usage.Size), "*", "x")).Dimensions()
 	now := time.Now()

@@ -40,7 +40,9 @@ type ClientOptions struct {
 	// Namespace is the Temporal client's; empty: Temporal's default.
 	Namespace string
 	Catalog   providers.Catalog
-	Limits    workflows.Limits
+	// Footage is what each channel of a group that may take a request makes of it; nil: what the request says.
+	Footage func(group string, req providers.VideoRequest) []providers.Footage
+	Limits  workflows.Limits
 	// Objects is the archive, for uploads and for requests that may not travel in a history.
 	Objects activities.Objects
 	// Repeats remembers creates without an idempotency key, so that an SDK's own retry finds its task.

@@ -15,6 +15,7 @@ import (
 
 	"modelrelay/activities"
 	"modelrelay/providers"
+	"modelrelay/providers/pricing"
 	"modelrelay/storage/ledger"
 	"modelrelay/workflows"
 )
@@ -80,7 +81,7 @@ func (c *creation) run(ctx context.Context) (_ Task, err error) {
 	shape := req.Shape()
 	start := workflows.Input{
 		Revision: workflows.Revision, TaskID: id, Generation: generation, Created: now, Token: c.in.TokenID, Group: c.in.Group, Weight: c.in.Weight, Lane: c.in.Lane,
-		Reservation: id + "." + rand.Text()[:reservationLetters], Footage: activities.Asked(*req),
+		Reservation: id + "." + rand.Text()[:reservationLetters], Footage: c.footage(*req),
 		Format: c.in.Format, Model: req.Model, Several: req.N > 1, Video: &shape, Pin: pin, Notify: c.in.TokenWebhook || req.WebhookURL != "", Limits: c.opts.Limits,
 	}
 	load, err := place(*req, &start, &m)
@@ -234,6 +235,23 @@ func priority(tokenID string, weight int) temporal.Priority {
 	return temporal.Priority{FairnessKey: workflows.FairnessKey(tokenID), FairnessWeight: float32(max(1, weight))}
 }
 
+// footage is what the request may cost by: of the channels that may take it, the one that makes the dearest video of it.
+func (c *creation) footage(req providers.VideoRequest) providers.Footage {
+	dearest, price := req.Footage(), pricing.Price{}
+	if c.opts.Prices != nil {
+		price, _ = c.opts.Prices.Of(req.Model)
+	}
+	if c.opts.Footage == nil {
+		return dearest
+	}
+	for i, footage := range c.opts.Footage(c.in.Group, req) {
+		if i == 0 || price.Most(activities.Measure(footage)) > price.Most(activities.Measure(dearest)) {
+			dearest = footage
+		}
+	}
+	return dearest
+}
+
 // reserve takes what the task may cost out of the token's budget, where it has one. While Redis is away such a token starts no
 // video: what it has left nobody knows.
 func (c *creation) reserve(ctx context.Context, start workflows.Input) error {
@@ -242,7 +260,7 @@ func (c *creation) reserve(ctx context.Context, start workflows.Input) error {
 	}
 	price, _ := c.opts.Prices.Of(start.Model)
 	err := c.opts.Budgets.Reserve(ctx, ledger.Estimate{
-		ID: start.Reservation, Token: c.in.TokenID, Model: start.Model, Budget: c.in.Budget, Amount: int64(price.Most(start.Footage.Measure())),
+		ID: start.Reservation, Token: c.in.TokenID, Model: start.Model, Budget: c.in.Budget, Amount: int64(price.Most(activities.Measure(start.Footage))),
 	})
 	switch {
 	case errors.Is(err, ledger.ErrBudget):
