@@ -2,8 +2,10 @@ package hailuo
 
 import (
 	"context"
+	"encoding/json"
 	"net/url"
 	"slices"
+	"strings"
 
 	"modelrelay/providers"
 	"modelrelay/providers/upstream"
@@ -17,8 +19,10 @@ type secondJob struct {
 	Content struct {
 		URL upstream.Loose `json:"url"`
 	} `json:"content"`
-	Duration upstream.Loose `json:"duration"`
-	Error    struct {
+	Duration   upstream.Loose  `json:"duration"`
+	Resolution upstream.Loose  `json:"resolution"`
+	Usage      json.RawMessage `json:"usage"`
+	Error      struct {
 		Code    upstream.Loose `json:"code"`
 		Message upstream.Loose `json:"message"`
 	} `json:"error"`
@@ -55,7 +59,7 @@ func (j secondJob) VideoStatus(key providers.Secret) (providers.VideoStatus, err
 	}
 	s, err := upstream.States{Queued: "queued", Done: "succeeded", Life: linkLife}.Status(j.Status, j.VideoLinks())
 	if s.State == providers.JobDone {
-		s.Seconds, s.Took = j.Duration.Number(), upstream.Took(j.Created, j.Updated)
+		s.Seconds, s.Took, s.Resolution = j.Duration.Number(), upstream.Took(j.Created, j.Updated), strings.ToLower(string(j.Resolution))
 	}
-	return s, err
+	return upstream.Priced(s, upstream.Amount(j.Usage, "total_seconds"), "seconds"), err
 }

@@ -1,6 +1,7 @@
 package kling
 
 import (
+	"cmp"
 	"encoding/json"
 	"net/http"
 	"time"
@@ -19,7 +20,12 @@ const (
 )
 
 // task is the vendor's job, in the words of either API.
-type task struct{ id, external, word, reason, link, seconds string }
+type task struct {
+	id, external, word, reason, link, seconds string
+
+	amount upstream.Loose // billed
+	unit   string
+}
 
 // readTasks takes the list of an answer apart; single tells that it is its one object.
 func readTasks(data json.RawMessage) (list []json.RawMessage, single bool) {
@@ -43,6 +49,13 @@ func readTask(data json.RawMessage) task {
 		External upstream.Loose  `json:"external_id"`
 		Outputs  json.RawMessage `json:"outputs"`
 
+		Billing []struct {
+			Kind     upstream.Loose `json:"charge_type"` // cash, or units of a package
+			Amount   upstream.Loose `json:"amount"`
+			Currency upstream.Loose `json:"currency"`
+			Package  upstream.Loose `json:"package_type"`
+		} `json:"billing"`
+
 		TaskID     upstream.Loose  `json:"task_id"`
 		TaskStatus upstream.Loose  `json:"task_status"`
 		TaskReason upstream.Loose  `json:"task_status_msg"`
@@ -65,6 +78,11 @@ func readTask(data json.RawMessage) task {
 	read := task{
 		id: either(t.ID, t.TaskID), word: either(t.Status, t.TaskStatus), reason: either(t.Message, t.TaskReason), external: either(t.External, info.External),
 	}
+	for _, one := range t.Billing {
+		if read.amount == "" && one.Amount != "" {
+			read.amount, read.unit = one.Amount, string(cmp.Or(one.Currency, one.Package, one.Kind, "units"))
+		}
+	}
 	for _, one := range result.Videos {
 		one.Type = "video"
 		outputs = append(outputs, one)
@@ -83,13 +101,13 @@ func (t task) VideoLinks() []string { return []string{t.link} }
 // VideoStatus reads the vendor's words.
 func (t task) VideoStatus(key providers.Secret) (providers.VideoStatus, error) {
 	if t.word == "failed" {
-		return upstream.FailedJob(t.word, failureCode(t.reason), "", t.reason, false, key), nil
+		return upstream.Priced(upstream.FailedJob(t.word, failureCode(t.reason), "", t.reason, false, key), t.amount, t.unit), nil
 	}
 	s, err := upstream.States{Queued: "submitted", Done: "succeeded succeed", Life: resultLife}.Status(upstream.Loose(t.word), t.VideoLinks())
 	if s.State == providers.JobDone {
 		s.Seconds = t.seconds
 	}
-	return s, err
+	return upstream.Priced(s, t.amount, t.unit), err
 }
 
 // failureCode is the product's word for the vendor's, which are free text.

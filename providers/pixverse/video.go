@@ -120,6 +120,8 @@ type job struct {
 	URL    upstream.Loose `json:"url"`
 	Width  upstream.Loose `json:"outputWidth"`
 	Height upstream.Loose `json:"outputHeight"`
+	// Credits are what the job costs, also while it is under way.
+	Credits upstream.Loose `json:"credits"`
 }
 
 // VideoLinks is where the video lies, at a link that takes no key.
@@ -143,7 +145,7 @@ func (j job) VideoStatus(key providers.Secret) (providers.VideoStatus, error) {
 	if s.State == providers.JobDone {
 		s.Width, s.Height = j.Width.Pixels(), j.Height.Pixels()
 	}
-	return s, err
+	return upstream.Priced(s, j.Credits, "credits"), err
 }
 
 // statusOf is the HTTP status that a code means. Of a code that is not listed, what became of the request is unknown.

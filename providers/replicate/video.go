@@ -102,6 +102,8 @@ type prediction struct {
 	Removed json.RawMessage `json:"data_removed"`
 	Created upstream.Loose  `json:"created_at"`
 	Ended   upstream.Loose  `json:"completed_at"`
+	// Metrics has predict_time, the seconds that the vendor bills whatever came of them.
+	Metrics json.RawMessage `json:"metrics"`
 }
 
 // VideoLinks are the addresses in an output, which is one, a list of them, or an object of either; of an object with a video that
@@ -141,6 +143,11 @@ func (p prediction) VideoLinks() []string {
 
 // VideoStatus reads the vendor's words.
 func (p prediction) VideoStatus(key providers.Secret) (providers.VideoStatus, error) {
+	s, err := p.status(key)
+	return upstream.Priced(s, upstream.Amount(p.Metrics, "predict_time"), "seconds of work"), err
+}
+
+func (p prediction) status(key providers.Secret) (providers.VideoStatus, error) {
 	links := p.VideoLinks()
 	failed := func(code, text string) (providers.VideoStatus, error) {
 		return upstream.FailedJob(string(p.Status), code, "", text, false, key), nil

@@ -101,13 +101,8 @@ func (t task) VideoLinks() []string {
 	return nil
 }
 
-// free tells whether the vendor says that a task that ended costs nothing.
-func (t task) free() bool {
-	var cost struct {
-		Credits *float64 `json:"credits"`
-	}
-	return json.Unmarshal(t.Cost, &cost) == nil && cost.Credits != nil && *cost.Credits == 0
-}
+// credits are what a task that ended costs, "" where the vendor does not say.
+func (t task) credits() upstream.Loose { return upstream.Amount(t.Cost, "credits") }
 
 // percent is the progress.
 func (t task) percent() int {
@@ -124,14 +119,19 @@ func (t task) VideoStatus(key providers.Secret) (providers.VideoStatus, error) {
 	switch code := string(t.FailureCode); t.Status {
 	case "FAILED":
 		own := code == "" || code == "INTERNAL" || strings.HasPrefix(code, "INTERNAL.")
-		return upstream.FailedJob(string(t.Status), failureCode(code), code, string(t.Failure), own && t.free(), key), nil
+		s := upstream.FailedJob(string(t.Status), failureCode(code), code, string(t.Failure), own && t.credits() == "0", key)
+		s.Failure.Billed = strings.HasPrefix(code, "SAFETY.") // costs as a success, unless the task says otherwise
+		return upstream.Priced(s, t.credits(), creditUnit), nil
 	case "CANCELLED":
-		return upstream.FailedJob(string(t.Status), providers.FailedVendor, "", "", false, key), nil
+		return upstream.Priced(upstream.FailedJob(string(t.Status), providers.FailedVendor, "", "", false, key), t.credits(), creditUnit), nil
 	}
 	s, err := upstream.States{Queued: "PENDING THROTTLED", Done: "SUCCEEDED", Life: linkLife}.Status(t.Status, t.VideoLinks())
 	s.Progress = t.percent()
-	return s, err
+	return upstream.Priced(s, t.credits(), creditUnit), err
 }
+
+// creditUnit is the vendor's unit of money.
+const creditUnit = "credits"
 
 // failureCode is the product's word for the vendor's, which has parts: SAFETY.INPUT.TEXT, INPUT_PREPROCESSING.SAFETY.TEXT.
 func failureCode(code string) string {

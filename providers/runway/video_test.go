@@ -42,7 +42,7 @@ func TestVideo(t *testing.T) {
 			return req.Header.Get("Authorization") == "" // links need no key
 		},
 		Job:     job,
-		Failure: providers.VideoFailure{Code: providers.FailedContent, Message: "SAFETY.INPUT.TEXT: The text prompt did not pass our moderation."},
+		Failure: providers.VideoFailure{Code: providers.FailedContent, Message: "SAFETY.INPUT.TEXT: The text prompt did not pass our moderation.", Billed: true},
 		Upload:  upload,
 		VideoTraits: providertest.VideoTraits{
 			BareUploads: true,
@@ -241,11 +241,15 @@ func TestVideoAnswers(t *testing.T) {
 			"its own and free", `{"status":"FAILED","failureCode":"INTERNAL.BAD_OUTPUT.CODE01","failure":"f","cost":{"credits":0}}`,
 			providers.VideoFailure{Code: providers.FailedVendor, Message: "INTERNAL.BAD_OUTPUT.CODE01: f", Retryable: true},
 		},
-		{"its own and paid", `{"status":"FAILED","failure":"f","cost":{"credits":5}}`, providers.VideoFailure{Code: providers.FailedVendor, Message: "f"}},
+		{"its own and paid", `{"status":"FAILED","failure":"f","cost":{"credits":5}}`, providers.VideoFailure{Code: providers.FailedVendor, Message: "f", Billed: true}},
 		{"its own, who knows", `{"status":"FAILED","failure":"f","cost":null}`, providers.VideoFailure{Code: providers.FailedVendor, Message: "f"}},
 		{
 			"moderated output", `{"status":"FAILED","failureCode":"SAFETY.OUTPUT.VIDEO","cost":{"credits":0}}`,
 			providers.VideoFailure{Code: providers.FailedContent, Message: "SAFETY.OUTPUT.VIDEO"},
+		},
+		{
+			"moderated and paid", `{"status":"FAILED","failureCode":"SAFETY.INPUT.TEXT","cost":{"credits":60}}`,
+			providers.VideoFailure{Code: providers.FailedContent, Message: "SAFETY.INPUT.TEXT", Billed: true},
 		},
 		{"bad input", `{"status":"FAILED","failureCode":"ASSET.INVALID","cost":{"credits":0}}`, providers.VideoFailure{Code: providers.FailedInput, Message: "ASSET.INVALID"}},
 		{"cancelled", `{"status":"CANCELLED","cost":{"credits":0}}`, providers.VideoFailure{Code: providers.FailedVendor, Message: `The upstream's job ended as "CANCELLED".`}},

@@ -273,6 +273,28 @@ func FailedJob(word, code, vendorCode, reason string, retryable bool, key provid
 	return providers.VideoStatus{State: providers.JobFailed, Progress: -1, Word: word, Failure: failure}
 }
 
+// Amount is the number at a member of an object, "" where there is none.
+func Amount(object json.RawMessage, name string) Loose {
+	var members map[string]Loose
+	_ = json.Unmarshal(object, &members) // what is no object has no members
+	return members[name]
+}
+
+// Priced adds what a vendor charges for a job that ended, in its own unit: the amount is a number, "" where the vendor does not say.
+// A job that failed is billed where the amount is above 0.
+func Priced(s providers.VideoStatus, amount Loose, unit string) providers.VideoStatus {
+	number := amount.Number()
+	if number == "" || s.State != providers.JobDone && s.State != providers.JobFailed {
+		return s
+	}
+	s.Price = number + " " + unit
+	if s.Failure != nil {
+		n, _ := strconv.ParseFloat(number, 64)
+		s.Failure.Billed = n > 0
+	}
+	return s
+}
+
 // Decode reads a JSON object into a struct. Anything else is a broken answer: what became of the request is unknown.
 func Decode(body []byte, into any) error {
 	// null decodes into anything, and says nothing.

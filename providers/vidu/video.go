@@ -120,11 +120,11 @@ func (t task) VideoStatus(key providers.Secret) (providers.VideoStatus, error) {
 		code := string(t.ErrCode)
 		// The credits of a task that failed are 0 where the vendor has given them back.
 		own := t.Credits == "0" && slices.Contains([]string{internalFailure, "SystemThrottling"}, code)
-		return upstream.FailedJob(string(t.State), failureCode(code), code, "", own, key), nil
+		return upstream.Priced(upstream.FailedJob(string(t.State), failureCode(code), code, "", own, key), t.Credits, "credits"), nil
 	}
 	s, err := upstream.States{Queued: "created queueing", Done: "success", Life: linkLife}.Status(t.State, t.VideoLinks())
 	s.Progress = t.Progress.Percent()
-	return s, err
+	return upstream.Priced(s, t.Credits, "credits"), err
 }
 
 // Codes of the vendor's.

@@ -241,7 +241,7 @@ func TestVideoAnswers(t *testing.T) {
 	}{
 		{"cancelled", `{"state":"failed","err_code":"UserCancelled","credits":0}`, providers.VideoFailure{Code: providers.FailedVendor, Message: "UserCancelled"}},
 		{"its own and free", `{"state":"failed","err_code":"InternalServiceFailure","credits":0}`, providers.VideoFailure{Code: providers.FailedVendor, Message: "InternalServiceFailure", Retryable: true}},
-		{"its own and paid", `{"state":"failed","err_code":"InternalServiceFailure","credits":20}`, providers.VideoFailure{Code: providers.FailedVendor, Message: "InternalServiceFailure"}},
+		{"its own and paid", `{"state":"failed","err_code":"InternalServiceFailure","credits":20}`, providers.VideoFailure{Code: providers.FailedVendor, Message: "InternalServiceFailure", Billed: true}},
 		{"a bad image", `{"state":"failed","err_code":"ImageDownloadFailure"}`, providers.VideoFailure{Code: providers.FailedInput, Message: "ImageDownloadFailure"}},
 		{"a moderated image", `{"state":"failed","err_code":"PhotoAuditNotPass"}`, providers.VideoFailure{Code: providers.FailedContent, Message: "PhotoAuditNotPass"}},
 		{"no credit", `{"state":"failed","err_code":"CreditInsufficient"}`, providers.VideoFailure{Code: providers.FailedQuota, Message: "CreditInsufficient"}},

@@ -71,6 +71,8 @@ type job struct {
 		RespectModeration *bool `json:"respect_moderation"`
 	} `json:"video"`
 	Error json.RawMessage `json:"error"`
+	// Usage has cost_in_usd_ticks, 10,000,000,000 for a dollar.
+	Usage json.RawMessage `json:"usage"`
 }
 
 // VideoLinks is where the video lies, at a link that takes no key.
@@ -78,6 +80,11 @@ func (j job) VideoLinks() []string { return []string{string(j.Video.URL)} }
 
 // VideoStatus reads the vendor's words.
 func (j job) VideoStatus(key providers.Secret) (providers.VideoStatus, error) {
+	s, err := j.status(key)
+	return upstream.Priced(s, upstream.Amount(j.Usage, "cost_in_usd_ticks"), "ticks"), err
+}
+
+func (j job) status(key providers.Secret) (providers.VideoStatus, error) {
 	word := string(j.Status)
 	switch {
 	case word == "failed":
@@ -86,7 +93,9 @@ func (j job) VideoStatus(key providers.Secret) (providers.VideoStatus, error) {
 	case word == "expired":
 		return upstream.FailedJob(word, providers.FailedTimeout, word, "The upstream gave the job up.", false, key), nil
 	case j.Video.RespectModeration != nil && !*j.Video.RespectModeration:
-		return upstream.FailedJob(word, providers.FailedContent, "respect_moderation", "The video did not pass the upstream's moderation.", false, key), nil
+		s := upstream.FailedJob(word, providers.FailedContent, "respect_moderation", "The video did not pass the upstream's moderation.", false, key)
+		s.Failure.Billed = true // it was made
+		return s, nil
 	}
 	s, err := upstream.States{Done: "done"}.Status(j.Status, j.VideoLinks())
 	if word == "" && j.Video.URL != "" {

@@ -142,6 +142,8 @@ func TestVideoCreate(t *testing.T) {
 // TestVideoAnswers: the vendor's stranger answers about a job.
 func TestVideoAnswers(t *testing.T) {
 	t.Parallel()
+	withheld := failed("done", providers.FailedContent, "respect_moderation: The video did not pass the upstream's moderation.", false)
+	withheld.Failure.Billed, withheld.Price = true, "4000000000 ticks"
 	for _, tc := range []struct {
 		name   string
 		status int
@@ -149,7 +151,7 @@ func TestVideoAnswers(t *testing.T) {
 		want   providers.VideoStatus
 	}{
 		{"pending without a body", 202, ``, providers.VideoStatus{State: providers.JobRunning, Progress: -1, Word: "pending"}},
-		{"withheld", 200, `{"status":"done","video":{"url":"https://h/v","respect_moderation":false}}`, failed("done", providers.FailedContent, "respect_moderation: The video did not pass the upstream's moderation.", false)},
+		{"withheld", 200, `{"status":"done","video":{"url":"https://h/v","respect_moderation":false},"usage":{"cost_in_usd_ticks":4000000000}}`, withheld},
 		{"expired", 200, `{"status":"expired"}`, failed("expired", providers.FailedTimeout, "expired: The upstream gave the job up.", false)},
 		{"the vendor's own failure", 200, `{"status":"failed","error":{"code":"internal_error","message":"sorry"}}`, failed("failed", providers.FailedVendor, "internal_error: sorry", true)},
 		{"a link without a word", 200, `{"video":{"url":"https://h/v"}}`, providers.VideoStatus{State: providers.JobDone, Progress: -1, Outputs: 1}},
