@@ -80,6 +80,7 @@ type taskStory struct {
 	Progress int             `json:"progress"`
 	Failure  string          `json:"failure"`
 	Expires  time.Time       `json:"expires"`
+	Price    string          `json:"vendor_price"`
 	Request  json.RawMessage `json:"request"`
 	Attempts []taskAttempt   `json:"attempts"`
 	Steps    []taskStep      `json:"steps"`

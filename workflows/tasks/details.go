@@ -15,6 +15,7 @@ import (
 	"go.temporal.io/sdk/temporal"
 
 	"modelrelay/activities"
+	"modelrelay/providers"
 	"modelrelay/workflows"
 )
 
@@ -28,6 +29,10 @@ type Story struct {
 	Progress int             `json:"progress"`
 	Failure  string          `json:"failure,omitempty"`
 	Expires  time.Time       `json:"expires,omitzero"`
+	// Sent is what the upstream was asked to make, which the task is charged for where the vendor measures nothing. VendorPrice is what
+	// the vendor charges, in its own unit; "" where it does not say.
+	Sent        providers.Footage `json:"sent,omitzero"`
+	VendorPrice string            `json:"vendor_price,omitempty"`
 	// Request is what was asked for, as far as the history holds it.
 	Request  any                 `json:"request,omitempty"`
 	Attempts []AttemptStory      `json:"attempts,omitempty"`
@@ -91,7 +96,10 @@ func (o *Operator) Show(ctx context.Context, id string) (Story, error) {
 	info := answer.GetWorkflowExecutionInfo()
 	details := Story{
 		Listed: listed(info), State: task.State, Progress: task.Progress, Outputs: task.Outputs, Expires: task.ExpiresAt,
-		Path: o.path(info.GetExecution()), Request: task.Request,
+		Path: o.path(info.GetExecution()), Request: task.Request, VendorPrice: task.VendorPrice,
+	}
+	if task.Job != nil {
+		details.Sent = task.Job.Sent
 	}
 	if task.Failure != nil {
 		details.Code, details.Failure = task.Failure.Code, task.Failure.Message

@@ -118,7 +118,7 @@ func (t *Task) describe(req providers.VideoRequest) {
 // end takes the result.
 func (t *Task) end(r workflows.Result) {
 	t.State, t.Progress, t.CompletedAt, t.ExpiresAt = r.State, r.Progress, r.CompletedAt, r.ExpiresAt
-	t.Failure, t.Outputs, t.Job = r.Failure, r.Outputs, r.Job
+	t.Failure, t.Outputs, t.Job, t.VendorPrice = r.Failure, r.Outputs, r.Job, r.Price
 	if t.Seconds == "" {
 		t.Seconds = r.Seconds
 	}

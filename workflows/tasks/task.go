@@ -60,6 +60,8 @@ type Ending struct {
 	Outputs []activities.Output
 	// Job is the upstream's job of a task that has ended, for whoever goes on from it; nil where there is none.
 	Job *activities.Job
+	// VendorPrice is what the vendor charges for the job, in its own unit, "" where it does not say.
+	VendorPrice string
 }
 
 // sight is a look at a task's execution, as far as it is none of a reader's business.

@@ -26,6 +26,7 @@ func printStory(p *Program, s tasks.Story) error {
 		{"created", moment(s.Created)},
 		{"ended", moment(s.Closed)},
 		{"expires", moment(s.Expires)},
+		{"vendor price", s.VendorPrice},
 		{"due", moment(s.Due)},
 		{"error", failure},
 		{"temporal", s.Path},
