@@ -94,6 +94,9 @@ type Fault struct {
 	Blame     Blame
 	// Key says how lasting the trouble is, where Blame is BlameKey.
 	Key KeyTrouble
+	// KeyNamed: the vendor names the key or the balance of its account as the cause. What else it refuses with such a status may be
+	// the content of one request: a scope, or more tokens than the account can pay for.
+	KeyNamed bool
 	// Unreached: no connection to the upstream came about, which no content of a request can bring about.
 	Unreached bool
 	// Odd: the upstream answered, though with nothing that makes sense of the operation. Like a slow answer, that does not
@@ -133,10 +136,28 @@ func (f *Fault) Error() string {
 // Unwrap returns the cause.
 func (f *Fault) Unwrap() error { return f.Err }
 
-// RefuseKey makes the fault one of the gateway's own key, which surely did not get the request through.
+// RefuseKey makes the fault one of the gateway's own key, which the vendor names, and which surely did not get the request through.
 func (f *Fault) RefuseKey(trouble KeyTrouble) {
 	f.Kind, f.Message = Upstream, "The upstream refused the gateway's own key."
-	f.Blame, f.Key, f.Accepted = BlameKey, trouble, NotAccepted
+	f.Blame, f.Key, f.KeyNamed, f.Accepted = BlameKey, trouble, true, NotAccepted
+}
+
+// maxNaming bounds what is read of an answer to find out whether it names the key, in bytes.
+const maxNaming = 4 << 10
+
+// NamesKey reports whether the vendor's code or words name the key or the balance of its account.
+func (f *Fault) NamesKey() bool {
+	if f.KeyNamed || f.Upstream == nil {
+		return f.KeyNamed
+	}
+	return Says(string(f.Upstream.Body[:min(len(f.Upstream.Body), maxNaming)]),
+		"invalid api key", "incorrect api key", "api key not valid", "api key is invalid", "api key is not valid", "invalid x api key",
+		"api key expired", "api key has expired", "key has been revoked", "key is revoked", "key has been disabled", "invalid authentication",
+		"invalid token", "account deactivated", "account is deactivated", "account has been deactivated", "account suspended",
+		"account is suspended", "account has been suspended", "insufficient balance", "insufficient account balance", "insufficient credit",
+		"insufficient credits", "insufficient quota", "insufficient funds", "balance is not enough", "balance is too low", "out of credits",
+		"no credits", "exceeded your current quota", "余额不足", "欠费",
+	)
 }
 
 // Retryable tells whether another channel may succeed where this one failed.

@@ -42,12 +42,12 @@ func classify(fault *providers.Fault) {
 		for _, violation := range detail.Violations {
 			// A day's quota returns at the end of a day. The delay told beside it is that of a minute's.
 			if fault.Kind == providers.RateLimited && strings.Contains(violation.QuotaID, "PerDay") {
-				fault.Key = providers.KeyExhausted
+				fault.Key, fault.KeyNamed = providers.KeyExhausted, true
 			}
 		}
 	}
 	switch {
-	case fault.Code == "API_KEY_INVALID", fault.Code == "FAILED_PRECONDITION":
+	case fault.Code == "API_KEY_INVALID", fault.Code == "FAILED_PRECONDITION" && providers.Says(answer.Error.Message, accountWords()...):
 		// A key that is wrong or expired, or an account that must be billed first or is of the wrong country: all 400.
 		fault.RefuseKey(providers.KeyRefused)
 	case fault.Code == "BILLING_DISABLED":
@@ -56,6 +56,10 @@ func classify(fault *providers.Fault) {
 		fault.Kind, fault.Message = providers.ModelNotFound, "The upstream does not have the model."
 	}
 }
+
+// accountWords are in the message of a FAILED_PRECONDITION that is about the account. Another is about the request: a file that is
+// not ready.
+func accountWords() []string { return []string{"billing", "location", "free tier", "api key"} }
 
 // readError reads an error body. One of a stream that is no event stream stands in an array.
 func readError(body []byte) (answer errorBody) {

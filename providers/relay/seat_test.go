@@ -168,7 +168,7 @@ func TestSeatOfRestingChannel(t *testing.T) {
 	}()
 	testwait.Eventually(t, "the call waits", patience, func() bool { return b.Waiting("a") == 1 && b.Waiting("b") == 1 })
 	to, _ := b.router.Resolve("a", providers.Secret("hush-a").Fingerprint(), "m")
-	b.router.Report(to, &providers.Fault{Kind: providers.RateLimited, Blame: providers.BlameKey, Key: providers.KeyBusy, RetryAfter: time.Hour})
+	b.router.Report(to, &providers.Fault{Kind: providers.RateLimited, Blame: providers.BlameKey, Key: providers.KeyExhausted, KeyNamed: true, RetryAfter: time.Hour})
 	_ = atA.Body.Close()
 	testwait.Eventually(t, "it waits for the other alone", patience, func() bool { return b.Waiting("a") == 0 && b.Waiting("b") == 1 || len(done) > 0 })
 	_ = atB.Body.Close()

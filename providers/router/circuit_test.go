@@ -427,7 +427,7 @@ func TestReportPoll(t *testing.T) {
 		if best := routes.States()[0]; best.State != router.StateClosed {
 			t.Errorf("one that is there again: got %+v", best)
 		}
-		look(1, "a", &providers.Fault{Kind: providers.Upstream, Blame: providers.BlameKey, Key: providers.KeyRefused})
+		look(1, "a", &providers.Fault{Kind: providers.Upstream, Blame: providers.BlameKey, Key: providers.KeyRefused, KeyNamed: true})
 		if key := routes.States()[0].Keys[0]; key.State != router.StateOpen {
 			t.Errorf("a refused key: got %+v", key)
 		}

@@ -18,9 +18,32 @@ type health struct {
 	// answered is when the latest call was picked that a channel with a circuit answered, for any model.
 	answered atomic.Int64
 
+	// doubt is the last refusal of a key that the vendor did not name; nil for none since its last success.
+	doubt atomic.Pointer[doubt]
+
 	inFlight atomic.Int64
 	pace     pace
 	trouble  atomic.Pointer[Trouble]
+}
+
+// doubt is a refusal of a key that the content of one token's request may have brought about.
+type doubt struct {
+	token string
+	key   providers.KeyTrouble
+	at    time.Duration
+}
+
+// doubtLife is how long a refusal waits for that of another token: as long as a cooldown may last.
+const doubtLife = maxCooldown
+
+// doubted notes a refusal of the token's call, and reports whether another token saw the same.
+func (h *health) doubted(token string, key providers.KeyTrouble, now time.Duration) bool {
+	last := h.doubt.Load()
+	if last != nil && last.token != token && last.key == key && now-last.at <= doubtLife {
+		return true
+	}
+	h.doubt.Store(&doubt{token, key, now})
+	return false
 }
 
 // Trouble is the last fault that spoke against a channel or a key, without the upstream's own text.

@@ -58,13 +58,13 @@ func TestKeyRests(t *testing.T) {
 		fault  providers.Fault
 		length []time.Duration // of the rests, one failure after the other
 	}{
-		{"busy", providers.Fault{Key: providers.KeyBusy}, []time.Duration{30 * time.Second, time.Minute, 2 * time.Minute, 4 * time.Minute, 8 * time.Minute, 10 * time.Minute, 10 * time.Minute}},
-		{"refused", providers.Fault{Key: providers.KeyRefused}, []time.Duration{
+		{"busy", providers.Fault{Key: providers.KeyBusy, KeyNamed: true}, []time.Duration{30 * time.Second, time.Minute, 2 * time.Minute, 4 * time.Minute, 8 * time.Minute, 10 * time.Minute, 10 * time.Minute}},
+		{"refused", providers.Fault{Key: providers.KeyRefused, KeyNamed: true}, []time.Duration{
 			30 * time.Second, time.Minute, 2 * time.Minute, 4 * time.Minute, 8 * time.Minute, 16 * time.Minute, 32 * time.Minute, time.Hour, time.Hour,
 		}},
-		{"exhausted", providers.Fault{Key: providers.KeyExhausted}, []time.Duration{5 * time.Minute, 10 * time.Minute, 20 * time.Minute, 40 * time.Minute, time.Hour, time.Hour}},
-		{"exhausted, told to come back soon", providers.Fault{Key: providers.KeyExhausted, RetryAfter: 12 * time.Second}, []time.Duration{5 * time.Minute, 10 * time.Minute}},
-		{"exhausted, told to come back later", providers.Fault{Key: providers.KeyExhausted, RetryAfter: 7 * time.Minute}, []time.Duration{7 * time.Minute, 10 * time.Minute}},
+		{"exhausted", providers.Fault{Key: providers.KeyExhausted, KeyNamed: true}, []time.Duration{5 * time.Minute, 10 * time.Minute, 20 * time.Minute, 40 * time.Minute, time.Hour, time.Hour}},
+		{"exhausted, told to come back soon", providers.Fault{Key: providers.KeyExhausted, KeyNamed: true, RetryAfter: 12 * time.Second}, []time.Duration{5 * time.Minute, 10 * time.Minute}},
+		{"exhausted, told to come back later", providers.Fault{Key: providers.KeyExhausted, KeyNamed: true, RetryAfter: 7 * time.Minute}, []time.Duration{7 * time.Minute, 10 * time.Minute}},
 	} {
 		t.Run(tc.name, func(t *testing.T) {
 			t.Parallel()
@@ -185,7 +185,7 @@ func TestNews(t *testing.T) {
 		pass(time.Second)
 		key := pickOf(t, here)
 		here.Report(key, &providers.Fault{
-			Kind: providers.Upstream, Blame: providers.BlameKey, Key: providers.KeyExhausted, Code: "broke " + key.Key.Reveal(),
+			Kind: providers.Upstream, Blame: providers.BlameKey, Key: providers.KeyExhausted, KeyNamed: true, Code: "broke " + key.Key.Reveal(),
 			Upstream: &providers.Reply{Status: 429},
 		})
 		for range 3 {
@@ -223,7 +223,7 @@ func TestNews(t *testing.T) {
 				}
 			}
 		})
-		there.Report(again, &providers.Fault{Kind: providers.Upstream, Blame: providers.BlameKey, Key: providers.KeyExhausted})
+		there.Report(again, &providers.Fault{Kind: providers.Upstream, Blame: providers.BlameKey, Key: providers.KeyExhausted, KeyNamed: true})
 		for _, state := range there.States()[0].Keys {
 			if state.Fingerprint == key.Key.Fingerprint() && state.RestLeft != 600 {
 				t.Errorf("got %+v, want the next rest to grow from the one it was told of", state)

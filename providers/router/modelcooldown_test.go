@@ -46,7 +46,9 @@ func TestRestOfAModel(t *testing.T) {
 			}
 		}
 		wants(here, "best", "best", "best")
-		here.Report(pickOf(t, here, ofModel("big")), limited(func(fault *providers.Fault) { fault.RetryAfter = 40 * time.Second }))
+		here.Report(pickOf(t, here, ofModel("big")), limited(func(fault *providers.Fault) {
+			fault.Key, fault.KeyNamed, fault.RetryAfter = providers.KeyExhausted, true, 10*time.Minute
+		}))
 		wants(here, "spare", "spare", "best")
 		wants(there, "spare", "spare", "best")
 		here.Report(pickOf(t, here, ofModel("small")), nil) // proves nothing for the other model
@@ -55,13 +57,13 @@ func TestRestOfAModel(t *testing.T) {
 		state := router.MergeStates(here.States(), there.States())[0]
 		key := state.Keys[0]
 		if state.State != router.StateClosed || key.State != router.StateClosed || key.LastFault == nil || len(key.Models) != 1 ||
-			key.Models[0] != (router.ModelHealth{Model: "upstream-big", CircuitState: router.CircuitState{State: router.StateOpen, RestLeft: 40}}) {
+			key.Models[0] != (router.ModelHealth{Model: "upstream-big", CircuitState: router.CircuitState{State: router.StateOpen, RestLeft: 600}}) {
 			t.Errorf("got %+v", state)
 		}
 
 		here.Load(channels, nil) // a reload forgets nothing
 		wants(here, "spare", "spare", "best")
-		pass(40 * time.Second)
+		pass(10 * time.Minute)
 		probe := pickOf(t, here, ofModel("alias"))
 		if probe.Channel.Name != "best" {
 			t.Fatalf("after its rest the probe goes to %s", probe.Channel.Name)
@@ -89,9 +91,9 @@ func TestRestOfAKeyOrItsModel(t *testing.T) {
 		rest  time.Duration
 	}{
 		"over its rate":      {limited(func(f *providers.Fault) { f.RetryAfter = time.Minute }), true, time.Minute},
-		"over a day's quota": {limited(func(f *providers.Fault) { f.Key = providers.KeyExhausted }), true, 5 * time.Minute},
-		"out of money":       {&providers.Fault{Kind: providers.Upstream, Blame: providers.BlameKey, Key: providers.KeyExhausted}, false, 5 * time.Minute},
-		"refused":            {&providers.Fault{Kind: providers.Upstream, Blame: providers.BlameKey, Key: providers.KeyRefused}, false, router.DefaultCooldown},
+		"over a day's quota": {limited(func(f *providers.Fault) { f.Key, f.KeyNamed = providers.KeyExhausted, true }), true, 5 * time.Minute},
+		"out of money":       {&providers.Fault{Kind: providers.Upstream, Blame: providers.BlameKey, Key: providers.KeyExhausted, KeyNamed: true}, false, 5 * time.Minute},
+		"refused":            {&providers.Fault{Kind: providers.Upstream, Blame: providers.BlameKey, Key: providers.KeyRefused, KeyNamed: true}, false, router.DefaultCooldown},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -120,7 +122,9 @@ func TestRestsOfManyModels(t *testing.T) {
 			channel("a", "talks", func(c *providers.Channel) { c.Models = map[string]string{"*": ""} }),
 		}, nil)
 		for i := range 70 {
-			fault := limited(func(f *providers.Fault) { f.RetryAfter = time.Duration(i+1) * time.Second })
+			fault := limited(func(f *providers.Fault) {
+				f.Key, f.KeyNamed, f.RetryAfter = providers.KeyExhausted, true, time.Duration(i+1)*time.Hour
+			})
 			routes.Report(pickOf(t, routes, ofModel(fmt.Sprint("made-up-", i))), fault)
 		}
 		if got := len(routes.States()[0].Keys[0].Models); got != 64 {

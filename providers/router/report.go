@@ -19,10 +19,10 @@ func (m *monitor) now() time.Duration { return time.Since(m.start) + 1 }
 
 // Report tells how the attempt at a pick ended; nil is success. The fault's Blame says against what it speaks.
 //
-// A fault of the channel speaks against the one model, or, where no connection came about, against the channel. A key that
-// the vendor refuses, that is out of money, or that is to be left alone for a time the vendor names, cools down at once; one that
-// is merely busy, or may not use the model, is left alone for that model by the evidence. Of a canceled call only its probe
-// ends.
+// A fault of the channel speaks against the one model, or, where no connection came about, against the channel. A key cools down
+// for all tokens when the vendor names it, or the balance of its account, or when it refuses the calls of two tokens. One that is
+// merely busy, may not use the model, or is refused to one token, is left alone for that model by the evidence. Of a canceled call
+// only its probe ends.
 func (m *monitor) Report(to Pick, fault *providers.Fault) {
 	now := m.now()
 	m.count(to, now, fault)
@@ -90,8 +90,8 @@ func (m *monitor) count(to Pick, now time.Duration, fault *providers.Fault) {
 // evidence is what the fault of a call says.
 func (p Pick) evidence(fault *providers.Fault) evidence {
 	e := evidence{token: p.token, picked: p.picked, weak: fault.Blame == providers.BlameChannel && isWeak(fault), retryAfter: fault.RetryAfter}
-	if fault.Blame == providers.BlameKey && fault.Kind == providers.RateLimited {
-		e.enough = 1 // a token that is told to slow down does so at once
+	if fault.Blame == providers.BlameKey && (fault.Kind == providers.RateLimited || fault.Key == providers.KeyRefused || fault.Key == providers.KeyExhausted) {
+		e.enough = 1 // a token that is told to slow down, or is refused, goes elsewhere at once
 	}
 	return e
 }
@@ -108,7 +108,7 @@ func (m *monitor) refused(to Pick, now time.Duration, fault *providers.Fault) {
 	trouble := newTrouble(fault, to.Key)
 	to.key.trouble.Store(trouble)
 	what := Cooldown{Key: to.Key.Fingerprint()}
-	if sparesKey(fault) {
+	if sparesKey(fault) || !fault.NamesKey() && !to.key.doubted(to.token, fault.Key, now) {
 		if to.blamed && fault.Key == providers.KeyForbidden {
 			return
 		}
@@ -140,6 +140,9 @@ func (m *monitor) succeeded(to Pick, now time.Duration) {
 	}
 	if to.key == nil {
 		return
+	}
+	if to.key.doubt.Load() != nil {
+		to.key.doubt.Store(nil)
 	}
 	if to.key.cooldown.succeeded(to.picked) {
 		m.ended(to, Cooldown{Key: to.Key.Fingerprint()})
@@ -203,7 +206,7 @@ func isWeak(f *providers.Fault) bool { return f.Odd || f.Kind == providers.Timeo
 // sparesKey tells whether a fault of a key leaves it as it is: it is busy, or may not do this. The evidence decides whether it
 // is left alone for the one model.
 func sparesKey(f *providers.Fault) bool {
-	return f.Key == providers.KeyForbidden || f.Key == providers.KeyBusy && f.Kind == providers.RateLimited && f.RetryAfter <= 0
+	return f.Key == providers.KeyForbidden || f.Key == providers.KeyBusy && f.Kind == providers.RateLimited
 }
 
 // ofModel tells whether a fault of a key is one of its model alone: rates, and a day's quota, are limited for each model,

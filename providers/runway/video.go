@@ -153,7 +153,7 @@ func classify(fault *providers.Fault) {
 			fault.RefuseKey(providers.KeyExhausted)
 		}
 	case http.StatusTooManyRequests:
-		fault.Key = providers.KeyExhausted
+		fault.Key, fault.KeyNamed = providers.KeyExhausted, true
 	}
 }
 

@@ -54,6 +54,7 @@ func refusal(status int) *providers.Fault {
 func refusedKey(trouble providers.KeyTrouble) *providers.Fault {
 	fault := new(providers.Fault)
 	fault.RefuseKey(trouble)
+	fault.KeyNamed = false // a status names nothing
 	return fault
 }
 

@@ -25,11 +25,12 @@ func TestReadsErrorCodes(t *testing.T) {
 	invalid := meaning{providers.Invalid, providers.BlameNone, 0}
 	failed := meaning{providers.Upstream, providers.BlameChannel, 0}
 	for err, want := range map[string]meaning{
-		`"status":"UNAUTHENTICATED"`:     refused,
-		`"code":401`:                     refused,
-		`"status":"FAILED_PRECONDITION"`: refused, // the free tier, or this country, is not for this key
-		`"status":"PERMISSION_DENIED"`:   forbidden,
-		`"code":403`:                     forbidden,
+		`"status":"UNAUTHENTICATED"`: refused,
+		`"code":401`:                 refused,
+		`"status":"FAILED_PRECONDITION","message":"User location is not supported for the API use."`:                  refused,
+		`"status":"FAILED_PRECONDITION","message":"The File abc is not in an ACTIVE state and usage is not allowed."`: invalid,
+		`"status":"PERMISSION_DENIED"`: forbidden,
+		`"code":403`:                   forbidden,
 		`"code":403,"status":"PERMISSION_DENIED","details":[{"@type":"type.googleapis.com/google.rpc.ErrorInfo","reason":"BILLING_DISABLED"}]`: {
 			providers.Upstream, providers.BlameKey, providers.KeyExhausted,
 		},

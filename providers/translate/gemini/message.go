@@ -42,7 +42,7 @@ func faultOf(status form.Value) *providers.Fault {
 	}
 	said := providers.Cut(status.Get("message").Text().String(), maxSaid)
 	switch word := fault.Code; {
-	case reason == "API_KEY_INVALID", word == "FAILED_PRECONDITION", word == "UNAUTHENTICATED", code == http.StatusUnauthorized:
+	case reason == "API_KEY_INVALID", word == "FAILED_PRECONDITION" && providers.Says(said, accountWords()...), word == "UNAUTHENTICATED", code == http.StatusUnauthorized:
 		fault.RefuseKey(providers.KeyRefused)
 	case reason == "BILLING_DISABLED":
 		fault.RefuseKey(providers.KeyExhausted)
@@ -52,13 +52,13 @@ func faultOf(status form.Value) *providers.Fault {
 		fault.Kind, fault.Message = providers.RateLimited, "The upstream limits the rate of requests."
 		fault.Blame, fault.Accepted = providers.BlameKey, providers.NotAccepted
 		if day {
-			fault.Key = providers.KeyExhausted
+			fault.Key, fault.KeyNamed = providers.KeyExhausted, true
 		}
 	case word == "UNAVAILABLE", code == http.StatusServiceUnavailable:
 		fault.Kind, fault.Message, fault.Blame = providers.Overloaded, "The upstream is overloaded.", providers.BlameChannel
 	case word == "NOT_FOUND" && strings.HasPrefix(said, "models/"):
 		fault.Kind, fault.Message, fault.Accepted = providers.ModelNotFound, "The upstream does not have the model.", providers.NotAccepted
-	case word == "INVALID_ARGUMENT", word == "NOT_FOUND", word == "OUT_OF_RANGE", code/100 == 4:
+	case word == "INVALID_ARGUMENT", word == "FAILED_PRECONDITION", word == "NOT_FOUND", word == "OUT_OF_RANGE", code/100 == 4:
 		fault.Kind, fault.Message, fault.Said = providers.Invalid, "The upstream refused the request.", said
 		fault.Accepted = providers.NotAccepted
 	default:
@@ -66,3 +66,7 @@ func faultOf(status form.Value) *providers.Fault {
 	}
 	return fault
 }
+
+// accountWords are in the message of a FAILED_PRECONDITION that is about the account. Another is about the request: a file that is
+// not ready.
+func accountWords() []string { return []string{"billing", "location", "free tier", "api key"} }
