@@ -32,10 +32,13 @@ func (m *madeBy) Remember(id string, by relay.Maker) {
 	m.ids[id] = by
 }
 
-func (m *madeBy) Find(_ context.Context, id string) relay.Maker {
+func (m *madeBy) Find(_ context.Context, ids ...string) (makers []relay.Maker) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	return m.ids[id]
+	for _, id := range ids {
+		makers = append(makers, m.ids[id])
+	}
+	return makers
 }
 
 // TestRelayedInteractionIsKept: a relayed interaction is read, cancelled and deleted at the channel and with the key that made it,
@@ -78,7 +81,7 @@ func TestRelayedInteractionIsKept(t *testing.T) {
 	if rec := g.do(t, request("POST", "/v1beta/interactions", `{"model":"m","input":"p","background":true}`)); rec.Code != http.StatusOK || rec.Body.String() != doing {
 		t.Fatalf("create: %d %s", rec.Code, rec.Body)
 	}
-	maker := makers.Find(t.Context(), "int_1")
+	maker := makers.Find(t.Context(), "int_1")[0]
 	if maker.Channel != "main" || maker.Token == "" {
 		t.Fatalf("made by %+v", maker)
 	}

@@ -18,11 +18,14 @@ type owners struct{}
 
 func (owners) Remember(string, relay.Maker) {}
 
-func (owners) Find(_ context.Context, id string) relay.Maker {
-	if strings.HasPrefix(id, "annas") {
-		return relay.Maker{KeyRef: providers.KeyRef{Channel: "main", Fingerprint: "x"}, Token: "anna"}
+func (owners) Find(_ context.Context, ids ...string) []relay.Maker {
+	makers := make([]relay.Maker, len(ids))
+	for i, id := range ids {
+		if strings.HasPrefix(id, "annas") {
+			makers[i] = relay.Maker{KeyRef: providers.KeyRef{Channel: "main", Fingerprint: "x"}, Token: "anna"}
+		}
 	}
-	return relay.Maker{}
+	return makers
 }
 
 // What was made for another token is not found, wherever a call names it and however it writes that.
@@ -40,7 +43,7 @@ func TestMadeForAnotherToken(t *testing.T) {
 		Models: map[string]string{"m": ""}, Groups: []string{"default"},
 	}}, nil)
 	const conversation = `"max_tokens":1,"messages":[]`
-	many := make([]string, 17)
+	many := make([]string, 1025)
 	for i := range many {
 		many[i] = fmt.Sprintf(`{"container_id":"cntr_%d"}`, i)
 	}
@@ -61,6 +64,12 @@ func TestMadeForAnotherToken(t *testing.T) {
 		{"/v1/responses", `"input":[{"container_id":["annas"],"text":"container_id"}]`, 200},
 		{"/v1/responses", `"input":[` + strings.Join(many, ",") + `]`, 400},
 		{"/v1/responses", `"input":[` + strings.Repeat(many[0]+",", 99) + many[0] + `]`, 200},
+		{"/v1/responses", `"input":[{"type":"item_reference","id":"annas"}]`, 404},
+		{"/v1/responses", `"input":[{"id":"annas"}]`, 404},
+		{"/v1/responses", `"input":[{"type":"item_reference","id":"mine"}]`, 200},
+		{"/v1/responses", `"conversation":"annas"`, 404},
+		{"/v1/responses", `"conversation":{"id":"annas"}`, 404},
+		{"/v1/responses", `"conversation":{"id":"mine"}`, 200},
 		{"/v1/messages", `"container":"annas",` + conversation, 404},
 		{"/v1/messages", `"container":{"id":"annas","skills":[]},` + conversation, 404},
 		{"/v1/messages", `"container":"mine",` + conversation, 200},

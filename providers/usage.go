@@ -22,9 +22,10 @@ type UsageShape struct {
 	// Answer are paths of the text that names the answer, where a later call may go on from it by that name; none: it may
 	// not.
 	Answer []string
-	// Made is the name of the member, wherever it stands, whose text names something else that a later call may go on from; ""
-	// for none.
-	Made string
+	// Made are paths of texts that name what else a later call may go on from, with [] behind the name of an array of objects.
+	// MadeMark is a text in every event of a stream that has one.
+	Made     []string
+	MadeMark string
 	// Content is the path of the array that is empty in a stream event which carries counts and nothing else, "" where
 	// the endpoint has no such event.
 	Content string

@@ -23,6 +23,7 @@ type openAIResponse struct {
 	ToolChoice         body.TextOrObject  `json:"tool_choice,omitzero"`
 	Reasoning          map[string]any     `json:"reasoning,omitempty"`
 	PreviousResponseID string             `json:"previous_response_id,omitempty"`
+	Conversation       body.TextOrObject  `json:"conversation,omitzero" doc:"A conversation that the upstream keeps: its id, or an object with it"`
 	Truncation         string             `json:"truncation,omitempty" enum:"auto,disabled"`
 }
 
@@ -67,35 +68,42 @@ func responseEvents(_ *http.Request, call *calls.Call, b *body.JSON) error {
 	return nil
 }
 
-// maxContainers bounds how many containers a call may name: each is looked up.
-const maxContainers = 16
+// maxNamed bounds how much of earlier answers a call may name: each is looked up, all in one round trip.
+const maxNamed = 1024
 
-// goesOn lists what earlier answers made and the call goes on from, the answer before it in front.
+// goesOn lists what earlier answers made and the call goes on from, the answer before it in front: responses, conversations,
+// containers, and items of the input, by reference or with their own ids.
 func goesOn(b *body.JSON) ([]providers.Made, error) {
 	var goes []providers.Made
+	seen := make(map[string]bool)
 	add := func(id []byte, param string) bool {
-		if len(id) > 0 {
-			goes = append(goes, providers.Made{ID: string(id), Param: param})
+		if text := string(id); len(id) > 0 && !seen[text] {
+			seen[text] = true
+			goes = append(goes, providers.Made{ID: text, Param: param})
 		}
-		return len(goes) <= maxContainers
+		return len(goes) <= maxNamed
 	}
 	add(body.Unquote(b.Value("previous_response_id")), "previous_response_id")
-	seen := make(map[string]bool)
+	if conversation := b.Value("conversation"); len(conversation) > 0 {
+		if conversation[0] == '{' {
+			at := body.Member(conversation, "id")
+			conversation = conversation[at.From:at.To]
+		}
+		add(body.Unquote(conversation), "conversation")
+	}
 	for _, field := range [...]string{"tools", "input"} {
 		ok := body.EachText(b.Value(field), func(name, text []byte) bool {
 			var room [64]byte
 			switch string(body.AppendFolded(room[:0], name)) {
 			case "CONTAINER", "CONTAINER_ID": // an item of a code interpreter keeps its container in use
-				if seen[string(text)] {
-					return true
-				}
-				seen[string(text)] = true
 				return add(text, field)
+			case "ID":
+				return field != "input" || add(text, field)
 			}
 			return true
 		})
 		if !ok {
-			return nil, providers.InvalidField(field, "Invalid request: '%s' names more than %d containers.", field, maxContainers)
+			return nil, providers.InvalidField(field, "Invalid request: '%s' names more than %d parts of earlier answers.", field, maxNamed)
 		}
 	}
 	return goes, nil

@@ -21,7 +21,7 @@ func TestAffinity(t *testing.T) {
 	for id, want := range map[string]relay.Maker{
 		"resp_1": {KeyRef: key, Token: "a token@x"}, "resp_none": {},
 	} {
-		if got := makers.Find(t.Context(), id); got != want {
+		if got := makers.Find(t.Context(), id)[0]; got != want {
 			t.Errorf("%s: got %+v, want %+v", id, got, want)
 		}
 	}

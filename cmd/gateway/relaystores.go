@@ -21,14 +21,16 @@ func (a responseAffinity) Remember(response string, by relay.Maker) {
 }
 
 // Find implements relay.Makers.
-func (a responseAffinity) Find(ctx context.Context, response string) relay.Maker {
-	token, rest, _ := strings.Cut(a.store.Find(ctx, response), " ")
-	fingerprint, channel, _ := strings.Cut(rest, " ")
-	token, err := url.QueryUnescape(token)
-	if err != nil {
-		return relay.Maker{}
+func (a responseAffinity) Find(ctx context.Context, responses ...string) []relay.Maker {
+	makers := make([]relay.Maker, len(responses))
+	for i, stored := range a.store.Find(ctx, responses...) {
+		token, rest, _ := strings.Cut(stored, " ")
+		fingerprint, channel, _ := strings.Cut(rest, " ")
+		if token, err := url.QueryUnescape(token); err == nil {
+			makers[i] = relay.Maker{KeyRef: providers.KeyRef{Channel: channel, Fingerprint: fingerprint}, Token: token}
+		}
 	}
-	return relay.Maker{KeyRef: providers.KeyRef{Channel: channel, Fingerprint: fingerprint}, Token: token}
+	return makers
 }
 
 // recollections keep in the store what upstreams of other formats want back of chat clients.

@@ -52,7 +52,13 @@ func operations() map[providers.Operation]operation {
 				Cached: append([]string{"response.usage.input_tokens_details.cached_tokens"}, tokens.Cached...),
 				Output: append([]string{"response.usage.output_tokens"}, tokens.Output...),
 				Answer: []string{"id", "response.id"},
-				Made:   "container_id", // of the code interpreter
+				// A later call may refer to an item, or to the container of a code interpreter.
+				Made: []string{
+					"output[].id", "output[].container_id", "output[].content[].annotations[].container_id",
+					"item.id", "item.container_id", "item.content[].annotations[].container_id",
+					"response.output[].id", "response.output[].container_id", "response.output[].content[].annotations[].container_id",
+				},
+				MadeMark: `"item":`,
 			},
 		},
 		providers.InputTokens:     {path: "/responses/input_tokens", answers: document, unasked: true},

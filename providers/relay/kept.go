@@ -17,7 +17,7 @@ func (r *Relay) Kept(ctx context.Context, group, token string, kept providers.Ke
 	if r.makers == nil || kept.ID == "." || kept.ID == ".." {
 		return nil, unknown
 	}
-	maker := r.makers.Find(ctx, kept.ID)
+	maker := r.makers.Find(ctx, kept.ID)[0]
 	channel, found := r.picker.router.Channel(maker.Channel)
 	if maker.Token == "" || maker.Token != token || !found || !channel.Serves(group) {
 		return nil, unknown

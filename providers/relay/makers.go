@@ -2,7 +2,6 @@ package relay
 
 import (
 	"context"
-	"slices"
 
 	"modelrelay/providers"
 	"modelrelay/providers/router"
@@ -10,9 +9,10 @@ import (
 
 // Makers remembers who made an answer, and for whom. Neither method may wait for long.
 type Makers interface {
+	// Remember keeps the first maker of an answer.
 	Remember(answer string, by Maker)
-	// Find returns the zero Maker where nobody knows.
-	Find(ctx context.Context, answer string) Maker
+	// Find returns the makers of answers, in their order; the zero Maker for one that is not known.
+	Find(ctx context.Context, answers ...string) []Maker
 }
 
 // Maker is the channel and key that made something, and the id of the token that it was made for.
@@ -24,11 +24,16 @@ type Maker struct {
 // findMaker finds who alone can serve a call that goes on from something. What was made for another token does not exist for
 // this one.
 func (r *Relay) findMaker(ctx context.Context, call providers.Call, want *router.Want) error {
-	if r.makers == nil {
+	if r.makers == nil || len(call.ContinuesFrom) == 0 {
 		return nil
 	}
-	for _, from := range call.ContinuesFrom {
-		maker := r.makers.Find(ctx, from.ID)
+	ids := make([]string, len(call.ContinuesFrom))
+	for i, from := range call.ContinuesFrom {
+		ids[i] = from.ID
+	}
+	makers := r.makers.Find(ctx, ids...)
+	for i, from := range call.ContinuesFrom {
+		maker := makers[i]
 		if maker.Token != "" && maker.Token != call.Token {
 			fault := providers.Faultf(providers.NotFound, "Nothing with the id %q was found.", from.ID)
 			fault.Param, fault.Accepted = from.Param, providers.NotAccepted
@@ -44,15 +49,19 @@ func (r *Relay) findMaker(ctx context.Context, call providers.Call, want *router
 // made remembers for the call's token what an answer of the target made. What the request named itself is no news: an
 // operator may share it.
 func (r *Relay) made(call providers.Call, to providers.Target) func(id string) {
-	named := slices.Clone(call.ContinuesFrom)
+	known, left := make(map[string]bool, len(call.ContinuesFrom)), maxMade
+	for _, from := range call.ContinuesFrom {
+		known[from.ID] = true
+	}
 	by := Maker{KeyRef: to.Ref(), Token: call.Token}
 	return func(id string) {
-		if !slices.ContainsFunc(named, func(from providers.Made) bool { return from.ID == id }) && len(named) < maxMade {
-			named = append(named, providers.Made{ID: id})
+		if !known[id] && left > 0 {
+			known[id] = true
+			left--
 			r.makers.Remember(id, by)
 		}
 	}
 }
 
-// maxMade bounds what is remembered of one answer, with what its request named.
+// maxMade bounds what is remembered of one answer.
 const maxMade = 64

@@ -26,13 +26,18 @@ func (m *memory) Remember(answer string, by relay.Maker) {
 	if m.made == nil {
 		m.made = make(map[string]relay.Maker)
 	}
-	m.made[answer] = by
+	if _, known := m.made[answer]; !known {
+		m.made[answer] = by
+	}
 }
 
-func (m *memory) Find(_ context.Context, answer string) relay.Maker {
+func (m *memory) Find(_ context.Context, answers ...string) (makers []relay.Maker) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	return m.made[answer]
+	for _, answer := range answers {
+		makers = append(makers, m.made[answer])
+	}
+	return makers
 }
 
 func responsesCall(previous string, stream bool) providers.Call {
@@ -90,9 +95,9 @@ func TestMakers(t *testing.T) {
 				for range failures {
 					b.router.Report(to.For("anna", false), &providers.Fault{Kind: providers.Upstream, Blame: providers.BlameChannel})
 				}
-				for _, previous := range []string{"resp_2", "msg_1", "resp_0", "resp_late", "resp_1"} {
+				for _, previous := range []string{"resp_2", "resp_0", "resp_late", "msg_1", "resp_1"} {
 					want := "c"
-					if previous == "resp_1" {
+					if previous == "resp_1" || previous == "msg_1" {
 						want = first
 					}
 					again, err := b.Do(t.Context(), "default", responsesCall(previous, stream))
@@ -132,8 +137,8 @@ func TestMakerFails(t *testing.T) {
 // TestMadeForAnotherToken: what was made for one token does not exist for others; an id without a record is passed on for any token.
 func TestMadeForAnotherToken(t *testing.T) {
 	t.Parallel()
-	document := `{"id":"resp_1","output":[{"type":"code_interpreter_call","container_id" : "cntr_1"},{"content":[{"text":"\"container_id\":\"cntr_0\"",` +
-		`"annotations":[{"container_id":"cntr_2"},{"container_id":null},{"container_id":"cntr_3"}]}]}],"usage":{"input_tokens":1,"output_tokens":2}}`
+	document := `{"id":"resp_1","output":[{"type":"code_interpreter_call","container_id" : "cntr_1", "id":"ci_1","outputs":[[{"id":"no_1"}]]},[],{"type":"mcp_list_tools","tools":[{"input_schema":{"id":"no_2","container_id":"no_3","output":[{"id":"no_4"}]}}]},{"content":[{"text":"\"container_id\":\"cntr_0\"",` +
+		`"annotations":[{"container_id":"cntr_2"},{"container_id":null},{"container_id":"cntr_3"}]}]}],"metadata":{"id":"no_5","container_id":"no_6"},"tools":[{"output":[{"id":"no_7"}]}],"usage":{"input_tokens":1,"output_tokens":2}}`
 	for name, body := range map[string]string{
 		"document": document,
 		"stream": "data: {\"response\":{\"id\":\"resp_1\"}}\n\ndata: {\"item\":{\"container_id\":\"cntr_1\"}}\n\n" +
@@ -160,7 +165,8 @@ func TestMadeForAnotherToken(t *testing.T) {
 				}
 				_ = answer.Body.Close()
 				for id, taken := range map[string]bool{
-					"resp_1": true, "cntr_1": true, "cntr_2": true, // made for anna
+					"resp_1": true, "cntr_1": true, "cntr_2": true, "ci_1": true, // made for anna
+					"no_1": false, "no_2": false, "no_3": false, "no_4": false, "no_5": false, "no_6": false, "no_7": false, // not named by the vendor
 					"cntr_3": false, // named by her: it was there before
 					"cntr_0": false, "resp_0": false, "resp_9": false,
 				} {

@@ -63,12 +63,16 @@ func New(client redis.UniversalClient, log *slog.Logger) *Store {
 	return s
 }
 
-// Remember takes down who made a response: any text that names channel and key. It never waits.
+// Remember stores the maker of a response: any text that names channel and key. The first maker stays. It never waits.
 func (s *Store) Remember(response, maker string) {
 	if response == "" || len(response) > idMost {
 		return
 	}
 	s.mu.Lock()
+	if _, known := s.local(response); known {
+		s.mu.Unlock()
+		return
+	}
 	s.keep(response, maker)
 	if len(s.waiting) < waitingMost {
 		s.waiting = append(s.waiting, made{response, maker})
@@ -85,36 +89,53 @@ func (s *Store) keep(response, maker string) {
 	s.young[response] = maker
 }
 
-// Find tells who made a response; "" when nobody knows. Only what this process does not know costs a round trip, and a
-// Redis that is slow or away costs a moment.
-func (s *Store) Find(ctx context.Context, response string) string {
-	if response == "" || len(response) > idMost {
-		return ""
-	}
-	s.mu.Lock()
-	maker, known := s.young[response]
-	if !known {
+// local is the maker of a response as far as this process knows it. The caller holds mu.
+func (s *Store) local(response string) (maker string, known bool) {
+	if maker, known = s.young[response]; !known {
 		maker, known = s.old[response]
 	}
+	return maker, known
+}
+
+// Find returns the makers of responses, in their order; "" for one that is not known. Those that this process does not know cost one
+// round trip together, and a Redis that is slow or away costs a moment.
+func (s *Store) Find(ctx context.Context, responses ...string) []string {
+	makers := make([]string, len(responses))
+	var missing []int
+	s.mu.Lock()
+	for i, response := range responses {
+		maker, known := s.local(response)
+		if makers[i] = maker; !known && response != "" && len(response) <= idMost {
+			missing = append(missing, i)
+		}
+	}
 	s.mu.Unlock()
-	if known || !s.out.Try(time.Now()) {
-		return maker
+	if len(missing) == 0 || !s.out.Try(time.Now()) {
+		return makers
 	}
 	ctx, cancel := context.WithTimeout(ctx, findWithin)
 	defer cancel()
-	maker, err := s.client.Get(ctx, responseKey(response)).Result()
-	err = storage.RedisError("find the maker of an answer", err)
-	if errors.Is(err, storage.ErrNotFound) {
-		_ = s.out.Note(ctx, time.Now(), nil)
-		return ""
+	pipe := s.client.Pipeline()
+	answers := make([]*redis.StringCmd, len(missing))
+	for n, i := range missing {
+		answers[n] = pipe.Get(ctx, responseKey(responses[i]))
+	}
+	_, err := pipe.Exec(ctx)
+	if err = storage.RedisError("find the makers of answers", err); errors.Is(err, storage.ErrNotFound) {
+		err = nil
 	}
 	if s.out.Note(ctx, time.Now(), err) != nil {
-		return ""
+		return makers
 	}
 	s.mu.Lock()
-	s.keep(response, maker)
-	s.mu.Unlock()
-	return maker
+	defer s.mu.Unlock()
+	for n, i := range missing {
+		if maker := answers[n].Val(); maker != "" {
+			makers[i] = maker
+			s.keep(responses[i], maker)
+		}
+	}
+	return makers
 }
 
 // Close writes what still waits, unless Redis is away, and ends.
@@ -135,7 +156,7 @@ func (s *Store) send() {
 		}
 		_, err := s.client.Pipelined(ctx, func(pipe redis.Pipeliner) error {
 			for _, one := range some {
-				pipe.Set(ctx, responseKey(one.response), one.maker, kept)
+				pipe.SetNX(ctx, responseKey(one.response), one.maker, kept)
 			}
 			return nil
 		})

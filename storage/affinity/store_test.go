@@ -17,35 +17,40 @@ func TestStore(t *testing.T) {
 	here, there := affinity.New(client, nil), affinity.New(client, nil)
 	t.Cleanup(there.Close)
 	here.Remember("resp_1", "key channel")
-	if got := here.Find(t.Context(), "resp_1"); got != "key channel" {
+	if got := here.Find(t.Context(), "resp_1")[0]; got != "key channel" {
 		t.Errorf("got %q in the process that made it", got)
 	}
-	testwait.Eventually(t, "the maker in another process", storagetest.Patience, func() bool { return there.Find(t.Context(), "resp_1") == "key channel" })
+	testwait.Eventually(t, "the maker in another process", storagetest.Patience, func() bool { return there.Find(t.Context(), "resp_1")[0] == "key channel" })
 	for _, name := range []string{"resp_2", "", string(make([]byte, 10_000))} {
-		if got := there.Find(t.Context(), name); got != "" {
+		if got := there.Find(t.Context(), name)[0]; got != "" {
 			t.Errorf("got %q for an answer nobody made", got)
 		}
 	}
+	there.Remember("resp_1", "another") // the first maker stays
+	here.Remember("resp_4", "own")
+	if got := here.Find(t.Context(), "resp_4", "resp_2", "resp_1"); len(got) != 3 || got[0] != "own" || got[1] != "" || got[2] != "key channel" {
+		t.Errorf("got %q for several", got)
+	}
 	here.Remember("resp_3", "last words")
 	here.Close() // writes them
-	if got := there.Find(t.Context(), "resp_3"); got != "last words" {
+	if got := there.Find(t.Context(), "resp_3")[0]; got != "last words" {
 		t.Errorf("got %q of a process that has ended", got)
 	}
 	server.FastForward(25 * time.Hour)
 	late := affinity.New(client, nil)
 	t.Cleanup(late.Close)
-	if got := late.Find(t.Context(), "resp_1"); got != "" {
+	if got := late.Find(t.Context(), "resp_1")[0]; got != "" {
 		t.Errorf("got %q after a day", got)
 	}
 	server.Close()
-	if got := there.Find(t.Context(), "resp_1"); got != "key channel" {
+	if got := there.Find(t.Context(), "resp_1")[0]; got != "key channel" {
 		t.Errorf("got %q with redis away", got)
 	}
 	for range 30_000 { // more than is kept: it stays bounded and known ones that are young stay
 		there.Remember("other", "x")
 	}
 	there.Remember("young", "y")
-	if got := there.Find(t.Context(), "young"); got != "y" {
+	if got := there.Find(t.Context(), "young")[0]; got != "y" {
 		t.Errorf("got %q", got)
 	}
 }
@@ -60,7 +65,7 @@ func TestAwayRedisHoldsNobodyUp(t *testing.T) {
 		server.Leave()
 		began := time.Now()
 		for range 100 {
-			if got := store.Find(t.Context(), "resp_9"); got != "" {
+			if got := store.Find(t.Context(), "resp_9")[0]; got != "" {
 				t.Errorf("got %q for an answer nobody made", got)
 			}
 		}

@@ -8,7 +8,7 @@ import (
 
 const (
 	// maxPath is the number of objects that may be open on the way to a counter.
-	maxPath = 6
+	maxPath = 10
 	// maxAnswer bounds the name of an answer; vendors' have about 60 bytes.
 	maxAnswer = 200
 	// maxWord bounds a member name or number worth looking at.
@@ -24,7 +24,7 @@ const (
 	inName                // the rest of a name
 	atColon               // the colon behind it
 	inNumber              // the rest of a counter
-	inAnswer              // the rest of the answer's name
+	inAnswer              // the rest of the name of the answer, or of something else that it made
 	inString              // the rest of a string that does not matter
 	atItem                // the first item of the content array, or its end
 	inOther               // the rest of an array or object that does not matter
@@ -38,6 +38,7 @@ type document struct {
 
 	// path are the open objects that lead to counters; depth counts all open objects and arrays.
 	path  [maxPath]*member
+	list  [maxPath]bool // it is an array, whose elements the member stands for
 	level int
 	depth int
 
@@ -52,6 +53,10 @@ type document struct {
 	// answer is what names the answer, as far as it was read; named: to its end. Neither is reset: the first counts.
 	answer []byte
 	named  bool
+	// made gets the names of what else the answer made; nil where they are not wanted. thing is the one that is being read.
+	made    func(name string)
+	thing   []byte
+	isThing bool
 	arrays
 }
 
@@ -75,7 +80,7 @@ type arrays struct {
 // reset makes the document ready for the next document.
 func (s *document) reset() {
 	answer, named := s.answer, s.named
-	*s = document{root: s.root}
+	*s = document{root: s.root, made: s.made, thing: s.thing[:0]}
 	if named {
 		s.answer, s.named = answer, true
 	}
@@ -135,7 +140,10 @@ func (s *document) feed(b []byte) {
 			switch c {
 			case ',':
 				s.place = atName
-			case '}':
+				if s.level > 0 && s.list[s.level-1] {
+					s.place, s.found = atValue, s.path[s.level-1]
+				}
+			case '}', ']':
 				s.leave()
 			case '"':
 				s.place, s.back = inString, behind
@@ -157,10 +165,12 @@ func (s *document) value(c byte) int {
 		if s.level == 0 {
 			s.stale = s.seen
 		}
-		s.path[s.level] = found
-		s.level++
-		s.depth++
+		s.enter(found, false)
 		s.place = atName
+	case c == '[' && found != nil && found.each && s.level < maxPath:
+		s.enter(found, true) // its first value follows
+	case c == ']' && s.level > 0 && s.list[s.level-1]:
+		s.leave()
 	case c == '[' && found != nil && (found.content || found.items):
 		s.within = found.items
 		s.depth++
@@ -169,7 +179,9 @@ func (s *document) value(c byte) int {
 		s.depth++
 		s.place = inOther
 	case c == '"' && found != nil && found.answer && !s.named:
-		s.answer, s.place, s.back = s.answer[:0], inAnswer, s.after()
+		s.answer, s.isThing, s.place, s.back = s.answer[:0], false, inAnswer, s.after()
+	case c == '"' && found != nil && found.made && s.made != nil:
+		s.thing, s.isThing, s.place, s.back = s.thing[:0], true, inAnswer, s.after()
 	case c == '"':
 		s.place, s.back = inString, s.after()
 	case isNumber(c) && found != nil && found.counts != [counters]bool{}:
@@ -191,7 +203,14 @@ func (s *document) after() place {
 	return behind
 }
 
-// leave closes the innermost object of the path.
+// enter opens an object of the path, or an array of such.
+func (s *document) enter(at *member, list bool) {
+	s.path[s.level], s.list[s.level] = at, list
+	s.level++
+	s.depth++
+}
+
+// leave closes the innermost object or array of the path.
 func (s *document) leave() {
 	s.level--
 	s.depth--
@@ -233,16 +252,26 @@ func (s *document) text(b []byte) int {
 
 // naming reads on in what names the answer, and says how far it came. A name that needs an escape or is too long is none.
 func (s *document) naming(b []byte) int {
+	name := &s.answer
+	if s.isThing {
+		name = &s.thing
+	}
 	for i, c := range b {
 		switch {
 		case c == '"':
-			s.place, s.named = s.back, len(s.answer) > 0
+			s.place = s.back
+			switch {
+			case !s.isThing:
+				s.named = len(s.answer) > 0
+			case len(s.thing) > 0:
+				s.made(string(s.thing))
+			}
 			return i + 1
-		case c == '\\' || len(s.answer) == maxAnswer:
-			s.answer, s.place = nil, inString
+		case c == '\\' || len(*name) == maxAnswer:
+			*name, s.place = nil, inString
 			return i
 		}
-		s.answer = append(s.answer, c)
+		*name = append(*name, c)
 	}
 	return len(b)
 }

@@ -24,6 +24,8 @@ type member struct {
 	counts  [counters]bool
 	content bool
 	answer  bool // a text there names the answer
+	made    bool // a text there names something else that the answer made
+	each    bool // an array, whose objects are read as one
 	// items: the array's items count. lists and named, of a root: some member's do, or names the answer.
 	items, lists, named bool
 	children            []*member
@@ -43,6 +45,9 @@ func newMember(shape providers.UsageShape) *member {
 		root.at(path).answer = true
 		root.named = true
 	}
+	for _, path := range shape.Made {
+		root.at(path).made = true
+	}
 	if shape.Images != "" {
 		root.at(shape.Images).items, root.lists = true, true
 	}
@@ -58,11 +63,13 @@ func newMember(shape providers.UsageShape) *member {
 // at returns the member at a path, which it makes.
 func (m *member) at(path string) *member {
 	for name := range strings.SplitSeq(path, ".") {
+		name, each := strings.CutSuffix(name, "[]")
 		child := m.child([]byte(name))
 		if child == nil {
 			child = &member{name: name}
 			m.children = append(m.children, child)
 		}
+		child.each = child.each || each
 		m = child
 	}
 	return m

@@ -20,14 +20,15 @@ type Shape struct {
 	sign string
 	mark string
 	free string
-	made string
+	// item is a text in every event that names something that the answer made; "" for none.
+	item string
 	turn providers.TurnShape
 }
 
 // Compile makes the Shape of one; nil for the zero one, which counts nothing.
 func Compile(of providers.UsageShape) *Shape {
 	if root := newMember(of); root != nil {
-		return &Shape{root: root, sign: signOf(of), mark: of.ImageMark, free: of.FreeMark, made: of.Made, turn: of.Turn}
+		return &Shape{root: root, sign: signOf(of), mark: of.ImageMark, free: of.FreeMark, item: of.MadeMark, turn: of.Turn}
 	}
 	return nil
 }
@@ -60,8 +61,8 @@ type Scanner struct {
 	doc    document
 	stream bool
 	sign   []byte // of the Shape, nil for none
+	item   []byte // of the Shape, nil where what an answer made is not wanted
 	images marks
-	things finder
 	// found gets what names the answer, once, and what else the answer made; nil where nobody wants to know.
 	found func(id string)
 
@@ -94,8 +95,8 @@ func NewScanner(shape *Shape, stream bool) *Scanner {
 // Find makes the scanner tell what names the answer, and what else it made that a later call may go on from.
 func (s *Scanner) Find(shape *Shape, found func(id string)) {
 	s.found = found
-	if shape.made != "" {
-		s.things = finder{name: []byte(`"` + shape.made + `"`)}
+	if shape.item != "" {
+		s.doc.made, s.item = found, []byte(shape.item)
 	}
 }
 
@@ -113,9 +114,6 @@ func (s *Scanner) Observe(b []byte) {
 	if s.images.mark.text != "" {
 		s.images.feed(b)
 		s.usage.Images = s.images.count
-	}
-	if s.things.name != nil {
-		s.things.feed(b, s.found)
 	}
 	if s.stream {
 		for len(b) > 0 {
@@ -174,7 +172,7 @@ func (s *Scanner) skip(b []byte) int {
 		return 0
 	}
 	end += len("\n\n")
-	if event := b[:end]; bytes.IndexByte(event, '\r') >= 0 || bytes.Contains(event, s.sign) {
+	if event := b[:end]; bytes.IndexByte(event, '\r') >= 0 || bytes.Contains(event, s.sign) || s.item != nil && bytes.Contains(event, s.item) {
 		return 0
 	}
 	return end
