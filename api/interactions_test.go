@@ -225,6 +225,31 @@ func TestInteractionRelayed(t *testing.T) {
 	}
 }
 
+// TestInteractionAgent: a model that is named beside an agent does not stand for the permission to use the agent.
+func TestInteractionAgent(t *testing.T) {
+	t.Parallel()
+	interactions := providers.Endpoint{Format: providers.Gemini, Operation: providers.Interactions}
+	answer := relayer(func(context.Context, providers.Target, providers.Call) (*http.Response, error) {
+		return upstreamAnswer("application/json", `{"id":"v1_a","status":"completed"}`), nil
+	})
+	g := newGateway(t, answer, func(g *gateway, o *api.Options) {
+		g.tokens[goodKey] = &tokens.Token{ID: "good", Name: "good", Group: "default", Models: []string{"flash"}}
+		catalog := providers.Catalog{"gemini": {Name: "gemini", Relay: answer, Endpoints: []providers.Endpoint{interactions}}}
+		channels := router.New(catalog, []providers.Channel{{
+			Name: "g", Vendor: "gemini", BaseURL: "http://u", Keys: []providers.Secret{"k"}, Models: map[string]string{"flash": "", "deep": ""}, Groups: []string{"default"},
+		}}, nil)
+		o.Router, o.Relay = channels, relay.New(channels, catalog, &relay.Options{MaxAttempts: 1})
+	})
+	for body, status := range map[string]int{
+		`{"model":"flash","input":"hi"}`: 200, `{"agent":"deep","input":"hi"}`: 404, `{"model":"flash","agent":"deep","input":"hi"}`: 404,
+		`{"model":"flash","agent":"flash","input":"hi"}`: 200,
+	} {
+		if rec := g.do(t, request("POST", "/v1beta/interactions", body)); rec.Code != status {
+			t.Errorf("%s: got %d %s, want %d", body, rec.Code, rec.Body, status)
+		}
+	}
+}
+
 // newOpenCutter is newCutter whose models take whatever is asked for.
 func newOpenCutter(t *testing.T) *gateway {
 	t.Helper()

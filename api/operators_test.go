@@ -50,6 +50,24 @@ func TestOperatorsChange(t *testing.T) {
 	}
 }
 
+// TestViewersReadNoReceiver: of a webhook's address, which may be a secret, a viewer reads scheme and host, in a token, in the list and
+// in the audit log.
+func TestViewersReadNoReceiver(t *testing.T) {
+	t.Parallel()
+	o := newAdminEnv(t)
+	var made struct{ ID string }
+	o.tell(t, 201, "POST", "/admin/tokens", `{"name":"hooked","webhook_url":"https://user:pass@h.test:8443/services/canary?key=canary#canary","webhook_secret":"new"}`, &made)
+	if rec := o.ask(t, "GET", "/admin/tokens/hooked", ""); !strings.Contains(rec.Body.String(), "/services/canary") {
+		t.Errorf("an operator reads %s", rec.Body)
+	}
+	for _, path := range []string{"/admin/tokens/hooked", "/admin/tokens", "/admin/audit"} {
+		rec := o.do(t, request("GET", path, "", "Authorization", "Bearer "+viewerKey))
+		if body := rec.Body.String(); rec.Code != 200 || strings.Contains(body, "canary") || strings.Contains(body, "pass@") || !strings.Contains(body, "https://h.test:8443") {
+			t.Errorf("%s: got %d %s", path, rec.Code, body)
+		}
+	}
+}
+
 // TestViewers: a viewer reads everything and changes nothing, by its key and where the process vouches for it. The log says
 // who it was.
 func TestViewers(t *testing.T) {

@@ -161,15 +161,27 @@ func (o *auditOperations) read(x *edge.Request, r *http.Request) error {
 	return x.JSON(list)
 }
 
-// TokenChanges are the fields in which a token differs, for the audit log. No secret is among them, nor what a webhook's
-// address says behind its path.
+// receiverHost is the scheme and host of a webhook's address, whose other parts may be secret; "" for none.
+func receiverHost(address string) string {
+	parsed, err := url.Parse(address)
+	if err != nil || address == "" {
+		return ""
+	}
+	return (&url.URL{Scheme: parsed.Scheme, Host: parsed.Host}).String()
+}
+
+// viewed reports whether a request is of an operator who may change nothing.
+func viewed(ctx context.Context) bool {
+	by := edge.Of(ctx).Act.By
+	return by != nil && by.Role == edge.RoleViewer
+}
+
+// TokenChanges are the fields in which a token differs, for the audit log. No secret is among them, and of a webhook's
+// address scheme and host alone.
 func TokenChanges(before, after tokens.Token) []audit.Change {
 	now := time.Now()
 	shown := func(t tokens.Token) adminToken {
-		if address, err := url.Parse(t.WebhookURL); err == nil {
-			address.User, address.RawQuery, address.Fragment = nil, "", ""
-			t.WebhookURL = address.String()
-		}
+		t.WebhookURL = receiverHost(t.WebhookURL)
 		return newToken(t, now)
 	}
 	changes := slices.DeleteFunc(audit.Diff(shown(before), shown(after)), func(c audit.Change) bool {

@@ -266,5 +266,10 @@ func (o *taskOperations) show(ctx context.Context, id string, err error) (tasks.
 	if err != nil {
 		return tasks.Story{}, err
 	}
-	return o.Operator.Show(ctx, id)
+	story, err := o.Operator.Show(ctx, id)
+	if req, ok := story.Request.(providers.VideoRequest); ok && viewed(ctx) {
+		req.WebhookURL = receiverHost(req.WebhookURL)
+		story.Request = req
+	}
+	return story, err
 }

@@ -72,10 +72,15 @@ func (g Group) shown(t tokens.Token, now time.Time) adminToken {
 	return token
 }
 
-// balances fills in when tokens were last used, and what those with a budget have spent and reserved.
-func (o *tokenOperations) balances(ctx context.Context, tokens []adminToken) error {
+// complete fills in when tokens were last used, and what those with a budget have spent and reserved. It hides from viewers what may
+// be secret.
+func (o *tokenOperations) complete(ctx context.Context, tokens []adminToken) error {
 	var all, ids []string
-	for _, token := range tokens {
+	hide := viewed(ctx)
+	for i, token := range tokens {
+		if hide {
+			tokens[i].WebhookURL = receiverHost(token.WebhookURL)
+		}
 		all = append(all, token.ID)
 		if token.InForce.Budget > 0 {
 			ids = append(ids, token.ID)

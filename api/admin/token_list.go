@@ -96,7 +96,7 @@ func (o *tokenOperations) list(ctx context.Context, in *tokensQuery) (list admin
 	for i, token := range found {
 		list.Data[i] = groups[token.Group].shown(token, now)
 	}
-	return list, storeFault("token", "", o.balances(ctx, list.Data))
+	return list, storeFault("token", "", o.complete(ctx, list.Data))
 }
 
 // place is where a token stands in an order: the least first, and those that are equal by id.

@@ -99,7 +99,7 @@ func (o *tokenOperations) answer(ctx context.Context, name string, token tokens.
 	}
 	x.Act.Subject = token.ID
 	one := []adminToken{o.Groups()[token.Group].shown(token, time.Now())}
-	_ = o.balances(ctx, one) // what was asked for is done, and they are not the answer's point
+	_ = o.complete(ctx, one) // what was asked for is done, and they are not the answer's point
 	return one[0], nil
 }
 

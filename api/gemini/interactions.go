@@ -92,8 +92,13 @@ func relayInteraction(c *calls.Calls, x *edge.Request, r *http.Request, b *body.
 		return err
 	}
 	call := calls.JSONCall(providers.Endpoint{Format: providers.Gemini, Operation: providers.Interactions}, b)
-	if call.Model == "" {
-		call.Model, call.ModelAt = b.Text("agent"), b.Span("agent")
+	switch agent := b.Text("agent"); {
+	case call.Model == "":
+		call.Model, call.ModelAt = agent, b.Span("agent")
+	case agent != "" && !x.Caller.Allows(agent): // it works with models of its own
+		fault := calls.ModelNotFound(agent)
+		fault.Param = "agent"
+		return fault
 	}
 	if err := calls.CheckModel(call.Model); err != nil {
 		return err
