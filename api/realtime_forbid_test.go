@@ -35,6 +35,7 @@ func TestRealtimeForbids(t *testing.T) {
 	}}, echo)
 	conn := d.dial(t)
 	for message, want := range map[string]string{
+		`{"type":"session.update","event_id":"event_1","session":{"Tools":[{"type":"mcp","server_url":"https://s.example"}]}}`: "session.Tools[0]",
 		`{"type":"session.update","event_id":"event_1","session":{"tools":[{"type":"mcp","server_url":"https://s.example"}]}}`: "session.tools[0]",
 		`{"type":"response.create","event_id":"event_1","response":{"prompt":{"id":"pmpt_1"}}}`:                                "response.prompt",
 		`{"event_id":"event_1","response":{"service_tier":"priority"},"type":"response.create"}`:                               "response.service_tier",

@@ -161,7 +161,7 @@ func forbiddenEvent(words []string, message []byte, isText bool) *providers.Faul
 		return nil
 	}
 	for name, value := range body.Members(message) {
-		switch field := text(message[name.From:name.To]); field {
+		switch field := text(message[name.From:name.To]); strings.ToLower(field) {
 		case "session", "response":
 			if param := forbiddenIn(words, message[value.From:value.To], 0); param != "" {
 				return forbiddenField(field + "." + param)
@@ -171,9 +171,11 @@ func forbiddenEvent(words []string, message []byte, isText bool) *providers.Faul
 	return nil
 }
 
-// forbiddenMember is the field at fault where a member of a body is forbidden, "" where it is not.
+// forbiddenMember is the field at fault where a member of a body is forbidden, "" where it is not. Upstreams differ in whether a name
+// in another case is the same name, so it counts as the same.
 func forbiddenMember(words []string, field string, value []byte, within int) (param string) {
-	switch field {
+	name := strings.ToLower(field)
+	switch name {
 	case "extra_body", "google": // Google reads its own members of OpenAI's calls there
 		if within == withinMost {
 			return ""
@@ -186,43 +188,48 @@ func forbiddenMember(words []string, field string, value []byte, within int) (pa
 		if !slices.Contains(words, ForbidHostedTools) {
 			return ""
 		}
-		return hostedTool(value)
+		return hostedTool(field, value)
+	case "input": // whose items may bring tools along
+		if !slices.Contains(words, ForbidHostedTools) {
+			return ""
+		}
+		return carriedTool(field, value)
 	}
 	empty := string(value) == "null" || string(value) == "[]"
-	if word := wordOf(field, value); empty || word == "" || !slices.Contains(words, word) {
+	if word := wordOf(name, value); empty || word == "" || !slices.Contains(words, word) {
 		return ""
 	}
 	return field
 }
 
-// wordOf is the word that forbids a member with such a value, "" where none does.
-func wordOf(field string, value []byte) string {
-	switch field {
+// wordOf is the word that forbids a member of that name, in small letters, with such a value; "" where none does.
+func wordOf(name string, value []byte) string {
+	switch name {
 	case "background": // a picture's background is a text
 		return when(string(value) == "true", ForbidBackground)
-	case "service_tier", "serviceTier":
+	case "service_tier", "servicetier":
 		return ForbidServiceTier
 	case "speed": // of Anthropic's messages a text, whose "fast" costs several times as much; of spoken text a number
 		return when(value[0] == '"' && text(value) != "standard", ForbidServiceTier)
 	case "inference_geo": // "global" is what it is without the field
 		return when(text(value) != "global", ForbidInferenceGeo)
-	case "cachedContent", "cached_content":
+	case "cachedcontent", "cached_content":
 		return ForbidCachedContent
 	case "caching": // Ark's
 		return when(text(member(value, "type")) != "disabled", ForbidCachedContent)
 	case "models", "fallbacks": // OpenRouter's and Anthropic's: what answers is billed at its own price
 		return when(value[0] == '[', ForbidOtherModels)
-	case "provider", "providerOptions": // of gateways: who serves the model, at which price
+	case "provider", "provideroptions": // of gateways: who serves the model, at which price
 		return when(value[0] == '{', ForbidOtherModels)
 	case "preset": // OpenRouter's: what it keeps under a name, a model among it
 		return when(value[0] == '"', ForbidOtherModels)
 	}
-	return when(searches(field, value), ForbidHostedTools)
+	return when(searches(name, value), ForbidHostedTools)
 }
 
 // searches tells whether a member has the vendor search, or run something else that it bills by use, without a tool.
-func searches(field string, value []byte) bool {
-	switch field {
+func searches(name string, value []byte) bool {
+	switch name {
 	case "web_search_options", "mcp_servers",
 		"plugins",         // OpenRouter's, and MiniMax's
 		"data_sources",    // Azure's

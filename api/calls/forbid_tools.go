@@ -8,16 +8,35 @@ import (
 	"modelrelay/api/body"
 )
 
-// hostedTool names the first of a call's tools that is not run by the client itself, "" where all are. A tool that stands
+// carriedTool names the first tool of an item of the input that is not run by the client itself, "" where all are.
+func carriedTool(field string, input []byte) string {
+	at := 0
+	for item := range body.Items(input) {
+		object := input[item.From:item.To]
+		for name, value := range body.Members(object) {
+			tools := text(object[name.From:name.To])
+			if !strings.EqualFold(tools, "tools") {
+				continue
+			}
+			if param := hostedTool(field+"["+strconv.Itoa(at)+"]."+tools, object[value.From:value.To]); param != "" {
+				return param
+			}
+		}
+		at++
+	}
+	return ""
+}
+
+// hostedTool names the first of the tools in a field that is not run by the client itself, "" where all are. A tool that stands
 // without an array is a tool as well: Google's APIs take it for the only one.
-func hostedTool(tools []byte) string {
+func hostedTool(field string, tools []byte) string {
 	if tools[0] == '{' && !ownTool(tools) {
-		return "tools"
+		return field
 	}
 	at := 0
 	for item := range body.Items(tools) {
 		if !ownTool(tools[item.From:item.To]) {
-			return "tools[" + strconv.Itoa(at) + "]"
+			return field + "[" + strconv.Itoa(at) + "]"
 		}
 		at++
 	}
@@ -29,7 +48,7 @@ func hostedTool(tools []byte) string {
 func ownTool(tool []byte) bool {
 	typed, named, others := false, false, false
 	for name, value := range body.Members(tool) {
-		switch text(tool[name.From:name.To]) {
+		switch strings.ToLower(text(tool[name.From:name.To])) {
 		case "type":
 			kind := text(tool[value.From:value.To])
 			if kind != "" && !ownType(kind) {
@@ -38,7 +57,7 @@ func ownTool(tool []byte) bool {
 			typed = typed || kind != ""
 		case "name", "function":
 			named = true
-		case "functionDeclarations", "function_declarations", "computerUse", "computer_use":
+		case "functiondeclarations", "function_declarations", "computeruse", "computer_use":
 		default:
 			others = true
 		}
