@@ -46,8 +46,17 @@ func (l *Listing) changed(ctx context.Context, taskID string) {
 	}
 }
 
-// over tells every process that a task has ended and what it read before is stale, best effort.
+// over marks a task as ended, so that no process answers from what it read before, and tells every process, best effort. The mark is
+// there when it returns.
 func (l *Listing) over(ctx context.Context, taskID string) {
+	if l.Index != nil {
+		marked, cancel := context.WithTimeout(context.WithoutCancel(ctx), hintTimeout)
+		err := l.Index.Disturb(marked, taskID)
+		cancel()
+		if err != nil {
+			l.Log.DebugContext(ctx, "end not marked", "task", taskID, "err", err)
+		}
+	}
 	if err := tell(ctx, l.Changes, taskindex.Change{TaskID: taskID, Ended: true}); err != nil {
 		l.Log.DebugContext(ctx, "end not told", "task", taskID, "err", err)
 	}

@@ -60,12 +60,15 @@ func mark(created time.Time) string { return strconv.FormatInt(created.UnixNano(
 // disturbed:<task id> is a string, there while what was read of the task may be stale.
 func disturbedKey(taskID string) string { return storage.Prefix + "disturbed:" + taskID }
 
-// Disturb marks a task that its token changes: Calm denies it for so long.
-func (x *Index) Disturb(ctx context.Context, taskID string, keep time.Duration) error {
-	return storage.RedisError("mark a change", x.client.Set(ctx, disturbedKey(taskID), "1", keep).Err())
+// disturbedFor is how long a change is marked: twice as long as a process may answer from what it read of a task.
+const disturbedFor = 10 * time.Second
+
+// Disturb marks a task that its token changes, or that has ended: Calm denies it for a while.
+func (x *Index) Disturb(ctx context.Context, taskID string) error {
+	return storage.RedisError("mark a change", x.client.Set(ctx, disturbedKey(taskID), "1", disturbedFor).Err())
 }
 
-// Calm tells whether nobody has changed a task of late, and none with its id is under removal.
+// Calm reports whether a task was not changed of late, and none with its id is under removal.
 func (x *Index) Calm(ctx context.Context, taskID string) (bool, error) {
 	var marks [2]*redis.IntCmd
 	_, err := x.client.Pipelined(ctx, func(p redis.Pipeliner) error {

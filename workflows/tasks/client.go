@@ -144,14 +144,23 @@ func after(wait lookTurn, read func(context.Context) (Task, error)) func(context
 }
 
 // find is Find for ids that are known to be the token's, which count as no misses.
+//
+// A task that was read before this call, for another reader, may have ended since: an event tells the client so before this process
+// hears of it. The mark of a change is there before the event is sent.
 func (c *Client) find(ctx context.Context, id, tokenID string, wait lookTurn) (Task, error) {
-	task, err := c.reads.do(ctx, id, after(wait, func(ctx context.Context) (Task, error) {
+	look := after(wait, func(ctx context.Context) (Task, error) {
 		task, _, err := c.describe(ctx, id)
 		if err == nil && (task.removed || c.buried(ctx, id, task.CreatedAt)) {
 			return Task{}, notFound(id)
 		}
 		return task, err
-	}))
+	})
+	asked := time.Now()
+	task, err := c.reads.do(ctx, id, look)
+	if err == nil && !task.Ended() && task.seen.Before(asked) && c.disturbed(ctx, id) {
+		c.reads.forget(id)
+		task, err = c.reads.do(ctx, id, look)
+	}
 	if err != nil {
 		return Task{}, err
 	}
@@ -203,6 +212,7 @@ func awaitEnd(ctx context.Context, c client.Client, id string) {
 func (c *Client) describe(ctx context.Context, id string) (Task, memo, error) {
 	ctx, cancel := context.WithTimeout(ctx, readTimeout)
 	defer cancel()
+	began := time.Now()
 	answer, err := newest(ctx, c.temporal, c.opts.Namespace, id)
 	if err != nil {
 		if _, gone := errors.AsType[*serviceerror.NotFound](err); gone {
@@ -210,7 +220,7 @@ func (c *Client) describe(ctx context.Context, id string) (Task, memo, error) {
 		}
 		return Task{}, memo{}, away("The task engine", fmt.Errorf("describe %s: %w", id, err))
 	}
-	task, m, err := read(id, answer, time.Now())
+	task, m, err := read(id, answer, began)
 	if err != nil {
 		return Task{}, memo{}, &providers.Fault{Kind: providers.NotFound, Message: notFound(id).Message, Err: err}
 	}

@@ -39,12 +39,20 @@ func (c *Client) renewed(ctx context.Context, old Task) (Task, bool) {
 	return old, true
 }
 
+// disturbed reports whether a task is marked as changed. While Redis is away it is not.
+func (c *Client) disturbed(ctx context.Context, id string) bool {
+	ctx, cancel := context.WithTimeout(ctx, disturbTimeout)
+	defer cancel()
+	calm, err := c.opts.Index.Calm(ctx, id)
+	return err == nil && !calm
+}
+
 // disturb has every process ask the engine about a task from now on, for as long as one may know it from before. While Redis
 // is away they ask anyway.
 func (c *Client) disturb(ctx context.Context, id string) {
 	ctx, cancel := context.WithTimeout(ctx, disturbTimeout)
 	defer cancel()
-	if err := c.opts.Index.Disturb(ctx, id, 2*keepFor); err != nil {
+	if err := c.opts.Index.Disturb(ctx, id); err != nil {
 		c.opts.Log.WarnContext(ctx, "change not marked, other processes may see it late", "task", id, "err", err)
 	}
 }

@@ -11,6 +11,7 @@ import (
 	"modelrelay/activities"
 	"modelrelay/providers"
 	"modelrelay/storage/storagetest"
+	"modelrelay/storage/taskindex"
 	"modelrelay/workflows"
 	"modelrelay/workflows/tasks"
 )
@@ -108,4 +109,41 @@ func TestWhatReadsKeep(t *testing.T) {
 			})
 		})
 	}
+}
+
+// TestReadsAfterAnEvent: once a task is marked as ended, which is before its event is sent, no process answers from what it read of it
+// before, though the message that ends such reads has not come.
+func TestReadsAfterAnEvent(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		redis := storagetest.NewServer(t).Client(t)
+		e := &fakeEngine{}
+		c := tasks.NewClient(e, options(&fakeArchive{docs: make(map[string][]byte)}, redis))
+		id := mustCreate(t, c, create(providers.VideoRequest{Model: "m", Prompt: "p"})).ID
+		is := func(phase workflows.Phase, end *workflows.Result) {
+			answer := execution(t, phase, nil)
+			answer.WorkflowExecutionInfo.Execution = &commonpb.WorkflowExecution{WorkflowId: id}
+			if end != nil {
+				answer.WorkflowExecutionInfo.Memo.Fields[workflows.MemoResult] = payload(t, end)
+			}
+			e.mu.Lock()
+			defer e.mu.Unlock()
+			e.tasks[id] = answer
+		}
+		find := func(want workflows.State) {
+			t.Helper()
+			<-time.After(100 * time.Millisecond) // within the life of a read
+			if task, err := c.Find(t.Context(), id, "demo"); err != nil || task.State != want {
+				t.Errorf("got %s, %v, want %s", task.State, err, want)
+			}
+		}
+		is(workflows.PhaseQueued, nil)
+		find(workflows.Queued)
+		is(workflows.PhaseCompleted, &workflows.Result{State: workflows.Completed})
+		find(workflows.Queued) // shared with the read before
+		if err := taskindex.New(redis, nil).Disturb(t.Context(), id); err != nil {
+			t.Fatal(err)
+		}
+		find(workflows.Completed)
+	})
 }

@@ -69,7 +69,7 @@ type sight struct {
 	// removed: the task is being removed, and no reader sees it. run is its execution.
 	removed bool
 	run     string
-	// seen is when the engine was asked about it, and beat what the poll of a job under way had said; nil where there is none.
+	// seen is when the engine was asked about it, before it answered, and beat what the poll of a job under way had said; nil where there is none.
 	seen time.Time
 	beat *activities.Progress
 }

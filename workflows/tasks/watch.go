@@ -39,6 +39,9 @@ func (c *Client) Watch(ctx context.Context, last Task) (Task, error) {
 		case isNotFound(err):
 			return Task{}, err
 		case err == nil && moved(last, task):
+			if task.Ended() { // what the caller is told must not be undone by another process
+				c.disturb(ctx, task.ID)
+			}
 			return task, nil
 		}
 		select {
