@@ -232,6 +232,9 @@ func TestVideoFindDeclared(t *testing.T) {
 				}
 				return
 			}
+			if final := errors.Is(err, providers.ErrNoLookup); final != (tc.status != 503) {
+				t.Errorf("another look finds no more: %v, %v", final, err)
+			}
 			if fault, ok := errors.AsType[*providers.Fault](err); !ok || fault.Accepted != providers.AcceptedUnknown || creates != 0 {
 				t.Errorf("got %v after %d creates", err, creates)
 			}

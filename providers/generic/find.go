@@ -2,7 +2,9 @@ package generic
 
 import (
 	"context"
+	"errors"
 	"fmt"
+	"net/http"
 	"strings"
 
 	"modelrelay/providers"
@@ -43,7 +45,9 @@ func (v *Videos) honoursKeys(ctx context.Context, to providers.Target, remix boo
 	var document struct {
 		Paths map[string]operations `json:"paths"`
 	}
-	if err := v.jobs.Read(ctx, root, upstream.JobRequest{Path: "/openapi.json"}, &document); err != nil {
+	if err := v.jobs.Read(ctx, root, upstream.JobRequest{Path: "/openapi.json"}, &document); undocumented(err) {
+		return &providers.Fault{Kind: providers.Upstream, Message: "The upstream has no description that declares an Idempotency-Key.", Err: errNoKeys}
+	} else if err != nil {
 		return err
 	}
 	if !remix && document.Paths["/v1"+path].takesKey() {
@@ -56,6 +60,20 @@ func (v *Videos) honoursKeys(ctx context.Context, to providers.Target, remix boo
 		}
 	}
 	return &providers.Fault{Kind: providers.Upstream, Message: "Nobody can tell whether the upstream took the job.", Err: errNoKeys}
+}
+
+// undocumented reports whether an upstream answered that it has no document, or with something else in its place. Another look would find
+// no more.
+func undocumented(err error) bool {
+	var fault *providers.Fault
+	if !errors.As(err, &fault) {
+		return false
+	}
+	if fault.Upstream == nil {
+		return errors.Is(err, upstream.ErrNotJSON)
+	}
+	status := fault.Upstream.Status
+	return status/100 == 4 && status != http.StatusRequestTimeout && status != http.StatusTooManyRequests
 }
 
 // operations are those of one path in an OpenAPI document.

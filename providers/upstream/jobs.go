@@ -295,14 +295,17 @@ func Priced(s providers.VideoStatus, amount Loose, unit string) providers.VideoS
 	return s
 }
 
+// ErrNotJSON is in the fault of an answer that came as a whole and is not the JSON object that is expected.
+var ErrNotJSON = errors.New("another kind of document")
+
 // Decode reads a JSON object into a struct. Anything else is a broken answer: what became of the request is unknown.
 func Decode(body []byte, into any) error {
 	// null decodes into anything, and says nothing.
 	if !bytes.HasPrefix(bytes.TrimLeft(body, " \t\r\n"), []byte("{")) {
-		return BrokenAnswer("not a JSON object", nil)
+		return BrokenAnswer("not a JSON object", ErrNotJSON)
 	}
 	if err := json.Unmarshal(body, into); err != nil {
-		return BrokenAnswer("not the JSON expected", err)
+		return BrokenAnswer("not the JSON expected", errors.Join(ErrNotJSON, err))
 	}
 	return nil
 }
