@@ -190,3 +190,12 @@ func TestStreamError(t *testing.T) {
 		}
 	}
 }
+
+// TestUnrepeatableFault: SDKs do not repeat a request by themselves that may have been carried out.
+func TestUnrepeatableFault(t *testing.T) {
+	t.Parallel()
+	status, header, _ := api.RenderFault(providers.OpenAI, &providers.Fault{Kind: providers.Overloaded, Message: "m", Unrepeatable: true}, "r")
+	if status != 503 || header.Get("X-Should-Retry") != "false" || header.Get("Retry-After") != "" {
+		t.Errorf("got %d, %v", status, header)
+	}
+}

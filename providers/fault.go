@@ -97,6 +97,8 @@ type Fault struct {
 	// KeyNamed: the vendor names the key or the balance of its account as the cause. What else it refuses with such a status may be
 	// the content of one request: a scope, or more tokens than the account can pay for.
 	KeyNamed bool
+	// Unrepeatable: the request may have been carried out, and a repeat would do it again. SDKs are told not to send it by themselves.
+	Unrepeatable bool
 	// Unreached: no connection to the upstream came about, which no content of a request can bring about.
 	Unreached bool
 	// Odd: the upstream answered, though with nothing that makes sense of the operation. Like a slow answer, that does not

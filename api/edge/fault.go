@@ -113,10 +113,12 @@ func (f *Format) body(fault *providers.Fault, status int, requestID string) []by
 
 // setHeaders adds what tells a client whether and when to come back.
 func (p *problem) setHeaders(header http.Header) {
-	if p.fault.RetryAfter > 0 || p.status == http.StatusTooManyRequests || p.fault.Kind == providers.Overloaded {
+	switch {
+	case p.fault.Unrepeatable:
+	case p.fault.RetryAfter > 0, p.status == http.StatusTooManyRequests, p.fault.Kind == providers.Overloaded:
 		header.Set("Retry-After", strconv.Itoa(wholeSeconds(p.fault.RetryAfter)))
 	}
-	if p.fault.Kind == providers.Mismatch || p.fault.Kind == providers.Quota {
+	if p.fault.Kind == providers.Mismatch || p.fault.Kind == providers.Quota || p.fault.Unrepeatable {
 		header.Set("X-Should-Retry", "false")
 	}
 	if p.fault.Kind == providers.Unauthenticated {

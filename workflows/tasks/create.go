@@ -70,7 +70,11 @@ func (c *creation) run(ctx context.Context) (_ Task, err error) {
 	if err != nil {
 		return Task{}, err
 	}
-	defer func() { c.note(ctx, who, err != nil) }()
+	defer func() {
+		if lost := c.note(ctx, who, err != nil); lost != nil && err != nil && who.unclear {
+			err = unrepeatable(err)
+		}
+	}()
 	var back undo
 	defer func() { back.run(ctx) }()
 	id, generation := who.id, newGeneration(now)

@@ -85,14 +85,26 @@ func (c *creation) identify(ctx context.Context, created time.Time) (who identit
 
 // note leaves an open note of a task whose start nobody can tell of, for the next equal create of the token; one that was
 // taken is closed where the create has its answer, and left open again where it has none.
-func (c *creation) note(ctx context.Context, who identity, failed bool) {
+//
+// The error says that the note was not stored, so that a repeat may be another task.
+func (c *creation) note(ctx context.Context, who identity, failed bool) error {
 	if left := who.unclear && failed; who.hash == "" || !who.noted && !left {
-		return
+		return nil
 	}
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), noteTimeout)
 	defer cancel()
-	if err := c.opts.Repeats.Note(ctx, c.in.TokenID, who.hash, who.id, failed); err != nil {
+	err := c.opts.Repeats.Note(ctx, c.in.TokenID, who.hash, who.id, failed)
+	if err != nil {
 		c.opts.Log.WarnContext(ctx, "create not noted, its repeat may be another task", "task", who.id, "token", c.in.TokenID, "err", err)
+	}
+	return err
+}
+
+// unrepeatable is the fault of a create that may have made a task, of which no note is left for its repeat.
+func unrepeatable(err error) error {
+	return &providers.Fault{
+		Kind: providers.Overloaded, Unrepeatable: true, Err: err,
+		Message: "The task engine did not answer, and the request may have made a task. Look at the list of tasks before you send it again.",
 	}
 }
 

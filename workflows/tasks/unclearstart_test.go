@@ -20,6 +20,7 @@ type fakeUnsureEngine struct {
 
 	mu            sync.Mutex
 	lost, dropped int
+	during        func() // each start, nil for nothing
 }
 
 func (e *fakeUnsureEngine) ExecuteWorkflow(ctx context.Context, opts client.StartWorkflowOptions, workflow any, args ...any) (client.WorkflowRun, error) {
@@ -32,6 +33,9 @@ func (e *fakeUnsureEngine) ExecuteWorkflow(ctx context.Context, opts client.Star
 		e.dropped--
 	}
 	e.mu.Unlock()
+	if e.during != nil {
+		e.during()
+	}
 	if !lost && dropped {
 		return nil, serviceerror.NewUnavailable("away")
 	}
@@ -94,6 +98,30 @@ func TestCreateAfterAnUnclearStart(t *testing.T) {
 				t.Errorf("another create got %s, with %d tasks", another.ID, e.count())
 			}
 		})
+	}
+}
+
+// TestUnclearStartWithoutANote: where the note of an unclear start is lost as well, no client is told to repeat the create.
+func TestUnclearStartWithoutANote(t *testing.T) {
+	t.Parallel()
+	server := storagetest.NewServer(t)
+	var e *fakeUnsureEngine
+	s := newStaging(t, server.Client(t), func(under *fakeEngine) client.Client {
+		e = &fakeUnsureEngine{fakeEngine: under}
+		return e
+	})
+	e.lost, e.during = 1, server.Leave
+	_, err := s.tasks.Create(t.Context(), plain())
+	if fault := providers.AsFault(err); fault == nil || fault.Kind != providers.Overloaded || !fault.Unrepeatable || fault.RetryAfter != 0 {
+		t.Errorf("got %+v, want a fault that is not repeated", err)
+	}
+	server.Return()
+	keyed := plain()
+	keyed.IdempotencyKey = "k"
+	e.lost = 1
+	_, err = s.tasks.Create(t.Context(), keyed)
+	if fault := providers.AsFault(err); fault == nil || fault.Kind != providers.Overloaded || fault.Unrepeatable {
+		t.Errorf("with a key: got %+v, want a fault that may be repeated", err)
 	}
 }
 
