@@ -149,12 +149,21 @@ func (s *Store) Keep(owner Owner, name string, entry []byte) {
 	s.sender.Wake()
 }
 
-// Find gives the entries of names that are kept, in one round trip at most; none where Redis is away, or slow.
+const (
+	// findMost bounds the entries that one call looks for, the newest first: upstreams want back those of the turn under way.
+	findMost = 256
+	// findTogether is how many go in one round trip: an entry may have 64 KiB, and Redis answers so many well within findWithin.
+	findTogether = 32
+)
+
+// Find returns the entries of names that are kept; none where Redis is away, or slow. Of more than findMost names the last are looked
+// for.
 func (s *Store) Find(ctx context.Context, owner Owner, names []string) map[string][]byte {
 	seal, err := owner.sealer()
 	if err != nil || owner.Key == "" {
 		return nil
 	}
+	names = names[max(0, len(names)-findMost):]
 	found := make(map[string][]byte, len(names))
 	open := func(name, sealed string) {
 		if n := seal.NonceSize(); len(sealed) > n {
@@ -163,38 +172,48 @@ func (s *Store) Find(ctx context.Context, owner Owner, names []string) map[strin
 			}
 		}
 	}
-	missing, ids := make([]string, 0, len(names)), make([]string, 0, len(names))
+	var missing, ids []string
+	here := make(map[string]string)
 	s.mu.Lock()
 	for _, name := range names {
 		id := digest(name)
-		sealed, here := s.waiting[owner.ID][id]
-		if !here {
-			sealed, here = s.sending[owner.ID][id]
+		sealed, is := s.waiting[owner.ID][id]
+		if !is {
+			sealed, is = s.sending[owner.ID][id]
 		}
-		if here {
-			open(name, sealed)
-			continue
+		if is {
+			here[name] = sealed
+		} else {
+			missing, ids = append(missing, name), append(ids, id)
 		}
-		missing, ids = append(missing, name), append(ids, id)
 	}
 	s.mu.Unlock()
+	for name, sealed := range here {
+		open(name, sealed)
+	}
 	if len(missing) == 0 || !s.out.Try(time.Now()) {
 		return found
 	}
 	ctx, cancel := context.WithTimeout(ctx, findWithin)
 	defer cancel()
-	pipe := s.client.Pipeline()
-	values, times := pipe.HMGet(ctx, entriesKey(owner.ID), ids...), pipe.ZMScore(ctx, timesKey(owner.ID), ids...)
-	_, err = pipe.Exec(ctx)
-	now := time.Now()
-	if s.out.Note(ctx, now, storage.RedisError("find what a model wants back", err)) != nil {
-		return found
-	}
-	// The entries of an owner end together, a day after the last one was kept: each one's own day is over by its time.
-	oldest := float64(now.Add(-kept).UnixMilli())
-	for i, value := range values.Val() {
-		if sealed, is := value.(string); is && times.Val()[i] > oldest {
-			open(missing[i], sealed)
+	for from := 0; from < len(ids); from += findTogether {
+		to := min(from+findTogether, len(ids))
+		pipe := s.client.Pipeline()
+		values, times := pipe.HMGet(ctx, entriesKey(owner.ID), ids[from:to]...), pipe.ZMScore(ctx, timesKey(owner.ID), ids[from:to]...)
+		_, err = pipe.Exec(ctx)
+		now := time.Now()
+		if from > 0 && err != nil { // Redis has answered: it is this call that wants too much, which says nothing to others
+			return found
+		}
+		if s.out.Note(ctx, now, storage.RedisError("find what a model wants back", err)) != nil {
+			return found
+		}
+		// The entries of an owner end together, a day after the last one was kept: each one's own day is over by its time.
+		oldest := float64(now.Add(-kept).UnixMilli())
+		for i, value := range values.Val() {
+			if sealed, is := value.(string); is && times.Val()[i] > oldest {
+				open(missing[from+i], sealed)
+			}
 		}
 	}
 	return found

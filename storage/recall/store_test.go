@@ -54,6 +54,27 @@ func TestStore(t *testing.T) {
 	there.Keep(mine, "call_4", []byte("here"))
 }
 
+// TestManyNames: of more names than one call may look for the last are found, in several round trips.
+func TestManyNames(t *testing.T) {
+	t.Parallel()
+	server, _ := storagetest.Miniredis(t)
+	client := storagetest.Client(t, "redis://"+server.Addr())
+	here, there := recall.New(client, nil), recall.New(client, nil)
+	t.Cleanup(there.Close)
+	mine := recall.Owner{ID: "tok_1", Key: "sk-mine"}
+	var names []string
+	for i := range 20_000 {
+		names = append(names, fmt.Sprint("call_", i))
+	}
+	for _, name := range []string{names[0], names[19_000], names[19_800], names[19_999]} {
+		here.Keep(mine, name, []byte(name))
+	}
+	here.Close()
+	if got := there.Find(t.Context(), mine, names); len(got) != 2 || string(got["call_19800"]) != "call_19800" || string(got["call_19999"]) != "call_19999" {
+		t.Errorf("got %q", got)
+	}
+}
+
 // TestEachDayEnds: what was kept a day ago is not found, though later entries of its token keep it in Redis.
 func TestEachDayEnds(t *testing.T) {
 	t.Parallel()
