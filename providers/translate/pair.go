@@ -156,9 +156,7 @@ func checkChoice(prompt *form.Prompt) *providers.Fault {
 	case slices.ContainsFunc(prompt.Own, func(own form.Member) bool { return own.Must && own.Name != "moderation" }):
 	case choice.Mode == form.ChoiceAny && len(prompt.Tools) == 0:
 		return providers.InvalidField(field, "There are no tools to call.")
-	case slices.ContainsFunc(choice.Names, func(name string) bool {
-		return !slices.ContainsFunc(prompt.Tools, func(tool form.Tool) bool { return tool.Name == name })
-	}):
+	case !choice.NamesAll(prompt.Tools):
 		return providers.InvalidField(field, "A tool that is chosen is not declared.")
 	}
 	return nil

@@ -194,7 +194,7 @@ func (w *writing) declared() []form.Tool {
 	if !w.to.Imitator || !w.some() {
 		return w.Tools
 	}
-	return slices.DeleteFunc(slices.Clone(w.Tools), func(tool form.Tool) bool { return !slices.Contains(w.Choice.Names, tool.Name) })
+	return w.Choice.Allowed(w.Tools)
 }
 
 // some tells whether several of the tools may be called, and not the others.

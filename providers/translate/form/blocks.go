@@ -37,6 +37,10 @@ type lane struct {
 	begin heldEvent
 	input inputScanner
 	queue []heldEvent // what follows, in order
+	// begins are the places of the calls in the queue by their blocks, counted from the first event that was ever in it. passed are
+	// those that are not in it any more.
+	begins map[int]int
+	passed int
 }
 
 // heldEvent is an event that waits, with bytes of its own.
@@ -149,9 +153,10 @@ func (s *Sequencer) endCall(l *lane) {
 
 // hold keeps an event until what stands before it has ended.
 func (s *Sequencer) hold(l *lane, event *Event) {
-	at := slices.IndexFunc(l.queue, func(h heldEvent) bool {
-		return h.event.Kind == EventCallBegin && h.event.Block == event.Block
-	})
+	at := -1
+	if place, is := l.begins[event.Block]; is {
+		at = place - l.passed
+	}
 	switch event.Kind {
 	case EventCallArgs:
 		if at >= 0 && !l.queue[at].ended {
@@ -176,6 +181,12 @@ func (s *Sequencer) hold(l *lane, event *Event) {
 	if event.Text != nil {
 		s.keep(&held, event.Text)
 	}
+	if event.Kind == EventCallBegin && at < 0 {
+		if l.begins == nil {
+			l.begins = make(map[int]int)
+		}
+		l.begins[event.Block] = l.passed + len(l.queue)
+	}
 	l.queue = append(l.queue, held)
 }
 
@@ -186,6 +197,10 @@ func (s *Sequencer) drain(l *lane, end bool) {
 		held := l.queue[0]
 		l.queue[0] = heldEvent{}
 		l.queue = l.queue[1:]
+		if held.event.Kind == EventCallBegin && l.begins[held.event.Block] == l.passed {
+			delete(l.begins, held.event.Block)
+		}
+		l.passed++
 		s.held -= len(held.event.State.Data) + len(held.event.State.Text)
 		text := s.release(&held)
 		if held.event.Kind != EventCallBegin {

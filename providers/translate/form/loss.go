@@ -12,19 +12,46 @@ import (
 type Loss struct {
 	// Dropped are fields that had no effect, Changed those that were sent with another value or form.
 	Dropped, Changed []string
+	// dropped and changed are the same as sets, once there are many.
+	dropped, changed nameSet
 }
 
 // Drop notes a field that has no effect.
-func (l *Loss) Drop(field string) { l.Dropped = note(l.Dropped, field) }
+func (l *Loss) Drop(field string) { l.Dropped = l.dropped.add(l.Dropped, field) }
 
 // Change notes a field that is sent with another value or form.
-func (l *Loss) Change(field string) { l.Changed = note(l.Changed, field) }
+func (l *Loss) Change(field string) { l.Changed = l.changed.add(l.Changed, field) }
 
-func note(names []string, field string) []string {
+// Unchange takes back that a field is sent with another value or form.
+func (l *Loss) Unchange(field string) {
+	l.Changed, l.changed = slices.DeleteFunc(l.Changed, func(name string) bool { return name == field }), nil
+}
+
+// nameSet are the names of a list. A client may make up thousands of them.
+type nameSet map[string]bool
+
+// add appends a name to the list, unless it has it.
+func (s *nameSet) add(names []string, field string) []string {
 	field = field[:min(len(field), maxName)]
-	if field == "" || slices.Contains(names, field) {
+	if field == "" {
 		return names
 	}
+	if len(names) <= maxNamed {
+		if slices.Contains(names, field) {
+			return names
+		}
+		return append(names, field)
+	}
+	if len(*s) != len(names) {
+		*s = make(nameSet, 2*len(names))
+		for _, name := range names {
+			(*s)[name] = true
+		}
+	}
+	if (*s)[field] {
+		return names
+	}
+	(*s)[field] = true
 	return append(names, field)
 }
 

@@ -117,7 +117,7 @@ func (w *writing) tools() []form.Tool {
 	if choice.Mode == form.ChoiceAny || len(choice.Names) == 0 {
 		return w.p.Tools
 	}
-	return slices.DeleteFunc(slices.Clone(w.p.Tools), func(t form.Tool) bool { return !slices.Contains(choice.Names, t.Name) })
+	return choice.Allowed(w.p.Tools)
 }
 
 func (w *writing) declare(tools []form.Tool) {

@@ -133,7 +133,7 @@ func (w *arranged) planBudget() {
 		}
 	}
 	if budget < minBudget || w.stateGone() {
-		w.loss.Changed = slices.DeleteFunc(w.loss.Changed, func(name string) bool { return name == field })
+		w.loss.Unchange(field)
 		w.loss.Drop(field)
 		return
 	}

@@ -1,7 +1,6 @@
 package messages
 
 import (
-	"slices"
 
 	"modelrelay/providers"
 	"modelrelay/providers/translate/form"
@@ -86,13 +85,11 @@ func (w *arranged) pickTools() *providers.Fault {
 	choice, field := w.p.Choice, w.p.Fields[form.FieldChoice]
 	w.tools = w.p.Tools
 	if len(choice.Names) > 0 {
-		for _, name := range choice.Names {
-			if !slices.ContainsFunc(w.p.Tools, func(t form.Tool) bool { return t.Name == name }) {
-				return providers.InvalidField(field, "Invalid request: '%s'. It names no tool of the call.", field)
-			}
+		if !choice.NamesAll(w.p.Tools) {
+			return providers.InvalidField(field, "Invalid request: '%s'. It names no tool of the call.", field)
 		}
 		if len(choice.Names) > 1 || choice.Mode != form.ChoiceAny {
-			w.tools = slices.DeleteFunc(slices.Clone(w.p.Tools), func(t form.Tool) bool { return !slices.Contains(choice.Names, t.Name) })
+			w.tools = choice.Allowed(w.p.Tools)
 		}
 	}
 	if choice.Mode == form.ChoiceAny && len(w.tools) == 0 {
