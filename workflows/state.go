@@ -84,9 +84,14 @@ const Revision = 1
 // Temporal offers it again until a newer worker takes it.
 func refuseNewer(revision int) {
 	if revision > Revision {
-		panic(fmt.Sprintf("this worker knows workflow revision %d, the workflow was started with revision %d: it needs a newer worker", Revision, revision))
+		panic(fmt.Sprintf("this worker knows workflow revision %d, the workflow was started with revision %d: %s", Revision, revision, newerWorker))
 	}
 }
+
+const newerWorker = "it needs a newer worker"
+
+// NeedsNewer reports whether the error of a workflow's step is that this worker is too old for the workflow.
+func NeedsNewer(err error) bool { return strings.Contains(err.Error(), newerWorker) }
 
 // Limits bound a task's life. They are taken from the configuration when the task is created.
 type Limits struct {

@@ -71,7 +71,7 @@ func Open(cfg config.Temporal, o *Options) (*Engine, error) {
 	e := &Engine{codec: codec, keys: keys, secure: cfg.Secure()}
 	e.apiKey.Store(&cfg.APIKey)
 	options := client.Options{
-		HostPort: cfg.Address, Namespace: cfg.Namespace, Logger: temporallog.NewStructuredLogger(log), MetricsHandler: o.Counts,
+		HostPort: cfg.Address, Namespace: cfg.Namespace, Logger: logger{temporallog.NewStructuredLogger(log)}, MetricsHandler: o.Counts,
 		Credentials: client.NewAPIKeyDynamicCredentials(func(context.Context) (string, error) { return e.apiKey.Load().Reveal(), nil }),
 		ConnectionOptions: client.ConnectionOptions{
 			TLSDisabled: !e.secure,
