@@ -32,6 +32,8 @@ type Objects interface {
 	Folders(ctx context.Context, prefix string) iter.Seq2[string, error]
 	List(ctx context.Context, prefix string) iter.Seq2[archive.Object, error]
 	Delete(ctx context.Context, key string) error
+	// AbortUploads ends uploads below the prefix that began before a time and were never completed, and returns how many.
+	AbortUploads(ctx context.Context, prefix string, before time.Time) (int, error)
 }
 
 // Activities are all that a worker runs, by what they are about. Of each the exported methods are the activities, which

@@ -25,6 +25,8 @@ type Sweeper struct {
 	Audit AuditLog
 	// TaskAge is the age from which no task needs an object beside its outputs; 0: they stay.
 	TaskAge time.Duration
+	// UploadAge is the age from which no copy is under way any more: its parts are removed.
+	UploadAge time.Duration
 	// AuditRetention is how long the archive keeps a day of the audit log after its end; 0: for ever.
 	AuditRetention time.Duration
 	// CallsRetention is how long the archive keeps a day of the history of calls after its end; 0: nothing is removed.
@@ -58,10 +60,27 @@ func (a *Sweeper) SweepOutputs(ctx context.Context) (Swept, error) {
 		swept.Days = append(swept.Days, path.Base(folder))
 		a.Log.InfoContext(ctx, "expired outputs removed", "day", path.Base(folder))
 	}
+	a.sweepUploads(ctx)
 	if err := errors.Join(a.sweepAudit(ctx, time.Now()), a.sweepCalls(ctx, time.Now())); err != nil {
 		return swept, again(record(err), 0)
 	}
 	return swept, nil
+}
+
+// sweepUploads ends the uploads of workers that were killed. Where a bucket's policy does not let it, the other sweeps go on.
+func (a *Sweeper) sweepUploads(ctx context.Context) {
+	if a.UploadAge <= 0 {
+		return
+	}
+	for _, folder := range [...]string{outputsFolder, tasksFolder} {
+		aborted, err := a.Objects.AbortUploads(ctx, folder, time.Now().Add(-a.UploadAge))
+		if aborted > 0 {
+			a.Log.InfoContext(ctx, "unfinished uploads removed", "folder", folder, "uploads", aborted)
+		}
+		if err != nil {
+			a.Log.WarnContext(ctx, "unfinished uploads stay", "folder", folder, "error", err)
+		}
+	}
 }
 
 // SweepTasks removes inputs, requests and tickets that no task can need any more, those of creates that never became a

@@ -70,6 +70,27 @@ func TestSweepOutputs(t *testing.T) {
 	}
 }
 
+// TestSweepUploads ends uploads that no copy can be at any more. A store that does not let it stops no other sweep.
+func TestSweepUploads(t *testing.T) {
+	t.Parallel()
+	r, bucket := sweeper(t)
+	r.acts.Sweeper.UploadAge = time.Hour
+	old, young := time.Now().Add(-2*time.Hour), time.Now()
+	bucket.Uploads = map[string]time.Time{"outputs/2030-01-01/video_a/0.mp4": old, "tasks/video_b/inputs/x": old, "outputs/2030-01-01/video_c/0.mp4": young, "others": old}
+	if _, err := sweep(t, r, r.acts.Sweeper.SweepOutputs); err != nil || len(bucket.Uploads) != 2 || bucket.Uploads["others"].IsZero() {
+		t.Errorf("left %v, %v", bucket.Uploads, err)
+	}
+	bucket.Fail = func(asked, _ string) error {
+		if asked == "uploads" {
+			return storage.ErrUnavailable
+		}
+		return nil
+	}
+	if _, err := sweep(t, r, r.acts.Sweeper.SweepOutputs); err != nil {
+		t.Errorf("without the right: %v", err)
+	}
+}
+
 // TestSweepTasks removes what is older than any task, and nothing where no life is known.
 func TestSweepTasks(t *testing.T) {
 	t.Parallel()

@@ -74,6 +74,10 @@ func (s *Store) CheckRights(ctx context.Context) error {
 			}
 			return errors.New("the object that was just written is not listed")
 		}},
+		{"s3:ListBucketMultipartUploads", func() error {
+			_, err := s.AbortUploads(ctx, key, time.Time{})
+			return err
+		}},
 		{"s3:AbortMultipartUpload", func() error {
 			upload, err := s.core.NewMultipartUpload(ctx, s.bucket, key+"-parts", minio.PutObjectOptions{ServerSideEncryption: s.sse})
 			if err != nil {

@@ -29,6 +29,9 @@ type MemoryArchive struct {
 	// a key by returning its error, for example storage.ErrUnavailable.
 	Fail func(operation, key string) error
 
+	// Uploads are the keys of uploads that were begun and not completed, and when. Set before use.
+	Uploads map[string]time.Time
+
 	mu      sync.Mutex
 	objects map[string]memoryObject
 }
@@ -53,6 +56,22 @@ func (m *MemoryArchive) begin(ctx context.Context, operation, key string) error 
 		}
 	}
 	return nil
+}
+
+// AbortUploads is archive.Store's.
+func (m *MemoryArchive) AbortUploads(ctx context.Context, prefix string, before time.Time) (aborted int, err error) {
+	if err := m.begin(ctx, "uploads", prefix); err != nil {
+		return 0, err
+	}
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	for key, at := range m.Uploads {
+		if strings.HasPrefix(key, prefix) && at.Before(before) {
+			delete(m.Uploads, key)
+			aborted++
+		}
+	}
+	return aborted, nil
 }
 
 // Put is archive.Store's.

@@ -1,0 +1,41 @@
+package archive
+
+import (
+	"context"
+	"errors"
+	"net/http"
+	"time"
+
+	"github.com/minio/minio-go/v7"
+)
+
+// uploadsPage is how many unfinished uploads are listed at once: the most that S3 answers with.
+const uploadsPage = 1000
+
+// AbortUploads ends the uploads in parts below a prefix that began before a time: those of processes that were killed, whose parts
+// would stay for ever. It returns how many. A store that does not list uploads has none to end.
+func (s *Store) AbortUploads(ctx context.Context, prefix string, before time.Time) (aborted int, err error) {
+	keyMarker, idMarker := "", ""
+	for {
+		page, err := s.core.ListMultipartUploads(ctx, s.bucket, prefix, keyMarker, idMarker, "", uploadsPage)
+		if answer, ok := errors.AsType[minio.ErrorResponse](err); ok && answer.StatusCode == http.StatusNotImplemented {
+			return aborted, nil
+		}
+		if err != nil {
+			return aborted, s3Error(ctx, "list uploads of "+prefix+"*", err)
+		}
+		for _, upload := range page.Uploads {
+			if !upload.Initiated.Before(before) {
+				continue
+			}
+			if err := s.core.AbortMultipartUpload(ctx, s.bucket, upload.Key, upload.UploadID); err != nil && minio.ToErrorResponse(err).Code != minio.NoSuchUpload {
+				return aborted, s3Error(ctx, "end the upload of "+upload.Key, err)
+			}
+			aborted++
+		}
+		if !page.IsTruncated || page.NextKeyMarker == "" {
+			return aborted, nil
+		}
+		keyMarker, idMarker = page.NextKeyMarker, page.NextUploadIDMarker
+	}
+}
