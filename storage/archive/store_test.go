@@ -230,21 +230,3 @@ func TestClaimWithoutConditions(t *testing.T) {
 		}
 	}
 }
-
-// TestS3AbortUploads ends the uploads that were begun before a time, on the store that MODELRELAY_TEST_S3 names.
-func TestS3AbortUploads(t *testing.T) {
-	t.Parallel()
-	bucket := s3Archive(t)
-	const folder = "uploads-of-the-test/"
-	if err := bucket.BeginUpload(t.Context(), folder+"a"); err != nil {
-		t.Fatal(err)
-	}
-	for _, step := range []struct {
-		before time.Time
-		want   int
-	}{{time.Now().Add(-time.Hour), 0}, {time.Now().Add(time.Hour), 1}, {time.Now().Add(time.Hour), 0}} {
-		if got, err := bucket.AbortUploads(t.Context(), folder, step.before); err != nil || got != step.want {
-			t.Errorf("before %v: ended %d, %v, want %d", step.before, got, err, step.want)
-		}
-	}
-}
