@@ -88,7 +88,7 @@ func newActivities(p *parts, tokens *tokens.Store) *activities.Activities {
 		Remover: &activities.Remover{Index: listing.Index, Executions: executions, Objects: p.archive, Log: p.log},
 		Sweeper: &activities.Sweeper{
 			Objects: p.archive, Executions: executions, Audit: p.audit, TaskAge: p.taskLife(),
-			UploadAge: p.cfg.Video.ArchiveDeadline,
+			UploadAge:      p.cfg.Video.ArchiveDeadline,
 			AuditRetention: p.cfg.Audit.Retention, CallsRetention: p.cfg.Calls.Retention, Log: p.log,
 		},
 	}

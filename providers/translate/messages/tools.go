@@ -1,7 +1,6 @@
 package messages
 
 import (
-
 	"modelrelay/providers"
 	"modelrelay/providers/translate/form"
 )
