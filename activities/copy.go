@@ -149,7 +149,7 @@ func (a *Copier) length(ctx context.Context, output Output) string {
 	if err != nil {
 		return ""
 	}
-	defer file.Close()
+	defer func() { _ = file.Close() }() // it was read
 	length, ok := media.Length(seeking{file}, output.Size)
 	if !ok {
 		return ""

@@ -86,7 +86,8 @@ func New(client *http.Client) providers.Catalog {
 			BaseURL:    kling.BaseURL,
 			Video:      kling.NewVideos(client),
 			VideoUsual: providers.Footage{Seconds: "5", Resolution: "720p"},
-			VideoPaths: providers.VideoPaths{Seconds: []string{"settings.duration", "duration"}, Resolutions: []string{"settings.resolution", "mode"}, Audio: []string{"settings.audio", "sound"},
+			VideoPaths: providers.VideoPaths{
+				Seconds: []string{"settings.duration", "duration"}, Resolutions: []string{"settings.resolution", "mode"}, Audio: []string{"settings.audio", "sound"},
 				Modes: map[string]string{"std": "720p", "pro": "1080p", "4k": "4k"},
 			},
 			VideoModels: kling.VideoModels,
@@ -164,7 +165,8 @@ func New(client *http.Client) providers.Catalog {
 			BaseURL:    veo.BaseURL,
 			Video:      veo.NewVideos(client),
 			VideoUsual: providers.Footage{Seconds: "8", Resolution: "720p"},
-			VideoPaths: providers.VideoPaths{Seconds: []string{"parameters.durationSeconds"}, Resolutions: []string{"parameters.resolution"}, Audio: []string{"parameters.generateAudio"},
+			VideoPaths: providers.VideoPaths{
+				Seconds: []string{"parameters.durationSeconds"}, Resolutions: []string{"parameters.resolution"}, Audio: []string{"parameters.generateAudio"},
 				Videos: []string{"parameters.sampleCount"},
 			},
 			Several:      true,

@@ -54,13 +54,13 @@ func adts(b []byte) (length int, seconds float64) {
 	if rate >= len(rates) || length < frameHeader {
 		return 0, 0
 	}
-	return length, 1024 * float64(b[6]&3+1) / rates[rate]
+	return length, 1024 * float64(b[6]&3+1) / rates[rate] //nolint:gosec // checked above
 }
 
 // mpeg reads a header of MP3, layers 1 to 3.
 func mpeg(b []byte) (length int, seconds float64) {
 	version, layer := b[1]>>3&3, 4-int(b[1]>>1&3)
-	kilobits, rate := 0, [...]int{44100, 48000, 32000, 0}[b[2]>>2&3]
+	rate := [...]int{44100, 48000, 32000, 0}[b[2]>>2&3]
 	if version == 1 || layer == 4 || rate == 0 {
 		return 0, 0
 	}
@@ -78,9 +78,8 @@ func mpeg(b []byte) (length int, seconds float64) {
 	if index == 0 || index == 15 {
 		return 0, 0
 	}
-	if version == 3 {
-		kilobits = old[layer-1][index]
-	} else { // MPEG 2, and 2.5 with half of its rates
+	kilobits := old[layer-1][index]
+	if version != 3 { // MPEG 2, and 2.5 with half of its rates
 		kilobits = low[min(layer-1, 1)][index]
 		rate /= 2
 		if version == 0 {

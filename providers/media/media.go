@@ -221,13 +221,13 @@ func (f *reader) webm() float64 {
 			cluster = float64(ebmlUint(f.bytes(at, 8), length))
 		case ebmlSimple, ebmlBlock:
 			if block := f.bytes(at, 4); len(block) == 4 {
-				last = max(last, cluster+float64(int16(binary.BigEndian.Uint16(block[1:])))) //nolint:gosec // the sign is meant
+				last = max(last, cluster+float64(int16(binary.BigEndian.Uint16(block[1:]))))
 			}
 		}
 		if length > uint64(f.size) {
 			break
 		}
-		at += int64(length) //nolint:gosec // below the file's size
+		at += int64(length)
 	}
 	if duration == 0 {
 		duration = last
