@@ -2,6 +2,7 @@ package openai
 
 import (
 	"net/http"
+	"strings"
 
 	"github.com/danielgtaylor/huma/v2"
 
@@ -68,11 +69,37 @@ func responseEvents(_ *http.Request, call *calls.Call, b *body.JSON) error {
 	return nil
 }
 
+// eachReference calls visit with the ids of items that only refer to one that the upstream keeps, until it says no. An item with
+// content of its own may come from another token's conversation: its id means nothing to the upstream.
+func eachReference(input []byte, visit func(id []byte) bool) bool {
+	for at := range body.Items(input) {
+		item := input[at.From:at.To]
+		var id, kind []byte
+		said := false
+		for name, value := range body.Members(item) {
+			var room [64]byte
+			switch text := body.Unquote(item[value.From:value.To]); string(body.AppendFolded(room[:0], body.Unquote(item[name.From:name.To]))) {
+			case "ID":
+				id = text
+			case "TYPE":
+				kind = text
+			case "ROLE", "CONTENT":
+				said = true
+			}
+		}
+		refers := strings.EqualFold(string(kind), "item_reference") || len(kind) == 0 && !said // the type may be left out
+		if refers && !visit(id) {
+			return false
+		}
+	}
+	return true
+}
+
 // maxNamed bounds how much of earlier answers a call may name: each is looked up, all in one round trip.
 const maxNamed = 1024
 
 // goesOn lists what earlier answers made and the call goes on from, the answer before it in front: responses, conversations,
-// containers, and items of the input, by reference or with their own ids.
+// containers, and items of the input that refer to one.
 func goesOn(b *body.JSON) ([]providers.Made, error) {
 	var goes []providers.Made
 	seen := make(map[string]bool)
@@ -97,11 +124,12 @@ func goesOn(b *body.JSON) ([]providers.Made, error) {
 			switch string(body.AppendFolded(room[:0], name)) {
 			case "CONTAINER", "CONTAINER_ID": // an item of a code interpreter keeps its container in use
 				return add(text, field)
-			case "ID":
-				return field != "input" || add(text, field)
 			}
 			return true
 		})
+		if field == "input" && ok {
+			ok = eachReference(b.Value(field), func(id []byte) bool { return add(id, field) })
+		}
 		if !ok {
 			return nil, providers.InvalidField(field, "Invalid request: '%s' names more than %d parts of earlier answers.", field, maxNamed)
 		}
