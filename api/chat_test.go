@@ -45,7 +45,7 @@ func TestChatPassesThrough(t *testing.T) {
 	if want := strings.Replace(body, `"fast"`, `"gpt-4o-mini"`, 1); payload != want {
 		t.Errorf("sent %s, want %s", payload, want)
 	}
-	if seen.RequestID != "my-id" || seen.Model != "fast" || seen.Stream || seen.ContentType != "application/json" || seen.Endpoint != chat {
+	if seen.RequestID == "" || seen.RequestID == "my-id" || rec.Header().Get("X-Request-Id") != "my-id" || seen.Model != "fast" || seen.Stream || seen.ContentType != "application/json" || seen.Endpoint != chat {
 		t.Errorf("got call %+v", seen)
 	}
 	if len(seen.Header) != 1 || seen.Header.Get("OpenAI-Beta") != "b" {

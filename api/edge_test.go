@@ -300,7 +300,7 @@ func TestLogSaysWhatAndNotWhatWasSaid(t *testing.T) {
 	decode(t, []byte(lines[0]), &line)
 	for key, want := range map[string]any{
 		"msg": "request", "method": "POST", "operation": "/v1/chat/completions", "status": 200.0, "bytes": float64(len(answer)),
-		"request_id": "my-id", "token": "good", "model": "gpt-4o", "channel": "main", "attempts": 1.0,
+		"client_request_id": "my-id", "token": "good", "model": "gpt-4o", "channel": "main", "attempts": 1.0,
 		"input_tokens": 3.0, "output_tokens": 4.0, "cached_tokens": 2.0,
 	} {
 		if line[key] != want {

@@ -169,6 +169,52 @@ func TestCallIsFound(t *testing.T) {
 	}
 }
 
+// TestClientsRequestIDs: a value that a client chose hides no call of another token. An operator finds all calls with it, a token
+// its own.
+func TestClientsRequestIDs(t *testing.T) {
+	t.Parallel()
+	e := newLogsEnv(t)
+	chat := func(who, id string) {
+		t.Helper()
+		rec := e.do(t, request("POST", "/v1/chat/completions", someChat, "Authorization", "Bearer "+e.keys[who], "X-Request-Id", id))
+		if got := rec.Header().Get("X-Request-Id"); got != id {
+			t.Errorf("answered %q to %q", got, id)
+		}
+	}
+	first := e.chat(t, "app", someChat)
+	chat("other", first)
+	chat("app", "mine")
+	for range 3 {
+		chat("other", "mine")
+	}
+	e.flush(t)
+	var call struct {
+		ID, Token string
+		Client    string   `json:"client_request_id"`
+		Others    []string `json:"other_ids"`
+	}
+	if e.get(t, "", "/admin/calls/"+first, &call); call.ID != first || call.Token != e.keys["app id"] {
+		t.Errorf("by the gateway's id: %+v", call)
+	}
+	if e.get(t, "", "/admin/calls/mine", &call); call.Client != "mine" || call.Token != e.keys["other id"] || len(call.Others) != 3 {
+		t.Errorf("by a client's value: %+v", call)
+	}
+	call.Others = nil
+	if e.get(t, "app", "/v1/token/calls/mine", &call); call.Client != "mine" || call.Token != e.keys["app id"] || len(call.Others) != 0 {
+		t.Errorf("a token's own by its value: %+v", call)
+	}
+	if e.get(t, "other", "/v1/token/calls/"+first, &call); call.Client != first || call.Token != e.keys["other id"] {
+		t.Errorf("the call that sent another's id: %+v", call)
+	}
+	var list callList
+	if e.get(t, "", "/admin/calls?id=mine", &list); len(list.Data) != 4 {
+		t.Errorf("all calls with a value: %v", list.Data)
+	}
+	if e.get(t, "app", "/v1/token/calls?id=mine", &list); len(list.Data) != 1 {
+		t.Errorf("all of a token's: %v", list.Data)
+	}
+}
+
 // TestCallsAsCSV: a table, which no program takes for formulas.
 func TestCallsAsCSV(t *testing.T) {
 	t.Parallel()

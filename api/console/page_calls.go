@@ -16,6 +16,8 @@ import (
 // Call is a call as the log's operations show it.
 type Call struct {
 	ID        string    `json:"id"`
+	ClientID  string    `json:"client_request_id"`
+	Others    []string  `json:"other_ids"`
 	At        time.Time `json:"at"`
 	TraceID   string    `json:"trace_id"`
 	VendorID  string    `json:"vendor_request_id"`

@@ -28,6 +28,9 @@ func (x report) log() {
 	attrs := append(make([]slog.Attr, 0, usualAttrs),
 		slog.String("method", x.http.Method), slog.String("operation", operation), slog.Int("status", x.shownStatus()),
 		milliseconds("ms", time.Since(x.Start)), slog.Int64("bytes", x.bytes), slog.String("request_id", x.ID))
+	if x.clientID != "" {
+		attrs = append(attrs, slog.String("client_request_id", x.clientID))
+	}
 	if id := traceID(x.span); id != "" {
 		attrs = append(attrs, slog.String("trace_id", id))
 	}

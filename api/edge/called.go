@@ -32,7 +32,7 @@ func (x report) called() {
 func (x report) record(r *calllog.Record) {
 	o := &x.Outcome
 	r.At = x.Start
-	r.Names = calllog.Names{ID: x.ID, Trace: traceID(x.span), Task: o.Task}
+	r.Names = calllog.Names{ID: x.ID, Client: x.clientID, Trace: traceID(x.span), Task: o.Task}
 	if x.Caller != nil {
 		r.Token, r.TokenName = x.Caller.ID, x.Caller.Name
 	}

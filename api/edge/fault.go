@@ -160,7 +160,7 @@ func (x *Request) FailWith(status int, fault *providers.Fault) {
 	if x.status != 0 {
 		return
 	}
-	p := x.Format.render(fault, x.ID)
+	p := x.Format.render(fault, x.AnswerID())
 	if status == 0 {
 		status = p.status
 	}
@@ -175,11 +175,13 @@ func (x *Request) FailWith(status int, fault *providers.Fault) {
 
 // FaultBody is a fault in the request's format, for an answer that has begun.
 func (x *Request) FaultBody(fault *providers.Fault) []byte {
-	return x.Format.body(fault, x.Format.status(fault.Kind), x.ID)
+	return x.Format.body(fault, x.Format.status(fault.Kind), x.AnswerID())
 }
 
 // FaultEvent is the event that ends a stream that failed, in the words of its format.
-func (x *Request) FaultEvent(fault *providers.Fault) []byte { return x.Format.event(fault, x.ID) }
+func (x *Request) FaultEvent(fault *providers.Fault) []byte {
+	return x.Format.event(fault, x.AnswerID())
+}
 
 func (f *Format) event(fault *providers.Fault, requestID string) []byte {
 	event := []byte("data: ")

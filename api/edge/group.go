@@ -76,7 +76,7 @@ func NewGroup(api huma.API, o GroupOptions) *Group {
 func (g *Group) enter(x *Request, r *http.Request, op *huma.Operation) error {
 	at(x, op.Path)
 	if x.Format.RequestID != "" {
-		x.Header().Set(x.Format.RequestID, x.ID)
+		x.Header().Set(x.Format.RequestID, x.AnswerID())
 	}
 	if g.options.Enter != nil {
 		return g.options.Enter(x, r, op)

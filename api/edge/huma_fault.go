@@ -23,7 +23,7 @@ var hookFaults = sync.OnceFunc(func() { //nolint:gochecknoglobals // huma.NewErr
 		x := Of(ctx.Context())
 		fault = x.presence.whose(fault)
 		x.Fault = fault
-		p := x.Format.render(fault, x.ID)
+		p := x.Format.render(fault, x.AnswerID())
 		header := make(http.Header, 2)
 		p.setHeaders(header)
 		for name := range header {

@@ -56,7 +56,7 @@ func (x report) audit() {
 		return
 	}
 	entry := audit.Entry{
-		By: audit.Operator, Who: by.Name, What: x.Act.What, Subject: x.Act.Subject, Changes: x.Act.Changes, Outcome: audit.Done, RequestID: x.ID,
+		By: audit.Operator, Who: by.Name, What: x.Act.What, Subject: x.Act.Subject, Changes: x.Act.Changes, Outcome: audit.Done, RequestID: x.AnswerID(),
 	}
 	if by.Name == string(audit.CLI) { // which no operator of the file is called
 		entry.By = audit.CLI

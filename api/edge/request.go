@@ -22,7 +22,8 @@ type Request struct {
 
 	edge *Edge
 	http *http.Request
-	ID   string
+	// ID is the request's id, which this process made. clientID is the value of the client's x-request-id, "" for none.
+	ID, clientID string
 	// Start is when it came.
 	Start  time.Time
 	Format *Format

@@ -1,6 +1,7 @@
 package edge
 
 import (
+	"cmp"
 	"context"
 	"crypto/rand"
 	"log/slog"
@@ -43,11 +44,12 @@ func (e *Edge) Handler(next http.Handler) http.Handler {
 func (e *Edge) begin(w http.ResponseWriter, r *http.Request) *Request {
 	x := &Request{
 		answer: answer{ResponseWriter: w, patience: e.options.WriteTimeout},
-		edge:   e, ID: requestID(r), Start: time.Now(), Format: e.formatOf(r),
+		edge:   e, clientID: clientID(r), Start: time.Now(), Format: e.formatOf(r),
 	}
+	x.ID = newRequestID(x.Start)
 	x.presence.source = e.options.Proxies.source(r)
 	e.requests.Add(1)
-	x.fixed = [...]string{x.ID, "nosniff", "private, no-store", notAPage}
+	x.fixed = [...]string{x.AnswerID(), "nosniff", "private, no-store", notAPage}
 	w.Header()["X-Request-Id"] = x.fixed[0:1:1]
 	w.Header()["X-Content-Type-Options"] = x.fixed[1:2:2]
 	w.Header()["Content-Security-Policy"] = x.fixed[3:4:4]
@@ -147,18 +149,21 @@ func RequestTime(id string) (time.Time, bool) {
 	return time.UnixMilli(ms).UTC(), true
 }
 
-// requestID keeps a client's own safe id, else draws one.
-func requestID(r *http.Request) string {
+// AnswerID is the request's id as the client reads it: its own value if it sent one.
+func (x *Request) AnswerID() string { return cmp.Or(x.clientID, x.ID) }
+
+// clientID returns the client's own x-request-id, or "" if there is none or it is not safe.
+func clientID(r *http.Request) string {
 	id := r.Header.Get("X-Request-Id")
-	if id == "" || len(id) > maxRequestID {
-		return newRequestID(time.Now())
+	if len(id) > maxRequestID {
+		return ""
 	}
 	for i := range len(id) {
 		switch c := id[i]; {
 		case 'a' <= c && c <= 'z', 'A' <= c && c <= 'Z', '0' <= c && c <= '9':
 		case c == '-' || c == '_' || c == '.' || c == ':' || c == '/' || c == '+' || c == '=' || c == '@':
 		default:
-			return newRequestID(time.Now())
+			return ""
 		}
 	}
 	return id

@@ -23,10 +23,12 @@ type Call struct {
 	Attempts []Attempt `json:"attempts" nullable:"false" doc:"The requests to upstreams that it took, in their order"`
 	Skipped  int64     `json:"skipped,omitempty" doc:"Calls of the same token that were refused in the same second and have no record of their own"`
 	Cursor   string    `json:"cursor" doc:"Its place in the log"`
+	Others   []string  `json:"other_ids,omitempty" doc:"Where a call was found by its client's value: ids of other calls with that value, the newest first, at most 20"`
 }
 
 type callNames struct {
-	ID        string `json:"id" doc:"The request's id, as its answer has it in x-request-id"`
+	ID        string `json:"id" doc:"The request's id. Its answer has it in x-request-id, unless the client sent a value of its own"`
+	ClientID  string `json:"client_request_id,omitempty" doc:"The value that the client sent as x-request-id. Calls of several tokens may have it"`
 	TraceID   string `json:"trace_id,omitempty" doc:"Of a call that is traced"`
 	VendorID  string `json:"vendor_request_id,omitempty" doc:"What the upstream calls the request, where it says so"`
 	TaskID    string `json:"task_id,omitempty" doc:"The task that it made"`
@@ -82,7 +84,7 @@ func NewCall(c calllog.Call) Call {
 	call := Call{
 		Object: "call", At: c.At, Cursor: c.Place, Attempts: make([]Attempt, len(c.Tries)), Skipped: c.Skipped,
 		callNames: callNames{
-			ID: c.ID, TraceID: c.Trace, VendorID: c.VendorID(), TaskID: c.Task, Token: c.Token, TokenName: c.TokenName, UserAgent: c.Agent,
+			ID: c.ID, ClientID: c.Client, TraceID: c.Trace, VendorID: c.VendorID(), TaskID: c.Task, Token: c.Token, TokenName: c.TokenName, UserAgent: c.Agent,
 		},
 		callAsked: callAsked{Operation: c.Operation, Format: c.Format, Model: c.Model, Stream: c.Stream},
 		callOutcome: callOutcome{
@@ -120,7 +122,7 @@ func inMS(d time.Duration) float64 { return float64(d.Microseconds()) / 1000 }
 
 // Head names the columns of Cells.
 func Head() []string {
-	return strings.Fields("at id trace_id vendor_request_id task_id token token_name operation format model stream channel status fault message code " +
+	return strings.Fields("at id client_request_id trace_id vendor_request_id task_id token token_name operation format model stream channel status fault message code " +
 		"before_ms first_byte_ms ms input_tokens cached_tokens output_tokens images audio_seconds cost estimated bytes user_agent attempts")
 }
 
@@ -137,7 +139,7 @@ func (c Call) Cells() []string {
 		attempts[i] = strings.TrimSpace(a.Channel + " " + a.Outcome + " " + number(a.MS))
 	}
 	return []string{
-		c.At.UTC().Format("2006-01-02T15:04:05.000Z"), c.ID, c.TraceID, c.VendorID, c.TaskID, c.Token, c.TokenName, c.Operation, c.Format, c.Model,
+		c.At.UTC().Format("2006-01-02T15:04:05.000Z"), c.ID, c.ClientID, c.TraceID, c.VendorID, c.TaskID, c.Token, c.TokenName, c.Operation, c.Format, c.Model,
 		strconv.FormatBool(c.Stream), c.Channel, strconv.Itoa(c.Status), c.Fault, c.Message, c.Code, number(c.BeforeMS), first, number(c.MS),
 		whole(c.InputTokens), whole(c.CachedTokens), whole(c.OutputTokens), whole(c.Images), number(c.AudioSeconds), c.Cost.String(),
 		strconv.FormatBool(c.Estimated), whole(c.Bytes), c.UserAgent, strings.Join(attempts, "; "),

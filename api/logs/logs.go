@@ -3,7 +3,6 @@ package logs
 import (
 	"context"
 	"errors"
-	"fmt"
 	"net/http"
 	"time"
 
@@ -185,50 +184,21 @@ func (s *service) table(x *edge.Request, r *http.Request, q query) error {
 	}
 }
 
-// notFound says how far a search went that found nothing.
-func notFound(id string, page calllog.Page) error {
-	words := fmt.Sprintf("No call has the id %q.", id)
-	if page.Looked > 0 {
-		words = fmt.Sprintf("None of the last %d calls, back to %s, has the id %q.", page.Looked, page.Back.Format(time.RFC3339), id)
-	}
-	return &providers.Fault{Kind: providers.NotFound, Message: words}
-}
-
-// earlier is how long before or after its id a call may have come, by another process's clock.
-const earlier = time.Minute
-
 // find answers with one call.
 func (s *service) find(x *edge.Request, r *http.Request) error {
-	filter := calllog.Filter{ID: r.PathValue("id")}
+	filter := calllog.Filter{}
 	if s.Calls == nil {
 		return noLog()
 	}
 	if err := s.whose(r.Context(), &filter); err != nil {
 		return err
 	}
-	if at, ours := edge.RequestTime(filter.ID); ours {
-		filter.Since, filter.Until = at.Add(-earlier), at.Add(earlier)
+	call, err := Find(r.Context(), s.scan, filter, r.PathValue("id"))
+	if err != nil {
+		return err
 	}
-	within, all := calllog.Range{Limit: 1}, calllog.Page{}
-	for ends := time.Now().Add(findFor); ; {
-		page, err := s.scan(r.Context(), filter, within)
-		if err != nil {
-			return err
-		}
-		if len(page.Calls) > 0 {
-			return x.JSON(s.calls(page)[0])
-		}
-		if page.Looked > 0 {
-			all.Looked, all.Back = all.Looked+page.Looked, page.Back
-		}
-		if within.After = page.Next; page.Next == "" || time.Now().After(ends) {
-			return notFound(filter.ID, all)
-		}
-	}
+	return x.JSON(s.shown(call))
 }
-
-// findFor is how long a call is looked for, about: an id of ours says when it came, another may be anywhere.
-const findFor = 4 * time.Second
 
 func noLog() error {
 	return &providers.Fault{Kind: providers.NotFound, Message: "This deployment keeps no log of calls: calls.recent is 0."}

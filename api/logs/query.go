@@ -33,6 +33,7 @@ func parameters(operators bool) []*huma.Param {
 	text, whole := &huma.Schema{Type: huma.TypeString}, &huma.Schema{Type: huma.TypeInteger, Minimum: new(0.0)}
 	limit := &huma.Schema{Type: huma.TypeInteger, Minimum: new(1.0), Maximum: new(float64(tableMost))}
 	list := []*huma.Param{
+		{Name: "id", Schema: text, Description: "Any of a call's ids. Several calls may have the value that their clients sent as x-request-id"},
 		{Name: "model", Schema: text, Description: "Public name"},
 		{Name: "operation", Schema: text, Description: "An operation's id in this document"},
 		{Name: "status", Schema: text, Description: "An HTTP status, or a class such as 4xx or 5xx, or failed: 400 and more, or a fault in an answer that had begun"},
@@ -65,6 +66,7 @@ func parse(r *http.Request) (query, error) {
 		return query{}, err
 	}
 	q := query{filter: filter, within: calllog.Range{After: in.Text("after"), Above: in.Text("newer")}, csv: in.CSV()}
+	q.filter.ID = in.Text("id")
 	q.filter.Token, q.filter.Since, q.filter.Until = in.Text("token"), in.Moment("since"), in.Moment("until")
 	q.filter.Slower = time.Duration(in.Number("min_ms", 0, 0, math.MaxInt32)) * time.Millisecond
 	switch text := in.Text("stream"); text {

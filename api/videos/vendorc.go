@@ -63,7 +63,7 @@ func newVendorCResult() vendorCResult {
 // newEnvelope is the vendor's envelope around data.
 func newEnvelope[Data any](x *edge.Request, data Data) vendorCEnvelope[Data] {
 	return vendorCEnvelope[Data]{
-		Code: vendorCSuccess, Message: "Success", RequestID: x.ID, Status: vendorCSuccess,
+		Code: vendorCSuccess, Message: "Success", RequestID: x.AnswerID(), Status: vendorCSuccess,
 		TimeElapsed: time.Since(x.Start).String(), Data: data,
 	}
 }
@@ -183,7 +183,7 @@ func failVendorC(x *edge.Request, failure *providers.VideoFailure) error {
 		failure = &providers.VideoFailure{Message: "The task failed."}
 	}
 	return x.JSONStatus(http.StatusBadRequest, vendorCError{
-		Code: vendorCFailure(*failure), Message: failure.Message, RequestID: x.ID,
+		Code: vendorCFailure(*failure), Message: failure.Message, RequestID: x.AnswerID(),
 	})
 }
 

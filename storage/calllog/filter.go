@@ -8,8 +8,8 @@ import (
 
 // Filter selects calls; a zero field selects all.
 type Filter struct {
-	// ID is any id of the call: the request's, its trace's, a vendor's, or its task's.
-	ID string
+	// Request is the request's id. ID is any id of the call: the request's, the client's own, its trace's, a vendor's, or its task's.
+	Request, ID string
 	// Token is a token's id, Nobody the calls that no token made.
 	Token  string
 	Nobody bool
@@ -42,7 +42,7 @@ type matcher struct {
 func (f Filter) matcher() matcher {
 	m := matcher{filter: f}
 	for _, member := range [...]struct{ name, value string }{
-		{"token", f.Token}, {"model", f.Model}, {"operation", f.Operation}, {"fault", f.Fault},
+		{"id", f.Request}, {"token", f.Token}, {"model", f.Model}, {"operation", f.Operation}, {"fault", f.Fault},
 	} {
 		if member.value != "" {
 			m.needs = append(m.needs, string(appendText(nil, member.name, member.value, nameMost)))
@@ -97,7 +97,7 @@ func (m *matcher) named(line string) bool {
 			return false
 		}
 		before := rest[:i]
-		for _, name := range [...]string{`,"id`, `,"trace`, `,"vendor`, `,"task`, `,"v`} {
+		for _, name := range [...]string{`,"id`, `,"client`, `,"trace`, `,"vendor`, `,"task`, `,"v`} {
 			if strings.HasSuffix(before, name) {
 				return true
 			}

@@ -77,6 +77,7 @@ func appendEscaped(b []byte, text string, most int) []byte {
 type line struct {
 	At        int64  `json:"at"` // ms
 	ID        string `json:"id"`
+	Client    string `json:"client"`
 	Trace     string `json:"trace"`
 	Task      string `json:"task"`
 	Token     string `json:"token"`
@@ -130,7 +131,7 @@ func parse(text string) (Record, error) {
 	ms := func(n int64) time.Duration { return time.Duration(n) * time.Millisecond }
 	r := Record{
 		At:     time.UnixMilli(l.At).UTC(),
-		Names:  Names{ID: l.ID, Trace: l.Trace, Task: l.Task},
+		Names:  Names{ID: l.ID, Client: l.Client, Trace: l.Trace, Task: l.Task},
 		Caller: Caller{Token: l.Token, TokenName: l.Name, Agent: l.Agent},
 		Asked:  Asked{Operation: l.Operation, Format: l.Format, Model: l.Model, Stream: l.Stream != 0},
 		Outcome: Outcome{

@@ -23,7 +23,7 @@ var noon = time.Date(2026, 1, 31, 12, 0, 0, 0, time.UTC)
 func full() calllog.Record {
 	return calllog.Record{
 		At:     noon,
-		Names:  calllog.Names{ID: "req_1", Trace: "4bf92f3577b34da6a3ce929d0e0e4736", Task: "video_1"},
+		Names:  calllog.Names{ID: "req_1", Client: "mine", Trace: "4bf92f3577b34da6a3ce929d0e0e4736", Task: "video_1"},
 		Caller: calllog.Caller{Token: "tok_a", TokenName: "app", Agent: `Open"AI\Go 1`},
 		Asked:  calllog.Asked{Operation: "createChatCompletion", Format: "openai", Model: "gpt é\x01", Stream: true},
 		Outcome: calllog.Outcome{

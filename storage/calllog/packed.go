@@ -40,6 +40,7 @@ const (
 	packBytes
 	packAgent
 	packSkipped
+	packClient
 )
 
 // A try is a number, how long it took, and members of its own.
@@ -69,7 +70,7 @@ var members = [...]struct { //nolint:gochecknoglobals // a table
 	packWords: {"words", true}, packCode: {"code", true}, packBefore: {"before_us", false}, packFirst: {"first_ms", false},
 	packTook: {"ms", false}, packInput: {"input", false}, packCached: {"cached", false}, packOutput: {"output", false},
 	packImages: {"images", false}, packAudio: {"audio_ms", false}, packCost: {"cost", false}, packFlags: {}, packBytes: {"bytes", false},
-	packAgent: {"agent", true}, packSkipped: {"skipped", false},
+	packAgent: {"agent", true}, packSkipped: {"skipped", false}, packClient: {"client", true},
 	packTry: {"t", false}, packTryChannel: {"c", true}, packTryKey: {"k", true}, packTryFault: {"f", true}, packTryVendor: {"v", true},
 }
 
@@ -77,6 +78,7 @@ var members = [...]struct { //nolint:gochecknoglobals // a table
 func (r *Record) pack(b []byte) []byte {
 	b = packDigits(b, r.At.UnixMilli())
 	b = packText(b, packID, r.ID, idMost)
+	b = packText(b, packClient, r.Client, idMost)
 	b = packText(b, packTrace, r.Trace, idMost)
 	if n := len(r.Tries); n > 0 && r.Tries[n-1].Vendor == "" {
 		b = packText(b, packVendor, r.VendorID(), idMost)

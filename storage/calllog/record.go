@@ -25,7 +25,9 @@ type Record struct {
 
 // Names are the ids by which a call is found.
 type Names struct {
-	ID string // the request's
+	ID string // the request's, the gateway's own
+	// Client is the value that the client sent as x-request-id, "" for none. Several calls of several tokens may have it.
+	Client string
 	// Trace is its trace's, and Task that of the task that it made; "" for none.
 	Trace, Task string
 }

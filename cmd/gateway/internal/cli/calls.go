@@ -99,7 +99,7 @@ func (c *Calls) filter(now time.Time) (calllog.Filter, error) {
 	if c.Limit < 1 {
 		return filter, errors.New("--limit: must be 1 or more")
 	}
-	filter.Slower, filter.ID = c.Slower, c.ID
+	filter.Slower = c.Slower
 	return filter, nil
 }
 
@@ -130,20 +130,17 @@ func (c *Calls) list(ctx context.Context, reader *calllog.Reader, filter calllog
 
 // one shows one call.
 func (c *Calls) one(ctx context.Context, p *Program, reader *calllog.Reader, filter calllog.Filter) error {
-	c.Limit = 1
-	found, looked, err := c.list(ctx, reader, filter)
-	if err != nil {
+	call, err := logs.Find(ctx, reader.Scan, filter, c.ID)
+	if fault := (*providers.Fault)(nil); errors.As(err, &fault) {
+		return errors.New(fault.Message)
+	} else if err != nil {
 		return err
 	}
-	if len(found) == 0 {
-		return fmt.Errorf("no call has the id %q (%s)", c.ID, looked)
-	}
-	call := found[0]
 	switch {
 	case p.JSON:
 		return printJSON(p.Stdout, call)
 	case c.CSV:
-		return printCSV(p.Stdout, logs.Head(), found, logs.Call.Cells)
+		return printCSV(p.Stdout, logs.Head(), []logs.Call{call}, logs.Call.Cells)
 	}
 	var list fields
 	for i, name := range logs.Head() {
@@ -157,6 +154,9 @@ func (c *Calls) one(ctx context.Context, p *Program, reader *calllog.Reader, fil
 			text += ", " + a.VendorID
 		}
 		list = append(list, [2]string{"attempt " + strconv.Itoa(i+1), text})
+	}
+	for _, other := range call.Others {
+		list = append(list, [2]string{"same client id", other})
 	}
 	return printFields(p.Stdout, list)
 }

@@ -1,0 +1,91 @@
+package logs
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	"modelrelay/api/edge"
+	"modelrelay/providers"
+	"modelrelay/storage/calllog"
+)
+
+const (
+	// clockSkew is how much the clock of the process that made an id may differ from that of the log.
+	clockSkew = time.Minute
+	// findTimeout bounds the search for a call, about: an id of ours has its time, a call with another id may be anywhere.
+	findTimeout = 4 * time.Second
+	// maxOthers bounds how many other calls with the same value of a client are named.
+	maxOthers = 20
+)
+
+// Scan reads one page of the log, as CallReader does.
+type Scan func(ctx context.Context, filter calllog.Filter, within calllog.Range) (calllog.Page, error)
+
+// Find returns the call that has the id, among those that filter selects. The request's own id comes before all others: a value that
+// another client chose does not hide it. Of several calls with the value of a client it returns the newest and names the others. The
+// error is a providers.Fault of kind NotFound if there is none.
+func Find(ctx context.Context, scan Scan, filter calllog.Filter, id string) (Call, error) {
+	if at, ours := edge.RequestTime(id); ours {
+		filter.Since, filter.Until = at.Add(-clockSkew), at.Add(clockSkew)
+		filter.Request = id
+		if found, _, err := collect(ctx, scan, filter, 1); err != nil || len(found) > 0 {
+			return first(found), err
+		}
+		filter.Request = ""
+	}
+	filter.ID = id
+	found, looked, err := collect(ctx, scan, filter, 1)
+	switch {
+	case err != nil:
+		return Call{}, err
+	case len(found) == 0:
+		return Call{}, notFound(id, looked)
+	}
+	call := first(found)
+	if call.ClientID != id {
+		return call, nil
+	}
+	found, _, err = collect(ctx, scan, filter, 1+maxOthers)
+	for _, other := range found {
+		if other.ID != call.ID {
+			call.Others = append(call.Others, other.ID)
+		}
+	}
+	return call, err
+}
+
+func first(found []calllog.Call) Call {
+	if len(found) == 0 {
+		return Call{}
+	}
+	return NewCall(found[0])
+}
+
+// collect reads pages until it has so many calls, the log ends or the time is over.
+func collect(ctx context.Context, scan Scan, filter calllog.Filter, most int) (found []calllog.Call, looked calllog.Page, err error) {
+	within := calllog.Range{Limit: most}
+	for ends := time.Now().Add(findTimeout); ; {
+		page, err := scan(ctx, filter, within)
+		if err != nil {
+			return nil, looked, err
+		}
+		found = append(found, page.Calls...)
+		if page.Looked > 0 {
+			looked.Looked, looked.Back = looked.Looked+page.Looked, page.Back
+		}
+		within.After, within.Limit = page.Next, most-len(found)
+		if page.Next == "" || within.Limit <= 0 || time.Now().After(ends) {
+			return found, looked, nil
+		}
+	}
+}
+
+// notFound reports how far back a search without a result went.
+func notFound(id string, looked calllog.Page) error {
+	message := fmt.Sprintf("No call has the id %q.", id)
+	if looked.Looked > 0 {
+		message = fmt.Sprintf("None of the last %d calls, back to %s, has the id %q.", looked.Looked, looked.Back.Format(time.RFC3339), id)
+	}
+	return &providers.Fault{Kind: providers.NotFound, Message: message}
+}
