@@ -46,6 +46,9 @@ func (c *placed) Close() error {
 // Await implements edge.Connection.
 func (c *placed) Await(wait bool) { c.hasty.Store(!wait) }
 
+// LastReceived implements edge.Connection.
+func (c *placed) LastReceived() time.Time { return lastReceived(c.TCPConn) }
+
 // Read tells the log of a header that does not count, which would be read as a broken request.
 func (c *placed) Read(p []byte) (int, error) {
 	// Behind a body's end net/http waits for a single byte, to see whether the client leaves: that is no part of the body.

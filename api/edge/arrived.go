@@ -20,6 +20,19 @@ type Connection interface {
 	// Await tells whether reads wait for bytes, as they do at first. Reads that do not take what is there; where nothing is, they
 	// return no byte and no error.
 	Await(wait bool)
+	// LastReceived is when the system last received data, the zero time if that is not known.
+	LastReceived() time.Time
+}
+
+// Arrived returns when the request reached this machine. That is earlier than Start if its data waited in the socket of a process that
+// stood still.
+func (x *Request) Arrived() time.Time {
+	if c := ConnectionOf(x.http.Context()); c != nil {
+		if at := c.LastReceived(); !at.IsZero() && at.Before(x.Start) {
+			return at
+		}
+	}
+	return x.Start
 }
 
 type connectionKey struct{}

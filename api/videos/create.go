@@ -210,7 +210,7 @@ func newCreate(x *edge.Request, r *http.Request, format providers.Format, req pr
 	return tasks.Create{
 		TokenID: x.Caller.ID, TokenName: x.Caller.Name, Group: x.Caller.Group,
 		Weight: x.Caller.Weight, Lane: x.Caller.Lane, MaxTasks: x.Caller.MaxTasks, Budget: x.Caller.Budget, TokenWebhook: x.Caller.WebhookURL != "", TokenSigns: x.Caller.WebhookSecret != "",
-		Format: format, Request: req, IdempotencyKey: key, Repeat: isRepeat(r.Header), Arrived: x.Start,
+		Format: format, Request: req, IdempotencyKey: key, Repeat: isRepeat(r.Header), Arrived: x.Arrived(),
 	}, err
 }
 
