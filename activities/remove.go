@@ -51,6 +51,8 @@ type Executions interface {
 	Delete(ctx context.Context, taskID string, standing Standing) (runs []string, err error)
 	// Behind tells whether another task, which was made later under the same id, has ended behind a removal that has the id.
 	Behind(ctx context.Context, task RemoveInput) (bool, error)
+	// Generation returns the generation of the task that has the id, "" for none.
+	Generation(ctx context.Context, taskID string) (string, error)
 	// Left returns those of the runs that are there still.
 	Left(ctx context.Context, taskID string, runs []string) ([]string, error)
 	// Finish has those tasks finished whose execution ended without its finish, at the time or later (zero: whenever): an operator
@@ -92,9 +94,9 @@ func (a *Remover) callOff(ctx context.Context, in RemoveInput) (Standing, error)
 	return standing, nil
 }
 
-// erase removes a task's objects: its videos, inputs, request and tickets. Where there was
-// no execution any more nothing is left of the task, and what there is belongs to one that is about to start. So does what
-// lies beside the task's own since a moment ago; what has lain there for longer no create will come back to.
+// erase removes a task's objects: its videos, and the inputs, request and tickets of every generation of its id. Without an execution
+// nothing is left of the task, and the objects belong to one that is about to start. A newer object of another generation may be of a
+// create under way. The removal, which has the id, refuses that create: erase waits until the object is older than StageLimit.
 func (a *Remover) erase(ctx context.Context, taskID string, was Standing) error {
 	if was.Run == "" {
 		return nil
@@ -105,13 +107,22 @@ func (a *Remover) erase(ctx context.Context, taskID string, was Standing) error 
 			return again(record(err), 0)
 		}
 	}
+	var wait time.Duration
 	for object, err := range a.Objects.List(ctx, TaskPrefix(taskID)) {
-		if err == nil && time.Since(object.Modified) > StageLimit {
+		age := time.Since(object.Modified)
+		switch {
+		case err != nil:
+		case age <= StageLimit:
+			wait = max(wait, StageLimit-age)
+		default:
 			err = a.Objects.Delete(ctx, object.Key)
 		}
 		if err != nil {
 			return again(record(err), 0)
 		}
+	}
+	if wait > 0 {
+		return pending("inputs of another create", min(wait, removalMost))
 	}
 	return nil
 }

@@ -70,7 +70,10 @@ func (in SubmitInput) name() string { return in.Generation + "-" + strconv.Itoa(
 func (in SubmitInput) idempotencyKey() string { return in.TaskID + "-" + in.name() }
 
 // AttemptsPrefix is the archive folder of a task's tickets and claims.
-func AttemptsPrefix(taskID string) string { return TaskPrefix(taskID) + "attempts/" }
+func AttemptsPrefix(taskID string) string { return TaskPrefix(taskID) + attemptsFolder + "/" }
+
+// attemptsFolder is where tickets are beside the generations.
+const attemptsFolder = "attempts"
 
 // TicketObject is the archive key of the attempt's ticket.
 func (in SubmitInput) TicketObject() string { return AttemptsPrefix(in.TaskID) + in.name() }

@@ -5,9 +5,13 @@ import (
 	"errors"
 	"log/slog"
 	"path"
+	"slices"
+	"strings"
 	"time"
 
 	"go.temporal.io/sdk/activity"
+
+	"modelrelay/storage/archive"
 )
 
 const (
@@ -83,30 +87,82 @@ func (a *Sweeper) sweepUploads(ctx context.Context) {
 	}
 }
 
-// SweepTasks removes inputs, requests and tickets that no task can need any more, those of creates that never became a
-// task included. Running it again finds the rest.
+// SweepTasks removes inputs, requests and tickets that are older than any task, and those of creates that lost the id to another create.
+// Running it again finds the rest.
 func (a *Sweeper) SweepTasks(ctx context.Context) (Swept, error) {
 	defer heartbeats(func() { activity.RecordHeartbeat(ctx) })()
 	var swept Swept
 	if a.TaskAge <= 0 {
 		return swept, nil
 	}
+	var one staged
 	for object, err := range a.Objects.List(ctx, tasksFolder) {
 		if err != nil {
 			return swept, again(record(err), 0)
 		}
-		if time.Since(object.Modified) < a.TaskAge {
+		if time.Since(object.Modified) >= a.TaskAge {
+			if err := a.Objects.Delete(ctx, object.Key); err != nil {
+				return swept, again(record(err), 0)
+			}
+			swept.Objects++
 			continue
 		}
-		if err := a.Objects.Delete(ctx, object.Key); err != nil {
-			return swept, again(record(err), 0)
+		if id, _, _ := strings.Cut(strings.TrimPrefix(object.Key, tasksFolder), "/"); id != one.id {
+			if err := a.sweepLosers(ctx, one, &swept); err != nil {
+				return swept, err
+			}
+			one = staged{id: id}
 		}
-		swept.Objects++
+		one.add(object)
+	}
+	if err := a.sweepLosers(ctx, one, &swept); err != nil {
+		return swept, err
 	}
 	if swept.Objects > 0 {
 		a.Log.InfoContext(ctx, "objects of old tasks removed", "objects", swept.Objects)
 	}
 	return swept, nil
+}
+
+// staged is what creates staged for one task id.
+type staged struct {
+	id string
+	// generations are in ascending order, as the archive lists them. settled are the keys older than StageLimit.
+	generations, settled []string
+}
+
+func (s *staged) add(object archive.Object) {
+	generation, _, _ := strings.Cut(strings.TrimPrefix(object.Key, TaskPrefix(s.id)), "/")
+	if generation == attemptsFolder {
+		return
+	}
+	if !slices.Contains(s.generations, generation) {
+		s.generations = append(s.generations, generation)
+	}
+	if time.Since(object.Modified) > StageLimit {
+		s.settled = append(s.settled, object.Key)
+	}
+}
+
+// sweepLosers removes what creates staged that lost the id to the task that has it.
+func (a *Sweeper) sweepLosers(ctx context.Context, one staged, swept *Swept) error {
+	if len(one.generations) < 2 || len(one.settled) == 0 {
+		return nil
+	}
+	winner, err := a.Executions.Generation(ctx, one.id)
+	if err != nil || winner == "" {
+		return err
+	}
+	for _, key := range one.settled {
+		if strings.HasPrefix(key, GenerationPrefix(one.id, winner)) {
+			continue
+		}
+		if err := a.Objects.Delete(ctx, key); err != nil {
+			return again(record(err), 0)
+		}
+		swept.Objects++
+	}
+	return nil
 }
 
 const (

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"iter"
 	"slices"
+	"strings"
 	"testing"
 	"time"
 
@@ -154,26 +155,64 @@ func TestRemoveOneGeneration(t *testing.T) {
 	ticket := activities.SubmitInput{TaskID: "video_1", Generation: own, Attempt: 1}.TicketObject()
 	stay := []string{request(other), "tasks/video_2/request.json"}
 	r, bucket := sweeper(t, slices.Concat(stay, []string{request(own), ticket, old, "outputs/2030-01-01/video_1/0.mp4"})...)
-	r.keepIn(aging{bucket, old})
-	for range 2 {
-		remove(t, r, activities.Standing{Run: "r", Generation: own, Outputs: []string{"outputs/2030-01-01/video_1/"}})
-		if got := bucket.Keys(); !slices.Equal(got, stay) {
-			t.Errorf("left %v, want %v", got, stay)
-		}
+	r.keepIn(aging{bucket, []string{old}})
+	is := activities.Standing{Closed: true, Run: "r", Generation: own, Outputs: []string{"outputs/2030-01-01/video_1/"}}
+	r.acts.Remover.Executions = &standing{is: is}
+	if _, err := r.env.ExecuteActivity(r.acts.Remover.Remove, activities.RemoveInput{TaskID: "video_1"}); err == nil || !strings.Contains(err.Error(), "another create") {
+		t.Errorf("with the inputs of a create under way: %v", err)
+	}
+	if got := bucket.Keys(); !slices.Equal(got, stay) {
+		t.Errorf("left %v, want %v", got, stay)
+	}
+	r.keepIn(aging{bucket, stay[:1]})
+	remove(t, r, is)
+	if got := bucket.Keys(); !slices.Equal(got, stay[1:]) {
+		t.Errorf("left %v in the end, want %v", got, stay[1:])
 	}
 }
 
-// aging is an archive one of whose objects has lain there for long.
+// TestSweepLosers removes what a create staged that lost the id to the task that has it.
+func TestSweepLosers(t *testing.T) {
+	t.Parallel()
+	request := func(id, generation string) string {
+		return activities.GenerationPrefix(id, generation) + "request.json"
+	}
+	lost, young := request("video_1", "g0"), request("video_1", "g2")
+	stay := []string{
+		request("video_1", "g1"), young, activities.AttemptsPrefix("video_1") + "g1-1",
+		request("video_2", "g0"), request("video_2", "g1"), // no task has the id
+		request("video_3", "g0"), // one alone
+	}
+	r, bucket := sweeper(t, append([]string{lost}, stay...)...)
+	r.keepIn(aging{bucket, []string{lost, stay[0], stay[2], stay[3], stay[4], stay[5]}})
+	r.acts.Sweeper.TaskAge, r.acts.Sweeper.Executions = 100*time.Hour, owners{of: map[string]string{"video_1": "g1"}}
+	swept, err := sweep(t, r, r.acts.Sweeper.SweepTasks)
+	slices.Sort(stay)
+	if got := bucket.Keys(); err != nil || swept.Objects != 1 || !slices.Equal(got, stay) {
+		t.Errorf("left %v (%+v), %v; want %v", got, swept, err, stay)
+	}
+}
+
+// owners are the generations of the tasks that have an id.
+type owners struct {
+	activities.Executions // nil: what is not below panics
+
+	of map[string]string
+}
+
+func (o owners) Generation(_ context.Context, id string) (string, error) { return o.of[id], nil }
+
+// aging is an archive some of whose objects are an hour old.
 type aging struct {
 	*storagetest.MemoryArchive
 
-	old string
+	old []string
 }
 
 func (a aging) List(ctx context.Context, prefix string) iter.Seq2[archive.Object, error] {
 	return func(yield func(archive.Object, error) bool) {
 		for object, err := range a.MemoryArchive.List(ctx, prefix) {
-			if object.Key == a.old {
+			if slices.Contains(a.old, object.Key) {
 				object.Modified = object.Modified.Add(-time.Hour)
 			}
 			if !yield(object, err) {

@@ -128,6 +128,21 @@ func (e Executions) Behind(ctx context.Context, in activities.RemoveInput) (bool
 	return later != nil, err
 }
 
+// Generation implements activities.Executions.
+func (e Executions) Generation(ctx context.Context, taskID string) (string, error) {
+	answer, err := newest(ctx, e.temporal, e.namespace, taskID)
+	switch {
+	case isGone(err):
+		return "", nil
+	case err != nil:
+		return "", fmt.Errorf("describe %s: %w", taskID, err)
+	case isRemoval(answer): // it erases what is staged
+		return "", nil
+	}
+	_, m, err := read(taskID, answer, time.Now())
+	return m.Generation, err
+}
+
 // Left implements activities.Executions.
 func (e Executions) Left(ctx context.Context, taskID string, runs []string) ([]string, error) {
 	var left []string

@@ -18,15 +18,20 @@ import (
 // runRemoval runs a removal to its end, under its task's own id.
 func runRemoval(t *testing.T, acts *activities.Remover, in activities.RemoveInput) {
 	t.Helper()
+	if err := removed(acts, in); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// removed returns the error that a removal ends with.
+func removed(acts *activities.Remover, in activities.RemoveInput) error {
 	var suite testsuite.WorkflowTestSuite
 	suite.SetLogger(log.NewStructuredLogger(quiet()))
 	env := suite.NewTestWorkflowEnvironment()
 	env.SetStartWorkflowOptions(client.StartWorkflowOptions{ID: in.TaskID})
 	env.RegisterActivity(acts.Remove)
 	env.ExecuteWorkflow(workflows.Remove, in)
-	if err := env.GetWorkflowError(); err != nil {
-		t.Fatal(err)
-	}
+	return env.GetWorkflowError()
 }
 
 // TestRemovalThatCameLate: a delete that is held up on its way, until its task was removed and the next task of its key has ended,

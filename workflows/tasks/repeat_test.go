@@ -67,8 +67,8 @@ func TestRepeatBesideTheRemovalOfAnEarlierTask(t *testing.T) {
 	}
 }
 
-// TestRepeatWhileRemoved: the removal of a task takes nothing with it that another create under the same key has put into
-// the archive meanwhile: a task that starts has its inputs, and nothing else is left behind.
+// TestRepeatWhileRemoved: the removal of a task waits for another create under the same key that has put inputs into the archive. That
+// create makes no task and removes its inputs. A task that starts has its inputs, and nothing else is left behind.
 func TestRepeatWhileRemoved(t *testing.T) {
 	t.Parallel()
 	archive := storagetest.NewMemoryArchive()
@@ -80,10 +80,11 @@ func TestRepeatWhileRemoved(t *testing.T) {
 			Model: "m", Prompt: strings.Repeat("long ", 20_000), Inputs: []providers.Media{{Data: []byte("pixels"), ContentType: "image/png"}},
 		}))
 	}
-	remove := func(task tasks.Task) {
+	removal := func(task tasks.Task) activities.RemoveInput {
 		engine.end(t, task.ID)
-		runRemoval(t, acts, activities.RemoveInput{TaskID: task.ID, Token: "demo", Created: task.CreatedAt})
+		return activities.RemoveInput{TaskID: task.ID, Token: "demo", Created: task.CreatedAt}
 	}
+	remove := func(task tasks.Task) { runRemoval(t, acts, removal(task)) }
 	var other tasks.Task
 	begun := false
 	archive.Fail = func(operation, key string) error {
@@ -97,13 +98,21 @@ func TestRepeatWhileRemoved(t *testing.T) {
 			other, err = create()
 			return err
 		case other.ID != "" && strings.Contains(key, "/request") && engine.count() == 1:
-			remove(other)
+			if err := removed(acts, removal(other)); err == nil || !strings.Contains(err.Error(), "another create") {
+				t.Errorf("the removal beside a create: %v, want a wait", err)
+			}
 		}
 		return nil
 	}
 	made, err := create()
 	if err != nil || made.ID != other.ID {
 		t.Fatalf("got %s, %v, want %s", made.ID, err, other.ID)
+	}
+	if remove(other); len(archive.Keys()) != 0 {
+		t.Fatalf("removed, with %v", archive.Keys())
+	}
+	if made, err = create(); err != nil {
+		t.Fatal(err)
 	}
 	var in workflows.Input
 	if err := json.Unmarshal(engine.input, &in); err != nil {
