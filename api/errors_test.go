@@ -180,12 +180,13 @@ func TestUpstreamReply(t *testing.T) {
 
 func TestStreamError(t *testing.T) {
 	t.Parallel()
+	const bare = `{"error":{"code":502,"message":"server error: the upstream ended its answer (502)","status":"INTERNAL","details":[]}}`
 	for format, want := range map[providers.Format]string{
-		providers.OpenAI:    "data: {\"error\":{\"message\":\"m\",\"type\":\"api_error\",\"param\":null,\"code\":\"upstream_error\"}}\n\n",
-		providers.Anthropic: "event: error\ndata: {\"type\":\"error\",\"error\":{\"type\":\"api_error\",\"message\":\"m\"},\"request_id\":\"req_1\"}\n\n",
-		providers.Gemini:    "data: {\"error\":{\"code\":502,\"message\":\"m\",\"status\":\"INTERNAL\",\"details\":[]}}\n\n",
+		providers.OpenAI:    "data: {\"error\":{\"message\":\"server error: the upstream ended its answer (502)\",\"type\":\"server_error\",\"param\":null,\"code\":\"upstream_error\"}}\n\n",
+		providers.Anthropic: "event: error\ndata: {\"type\":\"error\",\"error\":{\"type\":\"api_error\",\"message\":\"server error: the upstream ended its answer (502)\"},\"request_id\":\"req_1\"}\n\n",
+		providers.Gemini:    "data: " + bare + "\n\n" + bare + "\n",
 	} {
-		if got := string(api.StreamError(format, providers.Faultf(providers.Upstream, "m"))); got != want {
+		if got := string(api.StreamError(format, providers.Faultf(providers.Upstream, "The upstream ended its answer."))); got != want {
 			t.Errorf("%s: got %q, want %q", format, got, want)
 		}
 	}

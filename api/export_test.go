@@ -3,6 +3,7 @@ package api
 import (
 	"net/http"
 	"net/http/httptest"
+	"slices"
 	"time"
 
 	"modelrelay/api/anthropic"
@@ -21,7 +22,7 @@ func RenderFault(format providers.Format, fault *providers.Fault, requestID stri
 
 // StreamError is the event that ends a failed stream.
 func StreamError(format providers.Format, fault *providers.Fault) []byte {
-	return answer(format, "req_1", func(x *edge.Request) { _, _ = x.Write(x.FaultEvent(fault)) }).Body.Bytes()
+	return answer(format, "req_1", func(x *edge.Request) { _, _ = x.Write(slices.Concat(x.FaultEvents(fault)...)) }).Body.Bytes()
 }
 
 // answer is that of one request of a format.

@@ -118,7 +118,7 @@ func TestSDKResponseStreamError(t *testing.T) {
 		Error               struct{ Code, Type string }
 	}
 	decode(t, failed.Event.Data, &event)
-	if failed.Event.Type != "error" || event.Type != "error" || event.Code != "upstream_error" || event.Message == "" || event.Number != 3 || event.Error.Type != "api_error" {
+	if failed.Event.Type != "error" || event.Type != "error" || event.Code != "upstream_error" || event.Message == "" || event.Number != 3 || event.Error.Type != "server_error" {
 		t.Errorf("got event %s %s", failed.Event.Type, failed.Event.Data)
 	}
 	_ = stream.Close()

@@ -37,6 +37,9 @@ type UsageShape struct {
 	// FreeMark is a member's name and the brace of its object, such as the arguments of a function call, whose members a model
 	// names: no ImageMark counts there. "" for none.
 	FreeMark string
+	// Ends are marks of which a whole stream has one: a member's name and how its value begins, whatever spaces JSON has there. None: a
+	// stream may end anywhere. A stream without them broke off, though its connection ended cleanly.
+	Ends []string
 	// Turn is how a conversation's turns show, for one that breaks off before its event with the counts; the zero Turn says
 	// nothing.
 	Turn TurnShape

@@ -52,12 +52,15 @@ func (c *Calls) copyStream(ch *charge, r *http.Request, answer *relay.Answer, fo
 		case x.Status() == 0:
 			return err
 		default:
-			event := x.FaultEvent
+			fault := providers.AsFault(err)
+			parts := x.FaultEvents(fault)
 			if format.Fault != nil {
-				event = format.Fault
+				parts = [][]byte{format.Fault(x.Format.StreamWords(fault))}
 			}
-			_, _ = out.Write(events.failure(event(providers.AsFault(err))))
-			_ = out.Flush()
+			for _, part := range parts {
+				_, _ = out.Write(events.failure(part)) // a client that is gone needs no error
+				_ = out.Flush()
+			}
 			return err
 		}
 	}

@@ -7,7 +7,9 @@ import (
 	"errors"
 	"math"
 	"net/http"
+	"slices"
 	"strconv"
+	"strings"
 	"time"
 
 	"modelrelay/providers"
@@ -100,6 +102,10 @@ func (f *Format) passable(fault *providers.Fault) *providers.Reply {
 
 // body writes the format's own body of a fault, with what an upstream of another format says of the client's request.
 func (f *Format) body(fault *providers.Fault, status int, requestID string) []byte {
+	return encodeFault(f.Fault, fault, status, requestID)
+}
+
+func encodeFault(show func(*providers.Fault, int, string) any, fault *providers.Fault, status int, requestID string) []byte {
 	if fault.Said != "" {
 		said := *fault
 		said.Message, fault = fault.Said, &said
@@ -107,7 +113,7 @@ func (f *Format) body(fault *providers.Fault, status int, requestID string) []by
 	var out bytes.Buffer
 	enc := json.NewEncoder(&out)
 	enc.SetEscapeHTML(false)
-	_ = enc.Encode(f.Fault(fault, status, requestID)) // plain structs of strings always encode
+	_ = enc.Encode(show(fault, status, requestID)) // plain structs of strings always encode
 	return bytes.TrimRight(out.Bytes(), "\n")
 }
 
@@ -178,17 +184,39 @@ func (x *Request) FaultBody(fault *providers.Fault) []byte {
 	return x.Format.body(fault, x.Format.status(fault.Kind), x.AnswerID())
 }
 
-// FaultEvent is the event that ends a stream that failed, in the words of its format.
-func (x *Request) FaultEvent(fault *providers.Fault) []byte {
-	return x.Format.event(fault, x.AnswerID())
+// FaultEvents returns what ends a stream that failed, in the words of its format. Each part is to be flushed by itself.
+func (x *Request) FaultEvents(fault *providers.Fault) [][]byte {
+	return x.Format.events(fault, x.AnswerID())
 }
 
-func (f *Format) event(fault *providers.Fault, requestID string) []byte {
-	event := []byte("data: ")
+func (f *Format) events(fault *providers.Fault, requestID string) [][]byte {
+	begin := "data: "
 	if f.StreamEvent != "" {
-		event = []byte("event: " + f.StreamEvent + "\ndata: ")
+		begin = "event: " + f.StreamEvent + "\ndata: "
 	}
-	return append(append(event, f.body(fault, f.status(fault.Kind), requestID)...), "\n\n"...)
+	status, show := f.status(fault.Kind), f.Fault
+	if f.StreamFault != nil {
+		show = f.StreamFault
+	}
+	body := encodeFault(show, f.StreamWords(fault), status, requestID)
+	parts := [][]byte{slices.Concat([]byte(begin), body, []byte("\n\n"))}
+	if f.BareError {
+		parts = append(parts, append(body, '\n'))
+	}
+	return parts
+}
+
+// StreamWords returns the fault with a message for the middle of a stream. A stream has no status there, and agents read in the message
+// whether to send the call again: they look for words such as "server error", and for the status.
+func (f *Format) StreamWords(fault *providers.Fault) *providers.Fault {
+	status := f.status(fault.Kind)
+	if status < http.StatusInternalServerError || fault.Message == "" {
+		return fault
+	}
+	worded := *fault
+	message := strings.TrimSuffix(fault.Message, ".")
+	worded.Message = "server error: " + strings.ToLower(message[:1]) + message[1:] + " (" + strconv.Itoa(status) + ")"
+	return &worded
 }
 
 // Left tells whether nobody takes the answer any more. A context that ended with a fault was ended by this process, whose

@@ -29,6 +29,10 @@ type Format struct {
 	FaultSchema func(huma.Registry) *huma.Schema
 	// StreamEvent begins the event that ends a stream with a fault's body, up to that body; "" for what is usual.
 	StreamEvent string
+	// StreamFault is the body of a fault within a stream; nil: Fault.
+	StreamFault func(fault *providers.Fault, status int, requestID string) any
+	// BareError: behind that event the body follows once more, as the stream's last line and without "data:".
+	BareError bool
 	// Limit shows the state of a limit, of requests or tokens, in an answer's header; nil: as most vendors do.
 	Limit func(header http.Header, name string, window limits.Window)
 }

@@ -21,6 +21,9 @@ func Format() *edge.Format {
 			return geminiError{Error: geminiErrorBody{Code: status, Message: fault.Message, Status: statusOf(fault.Kind), Details: []any{}}}
 		},
 		FaultSchema: body.SchemaOf[geminiError],
+		// @google/genai 1.x raises the bare object alone, later versions and the SDKs of Go and Python either form (processStreamResponse in
+		// its src/_api_client.ts, iterateResponseStream of google.golang.org/genai, _iter_response_stream of google-genai).
+		BareError: true,
 	}
 }
 

@@ -23,6 +23,9 @@ func Format() *edge.Format {
 		Fault: func(fault *providers.Fault, _ int, _ string) any {
 			return openAIError{Error: newErrorBody(fault)}
 		},
+		StreamFault: func(fault *providers.Fault, _ int, _ string) any {
+			return openAIError{Error: newStreamErrorBody(fault)}
+		},
 		FaultSchema: body.SchemaOf[openAIError],
 	}
 }
@@ -44,9 +47,21 @@ func newErrorBody(fault *providers.Fault) openAIErrorBody {
 	return openAIErrorBody{Message: cmp.Or(fault.Said, fault.Message), Type: orNull(class), Param: orNull(fault.Param), Code: code}
 }
 
+// newStreamErrorBody is the error of an event. Clients send a call again whose stream ends with the vendor's own word for its failures.
+func newStreamErrorBody(fault *providers.Fault) openAIErrorBody {
+	body := newErrorBody(fault)
+	if body.Type != nil && *body.Type == apiError {
+		body.Type = orNull("server_error")
+	}
+	return body
+}
+
+// apiError is the type of the gateway's and the upstreams' own failures.
+const apiError = "api_error"
+
 // classOf is the type and the code of a kind of fault.
 func classOf(kind providers.Kind) (class, code string) {
-	const invalid, serverError = "invalid_request_error", "api_error"
+	const invalid, serverError = "invalid_request_error", apiError
 	switch kind {
 	case providers.Invalid:
 		return invalid, "invalid_request"
@@ -96,7 +111,7 @@ type responseErrorEvent struct {
 
 // responseError is the event that ends the stream of a response that failed; its number follows the last event's.
 func responseError(fault *providers.Fault, number int) []byte {
-	body := newErrorBody(fault)
+	body := newStreamErrorBody(fault)
 	event, _ := json.Marshal(responseErrorEvent{ // plain strings always marshal
 		Type: "error", Code: body.Code, Message: body.Message, Param: body.Param, SequenceNumber: number, Error: body,
 	})

@@ -5,6 +5,7 @@ import (
 	"context"
 	"encoding/json"
 	"net/http"
+	"slices"
 	"strconv"
 	"sync/atomic"
 	"time"
@@ -108,7 +109,7 @@ func (e *events) serve(x *edge.Request, r *http.Request, object func(context.Con
 	}
 	fault := providers.AsFault(err)
 	if fault.Kind != providers.Canceled {
-		_ = out.write(x.FaultEvent(fault)) // a client that is gone needs no error
+		_ = out.write(slices.Concat(x.FaultEvents(fault)...)) // a client that is gone needs no error
 	}
 	return fault
 }

@@ -47,6 +47,7 @@ func operations() map[providers.Operation]operation {
 				},
 				Cached: []string{"usage.cache_read_input_tokens", "message.usage.cache_read_input_tokens"},
 				Output: []string{"usage.output_tokens", "message.usage.output_tokens"},
+				Ends:   []string{`"type":"message_stop"`, `"type":"error"`},
 				// The container that code ran in; a message itself is nothing to go on from.
 				Answer: []string{"container.id", "message.container.id", "delta.container.id"},
 			},

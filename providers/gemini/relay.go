@@ -38,6 +38,7 @@ func operations() map[providers.Operation]operation {
 		// Each part of an image names its type, whether the bytes are in it or elsewhere.
 		ImageMark: `"mimeType":"image/`,
 		FreeMark:  `"args":{`,
+		Ends:      []string{`"finishReason":"`, `"blockReason":"`, `"error":{`},
 	}
 	embedded := providers.UsageShape{Input: []string{"usageMetadata.promptTokenCount"}}
 	return map[providers.Operation]operation{

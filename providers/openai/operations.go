@@ -16,6 +16,9 @@ type operation struct {
 	unasked bool
 }
 
+// endsInError is in an event that reports an error.
+const endsInError = `"error":{`
+
 const (
 	typeJSON   = "application/json"
 	typeEvents = "text/event-stream"
@@ -37,9 +40,14 @@ func operations() map[providers.Operation]operation {
 		Cached:  []string{"usage.prompt_tokens_details.cached_tokens"},
 		Output:  []string{"usage.completion_tokens"},
 		Content: "choices",
+		// An imitator's stream may have the reason and no last word.
+		Ends: []string{`"finish_reason":"`, "\ndata:[DONE]", "\rdata:[DONE]", endsInError},
 	}
-	images, sound := tokens, tokens
+	images, sound, spoken := tokens, tokens, tokens
 	images.Images = "data"
+	images.Ends = []string{`"type":"image_generation.completed"`, `"type":"image_edit.completed"`, endsInError}
+	sound.Ends = []string{`"type":"transcript.text.done"`, endsInError}
+	spoken.Ends = []string{`"type":"speech.audio.done"`, endsInError}
 	sound.Seconds = []string{"usage.seconds"} // of models that are charged by the length
 	return map[providers.Operation]operation{
 		providers.Chat:        {path: "/chat/completions", answers: document, streams: events, usage: completion},
@@ -59,6 +67,7 @@ func operations() map[providers.Operation]operation {
 					"response.output[].id", "response.output[].container_id", "response.output[].content[].annotations[].container_id",
 				},
 				MadeMark: `"item":`,
+				Ends:     []string{`"type":"response.completed"`, `"type":"response.incomplete"`, `"type":"response.failed"`, `"type":"error"`},
 			},
 		},
 		providers.InputTokens:     {path: "/responses/input_tokens", answers: document, unasked: true},
@@ -71,7 +80,7 @@ func operations() map[providers.Operation]operation {
 		providers.ImageEdit:       {path: "/images/edits", answers: document, streams: eventsOr(document), usage: images},
 		providers.Transcriptions:  {path: "/audio/transcriptions", answers: transcript, streams: eventsOr(transcript), usage: sound},
 		providers.Translations:    {path: "/audio/translations", answers: transcript, usage: sound},
-		providers.Speech:          {path: "/audio/speech", answers: speech, streams: eventsOr(speech), usage: tokens},
+		providers.Speech:          {path: "/audio/speech", answers: speech, streams: eventsOr(speech), usage: spoken},
 		providers.Rerank: {
 			path: "/rerank", answers: document,
 			// Not OpenAI's own: the shape that its imitators took over from Jina.

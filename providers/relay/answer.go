@@ -117,6 +117,11 @@ type body struct {
 	err    error  // ends the body once ahead is empty
 
 	mayBeEmpty bool // an answer without a byte is whole
+
+	ends *usage.Ends // nil of an answer that may end anywhere
+	// router gets the fault of an answer that began at the pick and did not end, once; nil before the answer began.
+	router *router.Router
+	pick   router.Pick
 }
 
 // first waits for the first byte. An answer without one is a broken answer.
@@ -157,8 +162,33 @@ func (b *body) Read(p []byte) (int, error) {
 	return n, err
 }
 
-// next reads the upstream's bytes as they are.
+// next reads the upstream's bytes as they are. A stream that ends before its last event is broken.
 func (b *body) next(p []byte) (int, error) {
+	n, err := b.read(p)
+	if b.ends != nil {
+		b.ends.Observe(p[:n])
+		if errors.Is(err, io.EOF) && !b.ends.Seen() {
+			err = &providers.Fault{
+				Kind: providers.Upstream, Message: "The upstream ended its answer without finishing it.", Blame: providers.BlameChannel,
+			}
+			b.err = err
+		}
+	}
+	if err != nil && !errors.Is(err, io.EOF) {
+		b.fail(providers.AsFault(err))
+	}
+	return n, err
+}
+
+// fail blames the channel for an answer that did not end.
+func (b *body) fail(fault *providers.Fault) {
+	if b.router != nil && fault.Kind == providers.Upstream && fault.Blame == providers.BlameChannel {
+		b.router.Report(b.pick, fault)
+		b.router = nil
+	}
+}
+
+func (b *body) read(p []byte) (int, error) {
 	if len(b.ahead) > 0 {
 		n := copy(p, b.ahead)
 		b.ahead = b.ahead[n:]

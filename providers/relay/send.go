@@ -84,6 +84,9 @@ func (r *Relay) attempt(
 		if r.makers != nil && translation == nil && shape.Named() {
 			body.scanner.Find(shape, r.made(call, to.Target))
 		}
+		if answer.Stream && translation == nil {
+			body.ends = usage.NewEnds(shape)
+		}
 		if answer.Stream && call.HideUsage {
 			body.hider = usage.NewHider(body.scanner, body.next)
 			answer.Header.Del("Content-Length")
@@ -95,6 +98,15 @@ func (r *Relay) attempt(
 		said.Delivered = true
 		return nil, &said
 	}
+	if translation == nil && isText(resp.Header) {
+		if fault := translate.ErrorOf(call.Endpoint.Format, body.errorDocument(answer.Stream)); fault != nil {
+			_ = body.Close() // the fault says it all
+			said := shown(fault, to.Key)
+			said.Delivered = true
+			return nil, said
+		}
+	}
+	body.router, body.pick = r.picker.router, to
 	if translation != nil {
 		if fault := answer.translate(translation, body, to.Key); fault != nil {
 			return nil, fault

@@ -67,6 +67,7 @@ func (b *translatedBody) Read(p []byte) (int, error) {
 	if b.upstream.err == nil {
 		b.upstream.err = fault // nothing more of it is read, and the trace tells
 	}
+	b.upstream.fail(fault)
 	return n, fault
 }
 

@@ -23,12 +23,13 @@ type Shape struct {
 	// item is a text in every event that names something that the answer made; "" for none.
 	item string
 	turn providers.TurnShape
+	ends []endMark
 }
 
 // Compile makes the Shape of one; nil for the zero one, which counts nothing.
 func Compile(of providers.UsageShape) *Shape {
 	if root := newMember(of); root != nil {
-		return &Shape{root: root, sign: signOf(of), mark: of.ImageMark, free: of.FreeMark, item: of.MadeMark, turn: of.Turn}
+		return &Shape{root: root, sign: signOf(of), mark: of.ImageMark, free: of.FreeMark, item: of.MadeMark, turn: of.Turn, ends: compileEnds(of.Ends)}
 	}
 	return nil
 }

@@ -70,7 +70,7 @@ func (r *reader) chunk(v form.Value, to []form.Event) []form.Event {
 	}
 	if failed.IsObject() {
 		r.over = true
-		return append(to, form.Event{Kind: form.EventFailed, Fault: faultOf(failed)})
+		return append(to, form.Event{Kind: form.EventFailed, Fault: FaultOf(failed)})
 	}
 	if !r.started {
 		r.started = true

@@ -23,8 +23,8 @@ func Message(body []byte) string {
 	return form.ErrorMessage(body)
 }
 
-// faultOf reads the error object of a stream: a google.rpc.Status.
-func faultOf(status form.Value) *providers.Fault {
+// FaultOf reads the error object of a stream: a google.rpc.Status.
+func FaultOf(status form.Value) *providers.Fault {
 	code, _ := status.Get("code").Int()
 	fault := &providers.Fault{Code: providers.Cut(status.Get("status").Text().String(), providers.WordLimit)}
 	var reason string

@@ -63,7 +63,7 @@ func (a *answer) Event(name, data []byte, to []form.Event) []form.Event {
 		return append(to, form.Event{Kind: form.EventPing})
 	case "error":
 		a.ended = true
-		return append(to, form.Event{Kind: form.EventFailed, Fault: faultOf(a.event.get("error"))})
+		return append(to, form.Event{Kind: form.EventFailed, Fault: FaultOf(a.event.get("error"))})
 	}
 	return to
 }
@@ -76,7 +76,7 @@ func (a *answer) Document(document form.Value, to []form.Event) []form.Event {
 		return to
 	case !document.Get("error").Absent() && document.Get("type").Text().Is("error"):
 		a.ended = true
-		return append(to, form.Event{Kind: form.EventFailed, Fault: faultOf(document.Get("error"))})
+		return append(to, form.Event{Kind: form.EventFailed, Fault: FaultOf(document.Get("error"))})
 	case !content.IsArray():
 		return a.End(to)
 	}

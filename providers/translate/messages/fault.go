@@ -13,9 +13,9 @@ const saidLimit = 2 << 10
 // Message is the upstream's own message in an error body {"type":"error","error":{"type","message"}}, "" where there is none.
 func Message(body []byte) string { return form.ErrorMessage(body) }
 
-// faultOf makes the fault of an error in a stream. Its types are those of platform.claude.com/docs/en/api/errors, each with
+// FaultOf makes the fault of an error in a stream. Its types are those of platform.claude.com/docs/en/api/errors, each with
 // what the status says that whole answers come with.
-func faultOf(value form.Value) *providers.Fault {
+func FaultOf(value form.Value) *providers.Fault {
 	code, message := value.Get("type").Text().String(), value.Get("message").Text().String()
 	fault := &providers.Fault{Code: providers.Cut(code, providers.WordLimit)}
 	about := func(kind providers.Kind, message string) {
