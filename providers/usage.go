@@ -13,8 +13,9 @@ type Usage struct {
 }
 
 // UsageShape says where the answers of one endpoint count what was used. Each string but the last is the path of a
-// member, its names joined by dots, from the root of the answer or of one stream event's data. Paths of one counter add up within a
-// document; a later event of a stream, or element of an array that is the answer, overrules an earlier one. The zero shape counts nothing.
+// member, its names joined by dots, from the root of the answer or of one stream event's data, with [] behind the name of an array of
+// objects. Paths joined by | are one member under several names. A later number of a member, in the same document or a later event,
+// replaces an earlier one, unless it is zero. The members of one counter add up. The zero shape counts nothing.
 type UsageShape struct {
 	Input, Cached, Output []string
 	// Seconds are numbers of seconds of audio.

@@ -42,11 +42,11 @@ func operations() map[providers.Operation]operation {
 			// repeat the input. What is read from or written to the cache is no part of input_tokens.
 			usage: providers.UsageShape{
 				Input: []string{
-					"usage.input_tokens", "usage.cache_read_input_tokens", "usage.cache_creation_input_tokens",
-					"message.usage.input_tokens", "message.usage.cache_read_input_tokens", "message.usage.cache_creation_input_tokens",
+					"usage.input_tokens|message.usage.input_tokens", "usage.cache_read_input_tokens|message.usage.cache_read_input_tokens",
+					"usage.cache_creation_input_tokens|message.usage.cache_creation_input_tokens",
 				},
-				Cached: []string{"usage.cache_read_input_tokens", "message.usage.cache_read_input_tokens"},
-				Output: []string{"usage.output_tokens", "message.usage.output_tokens"},
+				Cached: []string{"usage.cache_read_input_tokens|message.usage.cache_read_input_tokens"},
+				Output: []string{"usage.output_tokens|message.usage.output_tokens"},
 				Ends:   []string{`"type":"message_stop"`, `"type":"error"`},
 				// The container that code ran in; a message itself is nothing to go on from.
 				Answer: []string{"container.id", "message.container.id", "delta.container.id"},

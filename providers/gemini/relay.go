@@ -48,9 +48,13 @@ func operations() map[providers.Operation]operation {
 		providers.Embeddings:      {verb: "embedContent", usage: embedded},
 		providers.BatchEmbeddings: {verb: "batchEmbedContents", usage: embedded},
 		providers.Interactions: {path: "interactions", usage: providers.UsageShape{
-			Input:  []string{"usage.total_input_tokens", "usage.total_tool_use_tokens", "interaction.usage.total_input_tokens", "interaction.usage.total_tool_use_tokens"},
-			Cached: []string{"usage.total_cached_tokens", "interaction.usage.total_cached_tokens"},
-			Output: []string{"usage.total_output_tokens", "usage.total_thought_tokens", "interaction.usage.total_output_tokens", "interaction.usage.total_thought_tokens"},
+			Input: []string{
+				"usage.total_input_tokens|interaction.usage.total_input_tokens", "usage.total_tool_use_tokens|interaction.usage.total_tool_use_tokens",
+			},
+			Cached: []string{"usage.total_cached_tokens|interaction.usage.total_cached_tokens"},
+			Output: []string{
+				"usage.total_output_tokens|interaction.usage.total_output_tokens", "usage.total_thought_tokens|interaction.usage.total_thought_tokens",
+			},
 			Answer: []string{"id", "interaction.id"},
 		}},
 	}

@@ -36,9 +36,13 @@ func operations() map[providers.Operation]operation {
 		Output: []string{"usage.output_tokens"},
 	}
 	completion := providers.UsageShape{
-		Input:   []string{"usage.prompt_tokens"},
-		Cached:  []string{"usage.prompt_tokens_details.cached_tokens"},
-		Output:  []string{"usage.completion_tokens"},
+		// Imitators: Moonshot counts in the last chunk's choice and names the cached tokens beside the others, DeepSeek has a name of its own.
+		Input: []string{"usage.prompt_tokens|choices[].usage.prompt_tokens"},
+		Cached: []string{
+			"usage.prompt_tokens_details.cached_tokens|usage.cached_tokens|usage.prompt_cache_hit_tokens|" +
+				"choices[].usage.prompt_tokens_details.cached_tokens|choices[].usage.cached_tokens|choices[].usage.prompt_cache_hit_tokens",
+		},
+		Output:  []string{"usage.completion_tokens|choices[].usage.completion_tokens"},
 		Content: "choices",
 		// An imitator's stream may have the reason and no last word.
 		Ends: []string{`"finish_reason":"`, "\ndata:[DONE]", "\rdata:[DONE]", endsInError},
@@ -56,9 +60,9 @@ func operations() map[providers.Operation]operation {
 			path: "/responses", answers: document, streams: events,
 			// A stream's last event holds the whole response.
 			usage: providers.UsageShape{
-				Input:  append([]string{"response.usage.input_tokens"}, tokens.Input...),
-				Cached: append([]string{"response.usage.input_tokens_details.cached_tokens"}, tokens.Cached...),
-				Output: append([]string{"response.usage.output_tokens"}, tokens.Output...),
+				Input:  []string{"usage.input_tokens|response.usage.input_tokens"},
+				Cached: []string{"usage.input_tokens_details.cached_tokens|response.usage.input_tokens_details.cached_tokens"},
+				Output: []string{"usage.output_tokens|response.usage.output_tokens"},
 				Answer: []string{"id", "response.id"},
 				// A later call may refer to an item, or to the container of a code interpreter.
 				Made: []string{

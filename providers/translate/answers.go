@@ -262,7 +262,8 @@ func (a *Answer) write() (stopped bool) {
 			a.begun = a.begun || a.pings > patience
 		case form.EventStart:
 		case form.EventCounts:
-			a.counts = *e.Counts
+			a.counts = e.Counts.Over(a.counts)
+			e.Counts = &a.counts
 		case form.EventMedia:
 			a.media = true
 			if e.Image {

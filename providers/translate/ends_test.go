@@ -153,6 +153,41 @@ func TestCountsOfEveryUpstream(t *testing.T) {
 	})
 }
 
+// TestLaterZerosEraseNothing: the counts of a translated stream merge by member.
+func TestLaterZerosEraseNothing(t *testing.T) {
+	t.Parallel()
+	others(func(client, upstream peer) {
+		if upstream.name != "messages" {
+			return
+		}
+		tr, fault := ask(t, translate.New(nil), client, upstream, upstream.models[0], leastCall(client.name)+"}", true)
+		if fault != nil {
+			t.Fatal(fault)
+		}
+		got := read(t, tr, `event: message_start
+data: {"type":"message_start","message":{"id":"m","usage":{"input_tokens":9,"cache_read_input_tokens":5,"cache_creation_input_tokens":2,"output_tokens":1}}}
+
+event: content_block_start
+data: {"type":"content_block_start","index":0,"content_block":{"type":"text","text":"Hi"}}
+
+event: message_delta
+data: {"type":"message_delta","delta":{"stop_reason":"end_turn"},"usage":{"input_tokens":0,"cache_read_input_tokens":0,"output_tokens":12}}
+
+event: message_stop
+data: {"type":"message_stop"}
+
+`, true)
+		for _, part := range map[string][]string{
+			"chat": {`"prompt_tokens":16`, `"completion_tokens":12`, `"cached_tokens":5`}, "responses": {`"input_tokens":16`, `"output_tokens":12`, `"cached_tokens":5`},
+			"gemini": {`"promptTokenCount":16`, `"candidatesTokenCount":12`, `"cachedContentTokenCount":5`},
+		}[client.name] {
+			if !strings.Contains(got, part) {
+				t.Errorf("%s: no %s in %s", client.name, part, got)
+			}
+		}
+	})
+}
+
 // TestRefusalsRepeatNothing: what a client is told of a call that cannot be made names its fields, and never what stood there.
 func TestRefusalsRepeatNothing(t *testing.T) {
 	t.Parallel()

@@ -31,7 +31,7 @@ func (c *Conversation) Observe(piece []byte, last bool) (providers.Usage, bool) 
 	if counted {
 		c.turn.counted()
 	}
-	c.scanner.usage, c.scanner.counted = providers.Usage{}, false
+	c.scanner.usage, c.scanner.counted, c.scanner.all = providers.Usage{}, false, tally{}
 	return usage, counted
 }
 

@@ -60,12 +60,27 @@ type document struct {
 	arrays
 }
 
-// tally is what the counters of a document say.
+// tally is what the slots of a document, or of all documents of an answer, hold.
 type tally struct {
-	counts [counters]int64
-	seen   [counters]bool
-	// stale are counters of an earlier element of an array at the root, which a later one overrules.
-	stale [counters]bool
+	counts [maxSlots]int64
+	seen   [maxSlots]bool
+}
+
+// take takes over a number. A zero does not erase an earlier number: some upstreams repeat members with zeros.
+func (t *tally) take(slot int, n int64) {
+	if n != 0 || !t.seen[slot] {
+		t.counts[slot], t.seen[slot] = n, true
+	}
+}
+
+// sum is what a counter's slots hold together; false: none of them was seen.
+func (t *tally) sum(root *member, of counter) (sum int64, seen bool) {
+	for slot, counter := range root.of {
+		if counter == of && t.seen[slot] {
+			sum, seen = sum+t.counts[slot], true
+		}
+	}
+	return sum, seen
 }
 
 // arrays are what is known of a document's arrays that matter.
@@ -87,7 +102,11 @@ func (s *document) reset() {
 }
 
 // counted tells whether the document held tokens, cached ones apart.
-func (s *document) counted() bool { return s.seen[inputCounter] || s.seen[outputCounter] }
+func (s *document) counted() bool {
+	_, input := s.sum(s.root, inputCounter)
+	_, output := s.sum(s.root, outputCounter)
+	return input || output
+}
 
 // feed reads the next piece of the document.
 func (s *document) feed(b []byte) {
@@ -162,14 +181,15 @@ func (s *document) value(c byte) int {
 	switch {
 	case isSpace(c), c == '[' && s.level == 0 && found != nil:
 	case c == '{' && found != nil && len(found.children) > 0 && s.level < maxPath:
-		if s.level == 0 {
-			s.stale = s.seen
+		if s.level > 0 && s.list[s.level-1] && found.content {
+			s.content = true
 		}
 		s.enter(found, false)
 		s.place = atName
 	case c == '[' && found != nil && found.each && s.level < maxPath:
 		s.enter(found, true) // its first value follows
 	case c == ']' && s.level > 0 && s.list[s.level-1]:
+		s.hollow = s.hollow || s.path[s.level-1].content && !s.content
 		s.leave()
 	case c == '[' && found != nil && (found.content || found.items):
 		s.within = found.items
@@ -184,7 +204,7 @@ func (s *document) value(c byte) int {
 		s.thing, s.isThing, s.place, s.back = s.thing[:0], true, inAnswer, s.after()
 	case c == '"':
 		s.place, s.back = inString, s.after()
-	case isNumber(c) && found != nil && found.counts != [counters]bool{}:
+	case isNumber(c) && found != nil && len(found.slots) > 0:
 		s.length = 0
 		s.place = inNumber
 		return 0
@@ -334,7 +354,7 @@ func (s *document) keep(c byte) {
 	}
 }
 
-// count adds the number read to its counter.
+// count puts the number read into its slots.
 func (s *document) count() {
 	if s.length > maxWord {
 		return
@@ -343,18 +363,12 @@ func (s *document) count() {
 	if err != nil || number < 0 || number > 1<<53 {
 		return
 	}
-	for counter, counts := range s.found.counts {
-		if !counts {
-			continue
+	for _, slot := range s.found.slots {
+		n := number
+		if s.root.of[slot] == audioCounter {
+			n *= 1000 // seconds to ms
 		}
-		if s.stale[counter] {
-			s.counts[counter], s.stale[counter] = 0, false
-		}
-		if counter == int(audioCounter) {
-			number *= 1000 // seconds to ms
-		}
-		s.counts[counter] += int64(math.Round(number))
-		s.seen[counter] = true
+		s.take(slot, int64(math.Round(n)))
 	}
 }
 

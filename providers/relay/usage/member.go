@@ -6,8 +6,11 @@ import (
 	"modelrelay/providers"
 )
 
-// counter is a slot of a skimmed document.
-type counter int
+// counter is something that an answer counts. It is the sum of its slots, each of which is one member of the usage under whatever name.
+type counter = int
+
+// maxSlots bounds the slots of a shape.
+const maxSlots = 12
 
 const (
 	inputCounter counter = iota
@@ -20,8 +23,8 @@ const (
 // member is an object member on the way to something a document looks for.
 type member struct {
 	name string
-	// counts names the counters that the number adds to.
-	counts  [counters]bool
+	// slots are those that the number goes to.
+	slots   []int
 	content bool
 	answer  bool // a text there names the answer
 	made    bool // a text there names something else that the answer made
@@ -29,17 +32,27 @@ type member struct {
 	// items: the array's items count. lists and named, of a root: some member's do, or names the answer.
 	items, lists, named bool
 	children            []*member
+	// of, of a root, is the counter that each slot adds to.
+	of []counter
 }
 
 // newMember builds the tree of a shape's paths; nil for the zero shape.
 func newMember(shape providers.UsageShape) *member {
 	root := new(member)
-	for counter, paths := range map[counter][]string{
+	for counter, paths := range [counters][]string{
 		inputCounter: shape.Input, cachedCounter: shape.Cached, outputCounter: shape.Output, audioCounter: shape.Seconds,
 	} {
-		for _, path := range paths {
-			root.at(path).counts[counter] = true
+		for _, names := range paths {
+			slot := len(root.of)
+			root.of = append(root.of, counter)
+			for path := range strings.SplitSeq(names, "|") {
+				at := root.at(path)
+				at.slots = append(at.slots, slot)
+			}
 		}
+	}
+	if len(root.of) > maxSlots {
+		panic("usage: a shape counts too much") // of the vendors' tables alone
 	}
 	for _, path := range shape.Answer {
 		root.at(path).answer = true

@@ -40,8 +40,10 @@ const leastSign = 4
 // signOf is the longest text that the names of all counters have in common, such as "tokens".
 func signOf(of providers.UsageShape) string {
 	var names []string
-	for _, path := range slices.Concat(of.Input, of.Cached, of.Output, of.Seconds) {
-		names = append(names, path[strings.LastIndexByte(path, '.')+1:])
+	for _, paths := range slices.Concat(of.Input, of.Cached, of.Output, of.Seconds) {
+		for path := range strings.SplitSeq(paths, "|") {
+			names = append(names, path[strings.LastIndexByte(path, '.')+1:])
+		}
 	}
 	for length := len(names[0]); length >= leastSign; length-- {
 		for from := range len(names[0]) - length + 1 {
@@ -67,6 +69,7 @@ type Scanner struct {
 	// found gets what names the answer, once, and what else the answer made; nil where nobody wants to know.
 	found func(id string)
 
+	all     tally // of the documents that have ended
 	usage   providers.Usage
 	counted bool
 	told    bool // found has got what names the answer
@@ -138,18 +141,16 @@ func (s *Scanner) End() {
 	if s.doc.place == inNumber {
 		s.doc.count()
 	}
-	if s.doc.seen[inputCounter] {
-		s.usage.Input = s.doc.counts[inputCounter]
+	for slot := range s.doc.root.of {
+		if s.doc.seen[slot] {
+			s.all.take(slot, s.doc.counts[slot])
+		}
 	}
-	if s.doc.seen[cachedCounter] {
-		s.usage.Cached = s.doc.counts[cachedCounter]
-	}
-	if s.doc.seen[outputCounter] {
-		s.usage.Output = s.doc.counts[outputCounter]
-	}
-	if s.doc.seen[audioCounter] {
-		s.usage.Audio = time.Duration(s.doc.counts[audioCounter]) * time.Millisecond
-	}
+	s.usage.Input, _ = s.all.sum(s.doc.root, inputCounter)
+	s.usage.Cached, _ = s.all.sum(s.doc.root, cachedCounter)
+	s.usage.Output, _ = s.all.sum(s.doc.root, outputCounter)
+	heard, _ := s.all.sum(s.doc.root, audioCounter)
+	s.usage.Audio = time.Duration(heard) * time.Millisecond
 	switch {
 	case !s.stream:
 		s.usage.Images += s.doc.items

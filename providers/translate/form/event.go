@@ -1,6 +1,10 @@
 package form
 
-import "modelrelay/providers"
+import (
+	"cmp"
+
+	"modelrelay/providers"
+)
 
 // EventKind is what an Event says.
 type EventKind int
@@ -94,6 +98,16 @@ type Counts struct {
 	Output, Reasoning int64
 	// AudioIn and AudioOut are parts of Input and Output.
 	AudioIn, AudioOut int64
+}
+
+// Over returns the counts on top of earlier ones of the same answer: a zero does not erase an earlier number, since some upstreams repeat
+// members with zeros.
+func (c Counts) Over(earlier Counts) Counts {
+	return Counts{
+		Input: cmp.Or(c.Input, earlier.Input), Read: cmp.Or(c.Read, earlier.Read), Write: cmp.Or(c.Write, earlier.Write),
+		Write1h: cmp.Or(c.Write1h, earlier.Write1h), Output: cmp.Or(c.Output, earlier.Output), Reasoning: cmp.Or(c.Reasoning, earlier.Reasoning),
+		AudioIn: cmp.Or(c.AudioIn, earlier.AudioIn), AudioOut: cmp.Or(c.AudioOut, earlier.AudioOut),
+	}
 }
 
 // StateKind is whose state it is, and of which block.

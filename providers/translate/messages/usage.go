@@ -13,7 +13,7 @@ type usage struct {
 func (u *usage) read(value form.Value) bool {
 	for name, member := range value.Members() {
 		set := func(count *int64, value form.Value) {
-			if n, ok := value.Count(); ok {
+			if n, ok := value.Count(); ok && (n > 0 || *count == 0) { // a later zero erases nothing
 				*count = n
 			}
 		}
