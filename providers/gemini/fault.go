@@ -1,7 +1,6 @@
 package gemini
 
 import (
-	"bytes"
 	"encoding/json"
 	"strings"
 	"time"
@@ -61,16 +60,8 @@ func classify(fault *providers.Fault) {
 // not ready.
 func accountWords() []string { return []string{"billing", "location", "free tier", "api key"} }
 
-// readError reads an error body. One of a stream that is no event stream stands in an array.
+// readError reads an error body.
 func readError(body []byte) (answer errorBody) {
-	body = bytes.TrimSpace(body)
-	if len(body) > 0 && body[0] == '[' {
-		var answers []errorBody
-		if json.Unmarshal(body, &answers) == nil && len(answers) > 0 {
-			return answers[0]
-		}
-		return answer
-	}
 	_ = json.Unmarshal(body, &answer) // what is not the vendor's own words leaves it to the status
 	return answer
 }

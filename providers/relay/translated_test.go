@@ -399,7 +399,7 @@ data: {"type":"message_stop"}
 			t.Fatal(err)
 		}
 		body, err := readAll(t, answer)
-		if err != nil || !strings.Contains(body, "toolu_1") || strings.Contains(body, "mr1.") {
+		if err != nil || strings.Contains(body, "toolu_1") != (rest == "") || !strings.Contains(body, "tool_calls") || strings.Contains(body, "mr1.") {
 			t.Errorf("got %v, %s", err, body)
 		}
 		return (*sent)[len(*sent)-1].body

@@ -140,6 +140,11 @@ func (a *Answer) step() {
 // done is the word behind the last event of OpenAI's streams.
 const done = "[DONE]"
 
+// isDone reports whether an event is that word, with or without white space behind it.
+func isDone(data []byte) bool {
+	return bytes.HasPrefix(data, []byte(done)) && string(bytes.TrimSpace(data)) == done
+}
+
 // event reads one event.
 func (a *Answer) event(sent form.Sent) {
 	a.events = a.events[:0]
@@ -148,12 +153,16 @@ func (a *Answer) event(sent form.Sent) {
 		return // what follows the end of an answer is none of it
 	case len(bytes.TrimSpace(sent.Data)) == 0:
 		a.events = append(a.events, form.Event{Kind: form.EventPing})
-	case string(sent.Data) == done, form.Valid(sent.Data):
+	case isDone(sent.Data), form.Valid(sent.Data):
 		if a.reader == nil {
 			a.documentOf(form.Trim(sent.Data))
 			return
 		}
-		a.events = a.reader.Event(sent.Name, sent.Data, a.events)
+		data := sent.Data
+		if isDone(data) {
+			data = []byte(done)
+		}
+		a.events = a.reader.Event(sent.Name, data, a.events)
 	case sent.Unended:
 		return // it broke off, which the end tells
 	default:
@@ -317,6 +326,7 @@ func (a *Answer) content(e *form.Event) {
 	case form.EventCallBegin:
 		a.said = true
 		e.Call.Name = a.t.name(e.Call.Name)
+		e.Call.ID = a.callID(e.Call.ID)
 		if len(a.kept) > 0 && e.Call.ID != "" {
 			a.t.remember(e.Call.ID, a.kept)
 			a.kept = nil
@@ -327,6 +337,22 @@ func (a *Answer) content(e *form.Event) {
 	default:
 		a.said = true
 	}
+}
+
+// callID returns the client's id of a call. Some upstreams begin to count anew in each answer, or give several calls the same id: an id
+// that the conversation has already is replaced by a new one, which the client sends back with the result.
+func (a *Answer) callID(id string) string {
+	if id == "" {
+		return ""
+	}
+	if a.t.callIDs[id] {
+		id = form.NewCallID()
+	}
+	if a.t.callIDs == nil {
+		a.t.callIDs = make(map[string]bool)
+	}
+	a.t.callIDs[id] = true
+	return id
 }
 
 // add takes a piece of what is thought.

@@ -160,7 +160,7 @@ func TestLaterZerosEraseNothing(t *testing.T) {
 		if upstream.name != "messages" {
 			return
 		}
-		tr, fault := ask(t, translate.New(nil), client, upstream, upstream.models[0], leastCall(client.name)+"}", true)
+		tr, fault := ask(t, translate.New(nil), client, upstream, upstream.models[0], leastCall(client.name)+map[string]string{"chat": `,"stream_options":{"include_usage":true}`}[client.name]+"}", true)
 		if fault != nil {
 			t.Fatal(fault)
 		}

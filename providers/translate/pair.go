@@ -51,7 +51,9 @@ type Translation struct {
 	document func(document form.Value) ([]byte, *providers.Fault)
 	// remember keeps the state of a call of a tool; nil: nobody does.
 	remember func(call string, states []form.State)
-	signs    bool // thoughts are signed apart from their text
+	// callIDs are the ids of the calls of tools that the conversation has, nil for none.
+	callIDs map[string]bool
+	signs   bool // thoughts are signed apart from their text
 }
 
 // Translate makes the call for one of the endpoints that the target's vendor takes. The fault names the client's own field:
@@ -137,6 +139,7 @@ func (t *Translation) chat(ctx context.Context, d *Door, call providers.Call, ta
 		}
 		t.Call.Endpoint, t.Call.Stream, t.Call.Pieces = to, t.streams, pieces
 		t.ask.Names, t.signs = prompt.Renamed, target == form.Messages
+		t.callIDs = callIDs(prompt)
 		if to.Format == t.from.Format {
 			t.Call.Header = call.Header
 		}
@@ -146,6 +149,21 @@ func (t *Translation) chat(ctx context.Context, d *Door, call providers.Call, ta
 		return nil
 	}
 	return refused
+}
+
+// callIDs are the ids of the calls of tools in a conversation, nil for none.
+func callIDs(prompt *form.Prompt) (ids map[string]bool) {
+	for i := range prompt.Turns {
+		for j := range prompt.Turns[i].Blocks {
+			if block := &prompt.Turns[i].Blocks[j]; block.Kind == form.BlockCall && block.Call.ID != "" {
+				if ids == nil {
+					ids = make(map[string]bool)
+				}
+				ids[block.Call.ID] = true
+			}
+		}
+	}
+	return ids
 }
 
 // checkChoice refuses a call that must be of a tool where there is none, or of one that is not declared: every vendor does. Where a

@@ -1,7 +1,9 @@
 package upstream
 
 import (
+	"bytes"
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
@@ -63,9 +65,22 @@ func Send(client *http.Client, req *http.Request) (*http.Response, error) {
 	body, _ := io.ReadAll(io.LimitReader(resp.Body, MaxErrorBody))
 	fault := Refusal(resp.StatusCode, resp.Header)
 	fault.Upstream = &providers.Reply{
-		Status: resp.StatusCode, ContentType: resp.Header.Get("Content-Type"), Body: body, RequestID: RequestID(resp.Header),
+		Status: resp.StatusCode, ContentType: resp.Header.Get("Content-Type"), Body: errorObject(body), RequestID: RequestID(resp.Header),
 	}
 	return nil, fault
+}
+
+// errorObject returns the object of an error answer. Google sends it in an array where a stream that is no event stream was asked for, and
+// always to calls in OpenAI's format.
+func errorObject(body []byte) []byte {
+	if begin := bytes.TrimLeft(body, " \t\r\n"); len(begin) == 0 || begin[0] != '[' {
+		return body
+	}
+	var elements []json.RawMessage
+	if json.Unmarshal(body, &elements) != nil || len(elements) == 0 || elements[0][0] != '{' {
+		return body
+	}
+	return elements[0]
 }
 
 // Header makes the header of a request: canonical names and their values by turns.

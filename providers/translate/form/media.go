@@ -12,6 +12,7 @@ import (
 // Inline makes a medium of its type and its base64 as it stands between the quotes of a JSON text. The base64 of a document
 // that is plain text is the only one that is decoded: dialects want such a document as a text.
 func Inline(mediaType string, data []byte) Media {
+	mediaType = registered(mediaType)
 	m := Media{Kind: KindOf(mediaType), Type: mediaType, Data: data}
 	if m.Kind != PlainText {
 		return m
@@ -23,6 +24,14 @@ func Inline(mediaType string, data []byte) Media {
 	}
 	m.Text, m.Data = Quote(string(text)), nil
 	return m
+}
+
+// registered is a media type under the name that vendors take.
+func registered(mediaType string) string {
+	if strings.EqualFold(mediaType, "image/jpg") {
+		return "image/jpeg"
+	}
+	return mediaType
 }
 
 // quoted makes a Text of what stands between its quotes.

@@ -195,6 +195,12 @@ func (c *candidate) part(v form.Value, to []form.Event) []form.Event {
 	}
 	switch {
 	case call.IsObject() && !call.Get("name").Text().Empty():
+		if kind, said := form.EventText, form.BlockText; !text.Empty() { // Google's own models put it into a part of its own
+			if thought {
+				kind, said = form.EventThought, form.BlockThought
+			}
+			to = append(to, form.Event{Kind: kind, Choice: c.index, Block: c.block(said), Text: text})
+		}
 		if !signature.Empty() {
 			to = append(to, c.state(form.StateGemini, c.blocks, signature))
 		}
@@ -210,11 +216,15 @@ func (c *candidate) part(v form.Value, to []form.Event) []form.Event {
 		}
 		return to
 	}
+	begins := c.kind != form.BlockText
+	if begins && !text.Empty() && !signature.Empty() {
+		to = append(to, c.state(form.StateGemini, c.blocks, signature))
+	}
 	if !text.Empty() {
 		to = append(to, form.Event{Kind: form.EventText, Choice: c.index, Block: c.block(form.BlockText), Text: text})
 	}
 	switch {
-	case signature.Empty():
+	case signature.Empty(), begins && !text.Empty():
 	case c.kind == form.BlockText:
 		to = append(to, c.state(form.StateGeminiBefore, c.blocks-1, signature))
 	default:

@@ -107,7 +107,15 @@ func TestReadsStreams(t *testing.T) {
 		},
 		"a signature on a text": {
 			pieces: []string{`{"candidates":[{"content":{"parts":[{"text":"a","thoughtSignature":"QQ=="}]}}]}`, stop},
-			want:   []string{"start", `text 0/0 "a"`, "state 0/0 p QQ==", "stop 0 0"},
+			want:   []string{"start", "state 0/0 g QQ==", `text 0/0 "a"`, "stop 0 0"},
+		},
+		"a signature on a later text": {
+			pieces: []string{`{"candidates":[{"content":{"parts":[{"text":"a"},{"text":"b","thoughtSignature":"QQ=="}]}}]}`, stop},
+			want:   []string{"start", `text 0/0 "a"`, `text 0/0 "b"`, "state 0/0 p QQ==", "stop 0 0"},
+		},
+		"a text and a call in one part": {
+			pieces: []string{`{"candidates":[{"content":{"parts":[{"text":"a","functionCall":{"id":"c","name":"f","args":{}},"thoughtSignature":"QQ=="}]}}]}`, stop},
+			want:   []string{"start", `text 0/0 "a"`, "state 0/1 g QQ==", "call 0/1 c f", "args 0/1 {}", "end 0/1", "stop 0 3"},
 		},
 		"a signature in a last empty text": {
 			pieces: []string{
@@ -253,7 +261,7 @@ func TestMessage(t *testing.T) {
 	t.Parallel()
 	for body, want := range map[string]string{
 		`{"error":{"code":400,"message":"no \"x\"","status":"INVALID_ARGUMENT"}}`: `no "x"`,
-		` [{"error":{"message":"m"}}]`:                                            "m", `{"error":"m"}`: "", `{`: "", ``: "", `[]`: "",
+		`{"error":"m"}`: "", `{`: "", ``: "", `[]`: "",
 	} {
 		if got := gemini.Message([]byte(body)); got != want {
 			t.Errorf("%s: got %q, want %q", body, got, want)

@@ -12,16 +12,8 @@ import (
 // maxSaid bounds an upstream's message, in bytes.
 const maxSaid = 2 << 10
 
-// Message is the upstream's own message in an error body of its format, "" where there is none. One of a stream that is no
-// event stream stands in an array.
-func Message(body []byte) string {
-	if document := form.Trim(body); document.IsArray() && form.Valid(body) {
-		for _, element := range document.Items() {
-			return form.ErrorMessage(element)
-		}
-	}
-	return form.ErrorMessage(body)
-}
+// Message is the upstream's own message in an error body of its format, "" where there is none.
+func Message(body []byte) string { return form.ErrorMessage(body) }
 
 // FaultOf reads the error object of a stream: a google.rpc.Status.
 func FaultOf(status form.Value) *providers.Fault {

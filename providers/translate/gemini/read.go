@@ -5,6 +5,8 @@
 package gemini
 
 import (
+	"iter"
+
 	"modelrelay/providers"
 	"modelrelay/providers/translate/form"
 )
@@ -99,6 +101,17 @@ func (r *reading) unknown(path string, name form.Text, value form.Value) {
 	}
 }
 
+// items are the elements of an array. Clients write a single object in its place.
+func (r *reading) items(value form.Value, at form.Path) iter.Seq2[int, form.Value] {
+	if value.IsObject() {
+		return func(yield func(int, form.Value) bool) { yield(0, value) }
+	}
+	if !value.Absent() && !value.IsArray() {
+		r.fail(at.String(), "It is an array.")
+	}
+	return value.Items()
+}
+
 // system reads the instructions: a content, or one text.
 func (r *reading) system(value form.Value) {
 	at := form.Path{}.Field(r.prefix + "systemInstruction")
@@ -107,7 +120,7 @@ func (r *reading) system(value form.Value) {
 		r.p.System = append(r.p.System, form.Block{Kind: form.BlockText, Text: text, At: at})
 		return
 	}
-	for i, part := range value.GetCamel("parts").Items() {
+	for i, part := range r.items(value.GetCamel("parts"), at.Field("parts")) {
 		at := at.Item("parts", i)
 		text := part.GetCamel("text").Text()
 		if text == nil {

@@ -12,7 +12,7 @@ import (
 // content of its own.
 func (r *reading) contents(value form.Value) {
 	p := r.p
-	for i, content := range value.Items() {
+	for i, content := range r.items(value, form.Path{}.Field(r.prefix+"contents")) {
 		turn := form.Turn{At: form.In(r.prefix+"contents", i)}
 		var parts form.Value
 		for name, value := range content.Members() {
@@ -49,7 +49,7 @@ func (r *reading) contents(value form.Value) {
 
 // parts appends the blocks of a content.
 func (r *reading) parts(turn *form.Turn, parts form.Value, at form.Path) {
-	for i, part := range parts.Items() {
+	for i, part := range r.items(parts, at.Field("parts")) {
 		r.part(turn, part, at.Item("parts", i))
 	}
 }

@@ -15,6 +15,7 @@ type answer struct {
 	open         []openBlock
 	next         int // block
 	calls, text  bool
+	refused      bool // known before the text: the text is the refusal
 	counts       usage
 	stop         form.Stop
 	sequence     []byte
@@ -81,6 +82,7 @@ func (a *answer) Document(document form.Value, to []form.Event) []form.Event {
 		return a.End(to)
 	}
 	to = a.count(document.Get("usage"), a.start(to))
+	a.refused = reasonOf(document.Get("stop_reason").Text()) == form.StopRefusal
 	for i, block := range content.Items() {
 		to = a.blockStop(int64(i), a.blockStart(int64(i), block, to))
 	}
@@ -110,6 +112,9 @@ func (a *answer) blockStart(index int64, content form.Value, to []form.Event) []
 	switch kind := content.Get("type").Text(); {
 	case kind.Is("text"):
 		b.kind = form.EventText
+		if a.refused {
+			b.kind = form.EventRefusal
+		}
 		if text := content.Get("text").Text(); !text.Empty() {
 			a.text = true
 			to = append(to, form.Event{Kind: b.kind, Block: b.block, Text: text})

@@ -2,6 +2,8 @@ package messages
 
 import (
 	"slices"
+	"strings"
+	"unicode"
 
 	"modelrelay/providers"
 	"modelrelay/providers/translate/form"
@@ -96,10 +98,31 @@ func (w *writer) arrange() (fault *providers.Fault) {
 	if fault != nil {
 		return fault
 	}
-	if last := w.turns[len(w.turns)-1]; last.Role == form.Assistant && !w.traits.Prefill {
+	last := &w.turns[len(w.turns)-1]
+	if last.Role == form.Assistant && w.traits.Prefill {
+		w.trimPrefill(last)
+	}
+	if last.Role == form.Assistant && !w.traits.Prefill {
 		return form.Refusedf(w.p.Fields[form.FieldTurns], form.Messages, "and goes on with no turn of the assistant: the last turn must be the user's.")
 	}
 	return nil
+}
+
+// trimPrefill takes the white space off the end of an answer's beginning, with which the vendor refuses the call.
+func (w *writer) trimPrefill(turn *form.Turn) {
+	for n := len(turn.Blocks); n > 0 && turn.Blocks[n-1].Kind == form.BlockText; n-- {
+		block := &turn.Blocks[n-1]
+		said := block.Text.String()
+		text := strings.TrimRightFunc(said, unicode.IsSpace)
+		if text == said {
+			return
+		}
+		w.loss.Change(block.At.Name())
+		if block.Text = form.Quote(text); text != "" {
+			return
+		}
+		turn.Blocks = turn.Blocks[:n-1]
+	}
 }
 
 // takes tells whether a block of thought, or state on nothing, is the vendor's own.
