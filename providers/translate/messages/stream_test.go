@@ -136,7 +136,7 @@ func TestWriterAnswers(t *testing.T) {
 
 			var a, b []string
 			readStream(stream, func(e *form.Event) { a = append(a, show(e)) })
-			readDocument(document, func(e *form.Event) { b = append(b, show(e)) })
+			readDocument(document, func(e *form.Event) { b = append(b, showStreamed(e)) })
 			if a, b = joined(a), joined(b); !slices.Equal(a, b) {
 				t.Errorf("streamed\n%s\nwhole\n%s", strings.Join(a, "\n"), strings.Join(b, "\n"))
 			}
