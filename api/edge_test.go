@@ -1,9 +1,12 @@
 package api_test
 
 import (
+	"bytes"
+	"compress/gzip"
 	"context"
 	"encoding/json"
 	"errors"
+	"io"
 	"maps"
 	"net/http"
 	"slices"
@@ -11,6 +14,8 @@ import (
 	"testing"
 	"testing/synctest"
 	"time"
+
+	"github.com/klauspost/compress/zstd"
 
 	"modelrelay/api"
 	"modelrelay/api/edge"
@@ -193,7 +198,12 @@ func TestBodies(t *testing.T) {
 		{"too long, chunked", chunked(request("POST", "/v1/chat/completions", long)), 413, "request_too_large"},
 		{"just not too long", request("POST", "/v1/chat/completions", exact), 200, ""},
 		{"just not too long, chunked", chunked(request("POST", "/v1/chat/completions", exact)), 200, ""},
-		{"compressed", request("POST", "/v1/chat/completions", smallChat, "Content-Encoding", "gzip"), 400, "invalid_request"},
+		{"not compressed", request("POST", "/v1/chat/completions", smallChat, "Content-Encoding", "gzip"), 400, "invalid_request"},
+		{"gzip", request("POST", "/v1/chat/completions", compressed(t, "gzip", smallChat), "Content-Encoding", "gzip"), 200, ""},
+		{"zstd", request("POST", "/v1/chat/completions", compressed(t, "zstd", smallChat), "Content-Encoding", "ZSTD"), 200, ""},
+		{"cut off and compressed", request("POST", "/v1/chat/completions", compressed(t, "gzip", smallChat)[:30], "Content-Encoding", "gzip"), 400, "invalid_request"},
+		{"too long, decoded", request("POST", "/v1/chat/completions", compressed(t, "gzip", long), "Content-Encoding", "gzip"), 413, "request_too_large"},
+		{"another encoding", request("POST", "/v1/chat/completions", smallChat, "Content-Encoding", "br"), 415, "unsupported_media_type"},
 		{"identity", request("POST", "/v1/chat/completions", smallChat, "Content-Encoding", "identity"), 200, ""},
 		{"another content type", request("POST", "/v1/chat/completions", smallChat, "Content-Type", "text/plain"), 200, ""},
 		{"cut off", cut, 400, "invalid_request"},
@@ -214,6 +224,24 @@ func TestBodies(t *testing.T) {
 	if len(exact) != 200 {
 		t.Fatalf("the exact body has %d bytes", len(exact))
 	}
+}
+
+// compressed is a text in an encoding.
+func compressed(t *testing.T, encoding, text string) string {
+	t.Helper()
+	var out bytes.Buffer
+	var w io.WriteCloser = gzip.NewWriter(&out)
+	if encoding == "zstd" {
+		var err error
+		if w, err = zstd.NewWriter(&out); err != nil {
+			t.Fatal(err)
+		}
+	}
+	_, err := io.WriteString(w, text)
+	if err = errors.Join(err, w.Close()); err != nil {
+		t.Fatal(err)
+	}
+	return out.String()
 }
 
 func TestLimits(t *testing.T) {

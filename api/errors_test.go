@@ -74,6 +74,11 @@ func TestRenderFault(t *testing.T) {
 			a:      {422, `{"type":"error","error":{"type":"invalid_request_error","message":"m"},"request_id":"r"}`},
 			b:      {422, `{"error":{"code":422,"message":"m","status":"INVALID_ARGUMENT","details":[]}}`},
 		}},
+		{providers.UnsupportedMedia, map[providers.Format]shown{
+			openAI: {415, `{"error":{"message":"m","type":"invalid_request_error","param":"p","code":"unsupported_media_type"}}`},
+			a:      {415, `{"type":"error","error":{"type":"invalid_request_error","message":"m"},"request_id":"r"}`},
+			b:      {415, `{"error":{"code":415,"message":"m","status":"INVALID_ARGUMENT","details":[]}}`},
+		}},
 		{providers.RateLimited, map[providers.Format]shown{
 			openAI: {429, `{"error":{"message":"m","type":"rate_limit_error","param":"p","code":"rate_limit_exceeded"}}`},
 			a:      {429, `{"type":"error","error":{"type":"rate_limit_error","message":"m"},"request_id":"r"}`},

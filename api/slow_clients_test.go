@@ -35,7 +35,7 @@ func TestBodyThatNeverComes(t *testing.T) {
 		{"probe", "GET", "/healthz", "", "Content-Length: 100", "", 200},
 		{"nothing to read", "GET", "/v1/models", goodKey, "Content-Length: 100", "{", 200},
 		{"broken off", "POST", "/v1/chat/completions", goodKey, "Content-Length: 100", `{"model":`, 400},
-		{"refused", "POST", "/v1/chat/completions", goodKey, "Content-Encoding: gzip\r\nContent-Length: 100", "", 400},
+		{"refused", "POST", "/v1/chat/completions", goodKey, "Content-Encoding: br\r\nContent-Length: 100", "", 415},
 		{
 			"form with more to come", "POST", "/v1/videos", goodKey,
 			"Content-Type: multipart/form-data; boundary=b\r\nContent-Length: 1000", form, 400,

@@ -21,6 +21,7 @@ const (
 	Conflict         Kind = "conflict"
 	TooLarge         Kind = "too_large"
 	Mismatch         Kind = "mismatch"
+	UnsupportedMedia Kind = "unsupported_media"
 	RateLimited      Kind = "rate_limited"
 	Quota            Kind = "quota"
 	Canceled         Kind = "canceled"

@@ -79,7 +79,7 @@ type anthropicErrorBody struct {
 // classOf is the type of a kind of fault.
 func classOf(kind providers.Kind) string {
 	switch kind {
-	case providers.Invalid, providers.MethodNotAllowed, providers.Conflict, providers.Mismatch:
+	case providers.Invalid, providers.MethodNotAllowed, providers.Conflict, providers.Mismatch, providers.UnsupportedMedia:
 		return "invalid_request_error"
 	case providers.Unauthenticated:
 		return "authentication_error"

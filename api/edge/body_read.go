@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"modelrelay/providers"
+	"modelrelay/providers/upstream"
 )
 
 const (
@@ -27,7 +28,7 @@ const (
 )
 
 // ReadBody reads a whole request body into one buffer of its own size. The error is a fault: TooLarge past the limit,
-// at once where Content-Length says so, Invalid when the body is encoded or does not arrive in full, RateLimited or
+// at once where Content-Length says so, UnsupportedMedia for an encoding other than gzip and zstd, Invalid when the body does not arrive in full, RateLimited or
 // Overloaded when there is no room for it. What the body holds is given back by ReleaseBody.
 func (x *Request) ReadBody(r *http.Request) ([]byte, error) {
 	raw, have, err := readArrived(x, r)
@@ -133,19 +134,24 @@ func (x *Request) openBody(r *http.Request) (stop func(), err error) {
 	if err := x.admitDue(r.Context()); err != nil {
 		return nil, err
 	}
-	if encoding := r.Header.Get("Content-Encoding"); encoding != "" && !strings.EqualFold(encoding, "identity") {
-		return nil, providers.InvalidField("", "The request body must not be compressed.")
-	}
 	most := x.edge.options.MaxBody
 	if r.ContentLength > most {
 		return nil, tooLarge(most)
 	}
-	r.Body = http.MaxBytesReader(x.ResponseWriter, r.Body, most)
+	sent := http.MaxBytesReader(x.ResponseWriter, r.Body, most)
+	r.Body = sent
+	if encoding := r.Header.Get("Content-Encoding"); encoding != "" && !strings.EqualFold(encoding, "identity") {
+		decoded, ok := upstream.Decoded(encoding, sent)
+		if !ok || strings.EqualFold(encoding, "br") {
+			return nil, providers.Faultf(providers.UnsupportedMedia, "The request body may be encoded with gzip or zstd.")
+		}
+		r.Body, r.ContentLength = http.MaxBytesReader(x.ResponseWriter, decoded, most), -1
+	}
 	control := http.NewResponseController(x.ResponseWriter)
 	_ = control.SetReadDeadline(time.Now().Add(x.edge.options.BodyTimeout)) // a connection without deadlines has none
 	return func() {
 		_ = control.SetReadDeadline(time.Now().Add(x.edge.unreadTimeout()))
-		if _, err := io.CopyN(io.Discard, r.Body, maxTrailing); errors.Is(err, io.EOF) {
+		if _, err := io.CopyN(io.Discard, sent, maxTrailing); errors.Is(err, io.EOF) {
 			_ = control.SetReadDeadline(time.Time{})
 		}
 	}, nil
@@ -173,6 +179,8 @@ func readFault(r *http.Request, err error) *providers.Fault {
 		return fault
 	case errors.As(err, &limit):
 		return tooLarge(limit.Limit)
+	case errors.Is(err, upstream.ErrEncoding):
+		fault = providers.InvalidField("", "The request body is not encoded as its Content-Encoding says.")
 	case errors.Is(err, os.ErrDeadlineExceeded): // net/http ends the request's context with it
 		fault = providers.InvalidField("", "The request body did not arrive in time.")
 	case r.Context().Err() != nil:

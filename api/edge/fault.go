@@ -37,6 +37,8 @@ func Status(kind providers.Kind) int {
 		return http.StatusRequestEntityTooLarge
 	case providers.Mismatch:
 		return http.StatusUnprocessableEntity
+	case providers.UnsupportedMedia:
+		return http.StatusUnsupportedMediaType
 	case providers.RateLimited, providers.Quota:
 		return http.StatusTooManyRequests
 	case providers.Canceled:

@@ -67,7 +67,7 @@ func faultKinds(op *huma.Operation) []providers.Kind {
 		}
 	}
 	if op.RequestBody != nil {
-		kinds = append(kinds, providers.TooLarge)
+		kinds = append(kinds, providers.TooLarge, providers.UnsupportedMedia)
 	}
 	switch metered := op.RequestBody != nil || op.Metadata[limitKey] != nil; {
 	case task && op.RequestBody == nil: // it reads
@@ -128,6 +128,8 @@ func FaultWords(kind providers.Kind) string {
 		return "The idempotency key belongs to a task that is being deleted; a moment later it makes a new one"
 	case providers.TooLarge:
 		return "The request body is too large"
+	case providers.UnsupportedMedia:
+		return "The request body has a content encoding other than gzip and zstd"
 	case providers.Mismatch:
 		return "The idempotency key was used for another request"
 	case providers.RateLimited:

@@ -60,7 +60,7 @@ type geminiErrorBody struct {
 // statusOf is the status of a kind of fault.
 func statusOf(kind providers.Kind) string {
 	switch kind {
-	case providers.Invalid, providers.MethodNotAllowed, providers.TooLarge, providers.Mismatch:
+	case providers.Invalid, providers.MethodNotAllowed, providers.TooLarge, providers.Mismatch, providers.UnsupportedMedia:
 		return "INVALID_ARGUMENT"
 	case providers.Unauthenticated:
 		return "UNAUTHENTICATED"

@@ -79,6 +79,8 @@ func classOf(kind providers.Kind) (class, code string) {
 		return invalid, "conflict"
 	case providers.TooLarge:
 		return invalid, "request_too_large"
+	case providers.UnsupportedMedia:
+		return invalid, "unsupported_media_type"
 	case providers.Mismatch:
 		return invalid, "idempotency_mismatch"
 	case providers.RateLimited:

@@ -57,6 +57,7 @@ func Send(client *http.Client, req *http.Request) (*http.Response, error) {
 	if err != nil {
 		return nil, seen.fault(ctx, err)
 	}
+	decode(resp)
 	if resp.StatusCode/100 == 2 {
 		return resp, nil
 	}

@@ -341,7 +341,7 @@ func TestSendKeepsBytesAndRedirects(t *testing.T) {
 		if got := r.Header.Get("Accept-Encoding"); got != "" {
 			t.Errorf("asked for the encoding %q", got)
 		}
-		w.Header().Set("Content-Encoding", "gzip")
+		w.Header().Set("Content-Encoding", "deflate")
 		_, _ = w.Write(packed)
 	})
 	c := client(t, nil)

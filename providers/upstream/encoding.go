@@ -1,0 +1,100 @@
+package upstream
+
+import (
+	"errors"
+	"io"
+	"net/http"
+	"strings"
+
+	"github.com/andybalholm/brotli"
+	"github.com/klauspost/compress/gzip"
+	"github.com/klauspost/compress/zstd"
+)
+
+// maxWindow bounds the memory that a zstd body may ask for, in bytes. It is the least that RFC 9659 demands of a decoder for HTTP.
+const maxWindow = 8 << 20
+
+// ErrEncoding is the error of a body that is not what its Content-Encoding says.
+var ErrEncoding = errors.New("the body does not fit its content encoding")
+
+// Decoded returns a body without its content encoding: gzip, br or zstd. ok is false for any other encoding, and for none. A read fails
+// with ErrEncoding if the body is not so encoded. Closing it closes the body.
+func Decoded(encoding string, body io.ReadCloser) (decoded io.ReadCloser, ok bool) {
+	d := &decoding{body: body}
+	switch strings.ToLower(strings.TrimSpace(encoding)) {
+	case "gzip", "x-gzip":
+		d.open = func() (io.Reader, error) { return gzip.NewReader(readerOnly{d}) }
+	case "br":
+		d.open = func() (io.Reader, error) { return brotli.NewReader(readerOnly{d}), nil }
+	case "zstd":
+		d.open = func() (io.Reader, error) {
+			r, err := zstd.NewReader(readerOnly{d}, zstd.WithDecoderConcurrency(1), zstd.WithDecoderMaxWindow(maxWindow))
+			if err == nil {
+				d.release = r.Close
+			}
+			return r, err
+		}
+	default:
+		return body, false
+	}
+	return d, true
+}
+
+// decoding is a body that is decoded as it is read. The decoder is made at the first read, since it reads the beginning.
+type decoding struct {
+	body    io.ReadCloser
+	open    func() (io.Reader, error)
+	release func()
+	from    io.Reader
+	failed  error // of the body itself
+}
+
+// readerOnly is the encoded body, whose own errors are kept apart from the decoder's.
+type readerOnly struct{ d *decoding }
+
+// Read implements io.Reader.
+func (r readerOnly) Read(p []byte) (int, error) {
+	n, err := r.d.body.Read(p)
+	if err != nil && !errors.Is(err, io.EOF) {
+		r.d.failed = err
+	}
+	return n, err
+}
+
+// Read implements io.Reader.
+func (d *decoding) Read(p []byte) (n int, err error) {
+	if d.from == nil {
+		d.from, err = d.open()
+	}
+	if err == nil {
+		n, err = d.from.Read(p)
+	}
+	switch {
+	case err == nil || errors.Is(err, io.EOF):
+	case d.failed != nil:
+		err = d.failed
+	default:
+		err = errors.Join(ErrEncoding, err)
+	}
+	return n, err
+}
+
+// Close implements io.Closer.
+func (d *decoding) Close() error {
+	if d.release != nil {
+		d.release()
+		d.release = nil
+	}
+	return d.body.Close()
+}
+
+// decode takes the content encoding off an answer. An upstream may compress though it was not asked to.
+func decode(resp *http.Response) {
+	body, ok := Decoded(resp.Header.Get("Content-Encoding"), resp.Body)
+	if !ok {
+		return
+	}
+	resp.Body, resp.ContentLength = body, -1
+	resp.Header.Del("Content-Encoding")
+	resp.Header.Del("Content-Length")
+}
