@@ -148,6 +148,8 @@ func TestUnknownRoutes(t *testing.T) {
 		{"DELETE", "/v1/models", 405, "GET", `"code":"method_not_allowed"`},
 		{"PUT", "/v1/videos/video_1/content", 405, "GET, HEAD", `"code":"method_not_allowed"`},
 		{"PROPFIND", "/v1/nothing", 404, "", `"code":"not_found"`},
+		{"POST", "/v1//chat/completions/", 401, "", `"code":"invalid_api_key"`},
+		{"GET", "//v1/models/", 401, "", `"code":"invalid_api_key"`},
 		{"PROPFIND", "/v1/models", 405, "GET", `"code":"method_not_allowed"`},
 		{"POST", "/v1/models/a/b", 405, "GET", `"code":"method_not_allowed"`},
 	} {
@@ -157,6 +159,31 @@ func TestUnknownRoutes(t *testing.T) {
 		}
 		if got := rec.Header().Get("Content-Type"); got != "application/json" {
 			t.Errorf("%s %s: got Content-Type %q", test.method, test.path, got)
+		}
+	}
+}
+
+// TestUnknownRoutesBySDK: at a path that belongs to no format, the SDK's own headers choose the shape of the fault.
+func TestUnknownRoutesBySDK(t *testing.T) {
+	t.Parallel()
+	g := newGateway(t, nil, nil)
+	for _, test := range []struct {
+		method, path string
+		headers      []string
+		status       int
+		has          string
+	}{
+		{"GET", "/v1/files", []string{"Anthropic-Version", "2023-06-01"}, 404, `"type":"not_found_error"`},
+		{"GET", "/v1/files/file_1", []string{"Anthropic-Version", "2023-06-01"}, 404, `"type":"not_found_error"`},
+		{"GET", "/v1/files", nil, 404, `"code":"not_found"`},
+		{"POST", "/v1/cachedContents", []string{"X-Goog-Api-Key", goodKey}, 404, `"status":"NOT_FOUND"`},
+		{"POST", "/upload/v1beta/files", nil, 404, `"status":"NOT_FOUND"`},
+		{"GET", "/v1alpha/models", nil, 404, `"status":"NOT_FOUND"`},
+		{"GET", "/v1/chat/completions", []string{"Anthropic-Version", "2023-06-01"}, 405, `"type":"invalid_request_error","message"`},
+		{"GET", "/v1/responses", []string{"Connection", "Upgrade", "Upgrade", "websocket"}, 426, `"code":"method_not_allowed"`},
+	} {
+		if rec := g.do(t, request(test.method, test.path, "", test.headers...)); rec.Code != test.status || !strings.Contains(rec.Body.String(), test.has) {
+			t.Errorf("%s %s: got %d %s", test.method, test.path, rec.Code, rec.Body)
 		}
 	}
 }

@@ -224,7 +224,7 @@ func TestEngineModel(t *testing.T) {
 			t.Errorf("%s %s: got %d %s, sent %s to %s, want %s", test.path, test.body, rec.Code, rec.Body, got.body, got.path, test.want)
 		}
 	}
-	for path, status := range map[string]int{"/v1/engines/m": 404, "/v1/engines/m/chat": 404, "/v1/engines//embeddings": 400} {
+	for path, status := range map[string]int{"/v1/engines/m": 404, "/v1/engines/m/chat": 404, "/v1/engines//embeddings": 404} {
 		if rec := g.do(t, request("POST", path, `{"input":"x"}`)); rec.Code != status {
 			t.Errorf("%s: got %d %s, want %d", path, rec.Code, rec.Body, status)
 		}

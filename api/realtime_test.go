@@ -253,8 +253,9 @@ func TestRealtimeHandshake(t *testing.T) {
 		beta        string
 	}{
 		{name: "bearer", query: "?model=fast", wantQuery: "model=gpt-realtime-mini", headers: []string{"OpenAI-Beta", "realtime=v1", "OpenAI-Organization", "org", "Cookie", "a=b"}, beta: "realtime=v1"},
-		{name: "query", query: "?model=a%2Fb&key=" + goodKey + "&x=y&intent=transcription", headers: []string{"Authorization", ""}, wantQuery: "intent=transcription&model=a%2Fb"},
+		{name: "query", query: "?model=a%2Fb&key=" + goodKey + "&x=y&intent=transcription", headers: []string{"Authorization", ""}, wantQuery: "intent=transcription&model=a%2Fb&x=y"},
 		{name: "x-api-key", query: "?model=a/b", headers: []string{"Authorization", "", "X-Api-Key", goodKey}, wantQuery: "model=a%2Fb"},
+		{name: "transcription without a model", query: "?intent=transcription&api_token=" + goodKey, wantQuery: "intent=transcription"},
 		{name: "default model", query: "", wantQuery: "model=gpt-realtime-mini"},
 		{
 			name: "browser", query: "?model=a/b", wantQuery: "model=a%2Fb", protocol: "realtime", beta: "realtime=v1",

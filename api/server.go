@@ -185,7 +185,7 @@ func New(o Options) *Server {
 		apart = append(apart, consoleRoot)
 		public = plainRoot(public)
 	}
-	s.handler, s.adminHandler = e.Handler(streams(without(public, apart))), e.Handler(streams(only(mux, admin.Root, codecRoot)))
+	s.handler, s.adminHandler = slashes(e.Handler(streams(without(public, apart)))), e.Handler(streams(only(mux, admin.Root, codecRoot)))
 	s.consoleHandler = e.Handler(streams(only(mux, consoleRoot)))
 	return s
 }
@@ -250,6 +250,33 @@ func plainRoot(next http.Handler) http.Handler {
 	})
 }
 
+// slashes takes doubled and trailing slashes out of the paths of calls: base URLs often end in one.
+func slashes(next http.Handler) http.Handler {
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if path := r.URL.Path; isCall(path) && (strings.Contains(path, "//") || strings.HasSuffix(path, "/")) {
+			address := *r.URL
+			address.Path, address.RawPath = single(address.Path), single(address.RawPath)
+			r = r.Clone(r.Context())
+			r.URL = &address
+		}
+		next.ServeHTTP(w, r)
+	})
+}
+
+// isCall reports whether a path is below a version of a vendor's API.
+func isCall(path string) bool { return strings.HasPrefix(strings.TrimLeft(path, "/"), "v1") }
+
+// single is a path with one slash in place of several, and none at its end.
+func single(path string) string {
+	var out strings.Builder
+	for segment := range strings.SplitSeq(path, "/") {
+		if segment != "" {
+			out.WriteString("/" + segment)
+		}
+	}
+	return out.String()
+}
+
 func below(path, folder string) bool { return path == folder || strings.HasPrefix(path, folder+"/") }
 
 // Drain makes /readyz say that this process is stopping, so that nobody sends it new work, and ends open realtime
@@ -294,6 +321,12 @@ func methodNotAllowed(mux *chi.Mux) http.HandlerFunc {
 			return
 		}
 		w.Header().Set("Allow", strings.Join(allowed, ", "))
-		edge.At(w).Fail(providers.Faultf(providers.MethodNotAllowed, "This path does not take %s.", r.Method))
+		x := edge.At(w)
+		x.FormatBySDK(r)
+		if edge.HeaderLists(r.Header, "Upgrade", "websocket") { // an agent that tries a socket first gives up at once
+			x.FailWith(http.StatusUpgradeRequired, providers.Faultf(providers.MethodNotAllowed, "This path takes no WebSocket, but %s.", strings.Join(allowed, ", ")))
+			return
+		}
+		x.Fail(providers.Faultf(providers.MethodNotAllowed, "This path does not take %s.", r.Method))
 	}
 }

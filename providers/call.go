@@ -193,6 +193,8 @@ type RealtimeCall struct {
 	Model string
 	// Asked is that of Call.
 	Asked string
+	// Unnamed: the client named no model, which a conversation that only transcribes does not need. The upstream gets none either.
+	Unnamed bool
 	// Header and Query hold only what of the client's may travel upstream; never a credential nor the model.
 	Header http.Header
 	Query  url.Values

@@ -23,7 +23,7 @@ const statusOverloaded = 529
 // Format is the dialect.
 func Format() *edge.Format {
 	return &edge.Format{
-		Name: providers.Anthropic, Title: "Anthropic", Speaks: speaks, RequestID: "Request-Id",
+		Name: providers.Anthropic, Title: "Anthropic", Speaks: speaks, SDK: bySDK, RequestID: "Request-Id",
 		Status: status, StreamEvent: "error", Limit: showLimit,
 		Fault: func(fault *providers.Fault, _ int, requestID string) any {
 			body := anthropicError{Type: "error", RequestID: requestID}
@@ -44,11 +44,18 @@ func speaks(r *http.Request) bool {
 	switch {
 	case path == messagesPath || strings.HasPrefix(path, messagesPath+"/"):
 		return true
+	case strings.HasPrefix(path, "/v1/files/"): // which has a path of Gemini's SDK
+		return bySDK(r)
 	case path != "/v1/models" && !strings.HasPrefix(path, "/v1/models/"):
 		return false
 	case r.Method == http.MethodPost && strings.Contains(path, ":"): // format B's
 		return false
 	}
+	return bySDK(r)
+}
+
+// bySDK knows the version headers.
+func bySDK(r *http.Request) bool {
 	return r.Header.Get("Anthropic-Version") != "" || r.Header.Get("X-Api-Key") != "" && r.Header.Get("Vendora-Version") != ""
 }
 

@@ -139,8 +139,25 @@ func (e *Edge) UntilStopping(ctx context.Context) (until context.Context, done f
 	}
 }
 
-// NotFound answers that there is nothing at the path.
-func NotFound(w http.ResponseWriter, _ *http.Request) { At(w).Fail(NothingHere()) }
+// NotFound answers that there is nothing at the path, in the format of the SDK that sent the request.
+func NotFound(w http.ResponseWriter, r *http.Request) {
+	x := At(w)
+	x.FormatBySDK(r)
+	x.Fail(NothingHere())
+}
+
+// FormatBySDK makes the format that of the SDK that sent the request, for a path that belongs to no format.
+func (x *Request) FormatBySDK(r *http.Request) {
+	if x.Format != x.edge.formats[len(x.edge.formats)-1] {
+		return
+	}
+	for _, format := range x.edge.formats {
+		if format.SDK != nil && format.SDK(r) {
+			x.Format = format
+			return
+		}
+	}
+}
 
 // NothingHere is the fault of a path without an operation. Most who read it have a wrong base URL.
 func NothingHere() *providers.Fault {

@@ -17,6 +17,8 @@ type Format struct {
 	Title string
 	// Speaks tells by path and headers whether a request is of this format. The last of the formats has none.
 	Speaks func(r *http.Request) bool
+	// SDK tells by headers whether a client of this format sent a request, at a path that any format may have; nil: it does not matter.
+	SDK func(r *http.Request) bool
 	// Credential is the key at a place where this format alone has it, "" for none.
 	Credential func(r *http.Request) string
 	// RequestID names a header beside X-Request-Id in which the vendor's SDKs look for the request's id; "" for none.

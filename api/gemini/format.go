@@ -16,7 +16,7 @@ import (
 // Format is the dialect. It is asked behind those whose headers choose the shape of the model list before its own do.
 func Format() *edge.Format {
 	return &edge.Format{
-		Name: providers.Gemini, Title: "Gemini", Speaks: speaks,
+		Name: providers.Gemini, Title: "Gemini", Speaks: speaks, SDK: bySDK,
 		Fault: func(fault *providers.Fault, status int, _ string) any {
 			return geminiError{Error: geminiErrorBody{Code: status, Message: fault.Message, Status: statusOf(fault.Kind), Details: []any{}}}
 		},
@@ -31,7 +31,7 @@ func Format() *edge.Format {
 func speaks(r *http.Request) bool {
 	path := r.URL.Path
 	switch {
-	case strings.HasPrefix(path, "/v1beta/"), path == "/v1"+interactionsPath, strings.HasPrefix(path, "/v1"+interactionsPath+"/"):
+	case strings.HasPrefix(path, "/v1beta/"), strings.HasPrefix(path, "/v1alpha/"), strings.HasPrefix(path, "/upload/v1"), path == "/v1"+interactionsPath, strings.HasPrefix(path, "/v1"+interactionsPath+"/"):
 		return true
 	case strings.HasPrefix(path, "/v1/files/"): // OpenAI's are not here
 		return strings.HasSuffix(path, ":download")
@@ -39,10 +39,15 @@ func speaks(r *http.Request) bool {
 		return false
 	case r.Method == http.MethodPost && strings.Contains(path, ":"):
 		return true
-	case r.Header.Get("X-Vendorb-Api-Key") != "" || r.Header.Get("X-Goog-Api-Key") != "":
+	case bySDK(r):
 		return true
 	}
 	return strings.Contains(r.URL.RawQuery, "key") && r.URL.Query().Get("key") != ""
+}
+
+// bySDK knows the vendor's credentials.
+func bySDK(r *http.Request) bool {
+	return r.Header.Get("X-Vendorb-Api-Key") != "" || r.Header.Get("X-Goog-Api-Key") != ""
 }
 
 // geminiError is the error body.

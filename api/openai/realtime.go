@@ -88,14 +88,15 @@ func realtimeCall(r *http.Request, standard string) (providers.RealtimeCall, err
 	query := r.URL.Query()
 	call := providers.RealtimeCall{Model: query.Get("model"), Header: make(http.Header), Query: make(url.Values)}
 	if call.Model == "" {
-		call.Model = standard
+		call.Model, call.Unnamed = standard, query.Get("intent") == "transcription"
 	}
 	if call.Model == "" {
 		return call, providers.InvalidField("model", "Invalid request: 'model' is required.")
 	}
-	// What else a query holds may be a credential under some name; this one says what kind of conversation it is.
-	if intent, ok := query["intent"]; ok {
-		call.Query["intent"] = intent
+	for name, values := range query {
+		if name != "model" && !mayBeCredential(name) {
+			call.Query[name] = values
+		}
 	}
 	if beta := r.Header.Values("OpenAI-Beta"); len(beta) > 0 {
 		call.Header["Openai-Beta"] = beta
@@ -103,6 +104,12 @@ func realtimeCall(r *http.Request, standard string) (providers.RealtimeCall, err
 		call.Header.Set("OpenAI-Beta", "realtime=v1")
 	}
 	return call, calls.CheckModel(call.Model)
+}
+
+// mayBeCredential reports whether a query parameter may hold the client's key, which no upstream gets.
+func mayBeCredential(name string) bool {
+	name = strings.ToLower(name)
+	return strings.Contains(name, "key") || strings.Contains(name, "token") || strings.Contains(name, "auth") || strings.Contains(name, "secret")
 }
 
 // checkUpgrade tells whether the request asks for a WebSocket as RFC 6455, section 4.2.1, has it. Whoever does not is

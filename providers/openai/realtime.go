@@ -51,7 +51,9 @@ func (r *Realtime) DialRealtime(
 ) error {
 	query := make(url.Values, len(call.Query)+1)
 	maps.Copy(query, call.Query)
-	query.Set("model", to.Model)
+	if !call.Unnamed {
+		query.Set("model", to.Model)
+	}
 	header := http.Header{
 		"Authorization": {"Bearer " + to.Key.Reveal()},
 		"User-Agent":    {upstream.Agent(r.client)},
