@@ -67,6 +67,8 @@ type Content struct {
 	EncodeModel func(model string) []byte
 	// NamesAt are where the name stands within longer JSON strings of Body, such as "models/NAME".
 	NamesAt []Span
+	// UsageEdit is the one of Edits that asks for the counts of a stream though the client did not, the zero Edit for none.
+	UsageEdit Edit
 	// Edits are the format's own insertions. They do not overlap one another, ModelAt nor NamesAt.
 	Edits []Edit
 	// Pieces are what is sent in place of Body, for a call that was translated; nil for any other.

@@ -50,6 +50,8 @@ type Channel struct {
 	// NativeOnly: calls in other formats are not translated for this channel.
 	NativeOnly bool
 	ModelFacts
+	// NoStreamUsage: the upstream refuses the field that asks for the counts of a stream, so it is not added.
+	NoStreamUsage bool
 	// OpenValues lets enum values pass that the contract does not list.
 	OpenValues bool
 	// AllowPrivateResults lets links and redirects to results lead to private and loopback addresses beyond the channel's own

@@ -75,9 +75,11 @@ func askUsage(call *calls.Call, b *body.JSON) {
 	options := b.Span("stream_options")
 	switch {
 	case options == (providers.Span{}):
-		call.Edits = append(call.Edits, body.InsertMember(b.Raw, 0, `"stream_options":{`+askForUsage+`}`))
+		call.UsageEdit = body.InsertMember(b.Raw, 0, `"stream_options":{`+askForUsage+`}`)
+		call.Edits = append(call.Edits, call.UsageEdit)
 	case b.Value("stream_options") == nil:
-		call.Edits = append(call.Edits, providers.Edit{At: options, Text: []byte("{" + askForUsage + "}")})
+		call.UsageEdit = providers.Edit{At: options, Text: []byte("{" + askForUsage + "}")}
+		call.Edits = append(call.Edits, call.UsageEdit)
 	default:
 		at := body.Member(b.Raw[options.From:options.To], "include_usage")
 		if at == (providers.Span{}) {

@@ -68,6 +68,7 @@ type Relay struct {
 	counters map[counting]*usage.Shape
 	waits    waits
 	sockets  *sockets
+	noUsage  refusers
 }
 
 // waits bound how long an upstream may be silent: before the first byte of an answer, and between two pieces of it.

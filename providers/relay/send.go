@@ -1,8 +1,11 @@
 package relay
 
 import (
+	"bytes"
 	"context"
 	"net/http"
+	"slices"
+	"sync"
 
 	"modelrelay/providers"
 	"modelrelay/providers/relay/usage"
@@ -18,15 +21,18 @@ type sending struct {
 	// translation is that of the next attempt, nil where the channel takes the call as it is.
 	translation *translate.Translation
 	answer      *Answer
+	// changed are fields of a call in the channel's own format that the model takes otherwise.
+	changed []string
 }
 
 // prepare is that of attempts.
 func (s *sending) prepare(ctx context.Context, to router.Pick) (at providers.Endpoint, answered bool, fault *providers.Fault) {
-	s.translation = nil
+	s.translation, s.changed = nil, nil
 	if !to.Translated {
 		return s.call.Endpoint, false, nil
 	}
 	vendor := s.relay.catalog[to.Channel.Vendor]
+	to.Channel.NoStreamUsage = s.relay.withoutUsage(to)
 	s.translation, fault = s.relay.door.Translate(ctx, s.call, to.Target, vendor.Takes)
 	switch {
 	case fault != nil:
@@ -41,10 +47,91 @@ func (s *sending) prepare(ctx context.Context, to router.Pick) (at providers.End
 
 // send is that of attempts.
 func (s *sending) send(ctx context.Context, to router.Pick, span *upstream.Span) (said reply, fault *providers.Fault) {
-	if s.answer, fault = s.relay.attempt(ctx, to, s.call, s.translation, span); fault != nil {
+	s.answer, fault = s.attempt(ctx, to, span)
+	if fault != nil && s.addedUsage(to) && refusesUsage(fault) {
+		s.relay.noUsage.add(upstreamOf(to))
+		to.Done = nil // the attempt gave its seat back
+		if _, _, unfit := s.prepare(ctx, to); unfit == nil {
+			s.answer, fault = s.attempt(ctx, to, span)
+		}
+	}
+	if fault != nil {
 		return said, fault
 	}
+	translate.ReportChanges(s.answer.Header, s.changed)
 	return reply{s.answer.Status, s.answer.RequestID}, nil
+}
+
+// attempt sends the call once, as the target takes it.
+func (s *sending) attempt(ctx context.Context, to router.Pick, span *upstream.Span) (*Answer, *providers.Fault) {
+	call := s.call
+	if s.translation == nil {
+		if call.UsageEdit.Text != nil && s.relay.withoutUsage(to) {
+			call.Edits = without(call.Edits, call.UsageEdit.At)
+			call.HideUsage = false
+		}
+		var edits []providers.Edit
+		if edits, s.changed = translate.Fit(call, to.Target); len(edits) > 0 {
+			call.Edits = append(slices.Clip(call.Edits), edits...)
+		}
+	}
+	return s.relay.attempt(ctx, to, call, s.translation, span)
+}
+
+// without are the edits but for the one at a place.
+func without(edits []providers.Edit, at providers.Span) []providers.Edit {
+	return slices.DeleteFunc(slices.Clone(edits), func(e providers.Edit) bool { return e.At == at })
+}
+
+// upstreamID names an upstream of a channel.
+type upstreamID struct{ channel, address string }
+
+func upstreamOf(to router.Pick) upstreamID { return upstreamID{to.Channel.Name, to.Channel.BaseURL} }
+
+// refusers are the upstreams that refused the field that asks for the counts of a stream. It is safe for concurrent use.
+type refusers struct {
+	mu  sync.RWMutex
+	all map[upstreamID]bool
+}
+
+func (r *refusers) add(id upstreamID) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if r.all == nil {
+		r.all = make(map[upstreamID]bool)
+	}
+	r.all[id] = true
+}
+
+func (r *refusers) has(id upstreamID) bool {
+	r.mu.RLock()
+	defer r.mu.RUnlock()
+	return r.all[id]
+}
+
+// withoutUsage reports whether the upstream is not asked for the counts of a stream: the operator says so, or it refused the field.
+func (r *Relay) withoutUsage(to router.Pick) bool {
+	return to.Channel.NoStreamUsage || r.noUsage.has(upstreamOf(to))
+}
+
+// addedUsage reports whether the call that was sent asked for the counts of a stream, and its client did not.
+func (s *sending) addedUsage(to router.Pick) bool {
+	if s.relay.withoutUsage(to) {
+		return false
+	}
+	if s.translation != nil {
+		return s.translation.Call.Stream && s.translation.Call.Endpoint.Operation == providers.Chat
+	}
+	return s.call.UsageEdit.Text != nil
+}
+
+// refusesUsage reports whether an upstream refused a call for the field that asks for the counts of a stream.
+func refusesUsage(fault *providers.Fault) bool {
+	if fault.Kind != providers.Invalid || fault.Upstream == nil {
+		return false
+	}
+	body := fault.Upstream.Body
+	return bytes.Contains(body, []byte("stream_options")) || bytes.Contains(body, []byte("include_usage"))
 }
 
 // attempt sends the call to one target and waits for the first byte of the answer. A channel of another format gets it through

@@ -130,6 +130,7 @@ func (t *Translation) chat(ctx context.Context, d *Door, call providers.Call, ta
 		t.reader = codecOf(target)
 		pieces, fault := t.reader.write(prompt, form.Target{
 			Model: t.target.Model, Traits: traitsOf(t.target.Channel, t.target.Model, target), Stream: t.streams,
+			NoUsage: t.target.Channel.NoStreamUsage,
 		}, &t.loss)
 		if fault != nil {
 			if refused == nil {

@@ -30,18 +30,27 @@ func versionOf(name string) version {
 	if at < 0 {
 		return version{major: newest}
 	}
-	parts := strings.FieldsFunc(name[at:], func(r rune) bool { return r == '-' || r == '.' || r == '@' || r == ':' })
-	number := func(i int) int {
-		if i >= len(parts) {
-			return 0
-		}
-		n, err := strconv.Atoi(parts[i])
-		if err != nil || n >= leastDate {
-			return 0
-		}
-		return n
+	major, rest := numberOf(name[at:])
+	minor, _ := numberOf(rest)
+	return version{major, minor}
+}
+
+// numberOf is the number up to the next separator, and what follows that. A date, and a part that is no number, is 0.
+func numberOf(name string) (number int, rest string) {
+	part := name
+	if end := strings.IndexAny(name, "-.@:"); end >= 0 {
+		part, rest = name[:end], name[end+1:]
 	}
-	return version{number(0), number(1)}
+	for _, c := range []byte(part) {
+		if c < '0' || c > '9' || number >= leastDate {
+			return 0, rest
+		}
+		number = number*10 + int(c-'0')
+	}
+	if number >= leastDate {
+		return 0, rest
+	}
+	return number, rest
 }
 
 // traitsOf is what the name of an upstream model says of it, or the channel in its place.
@@ -64,9 +73,13 @@ func traitsOf(channel providers.Channel, model string, dialect form.Dialect) for
 	if !overruled {
 		return traits
 	}
-	most := traits.Anthropic.MaxOutput
-	traits = form.Traits{Anthropic: form.AnthropicTraits{MaxOutput: most}}
-	for _, word := range channel.Traits[longest] {
+	return given(channel.Traits[longest], traits.Anthropic.MaxOutput)
+}
+
+// given are the traits of words, with the most tokens of an answer that the model has by its name.
+func given(words []string, maxOutput int64) form.Traits {
+	traits := form.Traits{Anthropic: form.AnthropicTraits{MaxOutput: maxOutput}}
+	for _, word := range words {
 		_ = setTrait(&traits, word) // the configuration was checked
 	}
 	return traits

@@ -45,10 +45,12 @@ func Write(p *form.Prompt, to form.Target, loss *form.Loss) (providers.Payload, 
 	options := w.own()
 	if to.Stream {
 		w.Literal(`"stream":true`)
-		w.Object("stream_options")
-		w.Literal(`"include_usage":true`)
-		w.Field("include_obfuscation", options)
-		w.End()
+		if !to.NoUsage {
+			w.Object("stream_options")
+			w.Literal(`"include_usage":true`)
+			w.Field("include_obfuscation", options)
+			w.End()
+		}
 	}
 	w.End()
 	return w.Payload(), nil

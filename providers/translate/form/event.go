@@ -167,6 +167,8 @@ type Target struct {
 	Traits Traits
 	// Stream: the upstream is asked for events.
 	Stream bool
+	// NoUsage: a stream is not asked for its counts.
+	NoUsage bool
 }
 
 // AnswerReader reads one upstream's answer. It is of one answer, and one goroutine.

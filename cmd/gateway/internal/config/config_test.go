@@ -78,6 +78,7 @@ channels:
     max_jobs: 0
     open_values: false
     dialect: chat
+    stream_usage: false
     translate: false
     traits: {gpt-4o: [reasons], mistral-: []}
     disabled: false

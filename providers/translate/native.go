@@ -1,0 +1,70 @@
+package translate
+
+import (
+	"bytes"
+
+	"modelrelay/providers"
+	"modelrelay/providers/translate/form"
+)
+
+// Fit returns the edits of a chat completion for one of OpenAI's models that reason, and the names of the fields that they change: the
+// length is bounded by max_completion_tokens, and what tunes the drawing of tokens is refused
+// (https://learn.microsoft.com/azure/ai-foundry/openai/how-to/reasoning lists it). A field that says what the model does by itself stays.
+// There are none for any other model or operation.
+func Fit(call providers.Call, to providers.Target) (edits []providers.Edit, changed []string) {
+	if call.Endpoint != (providers.Endpoint{Format: providers.OpenAI, Operation: providers.Chat}) {
+		return nil, nil
+	}
+	if traits := traitsOf(to.Channel, to.Model, form.Chat).OpenAI; !traits.Reasons || traits.Imitator || !mentionsTuning(call.Body) {
+		return nil, nil
+	}
+	return fit(call)
+}
+
+func fit(call providers.Call) (edits []providers.Edit, changed []string) {
+	root := form.Trim(call.Body)
+	bounded := !root.Get("max_completion_tokens").Absent()
+	change := func(part []byte, text string, name form.Text) {
+		edits = append(edits, providers.Edit{At: spanOf(call.Body, part), Text: []byte(text)})
+		changed = append(changed, name.String())
+	}
+	for name, value := range root.Members() {
+		if value.Absent() {
+			continue
+		}
+		standard, tunes := tuning()[name.String()]
+		n, number := value.Float()
+		switch {
+		case name.Is("max_tokens") && !bounded:
+			change(name, `"max_completion_tokens"`, name)
+			bounded = true
+		case name.Is("max_tokens"), tunes && !(number && n == standard || value.False()):
+			change(value, "null", name)
+		}
+	}
+	return edits, changed
+}
+
+// tuning are the fields that those models refuse, and the number that each has by itself.
+func tuning() map[string]float64 {
+	return map[string]float64{
+		"temperature": 1, "top_p": 1, "presence_penalty": 0, "frequency_penalty": 0, "logprobs": 0, "top_logprobs": 0, "logit_bias": 0,
+	}
+}
+
+// mentionsTuning reports whether a body may have such a field. Most have none, and are not read.
+func mentionsTuning(raw []byte) bool {
+	for _, name := range [...]string{`"max_tokens"`, `"temperature"`, `"top_p"`, `_penalty"`, `logprobs"`, `"logit_bias"`} {
+		if bytes.Contains(raw, []byte(name)) {
+			return true
+		}
+	}
+	return false
+}
+
+// ReportChanges names changed fields in the header of an answer.
+func ReportChanges(header map[string][]string, changed []string) {
+	if len(changed) > 0 {
+		header[headerChanged] = []string{form.Listed(changed)}
+	}
+}
