@@ -17,8 +17,8 @@ import (
 
 // Bounds of the inputs of one video create. The whole body is bounded by Options.MaxBody besides.
 const (
-	// maxInputs is more than any vendor takes.
-	maxInputs = 16
+	// maxInputs bounds the inputs of a request whose model is not known yet. What a model takes, its vendor's table says: 50 at most.
+	maxInputs = 64
 	// maxImageBytes is that of one image, decoded. The vendors stop between 5 and 20 MB; this leaves it to them.
 	maxImageBytes = 32 << 20
 	// maxAddress is the length of an input's URL in bytes; what is longer is no address a vendor would fetch.

@@ -170,13 +170,31 @@ func (j *Jobs) explain(err error, key providers.Secret, paid bool) error {
 			fault.Failed = word
 		}
 	}
+	said := j.vendor.Reason(fault.Upstream.Body)
+	if fault.Failed == providers.FailedContent || refusesContent(fault.Upstream.Status, said) {
+		// Vendors say so with the status of a bad request or of a bad key. It is about the prompt: no other key or channel gets it.
+		fault.Kind, fault.Failed, fault.Accepted = providers.Invalid, providers.FailedContent, providers.NotAccepted
+		fault.Blame, fault.Key, fault.KeyNamed = providers.BlameNone, providers.KeyBusy, false
+		fault.Message = "The upstream refused the request for its content."
+	}
 	if !paid || fault.Retryable() {
 		return fault
 	}
-	if said := j.vendor.Reason(fault.Upstream.Body); said != "" {
+	if said != "" {
 		fault.Message = "The upstream refused the request: " + providers.Reason(said, key)
 	}
 	return fault
+}
+
+// refusesContent reports whether a refusal is about what a prompt or an input shows, by the vendor's words.
+func refusesContent(status int, said string) bool {
+	switch status {
+	case http.StatusBadRequest, http.StatusForbidden, http.StatusUnprocessableEntity, http.StatusUnavailableForLegalReasons:
+	default:
+		return false
+	}
+	return providers.Says(said, "moderation", "content policy", "content policies", "policy violation", "usage guidelines", "usage policy", "usage policies",
+		"content guidelines", "safety check", "failed check", "safety system", "safety filter", "content filter", "sensitive content", "prohibited content", "nsfw")
 }
 
 // Open reads a result at a link. The key goes along where withKey says so and the link lies at the channel's own origin.
