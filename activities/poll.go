@@ -26,6 +26,9 @@ const (
 	// forgottenShare is for how long they must have done so, in PollMax: five minutes by default, which is longer than an
 	// upstream's front answers 404 for everything while its servers are replaced. The job is paid for and goes on behind it.
 	forgottenShare = 10
+	// refusedShare is for how long, in PollMax, an upstream must have refused each look as a bad request before the job counts as
+	// forgotten: half an hour by default. A paid job is not given up for less.
+	refusedShare = 60
 	// goneGrace is how long a task waits for a channel that left the configuration, in case that was a slip.
 	goneGrace = 10 * time.Minute
 	// hintLimit bounds how long an upstream's word about the next try is believed.
@@ -119,11 +122,17 @@ func (a *Poller) Poll(ctx context.Context, in PollInput) (providers.VideoStatus,
 		p.Fault = &r
 		a.Told.count(in.Job.Assignment.step(StepPoll, in.Job.Model, string(r.Kind)))
 		log.Warn("poll failed", "kind", r.Kind, "status", r.Status, "errors", p.Errors, "fault", err)
+		if a.refused(&p, fault) {
+			a.release(ctx, in.Job)
+			return providers.VideoStatus{State: providers.JobFailed, Progress: p.Shown(time.Now()), Failure: &providers.VideoFailure{
+				Code: providers.FailedForgotten, Message: "The upstream refuses to tell of the job: " + r.Message,
+			}}, nil
+		}
 		return a.wait(ctx, in, p, a.nextLook(in.Job, &p, fault.RetryAfter))
 	}
 	a.Channels.ReportPoll(pick, nil)
 	a.Told.count(in.Job.Assignment.step(StepPoll, in.Job.Model, pollOutcome(status)))
-	p.Errors, p.Fault = 0, nil
+	p.Errors, p.Fault, p.RefusedSince = 0, nil, time.Time{}
 	p.Word = status.Word
 	if status.State == providers.JobForgotten {
 		if p.UnknownSince.IsZero() {
@@ -163,6 +172,18 @@ func (a *Poller) Poll(ctx context.Context, in PollInput) (providers.VideoStatus,
 		a.changed(ctx, in.Job.TaskID)
 	}
 	return a.wait(ctx, in, p, a.nextLook(in.Job, &p, 0))
+}
+
+// refused reports whether an upstream has refused each look as a bad request for so long that no other answer will come.
+func (a *Poller) refused(p *Progress, fault *providers.Fault) bool {
+	if fault.Kind != providers.Invalid || fault.Upstream == nil || fault.Blame != providers.BlameNone {
+		p.RefusedSince = time.Time{}
+		return false
+	}
+	if p.RefusedSince.IsZero() {
+		p.RefusedSince = time.Now()
+	}
+	return time.Since(p.RefusedSince) >= refusedShare*a.PollMax
 }
 
 // Cancel tells the vendor to stop a job, where it can be told. Cancelling a job that ended is no error. A channel that the

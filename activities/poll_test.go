@@ -533,6 +533,34 @@ func TestPollForgotten(t *testing.T) {
 	}
 }
 
+// TestPollRefused: a job whose looks are all refused as bad requests is given up after half an hour, and one that is known again is not.
+func TestPollRefused(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		refused := &providers.Fault{Kind: providers.Invalid, Message: "No such parameter.", Accepted: providers.NotAccepted, Upstream: &providers.Reply{Status: 400}}
+		var since time.Time
+		back := false
+		w := newWatch(t, func(int) (providers.VideoStatus, error) {
+			if since.IsZero() {
+				since = time.Now()
+			}
+			if !back && time.Since(since) > 20*time.Minute {
+				back, since = true, time.Time{}
+				return running(1)
+			}
+			return providers.VideoStatus{}, refused
+		})
+		w.acts.Poller.PollMax = 30 * time.Second
+		status, err := w.end(t)
+		if err != nil || status.State != providers.JobFailed || status.Failure == nil || status.Failure.Code != providers.FailedForgotten || !strings.Contains(status.Failure.Message, "No such parameter") {
+			t.Errorf("got %+v, %v, want a failed job", status, err)
+		}
+		if took := time.Since(since); took < 30*time.Minute || took > 32*time.Minute || !back {
+			t.Errorf("given up after %s, back %v", took, back)
+		}
+	})
+}
+
 func TestPollFailedJob(t *testing.T) {
 	t.Parallel()
 	for _, failure := range []*providers.VideoFailure{nil, {Code: "moderation", Message: "No."}} {

@@ -41,6 +41,8 @@ type Progress struct {
 	Errors  int `json:"errors,omitempty"`
 	// UnknownSince is when the first of the Unknown looks was; zero while the job is known.
 	UnknownSince time.Time `json:"unknown_since,omitzero"`
+	// RefusedSince is when the first of the looks was that were refused as bad requests; zero where the last was not.
+	RefusedSince time.Time `json:"refused_since,omitzero"`
 	// Fault is the last failed look, nil after a good one.
 	Fault *Record `json:"fault,omitempty"`
 	// GoneSince is since when the configuration lacks the channel or key; zero while it has it.

@@ -162,7 +162,7 @@ func TestVendorCFaults(t *testing.T) {
 		{"no image", submitPath, image("aGVsbG8="), 400, 50200, "'binary_data_base64[1]'"},
 		{"an empty image", submitPath, image(""), 400, 50200, "'binary_data_base64[1]'"},
 		{"bytes in place of a URL", submitPath, `{"req_key":"jimeng_t2v","image_urls":["` + base64.StdEncoding.EncodeToString([]byte(png)) + `"]}`, 400, 50200, "'image_urls[0]'"},
-		{"too many", submitPath, `{"req_key":"jimeng_t2v","image_urls":["http://a/b"` + strings.Repeat(`,"http://a/b"`, 16) + `]}`, 400, 50200, "'image_urls[16]'"},
+		{"too many", submitPath, `{"req_key":"jimeng_t2v","image_urls":["http://a/b"` + strings.Repeat(`,"http://a/b"`, 64) + `]}`, 400, 50200, "'image_urls[64]'"},
 		{"an unknown model", submitPath, `{"req_key":"none","prompt":"p"}`, 404, 50404, "none"},
 		{"a result of nothing", resultPath, `{"req_key":"jimeng_t2v"}`, 400, 50200, "'task_id'"},
 		{"a result of a number", resultPath, `{"task_id":7}`, 400, 50200, "'task_id'"},

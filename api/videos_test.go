@@ -31,6 +31,23 @@ func created(t *testing.T, g *gateway, req *http.Request) tasks.Create {
 	return g.tasks.creates[0]
 }
 
+// TestNoAddressesOfClients: a vendor sends neither the result nor news of the job to an address of the client's.
+func TestNoAddressesOfClients(t *testing.T) {
+	t.Parallel()
+	for body, param := range map[string]string{
+		`"metadata":{"parameters":{"storageUri":"gs://b/c"}}`: "storageUri", `"callback_url":"https://a/b"`: "callback_url", `"metadata":{"webhook_config":{"uris":["https://a"]}}`: "webhook_config",
+		`"metadata":{"pubsubTopic":"t"}`: "pubsubTopic", `"parameters":{"storage_uri":"gs://b"}`: "storage_uri",
+	} {
+		g := newGateway(t, nil, nil)
+		rec := g.do(t, request("POST", "/v1/video/generations", `{"model":"sora-2","prompt":"p",`+body+`}`))
+		if _, got := fault(t, rec); rec.Code != http.StatusBadRequest || got != param || len(g.tasks.creates) > 0 {
+			t.Errorf("%s: got %d %s", body, rec.Code, rec.Body)
+		}
+	}
+	g := newGateway(t, nil, nil)
+	created(t, g, request("POST", "/v1/video/generations", `{"model":"sora-2","prompt":"p","metadata":{"callback_url":null,"note":"a webhook"}}`))
+}
+
 func TestVideoObject(t *testing.T) {
 	t.Parallel()
 	g := newGateway(t, nil, nil)

@@ -6,6 +6,7 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"unicode/utf16"
 	"unicode/utf8"
 )
 
@@ -28,10 +29,10 @@ type VideoModel struct {
 	Audio VideoAudio
 	// N is how many videos one job makes at most, 0 means one, AnyNumber as many as are asked for.
 	N int
-	// MaxPrompt bounds the prompt in characters, 0 where the vendor does not say. NeedsPrompt: there must be one, whatever
+	// MaxPrompt bounds the prompt in characters, 0 where the vendor does not say. UTF16: the vendor counts UTF-16 code units. NeedsPrompt: there must be one, whatever
 	// the inputs. Negative: a negative prompt is taken.
-	MaxPrompt             int
-	NeedsPrompt, Negative bool
+	MaxPrompt                    int
+	UTF16, NeedsPrompt, Negative bool
 	// Seed: a seed is taken.
 	Seed bool
 	// NeedsInput: there must be one of the Inputs.
@@ -98,19 +99,21 @@ func Frames(like VideoInput) []VideoInput {
 
 // VideoShape is what of a request a VideoModel is asked about. It stands in workflow histories.
 type VideoShape struct {
-	Seconds       string       `json:"seconds,omitempty"`
-	Size          string       `json:"size,omitempty"`
-	Width         int          `json:"width,omitempty"`
-	Height        int          `json:"height,omitempty"`
-	AspectRatio   string       `json:"aspect_ratio,omitempty"`
-	Resolution    string       `json:"resolution,omitempty"`
-	FPS           int          `json:"fps,omitempty"`
-	N             int          `json:"n,omitempty"`
-	GenerateAudio *bool        `json:"generate_audio,omitempty"`
-	Negative      bool         `json:"negative,omitempty"`
-	Seed          bool         `json:"seed,omitempty"`
-	Prompt        int          `json:"prompt,omitempty"` // in characters
-	Inputs        []InputShape `json:"inputs,omitempty"`
+	Seconds       string `json:"seconds,omitempty"`
+	Size          string `json:"size,omitempty"`
+	Width         int    `json:"width,omitempty"`
+	Height        int    `json:"height,omitempty"`
+	AspectRatio   string `json:"aspect_ratio,omitempty"`
+	Resolution    string `json:"resolution,omitempty"`
+	FPS           int    `json:"fps,omitempty"`
+	N             int    `json:"n,omitempty"`
+	GenerateAudio *bool  `json:"generate_audio,omitempty"`
+	Negative      bool   `json:"negative,omitempty"`
+	Seed          bool   `json:"seed,omitempty"`
+	Prompt        int    `json:"prompt,omitempty"` // in characters
+	// PromptUTF16 is how many UTF-16 code units the prompt has beyond its characters.
+	PromptUTF16 int          `json:"prompt_utf16,omitempty"`
+	Inputs      []InputShape `json:"inputs,omitempty"`
 }
 
 // InputShape is what a VideoModel is asked of one input.
@@ -127,6 +130,9 @@ func (r VideoRequest) Shape() VideoShape {
 	shape := VideoShape{
 		Seconds: r.Seconds, Size: r.Size, Width: r.Width, Height: r.Height, AspectRatio: r.AspectRatio, Resolution: r.Resolution,
 		FPS: r.FPS, N: r.N, GenerateAudio: r.GenerateAudio, Negative: r.NegativePrompt != "", Seed: r.Seed != nil, Prompt: utf8.RuneCountInString(r.Prompt),
+	}
+	for _, c := range r.Prompt {
+		shape.PromptUTF16 += utf16.RuneLen(c) - 1
 	}
 	for _, input := range r.Inputs {
 		shape.Inputs = append(shape.Inputs, InputShape{Role: input.Role, Type: input.ContentType, Bytes: input.Size, Link: input.URL != ""})
@@ -191,6 +197,14 @@ func (m VideoModel) checkSeconds(s VideoShape) *Fault {
 	return notTaken("seconds", m.Seconds, near)
 }
 
+// promptLength is how long a prompt is as the vendor counts it.
+func (m VideoModel) promptLength(s VideoShape) int {
+	if m.UTF16 {
+		return s.Prompt + s.PromptUTF16
+	}
+	return s.Prompt
+}
+
 func (m VideoModel) checkWords(s VideoShape) *Fault {
 	switch {
 	case s.FPS != 0 && m.FPS == 0:
@@ -207,8 +221,8 @@ func (m VideoModel) checkWords(s VideoShape) *Fault {
 		return noField("negative_prompt")
 	case s.Seed && !m.Seed:
 		return noField("seed")
-	case m.MaxPrompt > 0 && s.Prompt > m.MaxPrompt:
-		return InvalidField("prompt", "Invalid request: 'prompt' has %d characters, and this model takes %d.", s.Prompt, m.MaxPrompt)
+	case m.MaxPrompt > 0 && m.promptLength(s) > m.MaxPrompt:
+		return InvalidField("prompt", "Invalid request: 'prompt' has %d characters, and this model takes %d.", m.promptLength(s), m.MaxPrompt)
 	case m.NeedsPrompt && s.Prompt == 0:
 		return InvalidField("prompt", "Invalid request: this model needs a 'prompt'.")
 	case m.NeedsInput && len(s.Inputs) == 0:

@@ -26,8 +26,8 @@ type Connection interface {
 
 // Arrived returns when the request reached this machine. That is earlier than Start if its data waited in the socket of a process that
 // stood still.
-func (x *Request) Arrived() time.Time {
-	if c := ConnectionOf(x.http.Context()); c != nil {
+func (x *Request) Arrived(ctx context.Context) time.Time {
+	if c := ConnectionOf(ctx); c != nil {
 		if at := c.LastReceived(); !at.IsZero() && at.Before(x.Start) {
 			return at
 		}

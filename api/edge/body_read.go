@@ -9,7 +9,7 @@ import (
 	"time"
 
 	"modelrelay/providers"
-	"modelrelay/providers/upstream"
+	"modelrelay/providers/encoded"
 )
 
 const (
@@ -141,7 +141,7 @@ func (x *Request) openBody(r *http.Request) (stop func(), err error) {
 	sent := http.MaxBytesReader(x.ResponseWriter, r.Body, most)
 	r.Body = sent
 	if encoding := r.Header.Get("Content-Encoding"); encoding != "" && !strings.EqualFold(encoding, "identity") {
-		decoded, ok := upstream.Decoded(encoding, sent)
+		decoded, ok := encoded.Decode(encoding, sent)
 		if !ok || strings.EqualFold(encoding, "br") {
 			return nil, providers.Faultf(providers.UnsupportedMedia, "The request body may be encoded with gzip or zstd.")
 		}
@@ -179,7 +179,7 @@ func readFault(r *http.Request, err error) *providers.Fault {
 		return fault
 	case errors.As(err, &limit):
 		return tooLarge(limit.Limit)
-	case errors.Is(err, upstream.ErrEncoding):
+	case errors.Is(err, encoded.ErrBroken):
 		fault = providers.InvalidField("", "The request body is not encoded as its Content-Encoding says.")
 	case errors.Is(err, os.ErrDeadlineExceeded): // net/http ends the request's context with it
 		fault = providers.InvalidField("", "The request body did not arrive in time.")

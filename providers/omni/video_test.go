@@ -294,7 +294,7 @@ func TestVideoLateFile(t *testing.T) {
 	for _, tc := range []struct {
 		state string
 		want  providers.VideoState
-	}{{"PROCESSING", providers.JobRunning}, {"ACTIVE", providers.JobDone}, {"FAILED", providers.JobFailed}, {"", providers.JobDone}} {
+	}{{"PROCESSING", providers.JobRunning}, {"ACTIVE", providers.JobDone}, {"FAILED", providers.JobDone}, {"", providers.JobDone}} {
 		state = tc.state
 		got, err := adapter.Poll(t.Context(), to, ticket)
 		if err != nil || got.State != tc.want {

@@ -106,6 +106,9 @@ func (v *Videos) Submit(ctx context.Context, to providers.Target, req providers.
 	if err := v.do(ctx, to, upstream.Create(string(plan.mode), body), true, &made); err != nil {
 		return providers.Ticket{}, err
 	}
+	if made.VideoID == "0" { // which is no id
+		made.VideoID = ""
+	}
 	return upstream.NewTicket(made.VideoID, nil)
 }
 

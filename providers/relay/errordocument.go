@@ -17,7 +17,7 @@ func (b *body) errorDocument(stream bool) []byte {
 		return nil
 	}
 	read := bytes.Clone(b.ahead)
-	for b.err == nil && len(read) < upstream.MaxErrorBody && !(stream && bytes.Contains(read, []byte("\n\n"))) {
+	for b.err == nil && len(read) < upstream.MaxErrorBody && (!stream || !bytes.Contains(read, []byte("\n\n"))) {
 		read = slices.Grow(read, peek)
 		b.clock.restart(b.idle)
 		n, err := b.upstream.Read(read[len(read):cap(read)])

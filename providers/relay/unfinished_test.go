@@ -12,11 +12,11 @@ import (
 
 // endpoints of the formats that stream.
 var (
-	chatEndpoint      = providers.Endpoint{Format: providers.OpenAI, Operation: providers.Chat}            //nolint:gochecknoglobals // constants
-	responsesEndpoint = providers.Endpoint{Format: providers.OpenAI, Operation: providers.Responses}       //nolint:gochecknoglobals // constants
-	imagesEndpoint    = providers.Endpoint{Format: providers.OpenAI, Operation: providers.ImageGeneration} //nolint:gochecknoglobals // constants
-	messagesEndpoint  = providers.Endpoint{Format: providers.Anthropic, Operation: providers.Messages}     //nolint:gochecknoglobals // constants
-	geminiEndpoint    = providers.Endpoint{Format: providers.Gemini, Operation: providers.StreamContent}   //nolint:gochecknoglobals // constants
+	chatEndpoint      = providers.Endpoint{Format: providers.OpenAI, Operation: providers.Chat}
+	responsesEndpoint = providers.Endpoint{Format: providers.OpenAI, Operation: providers.Responses}
+	imagesEndpoint    = providers.Endpoint{Format: providers.OpenAI, Operation: providers.ImageGeneration}
+	messagesEndpoint  = providers.Endpoint{Format: providers.Anthropic, Operation: providers.Messages}
+	geminiEndpoint    = providers.Endpoint{Format: providers.Gemini, Operation: providers.StreamContent}
 )
 
 // TestUnfinishedStreams: a native stream that ends cleanly before its format's last event is broken, however its bytes arrive, and the

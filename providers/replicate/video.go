@@ -9,7 +9,9 @@ import (
 	"maps"
 	"net/http"
 	"net/url"
+	"regexp"
 	"slices"
+	"strconv"
 	"strings"
 	"time"
 
@@ -37,9 +39,23 @@ type Videos struct{ upstream.Linked[prediction] }
 func NewVideos(client *http.Client) *Videos {
 	return &Videos{upstream.Linked[prediction]{
 		Paced: providers.Pace{Most: mostPoll},
-		Jobs:  upstream.NewJobs(client, upstream.JobVendor{Name: "replicate"}), Path: predictionPath,
+		Jobs:  upstream.NewJobs(client, upstream.JobVendor{Name: "replicate", Classify: classify}), Path: predictionPath,
 		LinkKey: true, // some files lie at the vendor's own address, which wants it
 	}}
+}
+
+// resets finds how long an account is throttled, which stands in the message alone: "Your rate limit resets in ~30s."
+var resets = regexp.MustCompile(`resets in ~?([0-9]{1,5})s`)
+
+// classify reads that time.
+func classify(fault *providers.Fault) {
+	if fault.Kind != providers.RateLimited || fault.RetryAfter > 0 {
+		return
+	}
+	if found := resets.FindSubmatch(fault.Upstream.Body); found != nil {
+		seconds, _ := strconv.Atoi(string(found[1])) // digits
+		fault.RetryAfter = time.Duration(seconds) * time.Second
+	}
 }
 
 // Submit starts a job.

@@ -89,6 +89,7 @@ func sound() providers.VideoInput {
 func modelNamed(name string) (model, bool) {
 	for _, family := range [...]func(string) (model, bool){ownModel, seedance, minimax, otherModel} {
 		if known, ok := family(name); ok {
+			known.UTF16 = true
 			return known, true
 		}
 	}

@@ -17,6 +17,7 @@ import (
 	"syscall"
 
 	"modelrelay/providers"
+	"modelrelay/providers/encoded"
 )
 
 // MaxErrorBody is how much of an upstream's error answer is kept, in bytes.
@@ -82,6 +83,17 @@ func errorObject(body []byte) []byte {
 		return body
 	}
 	return elements[0]
+}
+
+// decode takes the content encoding off an answer. An upstream may compress though it was not asked to.
+func decode(resp *http.Response) {
+	body, ok := encoded.Decode(resp.Header.Get("Content-Encoding"), resp.Body)
+	if !ok {
+		return
+	}
+	resp.Body, resp.ContentLength = body, -1
+	resp.Header.Del("Content-Encoding")
+	resp.Header.Del("Content-Length")
 }
 
 // Header makes the header of a request: canonical names and their values by turns.

@@ -111,6 +111,8 @@ func refuse(table providers.VideoModel, shape providers.VideoShape) *providers.F
 		return providers.InvalidField("aspect_ratio", kept, "aspect_ratio")
 	case work && frame.Resolution != "":
 		return providers.InvalidField("resolution", kept, "resolution")
+	case shape.Has(providers.Reference) && frame.Resolution == "1080p":
+		return providers.InvalidField("resolution", "From references 'resolution' is at most 720p.")
 	case shape.Has(providers.Reference) && seconds > maxReferenceSeconds:
 		return providers.InvalidField("seconds", "From references 'seconds' is at most %d.", maxReferenceSeconds)
 	}

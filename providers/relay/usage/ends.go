@@ -74,7 +74,7 @@ func (m *endMark) in(b []byte) bool {
 		}
 		b = b[at+len(m.name):]
 		value := bytes.TrimLeft(b, " \t\r\n")
-		if rest, is := bytes.CutPrefix(value, m.value); is && len(rest) > 0 && !(string(m.value) == `"` && rest[0] == '"') {
+		if rest, is := bytes.CutPrefix(value, m.value); is && len(rest) > 0 && (string(m.value) != `"` || rest[0] != '"') {
 			return true
 		}
 	}

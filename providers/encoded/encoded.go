@@ -1,9 +1,9 @@
-package upstream
+// Package encoded reads HTTP bodies with a content encoding, of requests and of answers alike. Of the product it imports nothing.
+package encoded
 
 import (
 	"errors"
 	"io"
-	"net/http"
 	"strings"
 
 	"github.com/andybalholm/brotli"
@@ -14,12 +14,12 @@ import (
 // maxWindow bounds the memory that a zstd body may ask for, in bytes. It is the least that RFC 9659 demands of a decoder for HTTP.
 const maxWindow = 8 << 20
 
-// ErrEncoding is the error of a body that is not what its Content-Encoding says.
-var ErrEncoding = errors.New("the body does not fit its content encoding")
+// ErrBroken is the error of a body that is not what its Content-Encoding says.
+var ErrBroken = errors.New("the body does not fit its content encoding")
 
-// Decoded returns a body without its content encoding: gzip, br or zstd. ok is false for any other encoding, and for none. A read fails
-// with ErrEncoding if the body is not so encoded. Closing it closes the body.
-func Decoded(encoding string, body io.ReadCloser) (decoded io.ReadCloser, ok bool) {
+// Decode returns a body without its content encoding: gzip, br or zstd. ok is false for any other encoding, and for none. A read fails
+// with ErrBroken if the body is not so encoded. Closing it closes the body.
+func Decode(encoding string, body io.ReadCloser) (decoded io.ReadCloser, ok bool) {
 	d := &decoding{body: body}
 	switch strings.ToLower(strings.TrimSpace(encoding)) {
 	case "gzip", "x-gzip":
@@ -74,7 +74,7 @@ func (d *decoding) Read(p []byte) (n int, err error) {
 	case d.failed != nil:
 		err = d.failed
 	default:
-		err = errors.Join(ErrEncoding, err)
+		err = errors.Join(ErrBroken, err)
 	}
 	return n, err
 }
@@ -86,15 +86,4 @@ func (d *decoding) Close() error {
 		d.release = nil
 	}
 	return d.body.Close()
-}
-
-// decode takes the content encoding off an answer. An upstream may compress though it was not asked to.
-func decode(resp *http.Response) {
-	body, ok := Decoded(resp.Header.Get("Content-Encoding"), resp.Body)
-	if !ok {
-		return
-	}
-	resp.Body, resp.ContentLength = body, -1
-	resp.Header.Del("Content-Encoding")
-	resp.Header.Del("Content-Length")
 }
