@@ -33,6 +33,7 @@ type Answer struct {
 	over  bool // everything was written
 	heard
 	thought thought
+	cited   cited        // of a call with a web search
 	kept    []form.State // for the next call of a tool
 }
 
@@ -282,6 +283,11 @@ func (a *Answer) write() (stopped bool) {
 		case form.EventFailed:
 			a.fail(e.Fault)
 			return stopped
+		case form.EventSearch, form.EventCitation:
+			if !a.t.ask.Search || e.Kind == form.EventCitation && !a.cited.resolve(e) {
+				continue
+			}
+			a.begun = true
 		case form.EventStop:
 			if a.media && !a.said {
 				a.fail(&providers.Fault{Kind: providers.Upstream, Message: "The answer is a medium, which the call's format cannot show."})
@@ -333,6 +339,9 @@ func (a *Answer) content(e *form.Event) {
 		}
 	case form.EventText:
 		a.said = true
+		if a.t.ask.Search && e.Choice == 0 {
+			a.cited.add(e)
+		}
 		a.kept = slices.DeleteFunc(a.kept, func(s form.State) bool { return s.Kind == form.StateGemini }) // it was the text's
 	default:
 		a.said = true

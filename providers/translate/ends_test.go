@@ -195,7 +195,7 @@ func TestRefusalsRepeatNothing(t *testing.T) {
 	calls := map[string][]string{
 		"chat": {
 			`"stop":["` + secret + `"],"n":2`, `"tools":[{"type":"` + secret + `"}]`, `"tool_choice":"` + secret + `"`, `"response_format":{"type":"` + secret + `"}`,
-			`"web_search_options":{"a":"` + secret + `"}`, `"modalities":["` + secret + `"]`, `"function_call":{"name":"` + secret + `"},"functions":[{"name":"f"}]`,
+			`"modalities":["` + secret + `"]`, `"function_call":{"name":"` + secret + `"},"functions":[{"name":"f"}]`,
 		},
 		"responses": {
 			`"previous_response_id":"` + secret + `"`, `"tools":[{"type":"` + secret + `"}]`, `"text":{"format":{"type":"` + secret + `"}}`, `"tool_choice":{"type":"` + secret + `"}`,
@@ -203,7 +203,7 @@ func TestRefusalsRepeatNothing(t *testing.T) {
 		},
 		"messages": {`"container":"` + secret + `"`, `"tools":[{"type":"` + secret + `","name":"` + secret + `"}]`, `"mcp_servers":[{"name":"` + secret + `"}]`, `"output_config":{"format":{"type":"` + secret + `"}}`},
 		"gemini": {
-			`"cachedContent":"` + secret + `"`, `"tools":[{"googleSearch":{"a":"` + secret + `"}}]`, `"generationConfig":{"responseMimeType":"` + secret + `"}`,
+			`"cachedContent":"` + secret + `"`, `"tools":[{"codeExecution":{"a":"` + secret + `"}}]`, `"generationConfig":{"responseMimeType":"` + secret + `"}`,
 			`"generationConfig":{"thinkingConfig":{"thinkingLevel":"` + secret + `"}}`, `"toolConfig":{"functionCallingConfig":{"mode":"` + secret + `"}}`,
 		},
 	}

@@ -210,9 +210,6 @@ func TestFieldsOfEveryClient(t *testing.T) {
 		{client: "responses", model: "gemini-2.5-pro", body: `"background":true`, refused: "background"},
 		{client: "responses", model: "gemini-2.5-pro", body: `"prompt":{"id":"p"}`, refused: "prompt"},
 		{client: "responses", model: "gpt-4o", body: `{"model":"m","input":[{"role":"user","content":"x"},{"type":"item_reference","id":"rs_1"}]}`, refused: "input[1]"},
-		{client: "chat", model: "responses:gpt-4o", body: `"web_search_options":{}`, refused: "web_search_options"},
-		{client: "chat", model: "claude-opus-4-8", body: `"web_search_options":{}`, refused: "web_search_options"},
-		{client: "chat", model: "gemini-2.5-pro", body: `"web_search_options":{}`, refused: "web_search_options"},
 		{client: "chat", model: "responses:gpt-4o", body: `"modalities":["text","audio"],"audio":{"voice":"alloy","format":"mp3"}`, refused: "modalities"},
 		{client: "chat", model: "gemini-2.5-pro", body: `"modalities":["text","audio"]`, refused: "modalities"},
 

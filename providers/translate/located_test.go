@@ -24,13 +24,13 @@ func TestRefusalsNameTheField(t *testing.T) {
 			`{"model":"m","n":2,"messages":[{"role":"user","content":"x"}]}`, "n", "The model's upstream",
 		},
 		"messages": {
-			messages[0], responses, `{"model":"m","max_tokens":9,"messages":[{"role":"user","content":"x"}],"tools":[{"type":"web_search_20250305","name":"web_search"}]}`,
+			messages[0], responses, `{"model":"m","max_tokens":9,"messages":[{"role":"user","content":"x"}],"tools":[{"type":"code_execution_20250825","name":"code_execution"}]}`,
 			"tools[0].type", "tools[0].type: The model's upstream",
 		},
 		"gemini": {
 			providers.Endpoint{Format: providers.Gemini, Operation: providers.GenerateContent},
 			messages,
-			`{"contents":[{"parts":[{"text":"x"}]}],"tools":[{"googleSearch":{}}]}`, "tools[0].googleSearch", "tools[0].googleSearch: The model's upstream",
+			`{"contents":[{"parts":[{"text":"x"}]}],"tools":[{"codeExecution":{}}]}`, "tools[0].codeExecution", "tools[0].codeExecution: The model's upstream",
 		},
 	} {
 		t.Run(name, func(t *testing.T) {

@@ -82,7 +82,7 @@ func TestMembersOfEveryClient(t *testing.T) {
 		{client: "responses", model: "gpt-4o", body: sayingParts("responses", `{"type":"text","text":"y","annotations":[{"type":"url_citation"}],"logprobs":[{"token":"y"}]}`), has: `"content":"y"`},
 		{client: "responses", model: "claude-opus-4-8", body: sayingParts("responses", `{"type":"input_file","file_data":"JVBE"}`), has: `"media_type":"application/pdf","data":"JVBE"`},
 		{client: "responses", model: "claude-opus-4-8", body: sayingParts("responses", `{"type":"input_file","file_url":"https://x.example/a.txt"}`), has: `"type":"document","source":{"type":"url","url":"https://x.example/a.txt"}`},
-		{client: "responses", model: "gpt-4o", body: withTools("responses", `"tool_choice":{"type":"allowed_tools","mode":"auto","tools":[{"type":"web_search"},{"type":"function","name":"f"}]}`), refused: "tool_choice.tools[0].type"},
+		{client: "responses", model: "gpt-4o", body: withTools("responses", `"tool_choice":{"type":"allowed_tools","mode":"auto","tools":[{"type":"code_interpreter"},{"type":"function","name":"f"}]}`), refused: "tool_choice.tools[0].type"},
 		{client: "responses", model: "gpt-4o", body: withTools("responses", `"tool_choice":{"type":"allowed_tools","tools":[{"type":"function","name":"f"}]}`), has: `"mode":"auto"`},
 		{client: "responses", model: "gpt-4o", body: `"tools":[{"type":"custom","name":"p"}],"tool_choice":{"type":"custom","name":"p"}`, has: `"tool_choice":{"type":"function","function":{"name":"p"}}`},
 		{client: "responses", model: "gpt-4o", body: `"tools":[{"type":"function","name":"f","description":"","parameters":null}]`, lacks: "description"},

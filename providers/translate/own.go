@@ -38,7 +38,8 @@ func Without(call providers.Call) []providers.Edit {
 		edits = take(call.Body, messages, isForeign) // the vendor takes no turn without content
 		for _, message := range messages.Items() {
 			if !isForeign(message) {
-				edits = append(edits, take(call.Body, message.Get("content"), isForeignThought)...)
+				edits = append(edits, take(call.Body, message.Get("content"), foreignBlocks(message.Get("content")))...)
+				edits = append(edits, uncited(call.Body, message.Get("content"))...)
 			}
 		}
 	case providers.Responses, providers.CompactResponse:
@@ -54,6 +55,35 @@ func Without(call providers.Call) []providers.Edit {
 // isForeignThought tells whether a block of a message holds another vendor's state.
 func isForeignThought(block form.Value) bool {
 	return bytes.HasPrefix(block.Get("signature"), []byte(enveloped))
+}
+
+// foreignBlocks knows the blocks of a message that another vendor's answer left: its state, and its searches of the web.
+func foreignBlocks(content form.Value) func(form.Value) bool {
+	searches := make(map[string]bool)
+	for _, block := range content.Items() {
+		if block.Get("type").Text().Is("web_search_tool_result") && bytes.Contains(block, []byte(`"`+form.OpaqueSearch)) {
+			searches[block.Get("tool_use_id").Text().String()] = true
+		}
+	}
+	return func(block form.Value) bool {
+		switch kind := block.Get("type").Text(); {
+		case kind.Is("web_search_tool_result"):
+			return searches[block.Get("tool_use_id").Text().String()]
+		case kind.Is("server_tool_use"):
+			return searches[block.Get("id").Text().String()]
+		}
+		return isForeignThought(block)
+	}
+}
+
+// uncited are the edits that take the citations of another vendor's pages out of texts.
+func uncited(body []byte, content form.Value) (edits []providers.Edit) {
+	for _, block := range content.Items() {
+		if citations := block.Get("citations"); bytes.Contains(citations, []byte(`"`+form.OpaqueSearch)) {
+			edits = append(edits, providers.Edit{At: spanOf(body, citations), Text: []byte("null")})
+		}
+	}
+	return edits
 }
 
 // isForeign tells whether a message holds nothing but other vendors' state.

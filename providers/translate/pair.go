@@ -173,7 +173,7 @@ func checkChoice(prompt *form.Prompt) *providers.Fault {
 	choice, field := prompt.Choice, prompt.Fields[form.FieldChoice]
 	switch {
 	case slices.ContainsFunc(prompt.Own, func(own form.Member) bool { return own.Must && own.Name != "moderation" }):
-	case choice.Mode == form.ChoiceAny && len(prompt.Tools) == 0:
+	case choice.Mode == form.ChoiceAny && len(prompt.Tools) == 0 && prompt.Search == nil:
 		return providers.InvalidField(field, "There are no tools to call.")
 	case !choice.NamesAll(prompt.Tools):
 		return providers.InvalidField(field, "A tool that is chosen is not declared.")

@@ -94,7 +94,7 @@ func TestToolsOfEveryClient(t *testing.T) {
 		{client: "responses", model: "gemini-2.5-pro", body: `"tools":[],"tool_choice":"required"`, refused: "tool_choice"},
 		{client: "messages", model: "gpt-4o", body: `"tool_choice":{"type":"any"}`, refused: "tool_choice"},
 		{client: "messages", model: "gemini-2.5-pro", body: `"tool_choice":{"type":"tool","name":"f"}`, refused: "tool_choice"},
-		{client: "messages", model: "responses:gpt-4o", body: `"tools":[{"type":"web_search_20250305","name":"web_search"}],"tool_choice":{"type":"tool","name":"web_search"}`, refused: "tools[0].type"},
+		{client: "messages", model: "responses:gpt-4o", body: `"tools":[{"type":"code_execution_20250825","name":"code_execution"}],"tool_choice":{"type":"tool","name":"code_execution"}`, refused: "tools[0].type"},
 		{client: "gemini", model: "gpt-4o", body: `"toolConfig":{"functionCallingConfig":{"mode":"ANY"}}`, refused: "toolConfig.functionCallingConfig"},
 		{client: "gemini", model: "claude-opus-4-8", body: `"toolConfig":{"functionCallingConfig":{"mode":"ANY"}}`, refused: "toolConfig.functionCallingConfig"},
 

@@ -13,13 +13,13 @@ import (
 func TestPairsRefuseVendorsTools(t *testing.T) {
 	t.Parallel()
 	calls := map[string][2]string{
-		"chat":      {`{"model":"m","messages":[{"role":"user","content":"x"}],"tools":[{"type":"web_search"}]}`, "tools[0].type"},
-		"responses": {`{"model":"m","input":"x","tools":[{"type":"web_search"}]}`, "tools[0].type"},
-		"messages":  {`{"model":"m","max_tokens":9,"messages":[{"role":"user","content":"x"}],"tools":[{"type":"web_search_20250305","name":"web_search"}]}`, "tools[0].type"},
-		"gemini":    {`{"contents":[{"parts":[{"text":"x"}]}],"tools":[{"googleSearch":{}}]}`, "tools[0].googleSearch"},
+		"chat":      {`{"model":"m","messages":[{"role":"user","content":"x"}],"tools":[{"type":"code_interpreter"}]}`, "tools[0].type"},
+		"responses": {`{"model":"m","input":"x","tools":[{"type":"code_interpreter"}]}`, "tools[0].type"},
+		"messages":  {`{"model":"m","max_tokens":9,"messages":[{"role":"user","content":"x"}],"tools":[{"type":"code_execution_20250825","name":"code_execution"}]}`, "tools[0].type"},
+		"gemini":    {`{"contents":[{"parts":[{"text":"x"}]}],"tools":[{"codeExecution":{}}]}`, "tools[0].codeExecution"},
 	}
 	others(func(client, upstream peer) {
-		if _, fault := ask(t, translate.New(nil), client, upstream, upstream.models[0], calls[client.name][0], false); fault == nil || fault.Param != calls[client.name][1] {
+		if _, fault := ask(t, translate.New(nil), client, upstream, upstream.models[0], calls[client.name][0], false); fault == nil || fault.Param != calls[client.name][1] || client.name != "chat" && !strings.Contains(fault.Message, "the tool code") {
 			t.Errorf("%s to %s: got %+v, want a fault of %s", client.name, upstream.name, fault, calls[client.name][1])
 		}
 	})

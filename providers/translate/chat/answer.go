@@ -219,7 +219,7 @@ func stopReason(word form.Text) form.StopReason {
 
 // take reads what a choice says next. A whole message has each call at once.
 func (c *choice) take(delta, logprobs form.Value, whole bool, to []form.Event) []form.Event {
-	var content, refusal, thought, another, calls, old form.Value
+	var content, refusal, thought, another, calls, old, annotations form.Value
 	for name, member := range delta.Members() {
 		switch string(name.Decoded()) {
 		case "content":
@@ -234,6 +234,8 @@ func (c *choice) take(delta, logprobs form.Value, whole bool, to []form.Event) [
 			calls = member
 		case "function_call":
 			old = member
+		case "annotations":
+			annotations = member
 		case "audio", "images":
 			c.medium = c.medium || member.Says()
 		}
@@ -243,6 +245,14 @@ func (c *choice) take(delta, logprobs form.Value, whole bool, to []form.Event) [
 	}
 	to = c.say(form.EventThought, thought.Text(), nil, to)
 	to = c.content(content, logprobs, to)
+	for _, annotation := range annotations.Items() {
+		cited := annotation.Get("url_citation")
+		from, _ := cited.Get("start_index").Int()
+		end, _ := cited.Get("end_index").Int()
+		to = append(to, form.Event{Kind: form.EventCitation, Choice: c.index, Block: c.block, Citation: &form.Citation{
+			Source: form.Source{URL: cited.Get("url").Text().String(), Title: cited.Get("title").Text().String()}, From: int(from), To: int(end),
+		}})
+	}
 	if text := refusal.Text(); !text.Empty() {
 		c.refused = true
 		to = c.say(form.EventRefusal, text, nil, to)

@@ -40,7 +40,7 @@ func (w *writer) message(c *said) {
 	}
 	w.out.Key("refusal")
 	orNull(&w.out, c.refusal, true)
-	w.out.Literal(`"annotations":[]`)
+	w.out.KeyRaw("annotations", []byte("["), c.annotations.Bytes(), []byte("]"))
 	if len(c.calls) > 0 && w.ask.Legacy {
 		w.out.Object("function_call")
 		w.function(c.calls[0])

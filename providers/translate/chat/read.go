@@ -160,7 +160,13 @@ func (r *reading) own(name form.Text, value form.Value) bool {
 			return true
 		}
 		must = true
-	case "web_search_options", "moderation":
+	case "web_search_options":
+		r.Search = &form.Search{
+			At: form.Path{}.Field(key), Type: key, Context: value.Get("search_context_size"), Location: value.At("user_location", "approximate"),
+		}
+		r.ask.Search = true
+		return true
+	case "moderation":
 		must = true
 	default:
 		return false

@@ -58,8 +58,10 @@ type said struct {
 	signature []byte
 	// Of a whole completion: the insides of its texts, and the elements of the list of probabilities.
 	text, thought, refusal, logprobs []byte
-	stop                             form.StopReason
-	refused                          bool
+	// annotations are the elements of the list of citations.
+	annotations form.Out
+	stop        form.StopReason
+	refused     bool
 }
 
 // head writes the first members of a chunk or a completion.
@@ -138,6 +140,8 @@ func (w *writer) choice(event *form.Event) {
 	case form.EventRefusal:
 		c.refused = true
 		w.text(c, "refusal", &c.refusal, event)
+	case form.EventCitation:
+		c.cite(event.Citation)
 	case form.EventState:
 		if event.State.Kind == form.StateGemini {
 			c.signature = append([]byte(nil), event.State.Data...)
@@ -232,10 +236,29 @@ func (w *writer) stop(c *said, stop form.Stop) {
 		}
 	}
 	c.stop = stop.Reason
+	if w.ask.Stream && c.annotations.Len() > 0 {
+		w.chunk(c)
+		w.out.KeyRaw("annotations", []byte("["), c.annotations.Bytes(), []byte("]"))
+		w.close("")
+	}
 	if w.ask.Stream {
 		w.chunk(c)
 		w.close(w.finishReason(c))
 	}
+}
+
+// cite adds a citation, whose range is one of all of the text.
+func (c *said) cite(citation *form.Citation) {
+	out := &c.annotations
+	out.Begin()
+	out.Literal(`"type":"url_citation"`)
+	out.Object("url_citation")
+	out.KeyInt("start_index", int64(citation.Base+citation.From))
+	out.KeyInt("end_index", int64(citation.Base+citation.To))
+	out.KeyString("title", citation.Title)
+	out.KeyString("url", citation.URL)
+	out.End()
+	out.End()
 }
 
 func (w *writer) finishReason(c *said) string {

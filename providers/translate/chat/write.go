@@ -3,6 +3,7 @@ package chat
 import (
 	"modelrelay/providers"
 	"modelrelay/providers/translate/form"
+	"strings"
 )
 
 // What this dialect takes.
@@ -39,6 +40,9 @@ func Write(p *form.Prompt, to form.Target, loss *form.Loss) (providers.Payload, 
 	w.sampling()
 	w.output()
 	w.tools()
+	if fault := w.search(to.Model); fault != nil {
+		return nil, fault
+	}
 	if effort := p.Effort(w.to, loss); effort != "" {
 		w.KeyString("reasoning_effort", effort)
 	}
@@ -54,6 +58,30 @@ func Write(p *form.Prompt, to form.Target, loss *form.Loss) (providers.Payload, 
 	}
 	w.End()
 	return w.Payload(), nil
+}
+
+// search writes the web search, which models alone have whose names say so: gpt-4o-search-preview, gpt-5-search-api. They always search.
+func (w *writing) search(model string) *providers.Fault {
+	s := w.Search
+	if s == nil {
+		return nil
+	}
+	if !strings.Contains(model, "search") || w.to.Imitator {
+		return w.LeaveSearch(form.Chat, w.loss)
+	}
+	w.Object("web_search_options")
+	if s.Location.Says() {
+		w.Object("user_location")
+		w.Literal(`"type":"approximate"`)
+		w.Object("approximate")
+		s.WriteLocation(w.Out)
+		w.End()
+		w.End()
+	}
+	w.Field("search_context_size", s.Context)
+	w.End()
+	s.Drop(w.loss, map[string]form.Value{"allowed_domains": s.Allowed, "blocked_domains": s.Blocked, "max_uses": s.MaxUses})
+	return nil
 }
 
 // picky tells whether the model is one of OpenAI's that reasons: it refuses what tunes the drawing of tokens, stop texts and

@@ -26,6 +26,9 @@ const (
 	EventCallBegin
 	EventCallArgs
 	EventCallEnd
+	// EventSearch carries Search: a search of the web that the vendor made. EventCitation carries Citation, of the text of Block.
+	EventSearch
+	EventCitation
 	// EventMedia tells that the answer has a medium, which no other dialect can say: an Image or another one.
 	EventMedia
 	// EventStop tells why Choice ended, once it is known that nothing follows.
@@ -53,6 +56,8 @@ type Event struct {
 	Logprobs Value
 	Call     Call
 	State    State
+	Search   *SearchStep
+	Citation *Citation
 	Image    bool
 	Stop     Stop
 	Counts   *Counts
@@ -156,6 +161,8 @@ type Ask struct {
 	Declared, Custom map[string]bool
 	// Spaces are those of Declared that the client knows under a name in a group.
 	Spaces map[string]Space
+	// Search: the call has a web search, whose sources the client wants to see.
+	Search bool
 	// Echo is what the answer repeats of the call: members of a JSON object without its braces, a copy.
 	Echo []byte
 }

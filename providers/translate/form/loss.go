@@ -82,6 +82,9 @@ func Listed(names []string) string {
 func (p *Prompt) RefuseOwn(to Dialect, taken ...string) *providers.Fault {
 	for _, own := range p.Own {
 		if own.Must && (!p.From.SameVendor(to) || !slices.Contains(taken, own.Name)) {
+			if own.Tool != "" {
+				return Refusedf(own.Name, to, "which does not have the tool %s.", own.Tool)
+			}
 			return Refused(own.Name, to)
 		}
 	}

@@ -9,6 +9,8 @@ type Prompt struct {
 	// Turns are what the sides said, in order.
 	Turns []Turn
 	Tools []Tool
+	// Search is the web search that the vendor may make; nil for none.
+	Search *Search
 	// Choice says which tools must be called; Parallel whether several may be called at once, nil where nothing is said.
 	Choice   Choice
 	Parallel *bool
@@ -40,6 +42,8 @@ type Member struct {
 	// Name is what the client calls it, with a path from the root.
 	Name  string
 	Value Value
+	// Tool is the type of a tool that the vendor runs, "" for none.
+	Tool string
 	// Must: the answer would be another one without it, so that a vendor which does not know it refuses the call.
 	Must bool
 }

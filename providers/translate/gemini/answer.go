@@ -3,6 +3,7 @@ package gemini
 import (
 	"bytes"
 	"slices"
+	"strings"
 
 	"github.com/go-json-experiment/json/jsontext"
 
@@ -29,6 +30,7 @@ type candidate struct {
 	// blocks counts those that began; kind is that of the last one, -1 for none.
 	blocks int
 	kind   form.BlockKind
+	texts  int       // the last block of text
 	reason form.Text // why it ended, a copy
 	calls  bool
 }
@@ -123,7 +125,7 @@ func soundOf(details form.Value) (tokens int64) {
 
 // candidate reads a piece of one of the answers.
 func (r *reader) candidate(v form.Value, index int, to []form.Event) []form.Event {
-	var parts, logprobs form.Value
+	var parts, logprobs, grounding form.Value
 	var reason form.Text
 	for name, value := range v.Members() {
 		switch string(name.Decoded()) {
@@ -137,6 +139,8 @@ func (r *reader) candidate(v form.Value, index int, to []form.Event) []form.Even
 			reason = value.Text()
 		case "logprobsResult":
 			logprobs = value
+		case "groundingMetadata":
+			grounding = value
 		}
 	}
 	if !v.IsObject() || index < 0 || index > maxChoice {
@@ -159,6 +163,9 @@ func (r *reader) candidate(v form.Value, index int, to []form.Event) []form.Even
 				break
 			}
 		}
+	}
+	if grounding.IsObject() {
+		to = c.grounded(grounding, to)
 	}
 	if !reason.Empty() {
 		if broken(reason) {
@@ -221,7 +228,8 @@ func (c *candidate) part(v form.Value, to []form.Event) []form.Event {
 		to = append(to, c.state(form.StateGemini, c.blocks, signature))
 	}
 	if !text.Empty() {
-		to = append(to, form.Event{Kind: form.EventText, Choice: c.index, Block: c.block(form.BlockText), Text: text})
+		c.texts = c.block(form.BlockText)
+		to = append(to, form.Event{Kind: form.EventText, Choice: c.index, Block: c.texts, Text: text})
 	}
 	switch {
 	case signature.Empty(), begins && !text.Empty():
@@ -231,6 +239,35 @@ func (c *candidate) part(v form.Value, to []form.Event) []form.Event {
 		to = append(to, c.state(form.StateGemini, c.blocks, signature))
 	}
 	return to
+}
+
+// grounded gives the search that an answer rests on, and what of its text cites which page.
+func (c *candidate) grounded(v form.Value, to []form.Event) []form.Event {
+	step := &form.SearchStep{ID: form.NewID("", idDigits)}
+	var queries []string
+	for _, query := range v.Get("webSearchQueries").Items() {
+		queries = append(queries, query.Text().String())
+	}
+	step.Query = strings.Join(queries, "; ")
+	for _, chunk := range v.Get("groundingChunks").Items() {
+		web := chunk.Get("web")
+		step.Sources = append(step.Sources, form.Source{URL: web.Get("uri").Text().String(), Title: web.Get("title").Text().String()})
+	}
+	if step.Query == "" && len(step.Sources) == 0 {
+		return to
+	}
+	for _, support := range v.Get("groundingSupports").Items() {
+		from, _ := support.At("segment", "startIndex").Int()
+		end, _ := support.At("segment", "endIndex").Int()
+		for _, index := range support.Get("groundingChunkIndices").Items() {
+			if i, ok := index.Int(); ok && i >= 0 && i < int64(len(step.Sources)) {
+				to = append(to, form.Event{Kind: form.EventCitation, Choice: c.index, Block: c.texts, Citation: &form.Citation{
+					Source: step.Sources[i], Unit: form.CiteBytes, From: int(from), To: int(end),
+				}})
+			}
+		}
+	}
+	return append(to, form.Event{Kind: form.EventSearch, Choice: c.index, Search: step})
 }
 
 // block is the number of the block that a piece of a kind belongs to: the last one goes on if it is of the same kind.

@@ -47,7 +47,7 @@ func (r *reading) finish(call providers.Call) (*form.Prompt, form.Ask, *provider
 	streams := call.Endpoint.Operation == providers.StreamContent
 	ask := form.Ask{
 		Model: call.Model, Stream: streams, Array: streams && !call.Stream, WantsUsage: true, ShowThought: r.p.Thinking.Show,
-		Declared: make(map[string]bool, len(r.p.Tools)),
+		Declared: make(map[string]bool, len(r.p.Tools)), Search: r.p.Search != nil,
 	}
 	for _, tool := range r.p.Tools {
 		ask.Declared[tool.Name] = true
@@ -139,9 +139,13 @@ func (r *reading) tools(value form.Value) {
 	for i, tool := range value.Items() {
 		at := form.In(r.prefix+"tools", i)
 		for name, value := range tool.Members() {
+			if name.IsCamel("googleSearch") {
+				r.search(value, at.Field("googleSearch"))
+				continue
+			}
 			if !name.IsCamel("functionDeclarations") {
-				if !value.Absent() {
-					r.p.Own = append(r.p.Own, form.Member{Name: at.Field(form.Camel(name.String())).String(), Value: value, Must: true})
+				if kind := form.Camel(name.String()); !value.Absent() {
+					r.p.Own = append(r.p.Own, form.Member{Name: at.Field(kind).String(), Value: value, Must: true, Tool: form.HostedTool(kind)})
 				}
 				continue
 			}
@@ -150,6 +154,17 @@ func (r *reading) tools(value form.Value) {
 			}
 		}
 	}
+}
+
+// search reads Google Search. What it has members for, no other vendor has.
+func (r *reading) search(value form.Value, at form.Path) {
+	if value.Absent() {
+		return
+	}
+	for name, member := range value.Members() {
+		r.unknown(at.Name()+".", name, member)
+	}
+	r.p.Search = &form.Search{At: at, Type: "googleSearch"}
 }
 
 func (r *reading) declaration(value form.Value, at form.Path) {

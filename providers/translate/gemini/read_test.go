@@ -225,7 +225,7 @@ func TestReadsFields(t *testing.T) {
 			body: `{"contents":[{"role":"model","parts":[{"executableCode":{"language":"PYTHON","code":"1"}}]}],"cachedContent":"cachedContents/x","tools":[{"googleSearch":{}},{"codeExecution":{}}],
 				"generationConfig":{"responseModalities":["TEXT","IMAGE"],"speechConfig":{"voiceConfig":{}},"responseMimeType":"text/x.enum","responseSchema":{"type":"STRING","enum":["a"]}}}`,
 			must: []string{
-				"contents[0].parts[0].executableCode", "cachedContent", "tools[0].googleSearch", "tools[1].codeExecution", "generationConfig.responseModalities", "generationConfig.speechConfig",
+				"contents[0].parts[0].executableCode", "cachedContent", "tools[1].codeExecution", "generationConfig.responseModalities", "generationConfig.speechConfig",
 				"generationConfig.responseMimeType",
 			},
 		},

@@ -49,6 +49,25 @@ type answer struct {
 	open   form.EventKind
 	text   []byte
 	reason string
+	ground ground
+}
+
+// ground is the search that an answer rests on.
+type ground struct {
+	queries  []string
+	pages    []form.Source
+	supports []form.Citation
+}
+
+// page is the place of a page in the list, which it is put on.
+func (g *ground) page(source form.Source) int {
+	for i, page := range g.pages {
+		if page.URL == source.URL {
+			return i
+		}
+	}
+	g.pages = append(g.pages, source)
+	return len(g.pages) - 1
 }
 
 // Write implements form.AnswerWriter.
@@ -95,6 +114,13 @@ func (w *writer) take(event *form.Event) {
 		if w.ask.ShowThought {
 			w.say(a, form.EventThought, event.Text)
 		}
+	case form.EventSearch:
+		a.ground.queries = append(a.ground.queries, event.Search.Query)
+		for _, source := range event.Search.Sources {
+			a.ground.page(source)
+		}
+	case form.EventCitation:
+		a.ground.supports = append(a.ground.supports, *event.Citation)
 	case form.EventState:
 		w.state(a, &event.State)
 	case form.EventCallBegin:

@@ -45,9 +45,50 @@ func (w *writer) closeCandidate(a *answer) {
 	w.out.End()
 	if a.reason != "" {
 		w.out.KeyString("finishReason", a.reason)
+		w.grounding(&a.ground)
 	}
 	w.out.KeyInt("index", int64(a.index))
 	w.out.End()
+}
+
+// grounding writes the search, if there was one. Ranges are in bytes of the text.
+func (w *writer) grounding(g *ground) {
+	if len(g.queries) == 0 && len(g.supports) == 0 {
+		return
+	}
+	out := &w.out
+	out.Object("groundingMetadata")
+	out.Array("webSearchQueries")
+	for _, query := range g.queries {
+		out.String(query)
+	}
+	out.EndArray()
+	var supports form.Out
+	for i := range g.supports {
+		s := &g.supports[i]
+		supports.Begin()
+		supports.Object("segment")
+		supports.KeyInt("startIndex", int64(s.BaseByte+s.FromByte))
+		supports.KeyInt("endIndex", int64(s.BaseByte+s.ToByte))
+		supports.KeyString("text", s.Text)
+		supports.End()
+		supports.Array("groundingChunkIndices")
+		supports.Int(int64(g.page(s.Source)))
+		supports.EndArray()
+		supports.End()
+	}
+	out.Array("groundingChunks")
+	for _, page := range g.pages {
+		out.Begin()
+		out.Object("web")
+		out.KeyString("uri", page.URL)
+		out.KeyString("title", page.Title)
+		out.End()
+		out.End()
+	}
+	out.EndArray()
+	out.KeyRaw("groundingSupports", []byte("["), supports.Bytes(), []byte("]"))
+	out.End()
 }
 
 // tail writes what every piece has beside its candidates.

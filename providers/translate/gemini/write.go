@@ -51,9 +51,20 @@ func (w *writing) root() {
 	tools := w.tools()
 	w.format(len(tools) > 0)
 	w.system(system)
-	if len(tools) > 0 {
+	if len(tools) > 0 { // a model searches or calls functions
+		w.fail(w.p.LeaveSearch(form.Gemini, w.loss))
 		w.declare(tools)
 		w.choose()
+	} else if s := w.p.Search; s != nil && w.p.Choice.Mode != form.ChoiceNone {
+		w.out.Array("tools")
+		w.out.Literal(`{"googleSearch":{}}`)
+		w.out.EndArray()
+		s.Drop(w.loss, map[string]form.Value{
+			"allowed_domains": s.Allowed, "blocked_domains": s.Blocked, "max_uses": s.MaxUses, "search_context_size": s.Context, "user_location": s.Location,
+		})
+		if s.Forced {
+			w.loss.Change(w.p.Fields[form.FieldChoice])
+		}
 	}
 	w.out.Array("contents")
 	checked := checkedFrom(turns)

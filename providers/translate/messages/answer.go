@@ -20,6 +20,8 @@ type answer struct {
 	stop         form.Stop
 	sequence     []byte
 	counted      form.Counts
+	// queries are what was searched for, by the ids of the searches.
+	queries map[string]string
 	// event and delta are the members of what is read at the moment.
 	event, delta members
 }
@@ -32,6 +34,11 @@ type openBlock struct {
 	// input is what a call was given with at its start, signature what came of that of a thought.
 	input     []byte
 	signature []byte
+	// inPieces: the input of a search comes in deltas.
+	inPieces bool
+	// cites are the pages that a text cites, search the id of a web search.
+	cites  []form.Source
+	search string
 }
 
 // Event implements form.AnswerReader.
@@ -115,6 +122,9 @@ func (a *answer) blockStart(index int64, content form.Value, to []form.Event) []
 		if a.refused {
 			b.kind = form.EventRefusal
 		}
+		for _, citation := range content.Get("citations").Items() {
+			b.cite(citation)
+		}
 		if text := content.Get("text").Text(); !text.Empty() {
 			a.text = true
 			to = append(to, form.Event{Kind: b.kind, Block: b.block, Text: text})
@@ -137,6 +147,12 @@ func (a *answer) blockStart(index int64, content form.Value, to []form.Event) []
 		if input := content.Get("input"); input.Says() {
 			b.input = bytes.Clone(input)
 		}
+	case kind.Is("server_tool_use") && content.Get("name").Text().Is(searchName):
+		b.kind, b.search, b.input = form.EventSearch, content.Get("id").Text().String(), bytes.Clone(content.Get("input"))
+		a.open = append(a.open, b)
+		return to // its block is none of the answer's
+	case kind.Is("web_search_tool_result"):
+		return append(to, form.Event{Kind: form.EventSearch, Search: a.found(content)})
 	default: // of a tool that the vendor runs itself
 		return to
 	}
@@ -164,6 +180,13 @@ func (a *answer) blockDelta(index int64, delta form.Value, to []form.Event) []fo
 		if text = a.delta.get("partial_json").Text(); !text.Empty() {
 			b.input = nil // what a call begins with stands for what is still to come
 		}
+	case kind.Is("input_json_delta") && b.kind == form.EventSearch:
+		if !b.inPieces { // what it begins with stands for what is still to come
+			b.input, b.inPieces = nil, true
+		}
+		b.input = append(b.input, a.delta.get("partial_json").Text().Decoded()...)
+	case kind.Is("citations_delta") && b.kind == form.EventText:
+		b.cite(a.delta.get("citation"))
 	case kind.Is("signature_delta") && b.kind == form.EventThought:
 		b.signature = append(b.signature, a.delta.get("signature").Text().Inner()...)
 	}
@@ -182,6 +205,17 @@ func (a *answer) blockStop(index int64, to []form.Event) []form.Event {
 	b := a.open[at]
 	a.open = append(a.open[:at], a.open[at+1:]...)
 	switch b.kind {
+	case form.EventText, form.EventRefusal:
+		for _, source := range b.cites {
+			to = append(to, form.Event{Kind: form.EventCitation, Block: b.block, Citation: &form.Citation{Source: source, Unit: form.CiteBlock}})
+		}
+	case form.EventSearch:
+		if form.Valid(b.input) {
+			if a.queries == nil {
+				a.queries = make(map[string]string)
+			}
+			a.queries[b.search] = form.Trim(b.input).Get("query").Text().String()
+		}
 	case form.EventThought:
 		if len(b.signature) > 0 && string(b.signature) != form.Unsigned {
 			state := form.State{Kind: form.StateAnthropic, Data: b.signature}
@@ -194,6 +228,25 @@ func (a *answer) blockStop(index int64, to []form.Event) []form.Event {
 		to = append(to, form.Event{Kind: form.EventCallEnd, Block: b.block})
 	}
 	return to
+}
+
+// cite notes a page that a text cites.
+func (b *openBlock) cite(citation form.Value) {
+	if address := citation.Get("url").Text(); !address.Empty() {
+		b.cites = append(b.cites, form.Source{URL: address.String(), Title: citation.Get("title").Text().String()})
+	}
+}
+
+// found reads the result of a web search: pages, or an error in their place.
+func (a *answer) found(result form.Value) *form.SearchStep {
+	step := &form.SearchStep{ID: result.Get("tool_use_id").Text().String()}
+	step.Query = a.queries[step.ID]
+	for _, page := range result.Get("content").Items() {
+		if address := page.Get("url").Text(); !address.Empty() {
+			step.Sources = append(step.Sources, form.Source{URL: address.String(), Title: page.Get("title").Text().String()})
+		}
+	}
+	return step
 }
 
 func (a *answer) find(index int64) int {

@@ -63,7 +63,7 @@ func showStreamed(e *form.Event) string {
 }
 
 func show(e *form.Event) string {
-	name := []string{"start", "text", "thought", "refusal", "state", "begin", "args", "end", "media", "stop", "counts", "ping", "failed", "over"}[e.Kind]
+	name := []string{"start", "text", "thought", "refusal", "state", "begin", "args", "end", "search", "citation", "media", "stop", "counts", "ping", "failed", "over"}[e.Kind]
 	line := fmt.Sprintf("%s %d", name, e.Block)
 	switch e.Kind {
 	case form.EventText, form.EventThought, form.EventRefusal, form.EventCallArgs:

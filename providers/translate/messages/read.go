@@ -24,9 +24,10 @@ func Read(call providers.Call, loss *form.Loss) (*form.Prompt, form.Ask, *provid
 	}
 	r.markLast()
 	r.settleEffort()
+	r.settleChoice()
 	ask := form.Ask{
 		Model: call.Model, Stream: call.Stream, WantsUsage: true, ShowThought: !r.hideThought,
-		Declared: make(map[string]bool, len(r.p.Tools)),
+		Declared: make(map[string]bool, len(r.p.Tools)), Search: r.p.Search != nil,
 	}
 	for i := range r.p.Tools {
 		ask.Declared[r.p.Tools[i].Name] = true

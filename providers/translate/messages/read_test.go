@@ -80,7 +80,7 @@ func TestReadOwn(t *testing.T) {
 	refused := map[string]string{
 		`{"container":"c"}`:    "container",
 		`{"mcp_servers":[{}]}`: "mcp_servers",
-		`{"tools":[{"type":"web_search_20250305","name":"web_search"}]}`:                      "tools[0].type",
+		`{"tools":[{"type":"code_execution_20250825","name":"code_execution"}]}`:              "tools[0].type",
 		`{"tools":[{"name":"f"},{"type":"bash_20250124","name":"bash"}]}`:                     "tools[1].type",
 		`{"messages":[{"role":"assistant","content":[{"type":"server_tool_use","id":"x"}]}]}`: "messages[0].content[0].type",
 		`{"output_config":{"format":{"type":"grammar"}}}`:                                     "output_config.format",

@@ -160,6 +160,8 @@ func (r *reader) block(to []form.Block, role form.Role, at form.Path, item form.
 	switch {
 	case kind == "":
 		return to, invalid(at.Field("type"), "It is required.")
+	case kind == "web_search_tool_result", kind == "server_tool_use" && m.get("name").Text().Is(searchName):
+		return to, nil // what was found is in the text that followed
 	case fields == nil: // what only the vendor's own tools make, or what is not known yet
 		r.own(at.Field("type").String(), item, true)
 		return to, nil

@@ -32,13 +32,15 @@ type message struct {
 	opened  block
 	// before is state of the text before, which is written once something follows: the last block of an answer is what agents
 	// show of it, so state never is (the Agent SDK's result of @anthropic-ai/claude-code 2.1.330).
-	before  []byte
-	index   int
-	counts  form.Counts
-	stop    form.Stop
-	refused bool
-	fault   *providers.Fault
-	done    bool
+	before []byte
+	index  int
+	// searches are how many searches of the web the message has.
+	searches int64
+	counts   form.Counts
+	stop     form.Stop
+	refused  bool
+	fault    *providers.Fault
+	done     bool
 }
 
 // block is the one that is open.
@@ -52,6 +54,8 @@ type block struct {
 	signature []byte
 	signed    bool
 	input     inputKind
+	// citations are the elements of the list of a whole message's text.
+	citations form.Out
 }
 
 type blockKind int
@@ -115,6 +119,10 @@ func (w *message) event(event *form.Event) {
 	case form.EventRefusal:
 		w.refused = true
 		w.say(textBlock, event.Block, event.Text)
+	case form.EventSearch:
+		w.search(event.Search)
+	case form.EventCitation:
+		w.cite(event)
 	case form.EventThought:
 		if w.ask.ShowThought {
 			w.say(thinkingBlock, event.Block, event.Text)
@@ -287,7 +295,12 @@ func (b *block) write(out *form.Out, text form.Text, input form.Value) {
 	out.Begin()
 	switch b.kind {
 	case textBlock:
-		out.Literal(`"type":"text","citations":null`)
+		out.Literal(`"type":"text"`)
+		if b.citations.Len() > 0 {
+			out.KeyRaw("citations", []byte("["), b.citations.Bytes(), []byte("]"))
+		} else {
+			out.Literal(`"citations":null`)
+		}
 		out.KeyText("text", text)
 	case thinkingBlock:
 		out.Literal(`"type":"thinking"`)
@@ -308,23 +321,10 @@ func (b *block) write(out *form.Out, text form.Text, input form.Value) {
 
 // redacted writes a thought that only its vendor can read.
 func (w *message) redacted(data []byte) {
-	out := &w.out
-	if w.ask.Stream {
-		w.begins("content_block_start")
-		out.Key("content_block")
-	} else {
-		out = w.inContent()
-	}
-	out.Begin()
-	out.Literal(`"type":"redacted_thinking"`)
-	out.KeyQuoted("data", data)
-	out.End()
-	if w.ask.Stream {
-		w.ends()
-		w.begins("content_block_stop")
-		w.ends()
-		w.index++
-	}
+	w.alone(func(out *form.Out) {
+		out.Literal(`"type":"redacted_thinking"`)
+		out.KeyQuoted("data", data)
+	}, nil)
 }
 
 // delta writes a piece of the block that is open.

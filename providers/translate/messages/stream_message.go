@@ -30,7 +30,7 @@ func (w *message) whole(content []byte) {
 	w.reason()
 	out.Literal(`"container":null,"diagnostics":null`)
 	out.Key("usage")
-	writeUsage(out, &w.counts)
+	writeUsage(out, &w.counts, w.searches)
 	out.End()
 }
 
@@ -57,7 +57,7 @@ func (w *message) end() {
 	w.out.Literal(`"container":null`)
 	w.out.End()
 	w.out.Key("usage")
-	writeUsage(&w.out, &w.counts)
+	writeUsage(&w.out, &w.counts, w.searches)
 	w.ends()
 	w.out.Plain("event: message_stop\ndata: {\"type\":\"message_stop\"}\n\n")
 }

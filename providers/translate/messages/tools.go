@@ -1,6 +1,9 @@
 package messages
 
 import (
+	"slices"
+	"strings"
+
 	"modelrelay/providers"
 	"modelrelay/providers/translate/form"
 )
@@ -29,12 +32,17 @@ func (r *reader) tools(value form.Value) *providers.Fault {
 				}
 			case "cache_control":
 				tool.Cache = markOf(member)
+			case "max_uses", "allowed_domains", "blocked_domains", "user_location": // of the web search
 			default: // eager_input_streaming, input_examples, defer_loading, allowed_callers: the vendor's own, and unknown ones
 				r.own(at.Field(name.String()).Name(), member, false)
 			}
 		}
+		if strings.HasPrefix(kind.String(), searchTool) {
+			r.search(item, kind.String(), at)
+			continue
+		}
 		if kind != nil && !kind.Is("custom") {
-			r.own(at.Field("type").String(), item, true)
+			r.p.Own = append(r.p.Own, form.Member{Name: at.Field("type").String(), Value: item, Must: true, Tool: form.HostedTool(kind.String())})
 			continue
 		}
 		if tool.Name == "" {
@@ -49,6 +57,33 @@ func (r *reader) tools(value form.Value) *providers.Fault {
 		r.p.Fields[form.FieldTools] = "tools"
 	}
 	return nil
+}
+
+// searchTool begins the types of the web search, which end in a date; searchName is the one name that it may have. See
+// https://platform.claude.com/docs/en/agents-and-tools/tool-use/web-search-tool.
+const (
+	searchTool = "web_search_"
+	searchName = "web_search"
+)
+
+// search reads the web search.
+func (r *reader) search(item form.Value, kind string, at form.Path) {
+	r.p.Search = &form.Search{
+		At: at, Type: kind, Allowed: item.Get("allowed_domains"), Blocked: item.Get("blocked_domains"), MaxUses: item.Get("max_uses"),
+		Location: item.Get("user_location"),
+	}
+}
+
+// settleChoice reads a choice of the search, which is none of the tools.
+func (r *reader) settleChoice() {
+	choice := &r.p.Choice
+	if r.p.Search == nil || choice.Mode != form.ChoiceAny {
+		return
+	}
+	if len(choice.Names) == 1 && choice.Names[0] == searchName && !slices.ContainsFunc(r.p.Tools, func(t form.Tool) bool { return t.Name == searchName }) {
+		r.p.Search.Forced, choice.Names = true, nil
+	}
+	r.p.Search.Forced = r.p.Search.Forced || len(r.p.Tools) == 0
 }
 
 // choice reads which tools must be called. See the type ToolChoiceUnionParam.
@@ -91,7 +126,7 @@ func (w *arranged) pickTools() *providers.Fault {
 			w.tools = choice.Allowed(w.p.Tools)
 		}
 	}
-	if choice.Mode == form.ChoiceAny && len(w.tools) == 0 {
+	if choice.Mode == form.ChoiceAny && len(w.tools) == 0 && w.p.Search == nil {
 		return providers.InvalidField(field, "Invalid request: '%s'. The call has no tools.", field)
 	}
 	if w.forced() && w.traits.AlwaysThinks {
@@ -101,11 +136,13 @@ func (w *arranged) pickTools() *providers.Fault {
 }
 
 // forced tells whether a tool must be called.
-func (w *arranged) forced() bool { return w.p.Choice.Mode == form.ChoiceAny && len(w.tools) > 0 }
+func (w *arranged) forced() bool {
+	return w.p.Choice.Mode == form.ChoiceAny && (len(w.tools) > 0 || w.p.Search != nil)
+}
 
 // writeTools writes the tools and which of them must be called.
 func (w *writer) writeTools() *providers.Fault {
-	if len(w.tools) == 0 {
+	if len(w.tools) == 0 && w.p.Search == nil {
 		return nil
 	}
 	w.out.Array("tools")
@@ -114,9 +151,40 @@ func (w *writer) writeTools() *providers.Fault {
 			return fault
 		}
 	}
+	w.writeSearch()
 	w.out.EndArray()
 	w.writeChoice()
 	return nil
+}
+
+// writeSearch writes the web search. Domains are either allowed or blocked.
+func (w *writer) writeSearch() {
+	s := w.p.Search
+	if s == nil {
+		return
+	}
+	out := w.out
+	out.Begin()
+	out.Literal(`"type":"web_search_20250305","name":"web_search"`)
+	if n, ok := s.MaxUses.Int(); ok && n > 0 {
+		out.KeyInt("max_uses", n)
+	}
+	lost := map[string]form.Value{"search_context_size": s.Context}
+	switch {
+	case s.Allowed.Len() > 0:
+		out.KeyRaw("allowed_domains", s.Allowed)
+		lost["blocked_domains"] = s.Blocked
+	case s.Blocked.Len() > 0:
+		out.KeyRaw("blocked_domains", s.Blocked)
+	}
+	if s.Location.Says() {
+		out.Object("user_location")
+		out.Literal(`"type":"approximate"`)
+		s.WriteLocation(out)
+		out.End()
+	}
+	out.End()
+	s.Drop(w.loss, lost)
 }
 
 // closedSchema is that of a strict tool that takes nothing.
@@ -179,9 +247,12 @@ func writeSchema(out *form.Out, schema form.Value) {
 func (w *writer) writeChoice() {
 	choice, single := w.p.Choice, w.p.Parallel != nil && !*w.p.Parallel
 	kind := "auto"
+	forced := w.p.Search != nil && w.p.Search.Forced
 	switch {
 	case choice.Mode == form.ChoiceNone:
 		kind, single = "none", false
+	case forced:
+		kind = "tool"
 	case choice.Mode == form.ChoiceAny && len(choice.Names) == 1:
 		kind = "tool"
 	case choice.Mode == form.ChoiceAny:
@@ -191,7 +262,10 @@ func (w *writer) writeChoice() {
 	}
 	w.out.Object("tool_choice")
 	w.out.KeyString("type", kind)
-	if kind == "tool" {
+	switch {
+	case forced && kind == "tool":
+		w.out.KeyString("name", searchName)
+	case kind == "tool":
 		w.out.KeyString("name", w.p.ToolName(choice.Names[0], nameRule()))
 	}
 	if single {

@@ -43,7 +43,7 @@ func (u *usage) counts() form.Counts {
 }
 
 // writeUsage writes counts. A stream has all of them at its start and at its end, as some clients read only one.
-func writeUsage(out *form.Out, c *form.Counts) {
+func writeUsage(out *form.Out, c *form.Counts, searches int64) {
 	out.Begin()
 	out.KeyInt("input_tokens", max(0, c.Input-c.Read-c.Write))
 	out.KeyInt("cache_creation_input_tokens", c.Write)
@@ -56,7 +56,15 @@ func writeUsage(out *form.Out, c *form.Counts) {
 	out.Object("output_tokens_details")
 	out.KeyInt("thinking_tokens", c.Reasoning)
 	out.End()
-	out.Literal(`"server_tool_use":null,"inference_geo":null`)
+	if searches > 0 {
+		out.Object("server_tool_use")
+		out.KeyInt("web_search_requests", searches)
+		out.Literal(`"web_fetch_requests":0`)
+		out.End()
+	} else {
+		out.Literal(`"server_tool_use":null`)
+	}
+	out.Literal(`"inference_geo":null`)
 	out.End()
 }
 

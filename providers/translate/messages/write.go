@@ -79,6 +79,11 @@ func (w *writer) refuse() *providers.Fault {
 	if fault := p.DropOwn(form.Messages, w.loss); fault != nil {
 		return fault
 	}
+	if p.Search != nil && slices.ContainsFunc(p.Tools, func(t form.Tool) bool { return t.Name == searchName }) { // one name for two tools
+		if fault := p.LeaveSearch(form.Messages, w.loss); fault != nil {
+			return fault
+		}
+	}
 	if p.Limits.N > 1 {
 		return form.Refusedf(p.Fields[form.FieldN], form.Messages, "which gives one answer to a call.")
 	}

@@ -37,6 +37,7 @@ type readItem struct {
 type readPart struct {
 	index int64
 	open  bool // of a thought in the open rather than of its summary
+	cited bool // its citations were given as they came
 	block int
 }
 
@@ -63,6 +64,8 @@ func (a *answer) Event(name, data []byte, to []form.Event) []form.Event {
 		return a.text(&p, form.EventText, p.delta, a.start(to))
 	case "response.output_text.done":
 		return a.rest(&p, form.EventText, p.text, a.start(to))
+	case "response.output_text.annotation.added":
+		return a.cite(&p, event.Get("annotation"), a.start(to))
 	case "response.refusal.delta":
 		return a.text(&p, form.EventRefusal, p.delta, a.start(to))
 	case "response.refusal.done":

@@ -81,6 +81,8 @@ func (a *answer) item(p *piece, to []form.Event) (*readItem, []form.Event) {
 		item.kind = form.EventText
 	case kind.Is("reasoning"):
 		item.kind = form.EventThought
+	case kind.Is("web_search_call"):
+		item.kind = form.EventSearch
 	case kind.Is("image_generation_call"):
 		to = append(to, form.Event{Kind: form.EventMedia, Block: a.block()})
 	case kind.Is("function_call"), kind.Is("custom_tool_call"):
@@ -204,6 +206,8 @@ func (a *answer) endItem(p *piece, to []form.Event) []form.Event {
 		}
 	case form.EventCallArgs:
 		to = a.endCall(p, item, to)
+	case form.EventSearch:
+		to = searched(p.item, item.id, to)
 	}
 	item.ended = true
 	return to
@@ -219,6 +223,13 @@ func (a *answer) restOf(p *piece, list string, open bool, to []form.Event) []for
 		switch kind := part.Get("type").Text(); {
 		case kind.Is("output_text"):
 			to = a.rest(&at, form.EventText, part.Get("text").Text(), to)
+			if item := a.find(&at); item != nil {
+				if said, begins := item.partOf(&at); !begins && !said.cited {
+					for _, annotation := range part.Get("annotations").Items() {
+						to = a.cite(&at, annotation, to)
+					}
+				}
+			}
 		case kind.Is("refusal"):
 			to = a.rest(&at, form.EventRefusal, part.Get("refusal").Text(), to)
 		case kind.Is("summary_text"), kind.Is("reasoning_text"):
@@ -226,6 +237,45 @@ func (a *answer) restOf(p *piece, list string, open bool, to []form.Event) []for
 		}
 	}
 	return to
+}
+
+// searched gives a search of the web. A page that the vendor opened, or looked through, is none.
+func searched(item form.Value, id string, to []form.Event) []form.Event {
+	action := item.Get("action")
+	if kind := action.Get("type").Text(); !kind.Empty() && !kind.Is("search") {
+		return to
+	}
+	step := &form.SearchStep{ID: id, Query: action.Get("query").Text().String()}
+	for _, query := range action.Get("queries").Items() {
+		if step.Query == "" {
+			step.Query = query.Text().String()
+		}
+	}
+	for _, source := range action.Get("sources").Items() {
+		if address := source.Get("url").Text(); !address.Empty() {
+			step.Sources = append(step.Sources, form.Source{URL: address.String()})
+		}
+	}
+	return append(to, form.Event{Kind: form.EventSearch, Search: step})
+}
+
+// cite gives a citation of a part's text.
+func (a *answer) cite(p *piece, annotation form.Value, to []form.Event) []form.Event {
+	item := a.find(p)
+	if item == nil || !annotation.Get("type").Text().Is("url_citation") {
+		return to
+	}
+	part, begins := item.partOf(p)
+	if begins {
+		item.parts = item.parts[:len(item.parts)-1]
+		return to
+	}
+	part.cited = true
+	from, _ := annotation.Get("start_index").Int()
+	end, _ := annotation.Get("end_index").Int()
+	return append(to, form.Event{Kind: form.EventCitation, Block: part.block, Citation: &form.Citation{
+		Source: form.Source{URL: annotation.Get("url").Text().String(), Title: annotation.Get("title").Text().String()}, From: int(from), To: int(end),
+	}})
 }
 
 func (a *answer) endCall(p *piece, item *readItem, to []form.Event) []form.Event {

@@ -1,6 +1,8 @@
 package responses
 
 import (
+	"strings"
+
 	"modelrelay/providers"
 	"modelrelay/providers/translate/form"
 )
@@ -82,11 +84,14 @@ func itemOf(value form.Value, at form.Path) inputItem {
 
 func (r *reading) readItem(value form.Value, at form.Path) {
 	item := itemOf(value, at)
+	if item.kind.Is("web_search_call") { // what was found is in the text that followed
+		return
+	}
 	if item.kind != nil && !isKnown(item.kind) {
 		if text := builtInText(value); !text.Blank() {
 			r.say(form.Assistant, at, form.Block{Kind: form.BlockText, Text: text, At: at})
 		} else {
-			r.must(at.Field("type").String())
+			r.mustTool(at.Field("type").String(), strings.TrimSuffix(item.kind.String(), "_call"))
 		}
 		return
 	}

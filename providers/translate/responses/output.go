@@ -13,6 +13,7 @@ const (
 	reasoning
 	functionCall
 	customCall
+	searchCall
 )
 
 // partKind is what a part of an item is.
@@ -37,9 +38,12 @@ type item struct {
 	partFrom int
 	textFrom int
 	logprobs []byte // of the part, without brackets
-	sealed   string // encrypted_content
-	custom   []byte // the input of a custom tool so far, as the inside of a text of JSON
-	hidden   []byte // what was thought and is not shown, as a text of JSON without its last quote
+	// annotations are the elements of the part's list of citations, and how many there are.
+	annotations form.Out
+	citations   int64
+	sealed      string // encrypted_content
+	custom      []byte // the input of a custom tool so far, as the inside of a text of JSON
+	hidden      []byte // what was thought and is not shown, as a text of JSON without its last quote
 }
 
 // output writes the items of one answer. They stand in kept as they will in the response, the last of them as far as it has come.
@@ -156,6 +160,57 @@ func (w *output) openReasoning() {
 	w.added("]}")
 }
 
+// search writes a search of the web.
+func (w *output) search(step *form.SearchStep) {
+	w.open(searchCall, "ws_")
+	var action form.Out
+	action.Begin()
+	action.Literal(`"type":"search"`)
+	action.KeyString("query", step.Query)
+	action.Array("sources")
+	for _, source := range step.Sources {
+		action.Begin()
+		action.Literal(`"type":"url"`)
+		action.KeyString("url", source.URL)
+		action.End()
+	}
+	action.EndArray()
+	action.End()
+	w.keep(`{"type":"web_search_call","id":"`, w.item.id, `","action":`, string(action.Bytes()))
+	w.added(`,"status":"` + statusInProgress + `"}`)
+	for _, state := range [...]string{statusInProgress, "searching", statusCompleted} {
+		if w.beginOf("response.web_search_call." + state) {
+			w.finish()
+		}
+	}
+	w.closeItem()
+}
+
+// cite writes a citation of the text that is open.
+func (w *output) cite(event *form.Event) {
+	if w.item.kind != message || w.item.part != outputText || w.item.block != event.Block {
+		return
+	}
+	write := func(out *form.Out) {
+		out.Begin()
+		out.Literal(`"type":"url_citation"`)
+		out.KeyInt("start_index", int64(event.Citation.From))
+		out.KeyInt("end_index", int64(event.Citation.To))
+		out.KeyString("url", event.Citation.URL)
+		out.KeyString("title", event.Citation.Title)
+		out.End()
+	}
+	write(&w.item.annotations)
+	if w.beginOf("response.output_text.annotation.added") {
+		w.out.KeyInt("content_index", int64(w.item.parts-1))
+		w.out.KeyInt("annotation_index", w.item.citations)
+		w.out.Key("annotation")
+		write(&w.out)
+		w.finish()
+	}
+	w.item.citations++
+}
+
 // sealed is what stands for the thought of the item that ends: what its vendor wants back of it, or the thought where that is
 // not shown.
 func (w *output) sealed() string {
@@ -206,6 +261,8 @@ func (w *output) closeItem() {
 		w.closeFunction()
 	case customCall:
 		w.closeCustom()
+	case searchCall:
+		w.keep(`,"status":"`, statusCompleted, `"}`)
 	}
 	if w.begin("response.output_item.done") {
 		w.out.KeyInt("output_index", int64(w.items-1))
@@ -265,14 +322,22 @@ func (w *output) openPart(kind partKind, block int) {
 	w.item.part, w.item.block, w.item.partFrom = kind, block, len(w.kept)
 	w.item.parts++
 	w.item.logprobs = w.item.logprobs[:0]
-	w.keep(kind.opens())
+	w.item.annotations.Reset(0)
+	w.item.citations = 0
+	if kind == outputText && w.ask.Search { // its citations are known at its end
+		w.keep(`{"type":"output_text","text":"`)
+	} else {
+		w.keep(kind.opens())
+	}
 	w.item.textFrom = len(w.kept)
 	name, closing := "response.content_part.added", `"}`
 	switch kind {
 	case summary:
 		name = "response.reasoning_summary_part.added"
 	case outputText:
-		closing = `","logprobs":[]}`
+		if closing = `","logprobs":[]}`; w.ask.Search {
+			closing = `","logprobs":[],"annotations":[]}`
+		}
 	}
 	if w.beginOf(name) {
 		w.place()
@@ -303,6 +368,9 @@ func (w *output) closePart() {
 		w.keep(`,"logprobs":[`)
 		w.kept = append(w.kept, w.item.logprobs...)
 		w.keep("]")
+		if w.ask.Search {
+			w.keep(`,"annotations":[`, string(w.item.annotations.Bytes()), "]")
+		}
 	}
 	w.keep("}")
 	name := "response.content_part.done"

@@ -34,7 +34,9 @@ type reading struct {
 	choice      form.Value
 	input       form.Value
 	tools       form.Value
-	echo        [echoes]form.Value
+	// What the choice of tools says of the web search: it is made; it may be; the choice lists what may be called.
+	forced, searchAllowed, listed bool
+	echo                          [echoes]form.Value
 }
 
 // Read reads a client's call. What it names in loss is unknown to every dialect. Faults name the client's field.
@@ -59,6 +61,7 @@ func Read(call providers.Call, loss *form.Loss) (*form.Prompt, form.Ask, *provid
 	for i := range r.prompt.Turns {
 		r.prompt.Turns[i].Settle()
 	}
+	r.settleSearch()
 	ask.ShowThought, ask.Echo = r.prompt.Thinking.Show, r.echoed()
 	if r.fault != nil {
 		return nil, form.Ask{}, r.fault
@@ -86,6 +89,11 @@ func (r *found) own(name string, value form.Value) {
 // must keeps what makes the answer another one, so that other vendors refuse it.
 func (r *found) must(name string) {
 	r.prompt.Own = append(r.prompt.Own, form.Member{Name: name, Must: true})
+}
+
+// mustTool is must for a tool that the vendor runs.
+func (r *found) mustTool(name, kind string) {
+	r.prompt.Own = append(r.prompt.Own, form.Member{Name: name, Must: true, Tool: form.HostedTool(kind)})
 }
 
 // unknown notes a field that no dialect has.

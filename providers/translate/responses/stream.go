@@ -82,6 +82,10 @@ func (w *writer) event(event *form.Event) {
 		w.text(event, outputText)
 	case form.EventRefusal:
 		w.text(event, refusal)
+	case form.EventSearch:
+		w.search(event.Search)
+	case form.EventCitation:
+		w.cite(event)
 	case form.EventThought:
 		w.thought(event)
 	case form.EventState:

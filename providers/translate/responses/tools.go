@@ -1,6 +1,8 @@
 package responses
 
 import (
+	"strings"
+
 	"modelrelay/providers"
 	"modelrelay/providers/translate/form"
 )
@@ -45,8 +47,11 @@ func (r *reading) readTool(declared form.Value, at form.Path, namespace string) 
 		if format := declared.Get("format"); format.Get("type").Text().Is("grammar") {
 			tool.Grammar = form.Grammar{Syntax: format.Get("syntax").Text(), Definition: format.Get("definition").Text()}
 		}
+	case isSearch(kind.String()) && namespace == "":
+		r.readSearch(declared, kind.String(), at)
+		return
 	default:
-		r.must(at.Field("type").String())
+		r.mustTool(at.Field("type").String(), kind.String())
 		return
 	}
 	for name, value := range declared.Members() {
@@ -57,6 +62,26 @@ func (r *reading) readTool(declared form.Value, at form.Path, namespace string) 
 		}
 	}
 	r.declare(tool, space)
+}
+
+// isSearch knows the types of web searches: web_search, with a date, and its previews.
+func isSearch(kind string) bool {
+	return kind == "web_search" || strings.HasPrefix(kind, "web_search_")
+}
+
+// readSearch reads the web search, of which a call has one. What is in filters and user_location are those of
+// https://platform.openai.com/docs/guides/tools-web-search.
+func (r *reading) readSearch(declared form.Value, kind string, at form.Path) {
+	search := &form.Search{At: at, Type: kind, Context: declared.Get("search_context_size"), Location: declared.Get("user_location")}
+	search.Allowed, search.Blocked = declared.At("filters", "allowed_domains"), declared.At("filters", "blocked_domains")
+	for name, value := range declared.Members() {
+		switch string(name.Decoded()) {
+		case "type", "search_context_size", "user_location", "filters":
+		default: // external_web_access, search_content_types and others, which tune it
+			r.unknown(at.Field(name.String()).Name(), value)
+		}
+	}
+	r.prompt.Search, r.ask.Search = search, true
 }
 
 // declare adds a tool.
@@ -92,17 +117,36 @@ func (r *reading) readChoice(choice form.Value) {
 	case kind.Is("function"), kind.Is("custom"):
 		r.prompt.Choice = form.Choice{Mode: form.ChoiceAny, Names: []string{r.chosen(choice, field)}}
 	case kind.Is("allowed_tools"):
-		r.prompt.Choice.Mode = r.choiceMode(choice.Get("mode").Text(), field+".mode")
+		r.prompt.Choice.Mode, r.listed = r.choiceMode(choice.Get("mode").Text(), field+".mode"), true
 		for i, tool := range choice.Get("tools").Items() {
 			at := form.Path{}.Field(field).Item("tools", i)
-			if kind := tool.Get("type").Text(); !kind.Is("function") && !kind.Is("custom") {
-				r.must(at.Field("type").String())
+			kind := tool.Get("type").Text()
+			if isSearch(kind.String()) {
+				r.searchAllowed = true
+				continue
+			}
+			if !kind.Is("function") && !kind.Is("custom") {
+				r.mustTool(at.Field("type").String(), kind.String())
 				continue
 			}
 			r.prompt.Choice.Names = append(r.prompt.Choice.Names, r.chosen(tool, at.String()))
 		}
+	case isSearch(kind.String()):
+		r.prompt.Choice.Mode, r.forced = form.ChoiceAny, true
 	default:
-		r.must(field + ".type")
+		r.mustTool(field+".type", kind.String())
+	}
+}
+
+// settleSearch reads what the choice says of the search, which is none of the tools.
+func (r *reading) settleSearch() {
+	p := r.prompt
+	switch {
+	case p.Search == nil:
+	case r.listed && !r.searchAllowed:
+		p.Search = nil
+	default:
+		p.Search.Forced = r.forced || p.Choice.Mode == form.ChoiceAny && len(p.Tools) == 0
 	}
 }
 

@@ -4,7 +4,7 @@ import "modelrelay/providers/translate/form"
 
 // tools writes the declarations, and the choice among them. Nothing of it is sent without tools.
 func (w *writing) tools() {
-	if len(w.Tools) == 0 {
+	if len(w.Tools) == 0 && w.Search == nil {
 		return
 	}
 	w.Array("tools")
@@ -25,11 +25,39 @@ func (w *writing) tools() {
 		}
 		w.End()
 	}
+	w.search()
 	w.EndArray()
 	if w.Parallel != nil && !*w.Parallel {
 		w.Literal(`"parallel_tool_calls":false`)
 	}
 	w.choice()
+}
+
+// includeSources makes the answer name the pages of a search.
+const includeSources = "web_search_call.action.sources"
+
+// search writes the web search.
+func (w *writing) search() {
+	s := w.Search
+	if s == nil {
+		return
+	}
+	w.item("web_search")
+	if s.Allowed.Len() > 0 {
+		w.Object("filters")
+		w.KeyRaw("allowed_domains", s.Allowed)
+		w.End()
+	}
+	if s.Location.Says() {
+		w.Object("user_location")
+		w.Literal(`"type":"approximate"`)
+		s.WriteLocation(w.Out)
+		w.End()
+	}
+	w.Field("search_context_size", s.Context)
+	w.End()
+	w.include.String(includeSources)
+	s.Drop(w.loss, map[string]form.Value{"blocked_domains": s.Blocked, "max_uses": s.MaxUses})
 }
 
 func toolKind(custom bool) string {
@@ -64,6 +92,9 @@ func (w *writing) choice() {
 	}
 	w.Key("tool_choice")
 	switch names := w.Choice.Names; {
+	case w.Search != nil && w.Search.Forced && word == choiceRequired:
+		w.item("web_search")
+		w.End()
 	case len(names) == 0 || word == choiceNone:
 		w.String(word)
 	case len(names) == 1 && word == choiceRequired:

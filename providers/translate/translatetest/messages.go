@@ -46,6 +46,10 @@ type messageDelta struct {
 	Signature   string  `json:"signature"`
 	PartialJSON string  `json:"partial_json"`
 	StopReason  *string `json:"stop_reason"`
+	Citation    *struct {
+		Type string `json:"type"`
+		URL  string `json:"url"`
+	} `json:"citation"`
 }
 
 // messageStream follows the events of a message.
@@ -175,6 +179,11 @@ func (s *messageStream) begin(b *messageBlock) {
 		if b.ID == "" || b.Name == "" || string(b.Input) != "{}" {
 			s.Errorf("a call begins with %+v", b)
 		}
+	case "server_tool_use":
+		if b.ID == "" || b.Name != "web_search" || string(b.Input) != "{}" {
+			s.Errorf("a search begins with %+v", b)
+		}
+	case "web_search_tool_result":
 	default:
 		s.Errorf("%s is no block", b.Type)
 	}
@@ -199,8 +208,16 @@ func (s *messageStream) goOn(d *messageDelta) {
 			s.Error("a second signature, or an empty one")
 		}
 		s.signed = true
+	case "citations_delta":
+		if piece = "cited"; s.open.Type != "text" || d.Citation == nil || d.Citation.URL == "" {
+			s.Errorf("a citation %+v in a %s", d.Citation, s.open.Type)
+		}
+		return
 	default:
 		s.Errorf("%s is no delta", d.Type)
+	}
+	if of == "tool_use" && s.open.Type == "server_tool_use" {
+		of = s.open.Type
 	}
 	if of != s.open.Type {
 		s.Errorf("%s in a %s", d.Type, s.open.Type)

@@ -205,6 +205,10 @@ func (s *responseStream) endItem(item map[string]any) {
 		s.wantText("arguments", item["arguments"])
 	case "custom_tool_call":
 		s.wantText("input", item["input"])
+	case "web_search_call": // whose states have passed
+		if action, _ := item["action"].(map[string]any); action["type"] != "search" {
+			s.Errorf("search %s has the action %v", s.itemID, item["action"])
+		}
 	default:
 		s.Errorf("item %s is a %v", s.itemID, item["type"])
 	}
@@ -214,7 +218,7 @@ func (s *responseStream) endItem(item map[string]any) {
 	if s.part != "" {
 		s.Errorf("item %s ends while a part is open", s.itemID)
 	}
-	if call, _ := item["type"].(string); strings.HasSuffix(call, "_call") && !s.whole {
+	if call, _ := item["type"].(string); strings.HasSuffix(call, "tool_call") && !s.whole || call == "function_call" && !s.whole {
 		s.Errorf("item %s ends before its input", s.itemID)
 	}
 }
@@ -247,6 +251,12 @@ func (s *responseStream) input(e *responseEvent) {
 // inPart checks the events of a part.
 func (s *responseStream) inPart(e *responseEvent) {
 	s.Helper()
+	if strings.HasPrefix(e.Type, "response.web_search_call.") && s.item["type"] == "web_search_call" {
+		return
+	}
+	if e.Type == "response.output_text.annotation.added" && s.part == "output_text" && !s.whole {
+		return
+	}
 	index, opens, member, text := e.ContentIndex, "response.content_part.", "text", e.Text
 	if s.item["type"] == "reasoning" {
 		index, opens = e.SummaryIndex, "response.reasoning_summary_part."

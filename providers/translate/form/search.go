@@ -1,0 +1,114 @@
+package form
+
+import (
+	"strings"
+
+	"modelrelay/providers"
+)
+
+// Search is a web search that the vendor of the model runs itself.
+type Search struct {
+	// At is the client's field of it, and Type the client's name for the tool.
+	At   Path
+	Type string
+	// Allowed and Blocked are arrays of domains, MaxUses a number, Context how much of what is found the model gets: low, medium or high.
+	Allowed, Blocked, MaxUses, Context Value
+	// Location is an object with the texts city, country, region and timezone.
+	Location Value
+	// Forced: the model must search.
+	Forced bool
+}
+
+// LocationNames are the members of a Location.
+func LocationNames() []string { return []string{"city", "country", "region", "timezone"} }
+
+// WriteLocation writes the members of a location behind its type.
+func (s *Search) WriteLocation(out *Out) {
+	for name, value := range s.Location.Members() {
+		for _, known := range LocationNames() {
+			if name.Is(known) && value.IsText() {
+				out.KeyRaw(known, value)
+			}
+		}
+	}
+}
+
+// Drop notes what of a search the target has no member for.
+func (s *Search) Drop(loss *Loss, members map[string]Value) {
+	for name, value := range members {
+		if value.Says() {
+			loss.Drop(s.At.Field(name).Name())
+		}
+	}
+}
+
+// LeaveSearch takes a search out of a call whose upstream cannot search. One that must be made is refused.
+func (p *Prompt) LeaveSearch(to Dialect, loss *Loss) *providers.Fault {
+	s := p.Search
+	if s == nil {
+		return nil
+	}
+	if s.Forced {
+		return Refusedf(s.At.String(), to, "whose model cannot search the web: the tool %s cannot be called.", s.Type)
+	}
+	loss.Drop(s.At.Name())
+	p.Search = nil
+	return nil
+}
+
+// SearchStep is one search that the vendor made.
+type SearchStep struct {
+	ID, Query string
+	Sources   []Source
+}
+
+// Source is a page.
+type Source struct{ URL, Title string }
+
+// CiteUnit says what a Citation counts in.
+type CiteUnit int
+
+// The units: characters or bytes of the block's text, or all of the block.
+const (
+	CiteCharacters CiteUnit = iota
+	CiteBytes
+	CiteBlock
+)
+
+// Citation says that a range of a block's text comes of a page. A reader gives From and To in its Unit; a writer gets them in characters
+// of the block, with FromByte and ToByte, and Base and BaseByte, where the block begins in all of the choice's text.
+type Citation struct {
+	Source
+
+	Unit                             CiteUnit
+	From, To                         int
+	FromByte, ToByte, Base, BaseByte int
+	// Text is what the range says.
+	Text string
+}
+
+// OpaqueSearch begins what stands for a vendor's encrypted content in an answer that another vendor gave.
+const OpaqueSearch = "mr1.s."
+
+// hostedTools are the types of tools that vendors run themselves, without dates.
+func hostedTools() []string {
+	return []string{
+		"web_search", "file_search", "code_interpreter", "image_generation", "computer", "computer_use", "mcp", "local_shell", "shell", "apply_patch",
+		"tool_search", "web_fetch", "code_execution", "bash", "text_editor", "memory", "advisor", "codeExecution", "urlContext", "fileSearch", "googleMaps",
+		"computerUse", "googleSearchRetrieval", "enterpriseWebSearch", "mcpServers",
+	}
+}
+
+// HostedTool is the type of a tool if it is known to be one that a vendor runs, else "": a refusal repeats nothing that a client made up.
+func HostedTool(kind string) string {
+	name := strings.TrimSuffix(kind, "_preview")
+	if at := strings.LastIndexByte(name, '_'); at > 0 && strings.Trim(name[at+1:], "0123456789") == "" {
+		name = name[:at]
+	}
+	for _, known := range hostedTools() {
+		if name == known {
+			return kind
+		}
+	}
+	return ""
+}

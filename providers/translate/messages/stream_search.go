@@ -1,0 +1,100 @@
+package messages
+
+import (
+	"modelrelay/providers"
+	"modelrelay/providers/translate/form"
+)
+
+// maxCited bounds what a citation repeats of the text, in bytes; the vendor repeats up to 150 characters of the page.
+const maxCited = 150
+
+// search writes a search of the web: the call of the vendor's tool and its result. What stands for the vendor's encrypted content is
+// opaque to clients, and is taken out again before a call goes to the vendor.
+func (w *message) search(step *form.SearchStep) {
+	w.close()
+	w.searches++
+	id := form.NewID("srvtoolu_", idDigits)
+	w.alone(func(out *form.Out) {
+		out.Literal(`"type":"server_tool_use"`)
+		out.KeyString("id", id)
+		out.KeyString("name", searchName)
+		out.Object("input")
+		if !w.ask.Stream {
+			out.KeyString("query", step.Query)
+		}
+		out.End()
+	}, func() {
+		var input form.Out
+		input.Begin()
+		input.KeyString("query", step.Query)
+		input.End()
+		w.delta(inputDelta, form.Quote(string(input.Bytes())))
+	})
+	w.alone(func(out *form.Out) {
+		out.Literal(`"type":"web_search_tool_result"`)
+		out.KeyString("tool_use_id", id)
+		out.Array("content")
+		for _, source := range step.Sources {
+			out.Begin()
+			out.Literal(`"type":"web_search_result"`)
+			out.KeyString("url", source.URL)
+			out.KeyString("title", source.Title)
+			out.KeyString("encrypted_content", form.OpaqueSearch+form.NewID("", idDigits))
+			out.Literal(`"page_age":null`)
+			out.End()
+		}
+		out.EndArray()
+	}, nil)
+}
+
+// alone writes a block of its own. between, if it is set, writes the events between the block's beginning and its end.
+func (w *message) alone(members func(out *form.Out), between func()) {
+	out := &w.out
+	if w.ask.Stream {
+		w.begins("content_block_start")
+		out.Key("content_block")
+	} else {
+		out = w.inContent()
+	}
+	out.Begin()
+	members(out)
+	out.End()
+	if !w.ask.Stream {
+		return
+	}
+	w.ends()
+	if between != nil {
+		between()
+	}
+	w.begins("content_block_stop")
+	w.ends()
+	w.index++
+}
+
+// cite writes a citation of the text that is open.
+func (w *message) cite(event *form.Event) {
+	if w.opened.kind != textBlock || w.opened.of != event.Block {
+		return
+	}
+	citation := event.Citation
+	write := func(out *form.Out) {
+		out.Begin()
+		out.Literal(`"type":"web_search_result_location"`)
+		out.KeyString("url", citation.URL)
+		out.KeyString("title", citation.Title)
+		out.KeyString("encrypted_index", form.OpaqueSearch+form.NewID("", idDigits))
+		out.KeyString("cited_text", providers.Cut(citation.Text, maxCited))
+		out.End()
+	}
+	if !w.ask.Stream {
+		write(&w.opened.citations)
+		return
+	}
+	w.begins("content_block_delta")
+	w.out.Object("delta")
+	w.out.Literal(`"type":"citations_delta"`)
+	w.out.Key("citation")
+	write(&w.out)
+	w.out.End()
+	w.ends()
+}
