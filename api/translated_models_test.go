@@ -45,7 +45,7 @@ func TestTranslatedModels(t *testing.T) {
 		for path, body := range map[string]string{
 			"/v1/images/generations": `{"model":"m","prompt":"x"}`, "/v1/audio/speech": `{"model":"m","input":"x","voice":"alloy"}`,
 			"/v1/moderations": `{"model":"m","input":"x"}`, "/v1/rerank": `{"model":"m","query":"x","documents":["y"]}`,
-			"/v1/completions": `{"model":"m","prompt":"x"}`, "/v1/responses/compact": `{"model":"m","input":"x"}`,
+			"/v1/completions": `{"model":"m","prompt":"x"}`,
 		} {
 			if rec := g.do(t, request("POST", path, body)); rec.Code != 404 || !strings.Contains(rec.Body.String(), `"model_not_found"`) {
 				t.Errorf("%s, %s: got %d %s, want 404", source, path, rec.Code, rec.Body)

@@ -5,6 +5,7 @@ import (
 
 	"modelrelay/providers"
 	"modelrelay/providers/translate/form"
+	"modelrelay/providers/translate/responses"
 )
 
 // The beginnings of state of other vendors' that stands in a place of the client's format, as JSON; that of Gemini's format is
@@ -43,14 +44,25 @@ func Without(call providers.Call) []providers.Edit {
 			}
 		}
 	case providers.Responses, providers.CompactResponse:
-		edits = take(call.Body, root.Get("input"), func(item form.Value) bool {
-			return bytes.HasPrefix(item.Get("encrypted_content"), []byte(enveloped))
+		input := root.Get("input")
+		edits = take(call.Body, input, func(item form.Value) bool {
+			return !isCompaction(item) && bytes.HasPrefix(item.Get("encrypted_content"), []byte(enveloped))
 		})
+		for _, item := range input.Items() {
+			if !isCompaction(item) {
+				continue
+			}
+			if text, ours := responses.Summary(call, item); ours {
+				edits = append(edits, providers.Edit{At: spanOf(call.Body, item), Text: text})
+			}
+		}
 	case providers.GenerateContent, providers.StreamContent:
 		return unsigned(call.Body, root)
 	}
 	return edits
 }
+
+func isCompaction(item form.Value) bool { return item.Get("type").Text().Is("compaction") }
 
 // isForeignThought tells whether a block of a message holds another vendor's state.
 func isForeignThought(block form.Value) bool {

@@ -178,6 +178,65 @@ func TestSearchIsAnswered(t *testing.T) {
 	})
 }
 
+// TestCompaction: a compaction is one call for a summary on any model. The summary is readable for the same token alone, as a message of the
+// user, also by OpenAI itself.
+func TestCompaction(t *testing.T) {
+	t.Parallel()
+	others(func(client, upstream peer) {
+		if client.name != "responses" {
+			return
+		}
+		var sealed string
+		for _, stream := range []bool{true, false} {
+			tr, fault := ask(t, translate.New(nil), client, upstream, upstream.models[0], `{"model":"m","tools":[{"type":"function","name":"f"},{"type":"web_search"}],"input":[{"role":"user","content":"the work"},{"type":"compaction_trigger"}]}`, stream)
+			if fault != nil {
+				t.Errorf("%s: %+v", upstream.name, fault)
+				return
+			}
+			sent := ""
+			for _, piece := range tr.Call.Pieces {
+				sent += string(piece)
+			}
+			if !strings.Contains(sent, "Summarize this conversation") || !strings.Contains(sent, "the work") || strings.Contains(sent, "web_search") || strings.Contains(sent, "googleSearch") {
+				t.Errorf("%s: sent %s", upstream.name, sent)
+			}
+			got := read(t, tr, ended(upstream.name, map[string]string{"chat": "stop", "messages": "end_turn", "gemini": "STOP"}[upstream.name], ""), false)
+			if stream {
+				translatetest.CheckResponses(t, []byte(got))
+				continue
+			}
+			var response struct {
+				Output []struct {
+					Type    string
+					Content string `json:"encrypted_content"`
+				}
+			}
+			if err := json.Unmarshal([]byte(got), &response); err != nil || len(response.Output) != 1 || response.Output[0].Type != "compaction" || strings.Contains(got, "Hi") {
+				t.Fatalf("%s: got %s, %v", upstream.name, got, err)
+			}
+			sealed = response.Output[0].Content
+		}
+		later := `{"model":"m","input":[{"type":"compaction","id":"cmp_1","encrypted_content":"` + sealed + `"},{"role":"user","content":"go on"}]}`
+		sent, _ := sentTo(t, "responses", upstream.name, upstream.models[0], later)
+		if !strings.Contains(sent, `Summary of the conversation so far:\n\nHi`) {
+			t.Errorf("%s: sent %s", upstream.name, sent)
+		}
+		call := providers.Call{Endpoint: client.asks, Token: "token", Content: providers.Content{Body: []byte(later)}}
+		call.Edits = translate.Without(call)
+		var native strings.Builder
+		for _, piece := range call.Payload("m") {
+			native.Write(piece)
+		}
+		if got := native.String(); !json.Valid([]byte(got)) || !strings.Contains(got, `{"type":"message","role":"user","content":"Summary of the conversation so far:\n\nHi"}`) {
+			t.Errorf("native: sent %s", got)
+		}
+		other := providers.Call{Endpoint: client.asks, Model: "m", Content: providers.Content{Body: []byte(later)}, Token: "another"}
+		if _, fault := translate.New(nil).Translate(t.Context(), other, providers.Target{Model: upstream.models[0]}, upstream.takes); fault == nil || fault.Param != "input[0].encrypted_content" {
+			t.Errorf("%s: another token: %+v", upstream.name, fault)
+		}
+	})
+}
+
 // TestSearchComesBack: the search steps of an earlier answer go to another vendor as the text that followed, and to Claude without what
 // stood for another vendor's encrypted content.
 func TestSearchComesBack(t *testing.T) {

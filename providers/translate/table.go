@@ -12,7 +12,8 @@ func dialectOf(e providers.Endpoint) (form.Dialect, bool) {
 	switch e {
 	case providers.Endpoint{Format: providers.OpenAI, Operation: providers.Chat}:
 		return form.Chat, true
-	case providers.Endpoint{Format: providers.OpenAI, Operation: providers.Responses}:
+	case providers.Endpoint{Format: providers.OpenAI, Operation: providers.Responses},
+		providers.Endpoint{Format: providers.OpenAI, Operation: providers.CompactResponse}:
 		return form.Responses, true
 	case providers.Endpoint{Format: providers.Anthropic, Operation: providers.Messages}:
 		return form.Messages, true

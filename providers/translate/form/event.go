@@ -163,6 +163,9 @@ type Ask struct {
 	Spaces map[string]Space
 	// Search: the call has a web search, whose sources the client wants to see.
 	Search bool
+	// Compact: the answer is a summary of the conversation, which Seal encrypts for the caller. CompactOnly: the operation makes nothing else.
+	Compact, CompactOnly bool
+	Seal                 func(text string) string
 	// Echo is what the answer repeats of the call: members of a JSON object without its braces, a copy.
 	Echo []byte
 }

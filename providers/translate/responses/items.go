@@ -84,6 +84,14 @@ func itemOf(value form.Value, at form.Path) inputItem {
 
 func (r *reading) readItem(value form.Value, at form.Path) {
 	item := itemOf(value, at)
+	switch {
+	case item.kind.Is("compaction_trigger"):
+		r.compacts = true
+		return
+	case item.kind.Is("compaction"), item.kind.Is("compaction_summary"):
+		r.readCompaction(&item)
+		return
+	}
 	if item.kind.Is("web_search_call") { // what was found is in the text that followed
 		return
 	}

@@ -14,6 +14,7 @@ const (
 	functionCall
 	customCall
 	searchCall
+	compaction
 )
 
 // partKind is what a part of an item is.
@@ -261,6 +262,7 @@ func (w *output) closeItem() {
 		w.closeFunction()
 	case customCall:
 		w.closeCustom()
+	case compaction:
 	case searchCall:
 		w.keep(`,"status":"`, statusCompleted, `"}`)
 	}

@@ -34,6 +34,8 @@ type reading struct {
 	choice      form.Value
 	input       form.Value
 	tools       form.Value
+	call        providers.Call
+	compacts    bool // the call asks for a summary
 	// What the choice of tools says of the web search: it is made; it may be; the choice lists what may be called.
 	forced, searchAllowed, listed bool
 	echo                          [echoes]form.Value
@@ -42,7 +44,8 @@ type reading struct {
 // Read reads a client's call. What it names in loss is unknown to every dialect. Faults name the client's field.
 func Read(call providers.Call, loss *form.Loss) (*form.Prompt, form.Ask, *providers.Fault) {
 	ask := form.Ask{Model: call.Model, Stream: call.Stream, WantsUsage: true}
-	r := &reading{found: found{prompt: &form.Prompt{From: form.Responses}, loss: loss, ask: &ask}}
+	r := &reading{found: found{prompt: &form.Prompt{From: form.Responses}, loss: loss, ask: &ask}, call: call}
+	ask.CompactOnly = call.Endpoint.Operation == providers.CompactResponse
 	r.prompt.Fields[form.FieldTurns] = "input"
 	r.prompt.Fields[form.FieldResultID] = "call_id"
 	r.prompt.Fields[form.FieldCache] = "prompt_cache_breakpoint"
@@ -62,6 +65,9 @@ func Read(call providers.Call, loss *form.Loss) (*form.Prompt, form.Ask, *provid
 		r.prompt.Turns[i].Settle()
 	}
 	r.settleSearch()
+	if ask.CompactOnly || r.compacts {
+		r.compact()
+	}
 	ask.ShowThought, ask.Echo = r.prompt.Thinking.Show, r.echoed()
 	if r.fault != nil {
 		return nil, form.Ask{}, r.fault

@@ -50,11 +50,21 @@ func (w *writer) start() {
 
 // end writes the whole response.
 func (w *writer) end() {
+	if w.ask.Compact {
+		if w.compacted(); w.fault != nil {
+			w.fail(w.fault)
+			return
+		}
+	}
 	w.closeItem()
 	w.phase = over
 	status, reason := ending(w.stop)
 	if !w.ask.Stream {
 		w.out.Grow(len(w.kept) + len(w.ask.Echo) + form.DocumentRoom)
+		if w.ask.CompactOnly {
+			w.compactedResponse()
+			return
+		}
 		w.response(status, reason, nil)
 		return
 	}

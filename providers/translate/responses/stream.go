@@ -30,6 +30,7 @@ type writer struct {
 	id      string
 	created int64
 	counts  form.Counts
+	summary []byte
 	phase   phase
 	taken   bool
 	fault   *providers.Fault
@@ -75,6 +76,10 @@ func (w *writer) event(event *form.Event) {
 	if w.phase == over || event.Choice != 0 {
 		return
 	}
+	if w.ask.Compact && isContent(event.Kind) {
+		w.summarize(event)
+		return
+	}
 	switch event.Kind {
 	case form.EventStart:
 		w.start()
@@ -104,7 +109,9 @@ func (w *writer) event(event *form.Event) {
 		}
 	case form.EventStop:
 		w.stop = event.Stop.Reason
-		w.closeItem()
+		if !w.ask.Compact {
+			w.closeItem()
+		}
 	case form.EventEnd:
 		w.end()
 	case form.EventFailed:
@@ -115,6 +122,15 @@ func (w *writer) event(event *form.Event) {
 		w.fault = providers.Faultf(providers.Upstream, "The upstream's answer is too long to translate.")
 		w.fail(w.fault)
 	}
+}
+
+// isContent knows the events of what an answer says.
+func isContent(kind form.EventKind) bool {
+	switch kind {
+	case form.EventStart, form.EventCounts, form.EventPing, form.EventStop, form.EventEnd, form.EventFailed:
+		return false
+	}
+	return true
 }
 
 // begin opens an event; false where the client wants no stream.

@@ -205,6 +205,10 @@ func (s *responseStream) endItem(item map[string]any) {
 		s.wantText("arguments", item["arguments"])
 	case "custom_tool_call":
 		s.wantText("input", item["input"])
+	case "compaction":
+		if content, _ := item["encrypted_content"].(string); content == "" {
+			s.Errorf("compaction %s is empty", s.itemID)
+		}
 	case "web_search_call": // whose states have passed
 		if action, _ := item["action"].(map[string]any); action["type"] != "search" {
 			s.Errorf("search %s has the action %v", s.itemID, item["action"])
@@ -252,6 +256,9 @@ func (s *responseStream) input(e *responseEvent) {
 func (s *responseStream) inPart(e *responseEvent) {
 	s.Helper()
 	if strings.HasPrefix(e.Type, "response.web_search_call.") && s.item["type"] == "web_search_call" {
+		return
+	}
+	if e.Type == "response.compaction.compacting" && s.item["type"] == "compaction" {
 		return
 	}
 	if e.Type == "response.output_text.annotation.added" && s.part == "output_text" && !s.whole {

@@ -1,0 +1,92 @@
+package responses
+
+import (
+	"modelrelay/providers"
+	"modelrelay/providers/translate/form"
+)
+
+// The words of a compaction, by which one call of any model stands for OpenAI's own: developers.openai.com/api/docs/guides/compaction.
+const (
+	compactInstruction = "Summarize this conversation, so that you can go on with the work from the summary alone. State the user's goals and " +
+		"constraints, what was decided and why, what was done with which result, the names, paths, identifiers and values that are still " +
+		"needed, and what remains to be done next. Answer with the summary and nothing else."
+	compactedPreface = "Summary of the conversation so far:\n\n"
+)
+
+// compact makes the call one for a summary: the conversation stays as it is, and no tool may be called.
+func (r *reading) compact() {
+	p := r.prompt
+	at := form.Path{}.Field("input")
+	p.Turns = append(p.Turns, form.Turn{Role: form.User, At: at, Blocks: []form.Block{{Kind: form.BlockText, Text: form.Quote(compactInstruction), At: at}}})
+	p.Search, p.Output, p.Choice = nil, form.Output{}, form.Choice{}
+	if len(p.Tools) > 0 {
+		p.Choice.Mode = form.ChoiceNone
+	}
+	r.ask.Compact, r.ask.Seal = true, form.Sealing(r.call)
+}
+
+// readCompaction reads the summary that stands for the earlier conversation. Another vendor's, or another caller's, is unreadable, and
+// without it the conversation would be another one.
+func (r *reading) readCompaction(item *inputItem) {
+	text, ok := form.Unseal(r.call, item.sealed.Text().String())
+	if !ok {
+		field := item.at.Field("encrypted_content").String()
+		r.refuse(providers.InvalidField(field, "This compaction was not made here for this API key, so that its summary cannot be read."))
+		return
+	}
+	r.say(form.User, item.at, form.Block{Kind: form.BlockText, Text: form.Quote(compactedPreface + text), At: item.at})
+}
+
+// Summary is the message that stands for a compaction which was made here for the caller, as an item of OpenAI's own input.
+func Summary(call providers.Call, item form.Value) (message []byte, ok bool) {
+	text, ok := form.Unseal(call, item.Get("encrypted_content").Text().String())
+	if !ok {
+		return nil, false
+	}
+	var out form.Out
+	out.Begin()
+	out.Literal(`"type":"message","role":"user"`)
+	out.KeyString("content", compactedPreface+text)
+	out.End()
+	return out.Bytes(), true
+}
+
+// summarize takes an event of the answer to a call for a summary: its text is the summary, and all else is left out.
+func (w *writer) summarize(event *form.Event) {
+	if event.Kind != form.EventText || event.Text.Empty() {
+		return
+	}
+	if w.item.kind != compaction {
+		w.open(compaction, "cmp_")
+		w.keep(`{"type":"compaction","id":"`, w.item.id, `","encrypted_content":"`)
+		w.added(`"}`)
+		if w.beginOf("response.compaction.compacting") {
+			w.finish()
+		}
+	}
+	w.summary = append(w.summary, event.Text.Decoded()...)
+}
+
+// compacted ends the answer's one item.
+func (w *writer) compacted() {
+	if len(w.summary) == 0 {
+		w.fault = &providers.Fault{Kind: providers.Upstream, Message: "The model gave no summary of the conversation.", Blame: providers.BlameChannel, Odd: true}
+		return
+	}
+	w.keep(w.ask.Seal(string(w.summary)), `"}`)
+	w.stop = form.StopEnd // a summary that was cut off is one
+	w.closeItem()
+}
+
+// compactedResponse writes the answer of the operation that compacts.
+func (w *writer) compactedResponse() {
+	out := &w.out
+	out.Begin()
+	out.KeyString("id", w.id)
+	out.Literal(`"object":"response.compaction"`)
+	out.KeyInt("created_at", w.created)
+	out.KeyRaw("output", []byte("["), w.kept, []byte("]"))
+	out.Key("usage")
+	w.usage()
+	out.End()
+}
