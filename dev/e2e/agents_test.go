@@ -77,9 +77,7 @@ func codingAgents() []codingAgent {
 				provider := fmt.Sprintf(`model_providers.relay={name="relay",base_url="%s/v1",env_key="RELAY_KEY",wire_api="responses",request_max_retries=0,stream_max_retries=0}`, t.url)
 				return []string{
 					"exec", "--json", "--skip-git-repo-check", "--dangerously-bypass-approvals-and-sandbox", "-m", t.model, "-c", "model_provider=relay",
-					"-c", provider, "-c", "analytics.enabled=false", "-c", "check_for_update_on_startup=false",
-					// OpenAI's own tools have no translation.
-					"-c", "features.multi_agent=false", "-c", `web_search="disabled"`, t.prompt,
+					"-c", provider, "-c", "analytics.enabled=false", "-c", "check_for_update_on_startup=false", t.prompt,
 				}, []string{"RELAY_KEY=" + stack.Token}
 			},
 			read: func(string) []map[string]any {

@@ -64,8 +64,13 @@ func TestSearchIsAsked(t *testing.T) {
 			t.Errorf("%s: sent %s, want %s", name, sent, tc.has)
 		}
 	}
+	// Its search for further tools is left out everywhere.
+	sent, _ := sentTo(t, "responses", "messages", "claude-sonnet-4-5", `{"model":"m","input":"x","tools":[{"type":"function","name":"f"},{"type":"tool_search","execution":"client"}]}`)
+	if strings.Contains(sent, "tool_search") || !strings.Contains(sent, `"name":"f"`) {
+		t.Errorf("tool_search: sent %s", sent)
+	}
 	// Codex always sends its search beside functions, which a Gemini model does not take together.
-	sent, _ := sentTo(t, "responses", "gemini", "gemini-2.5-pro", `{"model":"m","input":"x","tools":[{"type":"function","name":"f"},{"type":"web_search","external_web_access":true}]}`)
+	sent, _ = sentTo(t, "responses", "gemini", "gemini-2.5-pro", `{"model":"m","input":"x","tools":[{"type":"function","name":"f"},{"type":"web_search","external_web_access":true}]}`)
 	if strings.Contains(sent, "googleSearch") || !strings.Contains(sent, "functionDeclarations") {
 		t.Errorf("with functions: sent %s", sent)
 	}

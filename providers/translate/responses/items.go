@@ -92,7 +92,7 @@ func (r *reading) readItem(value form.Value, at form.Path) {
 		r.readCompaction(&item)
 		return
 	}
-	if item.kind.Is("web_search_call") { // what was found is in the text that followed
+	if item.kind.Is("web_search_call") || item.kind.Is("tool_search_call") || item.kind.Is("tool_search_output") { // what was found is in what followed
 		return
 	}
 	if item.kind != nil && !isKnown(item.kind) {
