@@ -39,6 +39,7 @@ func adapterRows() []adapterRow {
 	return []adapterRow{
 		{name: "ark", vendor: "ark", path: "/ark/api/v3", model: "doubao-seedance-2-0-260128", pictured: "doubao-seedance-2-5-260628", unknown: "unknown", seconds: "5", cancels: true, remembers: true},
 		{name: "kling", vendor: "kling", path: "/kling", model: "kling-3.0", pictured: "kling-3.0", unknown: "unknown", seconds: "5", remembers: true},
+		{name: "ltx", vendor: "ltx", path: "/ltx", model: "ltx-2-5-fast", pictured: "ltx-2-5-pro", unknown: "unknown", seconds: "6"},
 		{name: "luma", vendor: "luma", path: "/luma/v1", model: "ray-3.2", pictured: "ray-3.2", unknown: "unknown", seconds: "5"},
 		{name: "omni", vendor: "omni", path: "/omni/v1beta", model: "gemini-omni-1.2-flash", pictured: "gemini-omni-1.1-flash", unknown: "unknown", seconds: "6", cancels: true},
 		{name: "runway", vendor: "runway", path: "/runway", model: "gen4.5", pictured: "gen4_turbo", unknown: "unknown", seconds: "5", cancels: true},

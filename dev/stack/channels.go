@@ -31,6 +31,7 @@ func fakeChannels(account string) []fakeChannel {
 		{"chained", "generic", "/generic/v1", "", "generic-video: ", ""},
 		{"ark", "ark", "/ark/api/v3", "", "doubao-seedance-2-0-260128: , doubao-seedance-2-5-260628: ", ""},
 		{"kling", "kling", "/kling", "", "kling-3.0: , kling-3.0-omni: ", ""},
+		{"ltx", "ltx", "/ltx", "", "ltx-2-5-fast: , ltx-2-5-pro: ", ""},
 		{"luma", "luma", "/luma/v1", "", "ray-3.2: ", ""},
 		{"omni", "omni", "/omni/v1beta", "", "gemini-omni-1.2-flash: ", ""},
 		{"runway", "runway", "/runway", "", "gen4.5: , gen4_turbo: ", ""},

@@ -17,6 +17,7 @@
 //	/luma/v1/      generations[/{id}]
 //	/omni/v1beta/  (and v1) interactions[/{id}[/cancel]], files/{id}[:download], which want the key
 //	/pixverse/openapi/v2/  {image,media}/upload, video/{text,img,transition,fusion,extend}/generate, video/result/{id}
+//	/ltx/v2/       {text,image,audio}-to-video[/{id}]
 //	/runway/v1/    {text,image,video}_to_video, tasks/{id} (DELETE cancels, or deletes what has ended), uploads, organization
 //	/veo/          v1/projects/{p}/locations/{l}/publishers/google/models/{m}:predictLongRunning|:fetchPredictOperation with tokens of
 //	               /veo/token, for which /veo/service_account.json hands out a key; v1beta/models/{m}:predictLongRunning,
@@ -30,7 +31,7 @@
 //	/media/        result links: no key, signed, as long as their vendor says or Options do; 403 once they expired
 //
 // A base URL for a channel is what the vendor's SDK takes: …/openai/v1, …/generic/v1, …/anthropic, …/gemini, …/vendorc/, …/kling,
-// …/ark/api/v3, …/hailuo, …/luma/v1, …/omni/v1beta, …/pixverse, …/runway, …/veo/v1/projects/PROJECT/locations/LOCATION or …/veo/v1beta,
+// …/ark/api/v3, …/hailuo, …/ltx, …/luma/v1, …/omni/v1beta, …/pixverse, …/runway, …/veo/v1/projects/PROJECT/locations/LOCATION or …/veo/v1beta,
 // …/vidu, …/wan, …/xai/v1, …/zhipu, …/fal, …/replicate/v1.
 //
 // Keys begin with sk-upstream; what follows is free, so that tests can tell channels apart by it. For vendor C the access key begins

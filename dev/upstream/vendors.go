@@ -12,6 +12,7 @@ import (
 	"modelrelay/dev/upstream/hailuo"
 	"modelrelay/dev/upstream/jobs"
 	"modelrelay/dev/upstream/kling"
+	"modelrelay/dev/upstream/ltx"
 	"modelrelay/dev/upstream/luma"
 	"modelrelay/dev/upstream/omni"
 	"modelrelay/dev/upstream/openai"
@@ -36,6 +37,7 @@ func vendors() []func(*fake.Server) {
 		generic.Serve,
 		hailuo.Serve,
 		kling.Serve,
+		ltx.Serve,
 		luma.Serve,
 		omni.Serve,
 		openai.Serve,

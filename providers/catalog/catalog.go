@@ -14,6 +14,7 @@ import (
 	"modelrelay/providers/generic"
 	"modelrelay/providers/hailuo"
 	"modelrelay/providers/kling"
+	"modelrelay/providers/ltx"
 	"modelrelay/providers/luma"
 	"modelrelay/providers/omni"
 	"modelrelay/providers/openai"
@@ -93,6 +94,15 @@ func New(client *http.Client) providers.Catalog {
 			VideoModels: kling.VideoModels,
 			RefuseVideo: kling.RefuseVideo,
 			CheckKey:    kling.CheckKey,
+		},
+		"ltx": {
+			Name:        "ltx",
+			BaseURL:     ltx.BaseURL,
+			Video:       ltx.NewVideos(client),
+			VideoUsual:  providers.Footage{Seconds: "6", Resolution: "1080p"},
+			VideoPaths:  providers.VideoPaths{Seconds: []string{"duration"}, Resolutions: []string{"resolution"}, Audio: []string{"generate_audio"}},
+			VideoModels: ltx.VideoModels,
+			RefuseVideo: ltx.RefuseVideo,
 		},
 		"luma": {
 			Name:         "luma",

@@ -34,6 +34,7 @@ func VideoVendors() []VideoVendor {
 		{Name: "fal", Path: "/fal", Model: "fal-ai/veo3.1", Seconds: 8, Size: "1280x720"},
 		{Name: "fal-image", Vendor: "fal", Path: "/fal", Model: "some-one/mover", Seconds: 5, Size: "1280x720", Image: true},
 		{Name: "replicate", Path: "/replicate/v1", Model: "google/veo-3.1", Seconds: 8, Size: "1280x720", Image: true},
+		{Name: "ltx", Path: "/ltx", Model: "ltx-2-5-pro", Seconds: 6, Size: "1280x720", Image: true},
 		{Name: "luma", Path: "/luma/v1", Model: "ray-3.2", Seconds: 5, Size: "1280x720", Image: true},
 		{Name: "omni", Path: "/omni/v1beta", Model: "gemini-omni-1.2-flash", Seconds: 6, Size: "1280x720", Image: true},
 		{Name: "runway", Path: "/runway", Model: "gen4.5", Seconds: 5, Size: "1280x720", Image: true},
