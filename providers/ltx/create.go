@@ -71,10 +71,15 @@ func RefuseVideo(model string, shape providers.VideoShape) *providers.Fault {
 	if shape.FPS != 0 && !slices.Contains(rates, shape.FPS) {
 		return providers.InvalidField("fps", "The upstream takes 'fps' of %d, %d, %d or %d.", rates[0], rates[1], rates[2], rates[3])
 	}
-	seconds, err := upstream.WholeSeconds(shape.Seconds)
-	if err != nil || seconds <= longAbove {
-		return nil
+	// A length that is no whole number is refused by the check of Seconds.
+	if seconds, err := upstream.WholeSeconds(shape.Seconds); err == nil && seconds > longAbove {
+		return refuseLong(model, shape)
 	}
+	return nil
+}
+
+// refuseLong refuses what a video of more than longAbove seconds cannot have.
+func refuseLong(model string, shape providers.VideoShape) *providers.Fault {
 	frame, fault := modelOf(model).Frame(shape)
 	switch {
 	case fault != nil:

@@ -72,7 +72,8 @@ func TestVideoCreate(t *testing.T) {
 		want             string
 	}{
 		{
-			"a prompt", "ltx-2-5-pro", "/v2/text-to-video", providers.VideoRequest{Prompt: "p", Seconds: "6", AspectRatio: "16:9", Resolution: "1080p"},
+			"a prompt", "ltx-2-5-pro", "/v2/text-to-video",
+			providers.VideoRequest{Prompt: "p", Seconds: "6", AspectRatio: "16:9", Resolution: "1080p"},
 			`{"duration":6,"model":"ltx-2-5-pro","prompt":"p","resolution":"1920x1080"}`,
 		},
 		{
@@ -84,7 +85,8 @@ func TestVideoCreate(t *testing.T) {
 			`{"camera_motion":"static","duration":20,"fps":25,"generate_audio":false,"image_uri":"https://h/","last_frame_uri":"https://h/last_frame","model":"ltx-2-5-fast","prompt":"p","resolution":"1080x1920"}`,
 		},
 		{
-			"a sound", "ltx-2-5-pro", "/v2/audio-to-video", providers.VideoRequest{Prompt: "p", Seconds: "6", Inputs: []providers.Media{link(providers.SourceAudio)}},
+			"a sound", "ltx-2-5-pro", "/v2/audio-to-video",
+			providers.VideoRequest{Prompt: "p", Seconds: "6", Inputs: []providers.Media{link(providers.SourceAudio)}},
 			`{"audio_uri":"https://h/audio","model":"ltx-2-5-pro","prompt":"p","resolution":"1920x1080"}`,
 		},
 	} {

@@ -1,9 +1,10 @@
 package chat
 
 import (
+	"strings"
+
 	"modelrelay/providers"
 	"modelrelay/providers/translate/form"
-	"strings"
 )
 
 // What this dialect takes.

@@ -1,6 +1,7 @@
 package form
 
 import (
+	"slices"
 	"strings"
 
 	"modelrelay/providers"
@@ -105,10 +106,8 @@ func HostedTool(kind string) string {
 	if at := strings.LastIndexByte(name, '_'); at > 0 && strings.Trim(name[at+1:], "0123456789") == "" {
 		name = name[:at]
 	}
-	for _, known := range hostedTools() {
-		if name == known {
-			return kind
-		}
+	if slices.Contains(hostedTools(), name) {
+		return kind
 	}
 	return ""
 }

@@ -209,7 +209,7 @@ func (s *messageStream) goOn(d *messageDelta) {
 		}
 		s.signed = true
 	case "citations_delta":
-		if piece = "cited"; s.open.Type != "text" || d.Citation == nil || d.Citation.URL == "" {
+		if s.open.Type != "text" || d.Citation == nil || d.Citation.URL == "" {
 			s.Errorf("a citation %+v in a %s", d.Citation, s.open.Type)
 		}
 		return
