@@ -71,7 +71,7 @@ func RefuseVideo(model string, shape providers.VideoShape) *providers.Fault {
 	if shape.FPS != 0 && !slices.Contains(rates, shape.FPS) {
 		return providers.InvalidField("fps", "The upstream takes 'fps' of %d, %d, %d or %d.", rates[0], rates[1], rates[2], rates[3])
 	}
-	// A length that is no whole number is refused by the check of Seconds.
+	// upstream.Accept refuses a length that is no whole number.
 	if seconds, err := upstream.WholeSeconds(shape.Seconds); err == nil && seconds > longAbove {
 		return refuseLong(model, shape)
 	}
