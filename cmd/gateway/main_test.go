@@ -30,7 +30,7 @@ func TestUsage(t *testing.T) {
 		{"no configuration", "config check --config none.yaml", 2, "", "none.yaml: cannot be read: no such file"},
 		{"serve without configuration", "serve --config none.yaml", 2, "", "none.yaml: cannot be read"},
 		{"video without token", "video get video_x", 2, "", "a token is needed: --token or GATEWAY_TOKEN"},
-		{"video with a bad address", "video get video_x --token t --url here", 2, "", "--url wants http://host"},
+		{"video with a bad address", "video get video_x --token t --url here", 2, "", "--url requires http://host"},
 		{"create without anything", "video create --token t", 2, "", "--prompt or --image is needed"},
 		{"download before the first", "video download video_x --token t --index=-1", 2, "", "--index: is negative"},
 		{"list below zero", "video list --limit=-1", 2, "", "--limit: is negative"},

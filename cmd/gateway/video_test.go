@@ -245,7 +245,7 @@ func TestVideoWait(t *testing.T) {
 	_, env = startFakeGateway(t, states())
 	p := newProgram("video", "wait", "video_1", "--every", "1ms")
 	p.env, p.Terminal = env, true
-	if code := p.do(t.Context()); code != 0 || !strings.Contains(p.err.String(), "\r██████████████░░░░░░░░░░░░░░ in_progress  50%") {
+	if code := p.do(t.Context()); code != 0 || !strings.Contains(p.err.String(), "\rin_progress  50% |██████████████              |") {
 		t.Errorf("code %d\n%q", code, p.err)
 	}
 }

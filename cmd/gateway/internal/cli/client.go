@@ -2,6 +2,7 @@ package cli
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -15,125 +16,150 @@ import (
 	"strings"
 	"time"
 
+	"github.com/schollz/progressbar/v3"
+
 	"modelrelay/providers"
 )
 
 const (
 	clientDial   = 10 * time.Second
-	clientHeader = 90 * time.Second // more than the longest wait the gateway grants a status read
-	// clientTries is how often one request is sent when the gateway is away or asks to come back later.
-	clientTries = 4
-	// clientPause is the wait before the second try when the gateway names none; it doubles with each try.
-	clientPause = time.Second
-	// clientPauseMost bounds the wait before a try, whatever the gateway names.
-	clientPauseMost = time.Minute
-	// maxAnswer bounds a JSON answer of the gateway.
+	clientHeader = 90 * time.Second // longer than the longest wait that the gateway grants a status read
+	// clientTries is how often one request is sent while the gateway is unreachable or asks for a later attempt. waitTries
+	// is the same for a task that is waited for: with the pauses, about five minutes.
+	clientTries, waitTries = 4, 10
+	// clientPause is the wait before the second try if the gateway names none; it doubles with each try up to clientPauseMost,
+	// which also bounds what the gateway names.
+	clientPause, clientPauseMost = time.Second, time.Minute
+	// maxAnswer bounds a JSON answer of the gateway, in bytes.
 	maxAnswer = 4 << 20
 )
 
-// gatewayClient speaks the Sora format to a gateway.
-type gatewayClient struct {
-	base  string
-	token providers.Secret
-	agent string
-	http  *http.Client
-	// note tells a person that the client waits.
-	note func(text string)
+// clientFlags name a gateway and the token of its caller.
+type clientFlags struct {
+	URL   string `help:"Address of the gateway (GATEWAY_URL)." default:"http://127.0.0.1:8080" variable:"GATEWAY_URL" name:"url"`
+	Token string `help:"Token of the caller (GATEWAY_TOKEN)." variable:"GATEWAY_TOKEN" placeholder:"KEY"`
 }
 
-func newGatewayClient(base, agent string, token providers.Secret) (*gatewayClient, error) {
-	u, err := url.Parse(base)
-	if err != nil || u.Host == "" || u.Scheme != "http" && u.Scheme != "https" {
-		return nil, &UsageError{Err: errors.New("--url wants http://host or https://host")}
+// videoClient speaks the Sora format to a gateway.
+type videoClient struct {
+	*Program
+
+	base  string
+	token providers.Secret
+	http  *http.Client
+	bar   *progressbar.ProgressBar // invisible unless Stderr is a terminal
+	shown string                   // the last line of progress elsewhere
+}
+
+func (f *clientFlags) client(p *Program) (*videoClient, error) {
+	if f.Token == "" {
+		return nil, &UsageError{Err: errors.New("a token is needed: --token or GATEWAY_TOKEN")}
 	}
-	path := strings.TrimSuffix(strings.TrimRight(u.Path, "/"), "/v1") // an SDK's base URL works as well
-	return &gatewayClient{
-		note:  func(string) {},
-		base:  u.Scheme + "://" + u.Host + path,
-		token: token,
-		agent: agent,
-		http: &http.Client{Transport: &http.Transport{
-			Proxy:                 http.ProxyFromEnvironment,
-			DialContext:           (&net.Dialer{Timeout: clientDial}).DialContext,
-			TLSHandshakeTimeout:   clientDial,
-			ResponseHeaderTimeout: clientHeader,
-			ForceAttemptHTTP2:     true,
-		}},
+	u, err := url.Parse(f.URL)
+	if err != nil || u.Host == "" || u.Scheme != "http" && u.Scheme != "https" {
+		return nil, &UsageError{Err: errors.New("--url requires http://host or https://host")}
+	}
+	transport := &http.Transport{
+		Proxy:                 http.ProxyFromEnvironment,
+		DialContext:           (&net.Dialer{Timeout: clientDial}).DialContext,
+		TLSHandshakeTimeout:   clientDial,
+		ResponseHeaderTimeout: clientHeader,
+		ForceAttemptHTTP2:     true,
+	}
+	p.OnClose(func() error { transport.CloseIdleConnections(); return nil })
+	return &videoClient{
+		Program: p,
+		base:    u.Scheme + "://" + u.Host + strings.TrimSuffix(strings.TrimRight(u.Path, "/"), "/v1"), // an SDK's base URL works as well
+		token:   providers.Secret(f.Token),
+		http:    &http.Client{Transport: transport},
 	}, nil
 }
 
-// answerError is an answer of the gateway that says no.
-type answerError struct {
-	Status     int
-	Code       string
-	Message    string
-	RequestID  string
+// note prints a sentence for people.
+func (c *videoClient) note(format string, args ...any) {
+	switch {
+	case c.JSON:
+	case c.bar != nil:
+		progressbar.Bprintln(c.bar, fmt.Sprintf(format, args...)) //nolint:errcheck // prints to a terminal
+	default:
+		fmt.Fprintf(c.Stderr, format+"\n", args...)
+	}
+}
+
+// draw begins a progress bar of total units. The caller calls end.
+func (c *videoClient) draw(total int64, label string, options ...progressbar.Option) (end func()) {
+	c.bar = progressbar.NewOptions64(total, append(options, progressbar.OptionSetDescription(label), progressbar.OptionSetWriter(c.Stderr),
+		progressbar.OptionSetVisibility(c.Terminal && !c.JSON), progressbar.OptionSetElapsedTime(true), progressbar.OptionSetPredictTime(false),
+		progressbar.OptionSetWidth(28))...)
+	return func() {
+		_ = c.bar.Exit() // fails never without a hook
+		if c.bar.IsStarted() {
+			fmt.Fprintln(c.Stderr)
+		}
+		c.bar = nil
+	}
+}
+
+// gatewayError is an answer of the gateway with a status other than 2xx.
+type gatewayError struct {
+	Failure    videoFailure `json:"error"`
+	status     int
+	requestID  string
 	retryAfter time.Duration // negative: the gateway named none
-	final      bool          // the gateway says that a repetition cannot help
+	final      bool          // the gateway reports that a repetition cannot help
+}
+
+// videoFailure is the error of an answer or of a task.
+type videoFailure struct {
+	Code    string `json:"code"`
+	Message string `json:"message"`
 }
 
 // Error gives the gateway's message.
-func (e *answerError) Error() string {
-	text := e.Message
-	if text == "" {
-		text = http.StatusText(e.Status)
-	}
-	text += " (" + strconv.Itoa(e.Status)
-	if e.Code != "" {
-		text += " " + e.Code
-	}
-	if e.RequestID != "" {
-		text += ", request " + e.RequestID
+func (e *gatewayError) Error() string {
+	text := cmp.Or(e.Failure.Message, http.StatusText(e.status)) + " (" + strings.TrimSpace(strconv.Itoa(e.status)+" "+e.Failure.Code)
+	if e.requestID != "" {
+		text += ", request " + e.requestID
 	}
 	return text + ")"
 }
 
-// passing tells whether a repetition may succeed, and how long the gateway asks to wait; negative when it does not say.
-func passing(err error) (time.Duration, bool) {
-	var answer *answerError
+// retryable reports whether a repetition may succeed, and the wait that the gateway asks for; negative if it names none.
+func retryable(err error) (wait time.Duration, again bool) {
+	var answer *gatewayError
 	switch {
-	case errors.Is(err, context.Canceled), errors.Is(err, context.DeadlineExceeded):
+	case err == nil, errors.Is(err, context.Canceled), errors.Is(err, context.DeadlineExceeded):
 		return 0, false
 	case !errors.As(err, &answer):
-		return -1, err != nil // the connection failed
-	case answer.final:
-		return 0, false
+		return -1, true // the connection failed
 	}
-	switch answer.Status {
-	case http.StatusConflict, http.StatusTooManyRequests, http.StatusRequestTimeout, http.StatusInternalServerError,
-		http.StatusBadGateway, http.StatusServiceUnavailable, http.StatusGatewayTimeout:
-		return answer.retryAfter, true
-	default:
-		return 0, false
-	}
+	again = answer.status == http.StatusConflict || answer.status == http.StatusTooManyRequests || answer.status == http.StatusRequestTimeout ||
+		answer.status >= http.StatusInternalServerError
+	return answer.retryAfter, again && !answer.final
 }
 
-// request is one request that may be sent again.
+// request is one request, sent again up to tries times where that may help. Every request here may be repeated: it is a read,
+// a cancel, or a create with an idempotency key.
 type request struct {
 	method, path string
 	header       http.Header
 	body         []byte
+	tries        int
 }
 
-// do sends the request, again where that may help and does no harm: every request here is a read, a cancel or a create
-// with an idempotency key. The caller closes the body of the answer, whose status is 2xx.
-func (c *gatewayClient) do(ctx context.Context, r request) (*http.Response, error) {
-	pause := clientPause
-	for try := 1; ; try++ {
+// do sends the request. The caller closes the body of the answer, whose status is 2xx.
+func (c *videoClient) do(ctx context.Context, r request) (*http.Response, error) {
+	for try := 0; ; try++ {
 		resp, err := c.send(ctx, r)
-		if err == nil {
-			return resp, nil
-		}
-		wait, again := passing(err)
-		if !again || try == clientTries {
-			return nil, err
+		wait, again := retryable(err)
+		if !again || try+1 >= r.tries {
+			return resp, err
 		}
 		if wait < 0 {
-			wait = pause
-			pause *= 2
+			wait = clientPause << try
 		}
-		if try == 1 && wait > 0 {
-			c.note(fmt.Sprintf("The gateway cannot serve this now, trying again: %v", err))
+		if try == 0 && wait > 0 {
+			c.note("The gateway cannot serve this now, trying again: %v", err)
 		}
 		if err := Sleep(ctx, min(wait, clientPauseMost)); err != nil {
 			return nil, err
@@ -141,17 +167,14 @@ func (c *gatewayClient) do(ctx context.Context, r request) (*http.Response, erro
 	}
 }
 
-func (c *gatewayClient) send(ctx context.Context, r request) (*http.Response, error) {
+func (c *videoClient) send(ctx context.Context, r request) (*http.Response, error) {
 	req, err := http.NewRequestWithContext(ctx, r.method, c.base+r.path, bytes.NewReader(r.body))
 	if err != nil {
 		return nil, fmt.Errorf("make request: %w", err)
 	}
-	if r.body == nil {
-		req.Body, req.GetBody, req.ContentLength = nil, nil, 0
-	}
 	maps.Copy(req.Header, r.header)
 	req.Header.Set("Authorization", "Bearer "+c.token.Reveal())
-	req.Header.Set("User-Agent", c.agent)
+	req.Header.Set("User-Agent", "modelrelay-cli/"+c.Build.Version)
 	resp, err := c.http.Do(req)
 	if err != nil {
 		return nil, fmt.Errorf("ask the gateway: %w", err)
@@ -160,35 +183,21 @@ func (c *gatewayClient) send(ctx context.Context, r request) (*http.Response, er
 		return resp, nil
 	}
 	defer resp.Body.Close()
-	return nil, readError(resp)
-}
-
-func readError(resp *http.Response) error {
-	answer := &answerError{
-		Status: resp.StatusCode, RequestID: resp.Header.Get("X-Request-Id"), retryAfter: -1,
-		final: resp.Header.Get("X-Should-Retry") == "false",
-	}
+	failed := &gatewayError{retryAfter: -1}
+	_ = json.NewDecoder(io.LimitReader(resp.Body, maxAnswer)).Decode(failed) // the status is enough
+	failed.status, failed.requestID = resp.StatusCode, resp.Header.Get("X-Request-Id")
+	failed.final = resp.Header.Get("X-Should-Retry") == "false"
 	if seconds, err := strconv.Atoi(resp.Header.Get("Retry-After")); err == nil && seconds >= 0 {
-		answer.retryAfter = time.Duration(seconds) * time.Second
+		failed.retryAfter = time.Duration(seconds) * time.Second
 	}
-	var body struct {
-		Error struct {
-			Message string  `json:"message"`
-			Code    *string `json:"code"`
-		} `json:"error"`
-	}
-	text, _ := io.ReadAll(io.LimitReader(resp.Body, maxAnswer)) // what arrived is as good as it gets
-	if json.Unmarshal(text, &body) == nil {
-		answer.Message = body.Error.Message
-		if body.Error.Code != nil {
-			answer.Code = *body.Error.Code
-		}
-	}
-	return answer
+	return nil, failed
 }
 
-// task does a request that answers with a video object.
-func (c *gatewayClient) task(ctx context.Context, r request) (*videoTask, error) {
+// videoPath is the path of a task, with more behind it.
+func videoPath(id, more string) string { return "/v1/videos/" + url.PathEscape(id) + more }
+
+// task sends a request whose answer is a video object.
+func (c *videoClient) task(ctx context.Context, r request) (*videoTask, error) {
 	resp, err := c.do(ctx, r)
 	if err != nil {
 		return nil, err
@@ -205,78 +214,84 @@ func (c *gatewayClient) task(ctx context.Context, r request) (*videoTask, error)
 	return task, nil
 }
 
-// get reads a task. Within hold the gateway may wait for a change before it answers.
-func (c *gatewayClient) get(ctx context.Context, id string, hold time.Duration) (*videoTask, error) {
-	path := "/v1/videos/" + url.PathEscape(id)
-	if hold > 0 {
-		path += "?wait=" + strconv.Itoa(int(hold.Seconds()))
-	}
-	return c.task(ctx, request{method: http.MethodGet, path: path})
-}
-
-func (c *gatewayClient) cancel(ctx context.Context, id string) (*videoTask, error) {
-	return c.task(ctx, request{method: http.MethodPost, path: "/v1/videos/" + url.PathEscape(id) + "/cancel"})
-}
-
-// videoTask is a video object of the Sora format.
+// videoTask is a video object of the Sora format. What is null in it is zero here.
 type videoTask struct {
-	ID          string  `json:"id"`
-	Model       string  `json:"model"`
-	Status      string  `json:"status"`
-	Progress    int     `json:"progress"`
-	Seconds     string  `json:"seconds"`
-	Size        *string `json:"size"`
-	CreatedAt   int64   `json:"created_at"`
-	CompletedAt *int64  `json:"completed_at"`
-	ExpiresAt   *int64  `json:"expires_at"`
-	Error       *struct {
-		Code    string `json:"code"`
-		Message string `json:"message"`
-	} `json:"error"`
+	ID          string       `json:"id"`
+	Model       string       `json:"model"`
+	Status      string       `json:"status"`
+	Progress    int          `json:"progress"`
+	Seconds     string       `json:"seconds"`
+	Size        string       `json:"size"`
+	CreatedAt   int64        `json:"created_at"`
+	CompletedAt int64        `json:"completed_at"`
+	ExpiresAt   int64        `json:"expires_at"`
+	Error       videoFailure `json:"error"`
 
 	raw json.RawMessage // the answer itself
 }
 
-func (t *videoTask) ended() bool { return t.Status == "completed" || t.Status == "failed" }
+func (c *videoClient) print(t *videoTask) error {
+	unix := func(seconds int64) string {
+		if seconds == 0 {
+			return ""
+		}
+		return moment(time.Unix(seconds, 0))
+	}
+	failure := ""
+	if t.Error != (videoFailure{}) {
+		failure = t.Error.Message + " (" + t.Error.Code + ")"
+	}
+	return c.showFields(t.raw, fields{
+		{"id", t.ID}, {"status", t.Status}, {"progress", strconv.Itoa(t.Progress) + "%"}, {"model", t.Model}, {"seconds", t.Seconds},
+		{"size", t.Size}, {"created", unix(t.CreatedAt)}, {"completed", unix(t.CompletedAt)}, {"expires", unix(t.ExpiresAt)}, {"error", failure},
+	})
+}
 
-// failure is the error of a failed task, else nil.
-func (t *videoTask) failure() error {
-	switch {
-	case t.Status != "failed":
-		return nil
-	case t.Error == nil:
-		return fmt.Errorf("%s failed", t.ID)
-	default:
-		return fmt.Errorf("%s failed: %s (%s)", t.ID, t.Error.Message, t.Error.Code)
+// await reads the task until it has ended, at most once in every, and shows its progress. The gateway may hold a read open
+// until something changes.
+func (c *videoClient) await(ctx context.Context, id string, every time.Duration) (*videoTask, error) {
+	defer c.draw(100, "")()
+	for start := time.Now(); ; {
+		asked := time.Now()
+		task, err := c.task(ctx, request{method: http.MethodGet, path: videoPath(id, "?wait=20"), tries: waitTries})
+		if err != nil {
+			return nil, err
+		}
+		status := providers.Shown(task.Status)
+		if c.bar.Describe(status); !c.Terminal && fmt.Sprint(status, task.Progress) != c.shown {
+			c.shown = fmt.Sprint(status, task.Progress)
+			c.note("%s %3d%%  %s", status, task.Progress, time.Since(start).Round(time.Second))
+		}
+		_ = c.bar.Set(task.Progress) // the bar refuses a number above 100
+		if task.Status == "completed" || task.Status == "failed" {
+			return task, nil
+		}
+		if err := Sleep(ctx, every-time.Since(asked)); err != nil {
+			return nil, err
+		}
 	}
 }
 
-func (t *videoTask) fields() fields {
-	unix := func(seconds *int64) string {
-		if seconds == nil {
-			return ""
+// finish waits for a task, downloads its video if an output is named, and prints it.
+func (c *videoClient) finish(ctx context.Context, id string, every time.Duration, output string) error {
+	task, err := c.await(ctx, id, every)
+	switch {
+	case err != nil && ctx.Err() != nil:
+		fmt.Fprintf(c.Stderr, "The task goes on without this command. To go on waiting: gateway video wait %s\n", id)
+		return err
+	case err != nil:
+		return err
+	case task.Status == "failed":
+		if c.JSON {
+			_ = c.print(task) // the failure is what counts
 		}
-		return moment(time.Unix(*seconds, 0))
+		return fmt.Errorf("%s failed: %s (%s)", id, task.Error.Message, task.Error.Code)
+	case output != "":
+		if _, err := c.download(ctx, id, 0, output); err != nil {
+			return err
+		}
 	}
-	size, failure := "", ""
-	if t.Size != nil {
-		size = *t.Size
-	}
-	if t.Error != nil {
-		failure = t.Error.Message + " (" + t.Error.Code + ")"
-	}
-	return fields{
-		{"id", t.ID},
-		{"status", t.Status},
-		{"progress", strconv.Itoa(t.Progress) + "%"},
-		{"model", t.Model},
-		{"seconds", t.Seconds},
-		{"size", size},
-		{"created", unix(&t.CreatedAt)},
-		{"completed", unix(t.CompletedAt)},
-		{"expires", unix(t.ExpiresAt)},
-		{"error", failure},
-	}
+	return c.print(task)
 }
 
 // Sleep waits; it returns ctx's error when that ends first.

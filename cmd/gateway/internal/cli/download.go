@@ -8,42 +8,14 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"io/fs"
 	"net/http"
-	"net/url"
 	"os"
 	"strconv"
 	"strings"
 
-	"github.com/dustin/go-humanize"
+	"github.com/schollz/progressbar/v3"
 )
-
-type videoDownloadCmd struct {
-	callerFlags
-
-	ID     string `arg:"" help:"Task id."`
-	Output string `short:"o" help:"File to write; none: the task id with .mp4." placeholder:"FILE"`
-	Index  int    `help:"Which of several videos, counted from 0."`
-}
-
-// Run fetches the video. An earlier download of it that broke off is continued.
-func (c *videoDownloadCmd) Run(ctx context.Context, p *Program) error {
-	if c.Index < 0 {
-		return &UsageError{Err: errors.New("--index: is negative; the first video is 0")}
-	}
-	client, err := c.client(p)
-	if err != nil {
-		return err
-	}
-	output := c.Output
-	if output == "" {
-		output = c.ID + ".mp4"
-	}
-	file, err := client.download(ctx, c.ID, c.Index, output)
-	if err != nil {
-		return err
-	}
-	return p.say(file, "%s  %d bytes  sha256 %s\n", file.Name, file.Size, file.SHA256)
-}
 
 // fetched is a downloaded file.
 type fetched struct {
@@ -52,34 +24,73 @@ type fetched struct {
 	SHA256 string `json:"sha256"`
 }
 
-// downloadTries is how often in a row a download may break off without a byte.
+// downloadTries is how often in a row a download may break off without a byte that can be kept.
 const downloadTries = 5
 
-// errBroken says that the connection ended before the whole file was here.
-var errBroken = errors.New("the download broke off")
-
-// download fetches one output of a task. The bytes gather in a file beside the output whose name holds their ETag, so
-// that only bytes of the same video are ever joined; the output appears when length and digest are right.
-func (v *videoClient) download(ctx context.Context, id string, index int, output string) (fetched, error) {
-	bar := v.progress()
-	defer bar.end()
-	idle := 0
-	for {
-		before, file, err := v.downloadOnce(ctx, id, index, output, bar)
-		if err == nil {
-			return file, nil
+// download fetches one video of a task into output. The bytes gather in a file next to the output whose name has the hash of
+// their ETag, so only bytes of the same video are joined; a download that broke off earlier is continued. The file gets the
+// name of the output when its length and digest are right.
+func (c *videoClient) download(ctx context.Context, id string, index int, output string) (fetched, error) {
+	get := request{method: http.MethodGet, path: videoPath(id, "/content"), tries: clientTries}
+	if index > 0 {
+		get.path += "?index=" + strconv.Itoa(index)
+	}
+	resp, err := c.do(ctx, get)
+	if err != nil {
+		return fetched{}, err
+	}
+	defer func() { resp.Body.Close() }()
+	announced, etag, total := resp.Header, resp.Header.Get("ETag"), resp.ContentLength
+	resumable := etag != "" && !strings.HasPrefix(etag, "W/") && total > 0
+	tag := sha256.Sum256([]byte(etag))
+	part, err := os.OpenFile(output+"."+hex.EncodeToString(tag[:4])+".part", os.O_RDWR|os.O_CREATE, 0o644) //nolint:gosec // a video for its owner to share
+	if err != nil {
+		return fetched{}, fmt.Errorf("open the output: %w", err)
+	}
+	defer func() { _ = part.Close() }() // where it matters, it was closed before
+	have, err := part.Seek(0, io.SeekEnd)
+	if err != nil {
+		return fetched{}, fmt.Errorf("read the output: %w", err)
+	}
+	defer c.draw(total, "download", progressbar.OptionShowBytes(true), progressbar.OptionUseIECUnits(true))()
+	for idle := 0; ; idle++ {
+		if resumable && have > 0 {
+			have = min(have, total-1) // of a complete file the last byte is read again, because a range cannot be empty
+			get.header = http.Header{"Range": {"bytes=" + strconv.FormatInt(have, 10) + "-"}, "If-Range": {etag}}
 		}
-		if !errors.Is(err, errBroken) || ctx.Err() != nil {
+		if idle > 0 || get.header != nil {
+			resp.Body.Close()
+			next, err := c.do(ctx, get)
+			if err != nil {
+				return fetched{}, err
+			}
+			resp = next
+		}
+		if resp.StatusCode != http.StatusPartialContent {
+			have = 0
+		}
+		_, err := part.Seek(have, io.SeekStart)
+		if err := errors.Join(err, part.Truncate(have)); err != nil {
+			return fetched{}, fmt.Errorf("position the output: %w", err)
+		}
+		into := io.Writer(part)
+		if total > 0 {
+			_ = c.bar.Set64(have)
+			into = io.MultiWriter(part, c.bar)
+		}
+		n, err := io.Copy(into, resp.Body)
+		have += n
+		var disk *fs.PathError
+		switch {
+		case err == nil && (total < 0 || have >= total):
+			return verify(part, output, total, announced)
+		case errors.As(err, &disk) || ctx.Err() != nil:
 			return fetched{}, err
-		}
-		idle++
-		if before < file.Size {
-			idle = 0 // something came: go on at once
-		}
-		if idle == downloadTries {
-			return fetched{}, fmt.Errorf("%w; the same command goes on where it stopped", err)
-		}
-		if idle > 0 {
+		case resumable && n > 0:
+			idle = 0 // continue at once
+		case idle+1 == downloadTries:
+			return fetched{}, fmt.Errorf("the download broke off after %d bytes: %w; the same command continues it", have, err)
+		default:
 			if err := Sleep(ctx, clientPause); err != nil {
 				return fetched{}, err
 			}
@@ -87,86 +98,27 @@ func (v *videoClient) download(ctx context.Context, id string, index int, output
 	}
 }
 
-// downloadOnce goes on with the download until its end or until the connection breaks: errBroken. It returns how much
-// was there before, and in file.Size how much there is now.
-func (v *videoClient) downloadOnce(ctx context.Context, id string, index int, output string, bar *progress) (before int64, file fetched, err error) {
-	path := "/v1/videos/" + url.PathEscape(id) + "/content"
-	if index > 0 {
-		path += "?index=" + strconv.Itoa(index)
-	}
-	resp, err := v.do(ctx, request{method: http.MethodGet, path: path})
-	if err != nil {
-		return 0, fetched{}, err
-	}
-	defer func() { resp.Body.Close() }()
-	etag, total := resp.Header.Get("ETag"), resp.ContentLength
-	digests := resp.Header
-	part, err := os.OpenFile(partName(output, etag), os.O_RDWR|os.O_CREATE, 0o644) //nolint:gosec // a video for its owner to share
-	if err != nil {
-		return 0, fetched{}, fmt.Errorf("open the output: %w", err)
-	}
-	defer func() { _ = part.Close() }() // where it matters, it was closed before
-	before, err = part.Seek(0, io.SeekEnd)
-	if err != nil {
-		return 0, fetched{}, fmt.Errorf("look at the output: %w", err)
-	}
-	resumable := etag != "" && !strings.HasPrefix(etag, "W/") && total > 0
-	switch {
-	case resumable && before == total:
-		resp.Body.Close() // all is here; what remains is the check
-		resp.Body = http.NoBody
-	case resumable && before > 0 && before < total:
-		resp.Body.Close()
-		header := http.Header{"Range": {"bytes=" + strconv.FormatInt(before, 10) + "-"}, "If-Range": {etag}}
-		rest, err := v.do(ctx, request{method: http.MethodGet, path: path, header: header})
-		if err != nil {
-			return before, fetched{Size: before}, err
-		}
-		resp = rest
-	}
-	if resp.StatusCode != http.StatusPartialContent && resp.Body != http.NoBody {
-		before = 0
-		if err := errors.Join(part.Truncate(0), seekStart(part)); err != nil {
-			return 0, fetched{}, fmt.Errorf("empty the output: %w", err)
-		}
-	}
-	shown := &shownReader{r: resp.Body, have: before, total: total, bar: bar}
-	if _, err := io.Copy(part, shown); err != nil {
-		if shown.broken {
-			err = fmt.Errorf("%w: %w", errBroken, err)
-		}
-		return before, fetched{Size: shown.have}, err
-	}
-	if total >= 0 && shown.have < total {
-		return before, fetched{Size: shown.have}, fmt.Errorf("%w after %d of %d bytes", errBroken, shown.have, total)
-	}
-	file, err = verify(part, total, digests)
-	if err != nil {
-		return before, file, errors.Join(err, part.Close(), os.Remove(part.Name()))
-	}
-	file.Name = output
-	if err := errors.Join(part.Close(), os.Rename(part.Name(), output)); err != nil {
-		return before, file, fmt.Errorf("name the output: %w", err)
-	}
-	return before, file, nil
-}
-
-// verify checks length and, where the gateway named one, digest.
-func verify(part *os.File, total int64, header http.Header) (fetched, error) {
-	if err := seekStart(part); err != nil {
-		return fetched{}, fmt.Errorf("read the output: %w", err)
-	}
+// verify checks the length and the digest that the gateway announced, as far as it did, and gives the file the name of the output.
+func verify(part *os.File, output string, total int64, announced http.Header) (file fetched, err error) {
+	_, err = part.Seek(0, io.SeekStart)
 	hash := sha256.New()
-	size, err := io.Copy(hash, part)
-	if err != nil {
+	size, failed := io.Copy(hash, part)
+	if err := errors.Join(err, failed); err != nil {
 		return fetched{}, fmt.Errorf("read the output: %w", err)
 	}
-	file := fetched{Size: size, SHA256: hex.EncodeToString(hash.Sum(nil))}
-	if total >= 0 && size != total {
-		return file, fmt.Errorf("the file has %d bytes, the gateway announced %d", size, total)
+	file = fetched{Name: output, Size: size, SHA256: hex.EncodeToString(hash.Sum(nil))}
+	want := digest(announced)
+	switch {
+	case total >= 0 && size != total:
+		err = fmt.Errorf("the file has %d bytes, the gateway announced %d", size, total)
+	case want != "" && want != file.SHA256:
+		err = fmt.Errorf("the file's SHA-256 is %s, the gateway announced %s", file.SHA256, want)
 	}
-	if want := digest(header); want != "" && want != file.SHA256 {
-		return file, fmt.Errorf("the file's SHA-256 is %s, the gateway announced %s", file.SHA256, want)
+	if err != nil {
+		return file, errors.Join(err, part.Close(), os.Remove(part.Name()))
+	}
+	if err := errors.Join(part.Close(), os.Rename(part.Name(), output)); err != nil {
+		return file, fmt.Errorf("name the output: %w", err)
 	}
 	return file, nil
 }
@@ -184,40 +136,4 @@ func digest(header http.Header) string {
 		return tag
 	}
 	return ""
-}
-
-func partName(output, etag string) string {
-	if etag == "" {
-		return output + ".part"
-	}
-	sum := sha256.Sum256([]byte(etag))
-	return output + "." + hex.EncodeToString(sum[:4]) + ".part"
-}
-
-func seekStart(file *os.File) error {
-	_, err := file.Seek(0, io.SeekStart)
-	return err
-}
-
-// shownReader shows how far a download is, and tells a broken connection from a full disk.
-type shownReader struct {
-	r           io.Reader
-	have, total int64
-	bar         *progress
-	broken      bool
-}
-
-func (s *shownReader) Read(p []byte) (int, error) {
-	n, err := s.r.Read(p)
-	s.have += int64(n)
-	s.broken = err != nil && !errors.Is(err, io.EOF)
-	if s.total > 0 {
-		// Tenths on a log, every percent on a terminal.
-		percent := int(s.have * 100 / s.total)
-		if !s.bar.terminal {
-			percent -= percent % 10
-		}
-		s.bar.show("download", percent, humanize.IBytes(uint64(s.total)))
-	}
-	return n, err
 }

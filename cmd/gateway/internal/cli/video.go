@@ -1,13 +1,20 @@
 package cli
 
 import (
+	"bytes"
 	"context"
+	"crypto/rand"
+	"encoding/json"
 	"errors"
 	"fmt"
-	"io"
+	"mime/multipart"
+	"net/http"
+	"net/textproto"
+	"os"
+	"path/filepath"
+	"strings"
 	"time"
 
-	"modelrelay/providers"
 	"modelrelay/workflows/tasks"
 )
 
@@ -32,37 +39,91 @@ type Video struct {
 	Redeliver videoRedeliverCmd `cmd:"" help:"Deliver the event of a task's end to its webhook again (operator: needs the configuration file, no token)."`
 }
 
-// videoClient is what the video commands work with.
-type videoClient struct {
-	*gatewayClient
+type videoCreateCmd struct {
+	clientFlags
 
-	p *Program
+	Model          string        `help:"Public model name; none: the gateway's default." placeholder:"MODEL"`
+	Prompt         string        `help:"What the video shows." placeholder:"TEXT"`
+	Seconds        string        `help:"Length in seconds; none: the vendor's default." placeholder:"N"`
+	Size           string        `help:"Width and height in pixels, such as 1280x720; none: the vendor's default." placeholder:"WxH"`
+	Image          string        `help:"Reference image: a file, or a URL for the vendor to fetch." placeholder:"FILE|URL"`
+	IdempotencyKey string        `help:"Repeats with this key find the same task; none: a random one." placeholder:"KEY"`
+	Wait           bool          `help:"Wait until the task ends."`
+	Output         string        `short:"o" help:"Wait, then fetch the video into this file." placeholder:"FILE"`
+	Every          time.Duration `help:"Shortest time between two reads of the task." default:"2s"`
 }
 
-// callerFlags say to which gateway a command speaks, and as whom.
-type callerFlags struct {
-	URL   string `help:"Address of the gateway (GATEWAY_URL)." default:"http://127.0.0.1:8080" variable:"GATEWAY_URL" name:"url"`
-	Token string `help:"Token of the caller (GATEWAY_TOKEN)." variable:"GATEWAY_TOKEN" placeholder:"KEY"`
-}
-
-// client makes the command's client.
-func (c *callerFlags) client(p *Program) (*videoClient, error) {
-	if c.Token == "" {
-		return nil, &UsageError{Err: errors.New("a token is needed: --token or GATEWAY_TOKEN")}
-	}
-	client, err := newGatewayClient(c.URL, "modelrelay-cli/"+p.Build.Version, providers.Secret(c.Token))
+// Run makes the task, once however often the request has to be sent.
+func (c *videoCreateCmd) Run(ctx context.Context, p *Program) error {
+	client, err := c.client(p)
 	if err != nil {
-		return nil, err
+		return err
 	}
-	if !p.JSON {
-		client.note = func(text string) { fmt.Fprintln(p.Stderr, text) }
+	if c.Prompt == "" && c.Image == "" {
+		return &UsageError{Err: errors.New("--prompt or --image is needed")}
 	}
-	p.OnClose(func() error { client.http.CloseIdleConnections(); return nil })
-	return &videoClient{gatewayClient: client, p: p}, nil
+	body, contentType, err := c.body()
+	if err != nil {
+		return err
+	}
+	key := c.IdempotencyKey
+	if key == "" {
+		key = "cli-" + rand.Text()
+	}
+	header := http.Header{"Content-Type": {contentType}, "Idempotency-Key": {key}}
+	task, err := client.task(ctx, request{method: http.MethodPost, path: "/v1/videos", header: header, body: body, tries: clientTries})
+	if err != nil {
+		if _, again := retryable(err); again || ctx.Err() != nil {
+			fmt.Fprintf(p.Stderr, "Whether the task was made is not known. The same command with --idempotency-key %s finds it and never pays twice.\n", key)
+		}
+		return err
+	}
+	if !c.Wait && c.Output == "" {
+		client.note("To wait for it: gateway video wait %s", task.ID)
+		return client.print(task)
+	}
+	client.note("task %s", task.ID)
+	return client.finish(ctx, task.ID, c.Every, c.Output)
+}
+
+// body is JSON, or a form if it contains a file.
+func (c *videoCreateCmd) body() (body []byte, contentType string, err error) {
+	values := map[string]any{}
+	for name, value := range map[string]string{"model": c.Model, "prompt": c.Prompt, "seconds": c.Seconds, "size": c.Size} {
+		if value != "" {
+			values[name] = value
+		}
+	}
+	remote := strings.HasPrefix(c.Image, "http://") || strings.HasPrefix(c.Image, "https://") || strings.HasPrefix(c.Image, "data:")
+	if c.Image == "" || remote {
+		if remote {
+			values["input_reference"] = map[string]string{"image_url": c.Image}
+		}
+		body, err = json.Marshal(values)
+		return body, "application/json", err
+	}
+	image, err := os.ReadFile(c.Image)
+	if err != nil {
+		return nil, "", fmt.Errorf("read the image: %w", err)
+	}
+	var text bytes.Buffer
+	form := multipart.NewWriter(&text)
+	for name, value := range values {
+		err = errors.Join(err, form.WriteField(name, value.(string)))
+	}
+	part, failed := form.CreatePart(textproto.MIMEHeader{
+		"Content-Disposition": {multipart.FileContentDisposition("input_reference", filepath.Base(c.Image))},
+		"Content-Type":        {http.DetectContentType(image)},
+	})
+	if failed == nil {
+		_, failed = part.Write(image)
+	}
+	err = errors.Join(err, failed, form.Close())
+	return text.Bytes(), form.FormDataContentType(), err
 }
 
 type videoGetCmd struct {
-	callerFlags
+	clientFlags
 
 	ID string `arg:"" help:"Task id."`
 }
@@ -73,7 +134,7 @@ func (c *videoGetCmd) Run(ctx context.Context, p *Program) error {
 	if err != nil {
 		return err
 	}
-	task, err := client.get(ctx, c.ID, 0)
+	task, err := client.task(ctx, request{method: http.MethodGet, path: videoPath(c.ID, ""), tries: clientTries})
 	if err != nil {
 		return err
 	}
@@ -81,7 +142,7 @@ func (c *videoGetCmd) Run(ctx context.Context, p *Program) error {
 }
 
 type videoCancelCmd struct {
-	callerFlags
+	clientFlags
 
 	ID       string        `arg:"" help:"Task id."`
 	Operator bool          `help:"Cancel a task of any token, through Temporal: needs the configuration file, no token."`
@@ -97,7 +158,7 @@ func (c *videoCancelCmd) Run(ctx context.Context, p *Program) error {
 	if err != nil {
 		return err
 	}
-	task, err := client.cancel(ctx, c.ID)
+	task, err := client.task(ctx, request{method: http.MethodPost, path: videoPath(c.ID, "/cancel"), tries: clientTries})
 	if err != nil {
 		return err
 	}
@@ -105,7 +166,7 @@ func (c *videoCancelCmd) Run(ctx context.Context, p *Program) error {
 }
 
 type videoWaitCmd struct {
-	callerFlags
+	clientFlags
 
 	ID     string        `arg:"" help:"Task id."`
 	Output string        `short:"o" help:"Fetch the video into this file when it is done." placeholder:"FILE"`
@@ -121,71 +182,30 @@ func (c *videoWaitCmd) Run(ctx context.Context, p *Program) error {
 	return client.finish(ctx, c.ID, c.Every, c.Output)
 }
 
-const (
-	// hold is how long the gateway may keep a status read open until something changes.
-	hold = 20 * time.Second
-	// patience is how long a gateway may be away while a task is waited for.
-	patience = 5 * time.Minute
-)
+type videoDownloadCmd struct {
+	clientFlags
 
-// finish waits for a task, fetches it where an output is named, and prints it.
-func (v *videoClient) finish(ctx context.Context, id string, every time.Duration, output string) error {
-	task, err := v.await(ctx, id, every)
+	ID     string `arg:"" help:"Task id."`
+	Output string `short:"o" help:"File to write; none: the task id with .mp4." placeholder:"FILE"`
+	Index  int    `help:"Which of several videos, counted from 0."`
+}
+
+// Run fetches the video. An earlier download of it that broke off is continued.
+func (c *videoDownloadCmd) Run(ctx context.Context, p *Program) error {
+	if c.Index < 0 {
+		return &UsageError{Err: errors.New("--index: is negative; the first video is 0")}
+	}
+	client, err := c.client(p)
 	if err != nil {
-		if ctx.Err() != nil {
-			fmt.Fprintf(v.p.Stderr, "The task goes on without this command. To go on waiting: gateway video wait %s\n", id)
-		}
 		return err
 	}
-	if err := task.failure(); err != nil {
-		if v.p.JSON {
-			_ = v.print(task) // the failure is what counts
-		}
+	output := c.Output
+	if output == "" {
+		output = c.ID + ".mp4"
+	}
+	file, err := client.download(ctx, c.ID, c.Index, output)
+	if err != nil {
 		return err
 	}
-	if output != "" {
-		if _, err := v.download(ctx, id, 0, output); err != nil {
-			return err
-		}
-	}
-	return v.print(task)
-}
-
-// await asks for the task until it has ended.
-func (v *videoClient) await(ctx context.Context, id string, every time.Duration) (*videoTask, error) {
-	bar := v.progress()
-	defer bar.end()
-	start := time.Now()
-	for heard := start; ; {
-		asked := time.Now()
-		task, err := v.get(ctx, id, hold)
-		if _, again := passing(err); again && time.Since(heard) < patience {
-			bar.show("the gateway is away", -1, "")
-			continue // get has paused between its own tries
-		}
-		if err != nil {
-			return nil, err
-		}
-		heard = time.Now()
-		bar.show(task.Status, task.Progress, time.Since(start).Round(time.Second).String())
-		if task.ended() {
-			return task, nil
-		}
-		if err := Sleep(ctx, every-time.Since(asked)); err != nil {
-			return nil, err
-		}
-	}
-}
-
-// progress is silent for machines.
-func (v *videoClient) progress() *progress {
-	var out io.Writer
-	if !v.p.JSON {
-		out = v.p.Stderr
-	}
-	return &progress{out: out, terminal: v.p.Terminal}
-}
-
-func (v *videoClient) print(task *videoTask) error {
-	return v.p.showFields(task.raw, task.fields())
+	return p.say(file, "%s  %d bytes  sha256 %s\n", file.Name, file.Size, file.SHA256)
 }
