@@ -242,8 +242,16 @@ func (c *videoClient) print(t *videoTask) error {
 		failure = t.Error.Message + " (" + t.Error.Code + ")"
 	}
 	return c.showFields(t.raw, fields{
-		{"id", t.ID}, {"status", t.Status}, {"progress", strconv.Itoa(t.Progress) + "%"}, {"model", t.Model}, {"seconds", t.Seconds},
-		{"size", t.Size}, {"created", unix(t.CreatedAt)}, {"completed", unix(t.CompletedAt)}, {"expires", unix(t.ExpiresAt)}, {"error", failure},
+		{"id", t.ID},
+		{"status", t.Status},
+		{"progress", strconv.Itoa(t.Progress) + "%"},
+		{"model", t.Model},
+		{"seconds", t.Seconds},
+		{"size", t.Size},
+		{"created", unix(t.CreatedAt)},
+		{"completed", unix(t.CompletedAt)},
+		{"expires", unix(t.ExpiresAt)},
+		{"error", failure},
 	})
 }
 
