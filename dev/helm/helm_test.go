@@ -40,8 +40,7 @@ import (
 	core "k8s.io/api/core/v1"
 	networking "k8s.io/api/networking/v1"
 	policy "k8s.io/api/policy/v1"
-	kubeyaml "k8s.io/apimachinery/pkg/util/yaml"
-	"sigs.k8s.io/yaml"
+	"k8s.io/apimachinery/pkg/util/yaml"
 )
 
 const (
@@ -117,7 +116,7 @@ func decode(t *testing.T, files map[string]string) objects {
 		if !strings.HasSuffix(name, ".yaml") {
 			continue
 		}
-		documents := kubeyaml.NewYAMLReader(bufio.NewReader(strings.NewReader(text)))
+		documents := yaml.NewYAMLReader(bufio.NewReader(strings.NewReader(text)))
 		for {
 			document, err := documents.Read()
 			if errors.Is(err, io.EOF) {

@@ -3,53 +3,53 @@ package upstream
 import (
 	"context"
 
-	"modelrelay/dev/upstream/anthropic"
-	"modelrelay/dev/upstream/ark"
 	"modelrelay/dev/upstream/fake"
-	"modelrelay/dev/upstream/fal"
-	"modelrelay/dev/upstream/gemini"
-	"modelrelay/dev/upstream/generic"
-	"modelrelay/dev/upstream/hailuo"
+	"modelrelay/dev/upstream/fakeanthropic"
+	"modelrelay/dev/upstream/fakeark"
+	"modelrelay/dev/upstream/fakefal"
+	"modelrelay/dev/upstream/fakegemini"
+	"modelrelay/dev/upstream/fakegeneric"
+	"modelrelay/dev/upstream/fakehailuo"
+	"modelrelay/dev/upstream/fakekling"
+	"modelrelay/dev/upstream/fakeltx"
+	"modelrelay/dev/upstream/fakeluma"
+	"modelrelay/dev/upstream/fakeomni"
+	"modelrelay/dev/upstream/fakeopenai"
+	"modelrelay/dev/upstream/fakepixverse"
+	"modelrelay/dev/upstream/fakereplicate"
+	"modelrelay/dev/upstream/fakerunway"
+	"modelrelay/dev/upstream/fakevendorc"
+	"modelrelay/dev/upstream/fakeveo"
+	"modelrelay/dev/upstream/fakevidu"
+	"modelrelay/dev/upstream/fakewan"
+	"modelrelay/dev/upstream/fakexai"
+	"modelrelay/dev/upstream/fakezhipu"
 	"modelrelay/dev/upstream/jobs"
-	"modelrelay/dev/upstream/kling"
-	"modelrelay/dev/upstream/ltx"
-	"modelrelay/dev/upstream/luma"
-	"modelrelay/dev/upstream/omni"
-	"modelrelay/dev/upstream/openai"
-	"modelrelay/dev/upstream/pixverse"
-	"modelrelay/dev/upstream/replicate"
-	"modelrelay/dev/upstream/runway"
-	"modelrelay/dev/upstream/vendorc"
-	"modelrelay/dev/upstream/veo"
-	"modelrelay/dev/upstream/vidu"
-	"modelrelay/dev/upstream/wan"
-	"modelrelay/dev/upstream/xai"
-	"modelrelay/dev/upstream/zhipu"
 )
 
 // vendors are all fakes. Each adds its paths to the server, under a prefix that is its name.
 func vendors() []func(*fake.Server) {
 	return []func(*fake.Server){
-		anthropic.Serve,
-		fal.Serve,
-		ark.Serve,
-		gemini.Serve,
-		generic.Serve,
-		hailuo.Serve,
-		kling.Serve,
-		ltx.Serve,
-		luma.Serve,
-		omni.Serve,
-		openai.Serve,
-		pixverse.Serve,
-		replicate.Serve,
-		vidu.Serve,
-		wan.Serve,
-		zhipu.Serve,
-		runway.Serve,
-		veo.Serve,
-		vendorc.Serve,
-		xai.Serve,
+		fakeanthropic.Serve,
+		fakefal.Serve,
+		fakeark.Serve,
+		fakegemini.Serve,
+		fakegeneric.Serve,
+		fakehailuo.Serve,
+		fakekling.Serve,
+		fakeltx.Serve,
+		fakeluma.Serve,
+		fakeomni.Serve,
+		fakeopenai.Serve,
+		fakepixverse.Serve,
+		fakereplicate.Serve,
+		fakevidu.Serve,
+		fakewan.Serve,
+		fakezhipu.Serve,
+		fakerunway.Serve,
+		fakeveo.Serve,
+		fakevendorc.Serve,
+		fakexai.Serve,
 	}
 }
 

@@ -3,7 +3,7 @@
 //
 // # To add a vendor
 //
-// Make a package beside this one, named as the vendor, with
+// Make a package next to this one, named fake and the vendor (fakeopenai), with
 //
 //	func Serve(server *fake.Server)
 //

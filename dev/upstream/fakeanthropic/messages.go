@@ -1,0 +1,194 @@
+package fakeanthropic
+
+import (
+	"encoding/json"
+	"net/http"
+
+	"modelrelay/dev/upstream/chat"
+	"modelrelay/dev/upstream/fake"
+	"modelrelay/dev/upstream/strict/anthropic"
+)
+
+// message is the vendor's answer. Null stands where nothing is set.
+type message struct {
+	ID           string         `json:"id"`
+	Type         string         `json:"type"`
+	Role         string         `json:"role"`
+	Model        string         `json:"model"`
+	Content      []contentBlock `json:"content"`
+	StopReason   *string        `json:"stop_reason"`
+	StopSequence *string        `json:"stop_sequence"`
+	Usage        messageUsage   `json:"usage"`
+}
+
+type messageUsage struct {
+	Input         int            `json:"input_tokens"`
+	CacheCreation int            `json:"cache_creation_input_tokens"`
+	CacheRead     int            `json:"cache_read_input_tokens"`
+	CacheDetail   map[string]int `json:"cache_creation,omitempty"`
+	Output        int            `json:"output_tokens"`
+	OutputDetail  map[string]int `json:"output_tokens_details,omitempty"`
+	ServiceTier   string         `json:"service_tier,omitempty"`
+}
+
+func newMessageUsage(r *chat.Reply) messageUsage {
+	u := r.Usage
+	return messageUsage{
+		Input: u.Input - u.Read - u.Write, CacheCreation: u.Write, CacheRead: u.Read, Output: u.Output, ServiceTier: "standard",
+		CacheDetail:  map[string]int{"ephemeral_5m_input_tokens": u.Write - u.Write1h, "ephemeral_1h_input_tokens": u.Write1h},
+		OutputDetail: map[string]int{"thinking_tokens": u.Reasoning},
+	}
+}
+
+// contentBlock is a text, thinking, redacted_thinking or tool_use block; absent fields are left out.
+type contentBlock struct {
+	Type      string          `json:"type"`
+	Text      *string         `json:"text,omitempty"`
+	Thinking  *string         `json:"thinking,omitempty"`
+	Signature *string         `json:"signature,omitempty"`
+	Data      string          `json:"data,omitempty"`
+	ID        string          `json:"id,omitempty"`
+	Name      string          `json:"name,omitempty"`
+	Input     json.RawMessage `json:"input,omitempty"`
+
+	said *chat.Part
+}
+
+// hides says whether the text of thoughts is left out.
+func (q *messagesRequest) hides() bool {
+	return q.Thinking.Display == "omitted" || q.Thinking.Display == "" && anthropic.ModelOf(q.Model).Omits()
+}
+
+// blocks are the content of a reply. Thoughts are shown to those who asked for them.
+func (q *messagesRequest) blocks(r *chat.Reply) []contentBlock {
+	blocks := []contentBlock{}
+	for i := range r.Parts {
+		p := &r.Parts[i]
+		switch p.Kind {
+		case chat.Thought:
+			if !q.thinks() {
+				continue
+			}
+			if q.hides() {
+				p = &chat.Part{Kind: chat.Thought}
+			}
+			signature := chat.Seal(anthropic.Thinking, p.Text) // bound to the text that is shown
+			blocks = append(blocks, contentBlock{Type: "thinking", Thinking: &p.Text, Signature: &signature, said: p})
+		case chat.Redacted:
+			if q.thinks() {
+				blocks = append(blocks, contentBlock{Type: "redacted_thinking", Data: chat.Seal(anthropic.Redacted, ""), said: p})
+			}
+		case chat.Call:
+			blocks = append(blocks, contentBlock{Type: "tool_use", ID: p.Call.ID, Name: p.Call.Name, Input: json.RawMessage(p.Call.Arguments), said: p})
+		case chat.Text, chat.Refusal:
+			blocks = append(blocks, contentBlock{Type: "text", Text: &p.Text, said: p})
+		}
+	}
+	return blocks
+}
+
+func stopReason(r *chat.Reply) string {
+	switch r.Stop {
+	case chat.StopEnd:
+		return "end_turn"
+	case chat.StopCalls:
+		return "tool_use"
+	case chat.StopFiltered:
+		return "refusal"
+	case chat.StopContextFull:
+		return "model_context_window_exceeded"
+	case chat.StopPaused:
+		return "pause_turn"
+	}
+	return r.Stop
+}
+
+func answerMessages(x *fake.Exchange) {
+	q := fake.RequestOf[messagesRequest](x)
+	x.Accept()
+	r := chat.ReplyTo(x, q.question(x.Prompt))
+	r.Name("toolu_")
+	id := ""
+	if chat.Breaks(x, &r, q.Stream, func(p fake.Problem) { x.Event("error", errorBody(p, id)) }) {
+		return
+	}
+	id = setHeaders(x)
+	setLimits(x)
+	reason := stopReason(&r)
+	m := message{
+		ID: "msg_01" + fake.RandomWord(22), Type: "message", Role: "assistant", Model: q.Model, Content: q.blocks(&r), StopReason: &reason,
+		Usage: newMessageUsage(&r),
+	}
+	if r.StopSequence != "" {
+		m.StopSequence = &r.StopSequence
+	}
+	if !q.Stream {
+		x.JSON(http.StatusOK, m)
+		return
+	}
+	x.Stream()
+	streamMessage(x, m)
+}
+
+// streamMessage sends the events in the vendor's order: start, blocks one after the other, delta with the stop reason
+// and the whole output count, stop.
+func streamMessage(x *fake.Exchange, m message) {
+	start := m
+	start.Content, start.StopReason, start.StopSequence = []contentBlock{}, nil, nil
+	start.Usage.Output, start.Usage.OutputDetail = 1, nil
+	if !x.Event("message_start", map[string]any{"type": "message_start", "message": start}) {
+		return
+	}
+	for i, b := range m.Content {
+		if !streamBlock(x, i, b) {
+			return
+		}
+		if i == 0 && !x.Event("ping", map[string]string{"type": "ping"}) {
+			return
+		}
+	}
+	usage := m.Usage
+	usage.CacheDetail, usage.ServiceTier = nil, ""
+	delta := map[string]any{
+		"type": "message_delta", "delta": map[string]any{"stop_reason": m.StopReason, "stop_sequence": m.StopSequence}, "usage": usage,
+	}
+	if x.Event("message_delta", delta) {
+		x.Event("message_stop", map[string]string{"type": "message_stop"})
+	}
+}
+
+func streamBlock(x *fake.Exchange, index int, b contentBlock) bool {
+	none := ""
+	empty := b
+	key, kind := "", ""
+	switch b.Type {
+	case "thinking":
+		empty.Thinking, empty.Signature, key, kind = &none, &none, "thinking", "thinking_delta"
+	case "tool_use":
+		empty.Input = json.RawMessage("{}")
+	case "text":
+		empty.Text, key, kind = &none, "text", "text_delta"
+	}
+	if !x.Event("content_block_start", map[string]any{"type": "content_block_start", "index": index, "content_block": empty}) {
+		return false
+	}
+	delta := func(kind, key, piece string) bool {
+		return x.Pause() && x.Event("content_block_delta", map[string]any{
+			"type": "content_block_delta", "index": index, "delta": map[string]string{"type": kind, key: piece},
+		})
+	}
+	ok := true
+	switch b.Type {
+	case "tool_use":
+		ok = delta("input_json_delta", "partial_json", "")
+		for _, piece := range chat.ArgumentPieces(string(b.Input)) {
+			ok = ok && delta("input_json_delta", "partial_json", piece)
+		}
+	case "text", "thinking":
+		ok = b.said.Pieces(func(piece string) bool { return delta(kind, key, piece) })
+	}
+	if b.Type == "thinking" {
+		ok = ok && delta("signature_delta", "signature", *b.Signature)
+	}
+	return ok && x.Event("content_block_stop", map[string]any{"type": "content_block_stop", "index": index})
+}

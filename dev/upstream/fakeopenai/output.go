@@ -1,0 +1,218 @@
+package fakeopenai
+
+import (
+	"encoding/json"
+	"slices"
+
+	"modelrelay/dev/upstream/chat"
+	"modelrelay/dev/upstream/fake"
+	"modelrelay/dev/upstream/jobs"
+)
+
+// The items of a response's output. Shapes: github.com/openai/openai-go/v3 v3.95.0, responses.ResponseOutputItemUnion.
+
+type responseMessage struct {
+	ID      string `json:"id"`
+	Type    string `json:"type"`
+	Status  string `json:"status"`
+	Role    string `json:"role"`
+	Content []any  `json:"content"`
+
+	said *chat.Part
+}
+
+type responseText struct {
+	Type        string `json:"type"`
+	Text        string `json:"text"`
+	Annotations []any  `json:"annotations"`
+	Logprobs    []any  `json:"logprobs"`
+}
+
+func outputText(text string) responseText {
+	return responseText{Type: "output_text", Text: text, Annotations: []any{}, Logprobs: []any{}}
+}
+
+type responseRefusal struct {
+	Type    string `json:"type"`
+	Refusal string `json:"refusal"`
+}
+
+type responseCall struct {
+	ID        string `json:"id"`
+	Type      string `json:"type"`
+	Status    string `json:"status"`
+	CallID    string `json:"call_id"`
+	Name      string `json:"name"`
+	Arguments string `json:"arguments"`
+}
+
+type responseReasoning struct {
+	ID        string            `json:"id"`
+	Type      string            `json:"type"`
+	Summary   []responseSummary `json:"summary"`
+	Encrypted string            `json:"encrypted_content,omitempty"`
+
+	said *chat.Part
+}
+
+type responseSummary struct {
+	Type string `json:"type"`
+	Text string `json:"text"`
+}
+
+// encryptedPrefix is how the vendor's encrypted content begins.
+const encryptedPrefix = "gAAAAA"
+
+const sealReasoning = "reasoning"
+
+// output are the items of a reply, completed. A thought is summarised, and its encrypted content is there, when the call asked for it.
+func (q *responseRequest) output(r *chat.Reply) []any {
+	var reasoning struct {
+		Summary *string `json:"summary"`
+	}
+	_ = json.Unmarshal(q.Reasoning, &reasoning) // absent, or part of a valid body
+	items := make([]any, 0, len(r.Parts))
+	for i := range r.Parts {
+		p := &r.Parts[i]
+		switch p.Kind {
+		case chat.Call:
+			items = append(items, responseCall{"fc_" + fake.RandomID(48), "function_call", "completed", p.Call.ID, p.Call.Name, p.Call.Arguments})
+		case chat.Thought, chat.Redacted:
+			item := responseReasoning{ID: "rs_" + fake.RandomID(48), Type: "reasoning", Summary: []responseSummary{}, said: p}
+			if p.Kind == chat.Thought && reasoning.Summary != nil {
+				item.Summary = append(item.Summary, responseSummary{"summary_text", p.Text})
+			}
+			if slices.Contains(q.Include, "reasoning.encrypted_content") {
+				item.Encrypted = encryptedPrefix + chat.Seal(sealReasoning, item.ID)
+			}
+			items = append(items, item)
+		case chat.Text:
+			items = append(items, responseMessage{"msg_" + fake.RandomID(48), "message", "completed", "assistant", []any{outputText(p.Text)}, p})
+		case chat.Refusal:
+			items = append(items, responseMessage{"msg_" + fake.RandomID(48), "message", "completed", "assistant", []any{responseRefusal{"refusal", p.Text}}, p})
+		}
+	}
+	return items
+}
+
+func (o *response) complete(r *chat.Reply, items []any) {
+	now := unixNow()
+	o.Output, o.Usage, o.Status = items, newResponseUsage(r), "incomplete"
+	switch r.Stop {
+	case chat.StopEnd, chat.StopCalls, chat.StopSequence, chat.StopRefusal:
+		o.Status, o.CompletedAt = "completed", &now
+	case chat.StopMaxTokens, chat.StopContextFull, chat.StopPaused:
+		o.IncompleteDetails = map[string]string{"reason": "max_output_tokens"}
+	case chat.StopFiltered:
+		o.IncompleteDetails = map[string]string{"reason": "content_filter"}
+	default:
+		o.IncompleteDetails = map[string]string{"reason": r.Stop}
+	}
+}
+
+// responseStream numbers the events of one stream. After the client went, sending does nothing.
+type responseStream struct {
+	x        *fake.Exchange
+	sequence int
+	ok       bool
+}
+
+func (w *responseStream) send(name string, fields map[string]any) {
+	if !w.ok {
+		return
+	}
+	fields["type"], fields["sequence_number"] = name, w.sequence
+	w.sequence++
+	w.ok = w.x.Event(name, fields)
+}
+
+// fail ends the stream as the vendor does: an error, then the response that failed.
+func (w *responseStream) fail(o *response, p fake.Problem) {
+	_, code := classOf(p)
+	if code == "" {
+		code = "server_error"
+	}
+	w.sequence-- // the event in whose place it stands
+	w.send("error", map[string]any{"code": code, "message": p.Message, "param": nil})
+	o.Status, o.Error = "failed", &jobs.Fault{Code: code, Message: p.Message}
+	w.send("response.failed", map[string]any{"response": *o})
+}
+
+func (w *responseStream) run(o *response, r *chat.Reply, items []any) {
+	w.send("response.created", map[string]any{"response": *o})
+	w.send("response.in_progress", map[string]any{"response": *o})
+	for i, item := range items {
+		switch item := item.(type) {
+		case responseMessage:
+			w.message(i, item)
+		case responseCall:
+			w.call(i, item)
+		case responseReasoning:
+			w.reasoning(i, item)
+		}
+	}
+	done := *o
+	done.complete(r, items)
+	w.send("response."+done.Status, map[string]any{"response": done})
+}
+
+// pieces sends the text of a part, an event each.
+func (w *responseStream) pieces(p *chat.Part, name string, fields func() map[string]any) {
+	p.Pieces(func(piece string) bool {
+		w.ok = w.ok && w.x.Pause()
+		f := fields()
+		f["delta"] = piece
+		w.send(name, f)
+		return w.ok
+	})
+}
+
+func (w *responseStream) message(index int, item responseMessage) {
+	empty := item
+	empty.Status, empty.Content = "in_progress", []any{}
+	w.send("response.output_item.added", map[string]any{"output_index": index, "item": empty})
+	part := func(fields map[string]any) map[string]any {
+		fields["item_id"], fields["output_index"], fields["content_index"] = item.ID, index, 0
+		return fields
+	}
+	if item.said.Kind == chat.Refusal {
+		w.send("response.content_part.added", part(map[string]any{"part": responseRefusal{Type: "refusal"}}))
+		w.pieces(item.said, "response.refusal.delta", func() map[string]any { return part(map[string]any{}) })
+		w.send("response.refusal.done", part(map[string]any{"refusal": item.said.Text}))
+	} else {
+		w.send("response.content_part.added", part(map[string]any{"part": outputText("")}))
+		w.pieces(item.said, "response.output_text.delta", func() map[string]any { return part(map[string]any{"logprobs": []any{}}) })
+		w.send("response.output_text.done", part(map[string]any{"text": item.said.Text, "logprobs": []any{}}))
+	}
+	w.send("response.content_part.done", part(map[string]any{"part": item.Content[0]}))
+	w.send("response.output_item.done", map[string]any{"output_index": index, "item": item})
+}
+
+func (w *responseStream) reasoning(index int, item responseReasoning) {
+	empty := item
+	empty.Summary = []responseSummary{}
+	w.send("response.output_item.added", map[string]any{"output_index": index, "item": empty})
+	part := func(fields map[string]any) map[string]any {
+		fields["item_id"], fields["output_index"], fields["summary_index"] = item.ID, index, 0
+		return fields
+	}
+	if len(item.Summary) > 0 {
+		w.send("response.reasoning_summary_part.added", part(map[string]any{"part": responseSummary{Type: "summary_text"}}))
+		w.pieces(item.said, "response.reasoning_summary_text.delta", func() map[string]any { return part(map[string]any{}) })
+		w.send("response.reasoning_summary_text.done", part(map[string]any{"text": item.said.Text}))
+		w.send("response.reasoning_summary_part.done", part(map[string]any{"part": item.Summary[0]}))
+	}
+	w.send("response.output_item.done", map[string]any{"output_index": index, "item": item})
+}
+
+func (w *responseStream) call(index int, item responseCall) {
+	empty := item
+	empty.Status, empty.Arguments = "in_progress", ""
+	w.send("response.output_item.added", map[string]any{"output_index": index, "item": empty})
+	for _, piece := range chat.ArgumentPieces(item.Arguments) {
+		w.ok = w.ok && w.x.Pause()
+		w.send("response.function_call_arguments.delta", map[string]any{"item_id": item.ID, "output_index": index, "delta": piece})
+	}
+	w.send("response.function_call_arguments.done", map[string]any{"item_id": item.ID, "output_index": index, "name": item.Name, "arguments": item.Arguments})
+	w.send("response.output_item.done", map[string]any{"output_index": index, "item": item})
+}
