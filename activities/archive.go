@@ -11,6 +11,7 @@ import (
 	"go.temporal.io/sdk/activity"
 
 	"modelrelay/providers"
+	"modelrelay/storage/fair"
 )
 
 const (
@@ -118,7 +119,7 @@ func (a *Copier) Archive(ctx context.Context, in ArchiveInput) ([]Output, error)
 			a.Copies.give(place)
 		}
 		return nil, ctx.Err()
-	case errors.Is(err, errCrowded):
+	case errors.Is(err, fair.ErrFull):
 		return nil, againUnnoticed(noPlace(), crowdedWait(activity.GetInfo(ctx).Attempt))
 	case err != nil: // the worker stops
 		return nil, againUnnoticed(noPlace(), handOver)

@@ -14,6 +14,7 @@ import (
 
 	"modelrelay/activities"
 	"modelrelay/providers"
+	"modelrelay/storage/fair"
 )
 
 // TestPlaces: one channel leaves a quarter of the places to the others, who has fewest goes first, and slow copies have a
@@ -69,7 +70,9 @@ func TestPlaces(t *testing.T) {
 		entered("c false 0s")
 		p.Give("a", false)
 		entered("c true 0s")
-		p.Give("b", true) // two slow ones may be under way, and one of b
+		p.Give("b", true) // two slow ones may be under way, and one of b, which waits for a place from now on
+		entered("a false 0s")
+		p.Give("a", false)
 		entered("b true 0s")
 		// In a channel's line what dies first goes first, and what says nothing last.
 		take("d", false, 2*time.Hour)
@@ -80,7 +83,7 @@ func TestPlaces(t *testing.T) {
 			p.Give("a", false)
 			synctest.Wait()
 		}
-		entered("d false 1h0m0s", "d false 1h30m0s", "a false 0s", "a false 0s")
+		entered("d false 1h0m0s", "d false 1h30m0s", "a false 0s", "d false 2h0m0s")
 	})
 }
 
@@ -143,7 +146,7 @@ func TestPlacesLineFull(t *testing.T) {
 				case err == nil:
 					had = append(had, dies)
 					p.Give("a", false)
-				case errors.Is(err, activities.ErrCrowded):
+				case errors.Is(err, fair.ErrFull):
 					crowded = append(crowded, dies)
 				default:
 					t.Error(err)
@@ -182,7 +185,7 @@ func TestPlacesLine(t *testing.T) {
 			})
 		}
 		synctest.Wait()
-		if err := p.Take(t.Context(), "a", false, time.Time{}); !errors.Is(err, activities.ErrCrowded) {
+		if err := p.Take(t.Context(), "a", false, time.Time{}); !errors.Is(err, fair.ErrFull) {
 			t.Errorf("one more: %v", err)
 		}
 		if err := p.Take(t.Context(), "b", false, time.Time{}); err != nil {

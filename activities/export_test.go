@@ -8,9 +8,6 @@ import (
 // PlaceLine is how many copies of a channel may wait.
 const PlaceLine = placeLine
 
-// ErrCrowded is what one more gets.
-var ErrCrowded = errCrowded
-
 // Take waits for a place for a copy of the channel.
 func (p *CopyLimit) Take(ctx context.Context, channel string, slow bool, dies time.Time) error {
 	return p.take(ctx, copyLane{channel, slow}, dies)

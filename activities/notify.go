@@ -135,12 +135,12 @@ func (a *Deliverer) Deliver(ctx context.Context, in DeliverInput) (Delivery, err
 		d.Tries = int(activity.GetInfo(ctx).Attempt) - 1 // whose workers died
 	}
 	d.Next = time.Time{}
-	give, room := a.Shares.Take(in.Token)
+	full := a.Shares.Try(in.Token, 1)
 	last := !time.Now().Before(in.Until)
-	if last && !room { // which may have held up every try before
-		give, room = a.Shares.TakeAny(in.Token)
+	if last && full != nil { // the share may have held up every try before
+		full = a.Shares.TryShare(in.Token, 1, 0)
 	}
-	if !room {
+	if full != nil {
 		wait := noRoomWait(d.Crowded)
 		if last {
 			wait, in.Until = noRoomWait(0), in.Until.Add(LastRoom)
@@ -148,7 +148,7 @@ func (a *Deliverer) Deliver(ctx context.Context, in DeliverInput) (Delivery, err
 		d.Crowded++
 		return d.again(ctx, in, log, "Too many deliveries are under way.", wait)
 	}
-	defer give()
+	defer a.Shares.Release(in.Token, 1)
 	d.Crowded = 0
 	to, err := a.receiver(ctx, in)
 	if final := (*undeliverable)(nil); errors.As(err, &final) {

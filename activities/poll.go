@@ -97,10 +97,9 @@ func (a *Poller) Poll(ctx context.Context, in PollInput) (providers.VideoStatus,
 	}
 	was := p
 	p.GoneSince = time.Time{}
-	give, room := a.Shares.Take(in.Job.Assignment.Token)
-	switch {
-	case room:
-		defer give()
+	switch full := a.Shares.Try(in.Job.Assignment.Token, 1); {
+	case full == nil:
+		defer a.Shares.Release(in.Job.Assignment.Token, 1)
 	case time.Until(in.Deadline) > deadlineMargin: // the last look at a job that may be done is taken all the same
 		return a.wait(ctx, in, p, spreadWait(a.PollMax))
 	}
@@ -198,12 +197,11 @@ func (a *Poller) Cancel(ctx context.Context, job Job) error {
 		a.release(ctx, job)
 		return nil
 	}
-	give, room := a.Shares.Take(job.Assignment.Token)
-	if !room {
+	if a.Shares.Try(job.Assignment.Token, 1) != nil {
 		a.hold(ctx, job.TaskID, job.Assignment, cancelMost) // the job runs on until then
 		return again(noRoom(), noRoomFirst)
 	}
-	defer give()
+	defer a.Shares.Release(job.Assignment.Token, 1)
 	traced, span := a.turn(ctx, pick.Target, upstream.Step{Does: "cancel"})
 	err = canceler.Cancel(traced, pick.Target, job.Ticket)
 	span.End(providers.AsFault(err))

@@ -2,8 +2,9 @@ package activities
 
 import (
 	"math/rand/v2"
-	"sync"
 	"time"
+
+	"modelrelay/storage/fair"
 )
 
 const (
@@ -21,59 +22,16 @@ const (
 	noRoomMost  = 10 * time.Minute
 )
 
-// Shares is how much of a kind of work a worker has under way at a time, in all and for one token. Who finds no room comes back
-// later, so that nobody's work waits in a place that another's could have. Nil is any amount. Safe for concurrent use.
-type Shares struct {
-	total, share int
-
-	mu    sync.Mutex
-	taken int
-	of    map[string]int // by tokens; who has nothing under way is not in it
-}
-
-// NewShares makes room for total in all, and for share of one token.
-func NewShares(total, share int) *Shares {
-	return &Shares{total: total, share: share, of: make(map[string]int)}
-}
+// Shares is how much of a kind of work a worker has under way at a time, in all and for one token. An activity that finds no room comes
+// back later, so that no token's work waits in a place that another's could have. Nil is any amount.
+type Shares = fair.Semaphore[string]
 
 // UpstreamShares are those of submits, looks at jobs and cancels.
-func UpstreamShares() *Shares { return NewShares(Places, tokenShare) }
+func UpstreamShares() *Shares { return fair.New[string](fair.Bounds{Total: Places, Share: tokenShare}) }
 
 // DeliveryShares are those of deliveries to webhooks.
-func DeliveryShares() *Shares { return NewShares(deliveryPlaces, deliveryShare) }
-
-// Take takes room for one until give is called; false where there is none.
-func (s *Shares) Take(token string) (give func(), ok bool) {
-	if s == nil {
-		return func() {}, true
-	}
-	return s.take(token, s.share)
-}
-
-// TakeAny is Take without the bound of one token's share.
-func (s *Shares) TakeAny(token string) (give func(), ok bool) {
-	if s == nil {
-		return func() {}, true
-	}
-	return s.take(token, s.total)
-}
-
-func (s *Shares) take(token string, share int) (give func(), ok bool) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	if s.taken >= s.total || s.of[token] >= share {
-		return nil, false
-	}
-	s.taken++
-	s.of[token]++
-	return func() {
-		s.mu.Lock()
-		defer s.mu.Unlock()
-		s.taken--
-		if s.of[token]--; s.of[token] == 0 {
-			delete(s.of, token)
-		}
-	}, true
+func DeliveryShares() *Shares {
+	return fair.New[string](fair.Bounds{Total: deliveryPlaces, Share: deliveryShare})
 }
 
 // noRoomWait is how long a delivery that found no room for the n-th time in a row, from 0, stays away.

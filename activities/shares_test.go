@@ -15,40 +15,15 @@ import (
 	"modelrelay/activities"
 	"modelrelay/providers"
 	"modelrelay/providers/secret"
+	"modelrelay/storage/fair"
 	"modelrelay/storage/tokens"
 )
-
-// TestShares: one token has its share and all have the total; what is given back is free.
-func TestShares(t *testing.T) {
-	t.Parallel()
-	s := activities.NewShares(3, 2)
-	var gives []func()
-	for i, take := range []struct {
-		token string
-		ok    bool
-	}{{"a", true}, {"a", true}, {"a", false}, {"b", true}, {"b", false}, {"c", false}} {
-		give, ok := s.Take(take.token)
-		if ok != take.ok {
-			t.Errorf("%d. %q: %t", i+1, take.token, ok)
-		}
-		if ok {
-			gives = append(gives, give)
-		}
-	}
-	gives[0]()
-	if _, ok := s.Take("c"); !ok {
-		t.Error("what was given back is not free")
-	}
-	if _, ok := (*activities.Shares)(nil).Take("a"); !ok {
-		t.Error("none bounds something")
-	}
-}
 
 // crowded are shares of which the token has nothing left.
 func crowded(t *testing.T, token string) *activities.Shares {
 	t.Helper()
-	s := activities.NewShares(2, 1)
-	if _, ok := s.Take(token); !ok {
+	s := fair.New[string](fair.Bounds{Total: 2, Share: 1})
+	if err := s.Try(token, 1); err != nil {
 		t.Fatal("no room in the beginning")
 	}
 	return s
@@ -80,7 +55,7 @@ func TestDeliverCrowded(t *testing.T) {
 		if d, err := do[activities.Delivery](t, r, r.acts.Deliverer.Deliver, deliver()); err != nil || !d.Delivered || d.Crowded != 0 {
 			t.Errorf("beside another token's: %+v, %v", d, err)
 		}
-		if _, ok := r.acts.Deliverer.Shares.Take("demo"); !ok {
+		if err := r.acts.Deliverer.Shares.Try("demo", 1); err != nil {
 			t.Error("the delivery did not give its room back")
 		}
 	}
@@ -98,7 +73,7 @@ func TestDeliverCrowdedLastTry(t *testing.T) {
 	if d, err := do[activities.Delivery](t, r, r.acts.Deliverer.Deliver, over); err != nil || !d.Delivered || d.Tries != 1 {
 		t.Errorf("got %+v, %v, want the last try", d, err)
 	}
-	if _, ok := r.acts.Deliverer.Shares.Take("other"); !ok {
+	if err := r.acts.Deliverer.Shares.Try("other", 1); err != nil {
 		t.Error("the last try did not give its room back")
 	}
 	r.env.SetHeartbeatDetails(activities.Delivery{Crowded: 60})
@@ -181,7 +156,7 @@ func TestPollCrowded(t *testing.T) {
 		if _, err := w.end(t); err != nil || asked != 1 {
 			t.Errorf("asked %d times, %v", asked, err)
 		}
-		if _, ok := w.upstreams.Shares.Take("demo"); !ok {
+		if err := w.upstreams.Shares.Try("demo", 1); err != nil {
 			t.Error("the look did not give its room back")
 		}
 	})

@@ -114,12 +114,11 @@ func (a *Submitter) Submit(ctx context.Context, in SubmitInput) (Job, error) {
 		r.Accepted, r.Retryable = providers.NotAccepted, true
 		return Job{}, fail(r)
 	}
-	give, room := a.Shares.Take(in.Assignment.Token)
-	if !room {
+	if a.Shares.Try(in.Assignment.Token, 1) != nil {
 		log.Info("attempt put off", "token", in.Assignment.Token)
 		return Job{}, fail(noRoom())
 	}
-	defer give()
+	defer a.Shares.Release(in.Assignment.Token, 1)
 	req, err := a.request(ctx, in)
 	if err != nil {
 		r := record(err)
@@ -309,11 +308,10 @@ func (a *Submitter) find(ctx context.Context, sub SubmitInput) (Job, error) {
 	if !ok {
 		return Job{}, &providers.Fault{Kind: providers.Upstream, Message: "Nobody can tell whether the upstream took the job.", Err: providers.ErrNoLookup}
 	}
-	give, room := a.Shares.Take(sub.Assignment.Token)
-	if !room {
+	if a.Shares.Try(sub.Assignment.Token, 1) != nil {
 		return Job{}, errNoRoom
 	}
-	defer give()
+	defer a.Shares.Release(sub.Assignment.Token, 1)
 	req, err := a.request(ctx, sub)
 	if err != nil {
 		return Job{}, err

@@ -3,12 +3,14 @@ package api
 import (
 	"context"
 	"fmt"
+	"math"
 	"net"
 	"net/netip"
 	"sync"
 	"time"
 
 	"modelrelay/api/edge"
+	"modelrelay/storage/fair"
 )
 
 const (
@@ -35,10 +37,11 @@ func (s *Server) Listen(ctx context.Context, address string, places int, opts *L
 	if err != nil {
 		return nil, fmt.Errorf("listen: %w", err)
 	}
+	share := max(1, places/sharesOfPlaces)
 	return &listener{
 		TCPListener: tcp.(*net.TCPListener), //nolint:forcetypeassert // it was asked for
-		server:      s, introduced: opts != nil && opts.ProxyProtocol, places: make(chan struct{}, places), share: max(1, places/sharesOfPlaces),
-		networks: make(map[netip.Prefix]int), closed: make(chan struct{}),
+		server:      s, introduced: opts != nil && opts.ProxyProtocol, places: make(chan struct{}, places), share: share,
+		networks: fair.New[netip.Prefix](fair.Bounds{Total: math.MaxInt64, Share: int64(share)}), closed: make(chan struct{}),
 	}, nil
 }
 
@@ -53,9 +56,9 @@ type listener struct {
 	closed     chan struct{}
 	close      sync.Once
 
+	networks *fair.Semaphore[netip.Prefix] // the places of each
+
 	mu sync.Mutex
-	// networks counts the connections of each; who has none is not in it, so it is never longer than there are places.
-	networks map[netip.Prefix]int
 	// When the log was last told that all places, or those of a network, are held, and of a PROXY header that did not count or
 	// was missing.
 	fullSaid, shareSaid, headerSaid time.Time
@@ -125,8 +128,8 @@ func (l *listener) shares(addr netip.Addr) (uncount func(), ok bool) {
 		return func() {}, true
 	}
 	network := edge.NetworkOf(addr)
-	if l.count(network) {
-		return func() { l.uncount(network) }, true
+	if l.networks.Try(network, 1) == nil {
+		return func() { l.networks.Release(network, 1) }, true
 	}
 	l.server.turnedAway.Add(1)
 	if l.due(&l.shareSaid) {
@@ -134,24 +137,6 @@ func (l *listener) shares(addr netip.Addr) (uncount func(), ok bool) {
 			"address", l.Addr().String(), "network", network.String(), "connections", l.share)
 	}
 	return nil, false
-}
-
-func (l *listener) count(network netip.Prefix) bool {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	if l.networks[network] >= l.share {
-		return false
-	}
-	l.networks[network]++
-	return true
-}
-
-func (l *listener) uncount(network netip.Prefix) {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	if l.networks[network]--; l.networks[network] == 0 {
-		delete(l.networks, network)
-	}
 }
 
 // due tells whether something was not said for a while, and that it is said now.

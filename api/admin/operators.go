@@ -15,10 +15,11 @@ import (
 
 	"modelrelay/api/edge"
 	"modelrelay/providers"
+	"modelrelay/storage/fair"
 )
 
-// mostWrongKeys is how many wrong keys a network may send within a minute: enough for a person who mistypes.
-const mostWrongKeys = 10
+// wrongKeys is how many wrong keys a network may send before it has to wait: enough for a person who mistypes.
+func wrongKeys() fair.Quota { return fair.Quota{Units: 10, Per: time.Minute} }
 
 // OperatorKey is an operator with its key.
 type OperatorKey struct {
@@ -30,7 +31,7 @@ type OperatorKey struct {
 // Operators are those who are let in. They may change while they are served; nil are none. It is safe for concurrent use.
 type Operators struct {
 	list  atomic.Pointer[[]operator]
-	wrong edge.WrongKeys
+	wrong fair.Rate[netip.Prefix]
 }
 
 // operator is one of them. The digest stands for the key, so that all have one length.
@@ -110,7 +111,7 @@ func (o *Operators) ByKey(key string) (found edge.Operator, ok bool) {
 // Wrong counts a wrong key that came from an address. It returns how long the address's network is to wait, 0 while it has
 // sent no more than a person who mistypes.
 func (o *Operators) Wrong(source netip.Addr) time.Duration {
-	return o.wrong.Note(source, mostWrongKeys, time.Now())
+	return o.wrong.Take(edge.NetworkOf(source), 1, wrongKeys(), time.Now())
 }
 
 // letIn lets in operators: those who send their key, and those for whom this process asks itself.

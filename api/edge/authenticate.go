@@ -11,6 +11,7 @@ import (
 
 	"modelrelay/providers"
 	"modelrelay/storage"
+	"modelrelay/storage/fair"
 	"modelrelay/storage/tokens"
 )
 
@@ -129,12 +130,16 @@ func (x *Request) CallerNow(ctx context.Context) (*tokens.Token, error) {
 // ErrWrongKey marks the fault of a key that is none, for the log.
 var ErrWrongKey = errors.New("wrong key")
 
-// slowed is what a source learns of a key that nobody knows: too many of them, and it is told to wait.
+// wrongKeys is how many wrong keys a network may send before it has to wait: enough for its programs when a key has been revoked. The
+// right key passes always: a network that an attacker shares is not locked out, and a key too long to be guessed needs no other lock.
+func wrongKeys() fair.Quota { return fair.Quota{Units: 60, Per: time.Minute} }
+
+// slowed is the fault of a wrong key: a network that sent too many of them has to wait.
 func (e *Edge) slowed(source netip.Addr, err error) error {
 	if !errors.Is(err, ErrWrongKey) {
 		return err
 	}
-	wait := e.wrongKeys.Note(source, wrongClientKeys, time.Now())
+	wait := e.wrongKeys.Take(NetworkOf(source), 1, wrongKeys(), time.Now())
 	if wait == 0 {
 		return err
 	}

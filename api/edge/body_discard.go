@@ -3,7 +3,6 @@ package edge
 import (
 	"io"
 	"net/http"
-	"sync"
 	"time"
 )
 
@@ -24,35 +23,6 @@ const (
 	discardsOfOne  = 16
 )
 
-// discards counts the bodies that are being discarded. The zero value is ready.
-type discards struct {
-	mu  sync.Mutex
-	all int
-	of  map[string]int // above 0
-}
-
-// begin tells whether one more body may be discarded; done must be called then.
-func (d *discards) begin(source string) (done func(), ok bool) {
-	d.mu.Lock()
-	defer d.mu.Unlock()
-	if d.all >= discardsAtOnce || d.of[source] >= discardsOfOne {
-		return nil, false
-	}
-	if d.of == nil {
-		d.of = make(map[string]int)
-	}
-	d.all++
-	d.of[source]++
-	return func() {
-		d.mu.Lock()
-		defer d.mu.Unlock()
-		d.all--
-		if d.of[source]--; d.of[source] == 0 {
-			delete(d.of, source)
-		}
-	}, true
-}
-
 // discard sends the answer of a refused request and reads on of its body, within bounds.
 func (e *Edge) discard(x *Request) {
 	r := x.http
@@ -64,11 +34,10 @@ func (e *Edge) discard(x *Request) {
 	if x.Caller != nil {
 		source = "token " + x.Caller.ID
 	}
-	done, ok := e.discards.begin(source)
-	if !ok {
+	if e.discards.Try(source, 1) != nil {
 		return
 	}
-	defer done()
+	defer e.discards.Release(source, 1)
 	control := http.NewResponseController(x.ResponseWriter)
 	if control.Flush() != nil || control.SetReadDeadline(time.Now().Add(min(discardTime, e.options.BodyTimeout))) != nil {
 		return

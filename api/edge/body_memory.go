@@ -1,10 +1,11 @@
 package edge
 
 import (
-	"sync"
+	"errors"
 	"time"
 
 	"modelrelay/providers"
+	"modelrelay/storage/fair"
 )
 
 const (
@@ -17,53 +18,10 @@ const (
 	bodyRetry = time.Second
 )
 
-// bodyMemory bounds the request bodies under way, together and for each token. A body counts from when its memory is
-// taken until an upstream has begun to answer, or its request is over; not what its reading copies in between. The
-// callers of the map are authenticated, and one without bodies leaves it.
-type bodyMemory struct {
-	most, share int64
-
-	mu   sync.Mutex
-	all  int64
-	held map[string]int64 // by token id, above 0
-}
-
-func newBodyMemory(most int64) *bodyMemory {
-	return &bodyMemory{most: most, share: most / bodyShare, held: make(map[string]int64)}
-}
-
-// take counts n bytes of a token. The error is a fault: RateLimited where the token has its share, Overloaded where all
-// of the memory is taken. Negative bytes are given back, which never fails.
-func (m *bodyMemory) take(token string, n int64) error {
-	m.mu.Lock()
-	defer m.mu.Unlock()
-	held := m.held[token] + n
-	switch {
-	case n > 0 && held > m.share:
-		return &providers.Fault{
-			Kind: providers.RateLimited, RetryAfter: bodyRetry,
-			Message: "Rate limit reached: the request bodies of this API key that are under way are too large together.",
-		}
-	case n > 0 && m.all+n > m.most:
-		return &providers.Fault{
-			Kind: providers.Overloaded, RetryAfter: bodyRetry,
-			Message: "There is no room for the request body at the moment: too many are under way.",
-		}
-	}
-	m.all += n
-	if held <= 0 {
-		delete(m.held, token)
-	} else {
-		m.held[token] = held
-	}
-	return nil
-}
-
-// taken is what all bodies hold now.
-func (m *bodyMemory) taken() int64 {
-	m.mu.Lock()
-	defer m.mu.Unlock()
-	return m.all
+// bodyMemory bounds the request bodies under way, together and for each token, in bytes. A body counts from when its memory is taken until
+// an upstream has begun to answer, or its request is over; not what its reading copies in between.
+func bodyMemory(most int64) *fair.Semaphore[string] {
+	return fair.New[string](fair.Bounds{Total: most, Share: most / bodyShare})
 }
 
 // growBody counts n bytes more of the request's body.
@@ -75,10 +33,20 @@ func (x *Request) growBody(n int) error {
 	return err
 }
 
-// Hold counts n bytes more that the request holds as its body's. The error is a fault: there is no room for them.
+// Hold counts n bytes more that the request holds as its body's. The error is a fault, because there is no room for them: RateLimited where
+// the token holds its share, Overloaded where all of the memory is held.
 func (x *Request) Hold(n int) error {
-	if err := x.edge.bodies.take(x.Caller.ID, int64(n)); err != nil {
-		return err
+	switch err := x.edge.bodies.Try(x.Caller.ID, int64(n)); {
+	case errors.Is(err, fair.ErrShare):
+		return &providers.Fault{
+			Kind: providers.RateLimited, RetryAfter: bodyRetry,
+			Message: "Rate limit reached: the request bodies of this API key that are under way are too large together.",
+		}
+	case err != nil:
+		return &providers.Fault{
+			Kind: providers.Overloaded, RetryAfter: bodyRetry,
+			Message: "There is no room for the request body at the moment: too many are under way.",
+		}
 	}
 	x.held += int64(n)
 	return nil
@@ -87,7 +55,7 @@ func (x *Request) Hold(n int) error {
 // ReleaseBody gives back what the request held. The second time nothing happens.
 func (x *Request) ReleaseBody() {
 	if x.held > 0 {
-		_ = x.edge.bodies.take(x.Caller.ID, -x.held) // giving back never fails
+		x.edge.bodies.Release(x.Caller.ID, x.held)
 		x.held = 0
 	}
 }

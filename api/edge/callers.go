@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"modelrelay/providers"
+	"modelrelay/storage/fair"
 	"modelrelay/storage/tokens"
 )
 
@@ -16,33 +17,25 @@ const (
 	// CallerCheck is how often requests under way are asked whether their token still may be used. Tokens learns of a
 	// revocation within half a second, so that both together make one.
 	CallerCheck = 500 * time.Millisecond
-	// callersForgotten is how long after its last request a token is kept at least: most reads are back by then.
-	callersForgotten = time.Minute
 	// watchRetry is what a client is told to wait that has too many streams and waits open. A wait lasts for a minute at
 	// most.
 	watchRetry = 5 * time.Second
 )
 
-// callers knows which tokens have requests under way in this process: it ends those of a token that may no longer be
-// used for them, and counts what the process bounds for itself. All of them share one timer, which runs while there are
-// any. What it keeps of a token is bounded by the token's requests under way, and ends a minute after the last of them.
+// callers knows which tokens have requests under way in this process, and ends those of a token that may no longer be used for them. All
+// of them share one timer, which runs while there are any. What it keeps of a token is bounded by the token's requests under way, and
+// ends with the first sweep after the last of them.
 type callers struct {
 	mu     sync.Mutex
-	tokens map[string]*callerState // by their ids; what others look at is counted apart, behind looksSuffix
+	tokens map[string]*callerState // by presence.id
 	timed  bool                    // the next sweep is set
 	// find says who has a key now, as Edge.callerOf does.
 	find func(ctx context.Context, key string, inside *Insider) (*tokens.Token, error)
 }
 
-// looksSuffix is in no id.
-const looksSuffix = " looks"
-
 // callerState is one token.
 type callerState struct {
 	first *presence // its requests under way
-	last  time.Time // when the latest of them came or went
-	open  [openKinds]int
-	reads bucket
 }
 
 // openKind tells apart what a token may have open at a time beside its calls.
@@ -72,6 +65,14 @@ type presence struct {
 	lost *providers.Fault
 }
 
+// id is the id of the request's token. What others look at in its place is counted apart.
+func (p *presence) id() string {
+	if p.inside.looks() {
+		return p.caller.ID + " looks" // is no id
+	}
+	return p.caller.ID
+}
+
 func newCallers(find func(context.Context, string, *Insider) (*tokens.Token, error)) *callers {
 	return &callers{tokens: make(map[string]*callerState), find: find}
 }
@@ -80,16 +81,12 @@ func newCallers(find func(context.Context, string, *Insider) (*tokens.Token, err
 func (c *callers) join(p *presence) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	id := p.caller.ID
-	if p.inside.looks() {
-		id += looksSuffix
-	}
+	id := p.id()
 	state, ok := c.tokens[id]
 	if !ok {
 		state = new(callerState)
 		c.tokens[id] = state
 	}
-	state.last = time.Now()
 	p.state, p.next = state, state.first
 	if p.next != nil {
 		p.next.prev = p
@@ -120,7 +117,6 @@ func (c *callers) leave(p *presence) {
 	if p.next != nil {
 		p.next.prev = p.prev
 	}
-	p.state.last = time.Now()
 	p.state, p.prev, p.next, p.midway = nil, nil, nil, false
 }
 
@@ -134,34 +130,6 @@ func (c *callers) hold(p *presence) error {
 	}
 	p.midway = true
 	return nil
-}
-
-// count counts one more of what the request's token has open, of which there may be most; 0: any number. done must be called
-// where it is counted.
-func (c *callers) count(p *presence, kind openKind, most int) (done func(), counted bool) {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	state := p.state
-	if most > 0 && state.open[kind] >= most {
-		return nil, false
-	}
-	state.open[kind]++
-	return func() {
-		c.mu.Lock()
-		defer c.mu.Unlock()
-		state.open[kind]--
-	}, true
-}
-
-// read takes n reads of the request's token, which has perMinute of them; 0: any number. It returns how long to wait
-// where there is none left. A page of a list may take the last ones and more: the next reads wait for that.
-func (c *callers) read(p *presence, n, perMinute int) time.Duration {
-	if perMinute <= 0 { // no limit
-		return 0
-	}
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	return p.state.reads.take(n, perMinute, time.Now())
 }
 
 // sweepLater sets the next sweep. The caller holds the lock.
@@ -199,14 +167,13 @@ func (c *callers) sweep() {
 	}
 }
 
-// inquiries lists the keys that requests under way came with, and forgets the tokens that have none for long.
+// inquiries lists the keys that requests under way came with, and forgets the tokens that have none.
 func (c *callers) inquiries() []inquiry {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	var list []inquiry
-	now := time.Now()
 	for id, state := range c.tokens {
-		if state.first == nil && now.Sub(state.last) > callersForgotten && now.After(state.reads.full) {
+		if state.first == nil {
 			delete(c.tokens, id)
 		}
 		from := len(list)
@@ -244,43 +211,21 @@ func (c *callers) judge(asked inquiry, caller *tokens.Token) {
 	}
 }
 
-// bucket holds what may be taken in one go, and fills evenly. The zero value is full.
-type bucket struct {
-	left float64
-	at   time.Time
-	full time.Time // when it is full again, unless more is taken
-}
-
-// take takes n of a bucket that holds perMinute and fills in a minute, if it is not empty; else it returns how long it
-// is.
-func (b *bucket) take(n, perMinute int, now time.Time) time.Duration {
-	size := float64(perMinute)
-	perSecond := size / time.Minute.Seconds()
-	if b.at.IsZero() {
-		b.left = size
-	} else {
-		b.left = min(size, b.left+max(0, now.Sub(b.at).Seconds())*perSecond)
-	}
-	b.at = now
-	if b.left < 1 {
-		return time.Duration((1 - b.left) / perSecond * float64(time.Second))
-	}
-	b.left -= float64(n)
-	b.full = now.Add(time.Duration((size - b.left) / perSecond * float64(time.Second)))
-	return 0
-}
-
 // WhilePermitted lets the request be ended midway, by its context, when its token may no longer be used for it. The error
 // says that this is so already.
 func (x *Request) WhilePermitted() error { return x.edge.callers.hold(&x.presence) }
 
-// TakeReads takes n of the caller's reads: of tasks, and of what else costs something and is no call.
+// TakeReads takes n of the caller's reads: of tasks, and of what else costs something and is no call. A page of a list may take the last
+// ones and more: the next reads wait for that.
 func (x *Request) TakeReads(n int) error {
 	if x.presence.inside.looks() {
 		return nil
 	}
 	limit := x.Caller.Reads()
-	wait := x.edge.callers.read(&x.presence, n, limit)
+	if limit <= 0 {
+		return nil
+	}
+	wait := x.edge.reads.Take(x.Caller.ID, n, fair.Quota{Units: limit, Per: time.Minute}, time.Now())
 	if wait == 0 {
 		return nil
 	}
@@ -298,12 +243,12 @@ func (x *Request) Download() (done func(), err error) {
 	return x.open(openDownload, x.Caller.Downloads(), "Rate limit reached: too many open downloads.")
 }
 
-// open counts one more of what the caller has open; refusal is what it is told beyond most.
+// open counts one more of what the caller has open; refusal is the message beyond most; 0: any number.
 func (x *Request) open(kind openKind, most int, refusal string) (done func(), err error) {
-	done, counted := x.edge.callers.count(&x.presence, kind, most)
-	if !counted {
+	key, all := x.presence.id(), x.edge.open[kind]
+	if all.TryShare(key, 1, int64(most)) != nil {
 		x.Outcome.Refused = LimitWatchers
 		return nil, &providers.Fault{Kind: providers.RateLimited, RetryAfter: watchRetry, Message: refusal}
 	}
-	return done, nil
+	return func() { all.Release(key, 1) }, nil
 }

@@ -10,7 +10,9 @@ import (
 	"context"
 	"crypto/rand"
 	"log/slog"
+	"math"
 	"net/http"
+	"net/netip"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -19,6 +21,7 @@ import (
 
 	"modelrelay/providers"
 	"modelrelay/storage/audit"
+	"modelrelay/storage/fair"
 )
 
 // Defaults of Options.
@@ -65,16 +68,20 @@ type Options struct {
 type Edge struct {
 	options Options
 	// formats are asked in this order whose a request is; the last one has those that are nobody's.
-	formats   []*Format
-	callers   *callers
-	wrongKeys WrongKeys
+	formats []*Format
+	callers *callers
+	// reads are those of each token that are no calls, open what each has open of a kind.
+	reads fair.Rate[string]
+	open  [openKinds]*fair.Semaphore[string]
+	// wrongKeys are those of each network.
+	wrongKeys fair.Rate[netip.Prefix]
 	// insideKey begins what stands for the key of an insider, who has none. It is drawn at the start and leaves the process
 	// nowhere.
 	insideKey string
-	bodies    *bodyMemory
-	discards  discards
-	records   sync.Pool    // of *calllog.Record
-	requests  atomic.Int64 // under way
+	bodies    *fair.Semaphore[string] // in bytes, of each token
+	discards  *fair.Semaphore[string] // bodies of refused requests, of each token or network
+	records   sync.Pool               // of *calllog.Record
+	requests  atomic.Int64            // under way
 	draining  atomic.Bool
 	stopping  chan struct{} // closed once draining
 }
@@ -87,8 +94,14 @@ func New(o Options, formats ...*Format) *Edge {
 	if o.Log == nil {
 		o.Log = slog.New(slog.DiscardHandler)
 	}
-	e := &Edge{options: o, formats: formats, bodies: newBodyMemory(o.BodyMemory), insideKey: rand.Text(), stopping: make(chan struct{})}
+	e := &Edge{
+		options: o, formats: formats, insideKey: rand.Text(), stopping: make(chan struct{}),
+		bodies: bodyMemory(o.BodyMemory), discards: fair.New[string](fair.Bounds{Total: discardsAtOnce, Share: discardsOfOne}),
+	}
 	e.callers = newCallers(e.callerOf)
+	for kind := range e.open {
+		e.open[kind] = fair.New[string](fair.Bounds{Total: math.MaxInt64}) // each token has a bound of its own
+	}
 	return e
 }
 
@@ -106,7 +119,7 @@ func (e *Edge) Log() *slog.Logger { return e.options.Log }
 func (e *Edge) Requests() int64 { return e.requests.Load() }
 
 // BodyMemory is what the request bodies under way hold, in bytes.
-func (e *Edge) BodyMemory() int64 { return e.bodies.taken() }
+func (e *Edge) BodyMemory() int64 { return e.bodies.Taken() }
 
 // Drain closes Stopping. Requests go on being served.
 func (e *Edge) Drain() {

@@ -39,6 +39,19 @@ func (p Proxies) source(r *http.Request) netip.Addr {
 	return addr
 }
 
+// sourceBits6 is how much of an IPv6 address names a source: one subscriber has at least that much to itself.
+const sourceBits6 = 64
+
+// NetworkOf is the part of an address that counts as one source; the zero Prefix for what has no address.
+func NetworkOf(source netip.Addr) netip.Prefix {
+	bits := source.BitLen()
+	if source.Is6() {
+		bits = sourceBits6
+	}
+	prefix, _ := source.Prefix(bits) // its error is that of the zero Addr
+	return prefix
+}
+
 // Secured tells whether the client speaks TLS: to the gateway itself, or to the trusted proxy that the connection is of, which
 // says so at the end of X-Forwarded-Proto or Forwarded.
 func (e *Edge) Secured(r *http.Request) bool {

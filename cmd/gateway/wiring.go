@@ -140,7 +140,7 @@ func (p *parts) server(m *Main, tokens *tokens.Store, tasks *tasks.Client) (*api
 		Door:   translate.New(&translate.Options{Recall: recollections{recalled}}),
 		Makers: responseAffinity{answers}, Tried: p.metrics.Tried(), Tracer: p.tracer,
 	})
-	if err := p.metrics.WatchSeats(p.router, calls.Waiting); err != nil {
+	if err := p.metrics.WatchSlots(p.router, calls.Waiting); err != nil {
 		return nil, err
 	}
 	edge := api.New(api.Options{

@@ -74,7 +74,7 @@ func (f *failover) run(ctx context.Context, want router.Want, try attempts) (int
 	whole := false
 	defer func() {
 		if !whole && to.Done != nil {
-			to.Done() // a panic: a seat that nobody gives back would be lost for good
+			to.Done() // after a panic, release the slot; otherwise it stays occupied
 		}
 	}()
 	took, err := f.attemptAll(ctx, want, try, &to)

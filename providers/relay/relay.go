@@ -24,9 +24,9 @@ const (
 	DefaultMaxAttempts = 3
 	DefaultFirstByte   = 120 * time.Second
 	DefaultIdle        = 120 * time.Second
-	// DefaultSeatWait is how long a call waits for a seat where all channels that would do are full. Most calls are shorter, and
+	// DefaultSlotWait is how long a call waits for a slot where all channels that would do are full. Most calls are shorter, and
 	// clients try again by themselves.
-	DefaultSeatWait = 3 * time.Second
+	DefaultSlotWait = 3 * time.Second
 )
 
 // Options tune a Relay; nil, and every zero field, means the defaults.
@@ -37,8 +37,8 @@ type Options struct {
 	FirstByte time.Duration
 	// Idle bounds each wait for more bytes after the first. The time a client takes to accept them does not count.
 	Idle time.Duration
-	// SeatWait bounds the wait for a seat at channels that have as many calls under way as they may.
-	SeatWait time.Duration
+	// SlotWait bounds the wait for a slot at channels that have as many calls under way as they may.
+	SlotWait time.Duration
 	// SocketIdle is how long a realtime conversation may stay without a message from either side.
 	SocketIdle time.Duration
 	// SocketPing is how often each side of a conversation is asked for a sign of life, and how long it has for one.
@@ -82,7 +82,7 @@ type counting struct {
 
 // New returns a relay over the channels the router picks, whose vendors the catalog lists.
 func New(channels *router.Router, catalog providers.Catalog, opts *Options) *Relay {
-	picker := &picker{router: channels, patience: DefaultSeatWait}
+	picker := &picker{router: channels, patience: DefaultSlotWait, slots: make(map[string]*slots)}
 	r := &Relay{
 		catalog: catalog, picker: picker,
 		failover: &failover{picker: picker, catalog: catalog, most: DefaultMaxAttempts, log: slog.New(slog.DiscardHandler)},
@@ -94,7 +94,7 @@ func New(channels *router.Router, catalog providers.Catalog, opts *Options) *Rel
 	if opts != nil {
 		r.waits.firstByte = positiveOr(opts.FirstByte, r.waits.firstByte)
 		r.waits.idle = positiveOr(opts.Idle, r.waits.idle)
-		picker.patience = positiveOr(opts.SeatWait, picker.patience)
+		picker.patience = positiveOr(opts.SlotWait, picker.patience)
 		if opts.MaxAttempts > 0 {
 			r.failover.most = opts.MaxAttempts
 		}
@@ -124,8 +124,8 @@ func positiveOr(option, otherwise time.Duration) time.Duration {
 	return otherwise
 }
 
-// Waiting is how many calls wait for a seat at the channel.
-func (r *Relay) Waiting(channel string) int { return r.picker.seats.Waiting(channel) }
+// Waiting is how many calls wait for a slot at the channel.
+func (r *Relay) Waiting(channel string) int { return r.picker.waiting(channel) }
 
 // Do sends the call for a token of the group and returns the first answer that begins. Until then it falls over: to
 // another key when one is refused or limited, to another channel when one cannot be reached, answers 5xx or nonsense,

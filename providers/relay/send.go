@@ -50,7 +50,7 @@ func (s *sending) send(ctx context.Context, to router.Pick, span *upstream.Span)
 	s.answer, fault = s.attempt(ctx, to, span)
 	if fault != nil && s.addedUsage(to) && refusesUsage(fault) {
 		s.relay.noUsage.add(upstreamOf(to))
-		to.Done = nil // the attempt gave its seat back
+		to.Done = nil // the attempt released its slot
 		if _, _, unfit := s.prepare(ctx, to); unfit == nil {
 			s.answer, fault = s.attempt(ctx, to, span)
 		}

@@ -2,29 +2,20 @@ package audit
 
 import (
 	"net/netip"
-	"sync"
 	"time"
+
+	"modelrelay/storage/fair"
 )
 
-const (
-	// guestHour is how long entries of those who operate nothing are counted together.
-	guestHour = time.Hour
-	// guestShare is how many of them one token, or one address of nobody's, has in it, and guestsMost all of a kind together, in each
-	// process. Beyond that they stand in the log alone: who signs in and out in a loop must not push what operators did out of
-	// the newest entries, of which a day of both kinds is a half.
-	guestShare = 20
-	guestsMost = 100
-)
-
-// guests counts the entries of holders of tokens and of strangers. The zero value has counted none.
+// guests bounds the entries of holders of tokens and of strangers: of each token or network, and of a kind together, in each process.
+// Beyond that they are in the log alone: a client that signs in and out in a loop must not push what operators did out of the newest
+// entries, of which a day of both kinds is a half. The zero value has counted none.
 type guests struct {
-	mu    sync.Mutex
-	since time.Time
-	all   map[Kind]int // holders do not lose their entries to strangers
-	of    map[string]int
+	all fair.Rate[Kind] // holders do not lose their entries to strangers
+	of  fair.Rate[string]
 }
 
-// turnAway tells whether an entry is one too many. Those of others never are.
+// turnAway reports whether an entry is one too many. Those of others never are.
 func (g *guests) turnAway(e Entry) bool {
 	var who string
 	switch e.By {
@@ -35,20 +26,11 @@ func (g *guests) turnAway(e Entry) bool {
 	default:
 		return false
 	}
-	g.mu.Lock()
-	defer g.mu.Unlock()
-	if e.Time.Sub(g.since) >= guestHour {
-		g.since, g.all, g.of = e.Time, make(map[Kind]int), make(map[string]int)
-	}
-	if g.all[e.By] >= guestsMost || g.of[who] >= guestShare {
-		return true
-	}
-	g.all[e.By]++
-	g.of[who]++
-	return false
+	return g.of.Take(who, 1, fair.Quota{Units: 20, Per: time.Hour}, e.Time) > 0 ||
+		g.all.Take(e.By, 1, fair.Quota{Units: 100, Per: time.Hour}, e.Time) > 0
 }
 
-// network is whom an address speaks for: one of IPv6 belongs to somebody who has all of its /64.
+// network is what an address counts as: one of IPv6 belongs to a subscriber that has all of its /64.
 func network(address string) string {
 	addr, err := netip.ParseAddr(address)
 	if err != nil || addr.Unmap().Is4() {

@@ -17,6 +17,7 @@ import (
 	"modelrelay/activities"
 	"modelrelay/providers"
 	"modelrelay/providers/pricing"
+	"modelrelay/storage/fair"
 	"modelrelay/storage/taskindex"
 	"modelrelay/workflows"
 )
@@ -67,7 +68,7 @@ type Client struct {
 	reads      *reads
 	watches    watches
 	unknownIDs *unknownIDs
-	readQueue  *readQueue
+	readQueue  *fair.Semaphore[string]
 	prompts    *promptCache
 }
 
@@ -116,7 +117,7 @@ type lookTurn func(ctx context.Context) (leave func(), err error)
 // turnFor is the turn of a read that may find nothing: by then the token may have missed too often.
 func (c *Client) turnFor(id, tokenID string) lookTurn {
 	return func(ctx context.Context) (func(), error) {
-		leave, err := c.readQueue.take(ctx, tokenID)
+		leave, err := c.readTurn(ctx, tokenID)
 		if err != nil {
 			return nil, err
 		}

@@ -112,7 +112,7 @@ func (c *Client) unbury(ctx context.Context, task Task) error {
 
 // describeOwn reads a task of the token as Find does, but now, and also one whose removal has begun: a repeat is safe.
 func (c *Client) describeOwn(ctx context.Context, id, tokenID string) (Task, error) {
-	leave, err := c.readQueue.take(ctx, tokenID)
+	leave, err := c.readTurn(ctx, tokenID)
 	if err != nil {
 		return Task{}, err
 	}

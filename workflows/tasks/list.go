@@ -96,7 +96,7 @@ func (c *Client) lookAll(ctx context.Context, tokenID string, entries []taskinde
 	forgotten := make([]bool, len(entries))
 	group, looking := errgroup.WithContext(ctx)
 	group.SetLimit(listLooks)
-	turnOf := func(ctx context.Context) (func(), error) { return c.readQueue.take(ctx, tokenID) }
+	turnOf := func(ctx context.Context) (func(), error) { return c.readTurn(ctx, tokenID) }
 	for i, entry := range entries {
 		group.Go(func() error {
 			task, err := c.find(looking, entry.TaskID, tokenID, turnOf)

@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"modelrelay/providers"
+	"modelrelay/storage/fair"
 )
 
 const (
@@ -25,6 +26,8 @@ const (
 // unknownIDs keeps reads of ids that are no task of their token from Temporal. What it remembers of a token is bounded, and
 // forgotten a minute after its last miss.
 type unknownIDs struct {
+	misses fair.Rate[string] // of each token
+
 	mu     sync.Mutex
 	tokens map[string]*unknownOf
 	owners map[string]string // of tasks that were found or made here, by id
@@ -33,8 +36,7 @@ type unknownIDs struct {
 
 // unknownOf are the misses of one token.
 type unknownOf struct {
-	left float64 // of missesPerMinute, at that time
-	at   time.Time
+	at   time.Time            // of the last one
 	gone map[string]time.Time // ids, and when they were looked up
 }
 
@@ -56,20 +58,15 @@ func (m *unknownIDs) admit(id, tokenID string, anew bool) error {
 	if at, ok := t.gone[id]; ok && !anew && now.Sub(at) < missedFor {
 		return notFound(id)
 	}
-	if t.fill(now); t.left < 1 {
+	if wait := m.misses.Take(tokenID, 0, misses(), now); wait > 0 {
 		return &providers.Fault{
-			Kind: providers.RateLimited, Message: "Rate limit reached: too many reads of video tasks that do not exist.",
-			RetryAfter: time.Duration((1 - t.left) * float64(time.Minute) / missesPerMinute),
+			Kind: providers.RateLimited, Message: "Rate limit reached: too many reads of video tasks that do not exist.", RetryAfter: wait,
 		}
 	}
 	return nil
 }
 
-// fill brings the bucket up to now.
-func (t *unknownOf) fill(now time.Time) {
-	t.left = min(missesPerMinute, t.left+now.Sub(t.at).Minutes()*missesPerMinute)
-	t.at = now
-}
+func misses() fair.Quota { return fair.Quota{Units: missesPerMinute, Per: time.Minute} }
 
 // found remembers a task of the token.
 func (m *unknownIDs) found(id, tokenID string) {
@@ -101,14 +98,14 @@ func (m *unknownIDs) missed(id, tokenID string, shared bool) {
 	}
 	t, ok := m.tokens[tokenID]
 	if !ok {
-		t = &unknownOf{left: missesPerMinute, at: now, gone: make(map[string]time.Time)}
+		t = &unknownOf{gone: make(map[string]time.Time)}
 		m.tokens[tokenID] = t
 	}
 	if at, ok := t.gone[id]; ok && shared && now.Sub(at) < missedFor {
 		return
 	}
-	t.fill(now)
-	t.left--
+	m.misses.Spend(tokenID, 1, misses(), now)
+	t.at = now
 	if len(t.gone) >= missedMost {
 		for id, at := range t.gone {
 			if now.Sub(at) >= missedFor {

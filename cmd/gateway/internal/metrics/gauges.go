@@ -69,14 +69,14 @@ func (m *Metrics) WatchChannels(routes *router.Router) error {
 	}, states, keys, models, inFlight, all, fit)
 }
 
-// WatchSeats shows the calls at channels that bound them. waiting counts those that wait for a seat at a channel.
-func (m *Metrics) WatchSeats(routes *router.Router, waiting func(channel string) int) error {
+// WatchSlots shows the calls at channels that bound them. waiting counts those that wait for a slot at a channel.
+func (m *Metrics) WatchSlots(routes *router.Router, waiting func(channel string) int) error {
 	if m == nil {
 		return nil
 	}
 	in := &instruments{meter: m.meter}
 	most := in.gauge("gateway.channel.max_calls", "Relayed calls and conversations that this process may have under way at the channel, where that is limited.")
-	line := in.gauge("gateway.channel.calls_waiting", "Calls that wait for a seat at a channel with as many under way as it may have.")
+	line := in.gauge("gateway.channel.calls_waiting", "Calls that wait for a slot at a channel with as many under way as it may have.")
 	return m.observe(in, func(_ context.Context, o metric.Observer) {
 		names := m.names.Load()
 		for _, channel := range routes.States() {

@@ -44,13 +44,13 @@ func ofToken(token string) func(*providers.Call) {
 	return func(c *providers.Call) { c.Token = token }
 }
 
-// TestSeats: a full channel is passed over; where all are full a call waits for a seat, its token before one that has more, and
-// in the end is told to come again. A seat is held until the answer has ended, and a call that failed holds none.
-func TestSeats(t *testing.T) {
+// TestSlots: a full channel is passed over; where all are full a call waits for a slot, its token before one that has more, and
+// in the end is told to come again. A slot is held until the answer has ended, and a call that failed holds none.
+func TestSlots(t *testing.T) {
 	t.Parallel()
 	const patience = time.Minute
 	rest := make(chan struct{})
-	b := benchOf(t, &relay.Options{SeatWait: patience}, []providers.Channel{
+	b := benchOf(t, &relay.Options{SlotWait: patience}, []providers.Channel{
 		bounded(t, "broken", 3, 1, status(http.StatusBadGateway)), bounded(t, "a", 2, 1, halved(nil)), bounded(t, "b", 1, 2, halved(rest)),
 	})
 	do := func(ctx context.Context, token string) (*relay.Answer, error) {
@@ -99,7 +99,7 @@ func TestSeats(t *testing.T) {
 	}
 	got := <-other
 	if got.err != nil || got.answer.Channel != "b" {
-		t.Fatalf("who has no seat is next: got %+v", got)
+		t.Fatalf("who has no slot is next: got %+v", got)
 	}
 	_ = held["a"][0].Body.Close()
 	if got := <-greedy; got.err != nil || got.answer.Channel != "a" {
@@ -116,10 +116,10 @@ func TestSeats(t *testing.T) {
 	close(rest)
 }
 
-// TestSeatsFull: who found no seat in time is told to come again soon, and no channel is blamed.
-func TestSeatsFull(t *testing.T) {
+// TestSlotsFull: who found no slot in time is told to come again soon, and no channel is blamed.
+func TestSlotsFull(t *testing.T) {
 	t.Parallel()
-	b := benchOf(t, &relay.Options{SeatWait: 10 * time.Millisecond}, []providers.Channel{bounded(t, "a", 1, 1, halved(nil))})
+	b := benchOf(t, &relay.Options{SlotWait: 10 * time.Millisecond}, []providers.Channel{bounded(t, "a", 1, 1, halved(nil))})
 	first, err := b.Do(t.Context(), "default", chatCall(ofToken("one")))
 	if err != nil {
 		t.Fatal(err)
@@ -139,12 +139,12 @@ func TestSeatsFull(t *testing.T) {
 	}
 }
 
-// TestSeatOfRestingChannel: who waits for two channels, of which the one whose seat comes free rests by then, waits on for the
+// TestSlotOfRestingChannel: who waits for two channels, of which the one whose slot comes free rests by then, waits on for the
 // other.
-func TestSeatOfRestingChannel(t *testing.T) {
+func TestSlotOfRestingChannel(t *testing.T) {
 	t.Parallel()
 	const patience = time.Minute
-	b := benchOf(t, &relay.Options{SeatWait: patience}, []providers.Channel{
+	b := benchOf(t, &relay.Options{SlotWait: patience}, []providers.Channel{
 		bounded(t, "a", 2, 1, halved(nil)), bounded(t, "b", 1, 1, halved(nil)),
 	})
 	do := func() (*relay.Answer, error) { return b.Do(t.Context(), "default", chatCall(ofToken("anna"))) }
@@ -177,8 +177,8 @@ func TestSeatOfRestingChannel(t *testing.T) {
 	}
 }
 
-// TestSeatOutlivesPanic: an attempt that panics gives its seat back.
-func TestSeatOutlivesPanic(t *testing.T) {
+// TestSlotOutlivesPanic: an attempt that panics gives its slot back.
+func TestSlotOutlivesPanic(t *testing.T) {
 	t.Parallel()
 	broken := true
 	catalog := providers.Catalog{"openai": {Name: "openai", Endpoints: []providers.Endpoint{chatCall().Endpoint}, Relay: relayFunc(func(context.Context, providers.Target, providers.Call) (*http.Response, error) {
@@ -190,7 +190,7 @@ func TestSeatOutlivesPanic(t *testing.T) {
 	routes := router.New(catalog, []providers.Channel{{
 		Name: "a", Vendor: "openai", BaseURL: "http://upstream.invalid", Keys: []providers.Secret{"k"}, Models: map[string]string{"m": ""}, Groups: []string{"default"}, Capacity: providers.Capacity{MaxCalls: 1},
 	}}, nil)
-	r := relay.New(routes, catalog, &relay.Options{SeatWait: time.Millisecond})
+	r := relay.New(routes, catalog, &relay.Options{SlotWait: time.Millisecond})
 	func() {
 		defer func() {
 			if recover() == nil {

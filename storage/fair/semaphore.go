@@ -1,0 +1,332 @@
+// Package fair shares what is scarce within a process among keys, such as tokens, channels or networks: units of a Semaphore are
+// taken and released, units of a Rate come back with time. It knows neither what the units nor what the keys stand for.
+package fair
+
+import (
+	"context"
+	"errors"
+	"slices"
+	"sync"
+	"sync/atomic"
+	"time"
+)
+
+var (
+	// ErrShare is the error where the key holds its share.
+	ErrShare = errors.New("the key holds its share")
+	// ErrFull is the error where all units are held: at once, after the longest wait, or because too many requests wait.
+	ErrFull = errors.New("all units are held")
+)
+
+// Bounds are those of a Semaphore.
+type Bounds struct {
+	// Total is how many units there are, Share how many of them one key may hold; 0: all.
+	Total, Share int64
+	// Line is how many requests of one key may wait, Lines how many of all keys; 0: only Line counts.
+	Line, Lines int
+	// Soon makes requests that are due within it go before all others; 0: no request does.
+	Soon time.Duration
+}
+
+// Semaphore shares units among keys. A free unit goes to the waiting key that holds the fewest, then to the one whose last turn is the
+// longest ago; within a key the request that is due first goes first, then the one that came first. So the requests of one key, however
+// many, delay another key by one unit at most. What it keeps of a key ends with the key's last unit and last request. It is safe for
+// concurrent use. A nil Semaphore has any number of units.
+type Semaphore[K comparable] struct {
+	mu      sync.Mutex
+	bounds  Bounds
+	taken   int64
+	held    map[K]int64    // above 0
+	lines   map[K]*line[K] // none is empty
+	round   []*line[K]     // the same lines, which are searched for the next turn
+	waiting int
+	turns   uint64 // turns given so far
+}
+
+// line holds the waiting requests of one key.
+type line[K comparable] struct {
+	key     K
+	held    int64  // by the key
+	turn    uint64 // the number of the key's last turn
+	at      int    // its index in the round
+	waiters []waiter
+}
+
+// waiter is a request in the line of one semaphore. It may wait in several, of which this is the one at the index.
+type waiter struct {
+	*request
+
+	index int
+}
+
+type request struct {
+	due time.Time
+	// decided: it has a unit, was put out, or has left. The process that sets it sends the result, unless the request leaves.
+	decided atomic.Bool
+	result  chan int // the index of the semaphore, or putOut
+}
+
+// putOut is the result of a request that lost its place in a full line.
+const putOut = -1
+
+// New makes a Semaphore.
+func New[K comparable](bounds Bounds) *Semaphore[K] {
+	return &Semaphore[K]{bounds: bounds, held: make(map[K]int64), lines: make(map[K]*line[K])}
+}
+
+// Try takes n units of the key without a wait. The error is ErrShare or ErrFull. Release must follow.
+func (s *Semaphore[K]) Try(key K, n int64) error {
+	if s == nil {
+		return nil
+	}
+	return s.TryShare(key, n, s.bounds.Share)
+}
+
+// TryShare is Try with a share of its own; 0: all units.
+func (s *Semaphore[K]) TryShare(key K, n, share int64) error {
+	if s == nil {
+		return nil
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	switch {
+	case share > 0 && s.held[key]+n > share:
+		return ErrShare
+	case s.taken+n > s.bounds.Total:
+		return ErrFull
+	}
+	s.hold(key, n)
+	return nil
+}
+
+// Release gives back n units of the key.
+func (s *Semaphore[K]) Release(key K, n int64) {
+	if s == nil {
+		return
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.hold(key, -n)
+	s.grant()
+}
+
+// Resize changes how many units there are. Keys keep what they hold.
+func (s *Semaphore[K]) Resize(total int64) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.bounds.Total = total
+	s.grant()
+}
+
+// Taken is how many units are held.
+func (s *Semaphore[K]) Taken() int64 {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.taken
+}
+
+// Waiting is how many requests wait.
+func (s *Semaphore[K]) Waiting() int {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.waiting
+}
+
+// Wanted reports whether a waiting request would get a unit that the key releases.
+func (s *Semaphore[K]) Wanted(key K) bool {
+	if s == nil {
+		return false
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.hold(key, -1)
+	next := s.next()
+	s.hold(key, 1)
+	return next != nil
+}
+
+// Ask asks for one unit.
+type Ask[K comparable] struct {
+	Key K
+	// Limit is the longest wait; 0: only the context bounds it.
+	Limit time.Duration
+	// Due is when the unit is needed at the latest; the zero time is later than any other.
+	Due time.Time
+}
+
+// Wait waits for one unit of any of the semaphores and returns the index of the one that gave it. Release must follow. The error is
+// ErrFull, or the cause of ctx's end; then nothing is held.
+func Wait[K comparable](ctx context.Context, ask Ask[K], at ...*Semaphore[K]) (index int, err error) {
+	for i, s := range at {
+		if s.Try(ask.Key, 1) == nil {
+			return i, nil
+		}
+	}
+	r, joined := &request{due: ask.Due, result: make(chan int, 1)}, false
+	for i, s := range at {
+		joined = s.join(ask.Key, waiter{r, i}) || joined
+	}
+	if !joined {
+		return 0, ErrFull
+	}
+	var late <-chan time.Time
+	if ask.Limit != 0 {
+		timer := time.NewTimer(ask.Limit)
+		defer timer.Stop()
+		late = timer.C
+	}
+	select {
+	case index = <-r.result:
+	case <-late:
+		err = ErrFull
+	case <-ctx.Done():
+		err = context.Cause(ctx)
+	}
+	if err != nil && !r.decided.CompareAndSwap(false, true) { // the result came at the same moment
+		index = <-r.result
+		switch {
+		case ctx.Err() == nil:
+			err = nil
+		case index != putOut:
+			at[index].Release(ask.Key, 1)
+		}
+	}
+	for _, s := range at {
+		s.leave(ask.Key, r)
+	}
+	if err == nil && index == putOut {
+		err = ErrFull
+	}
+	return max(0, index), err
+}
+
+// hold counts n more units of the key. The caller holds the lock, here and below.
+func (s *Semaphore[K]) hold(key K, n int64) {
+	s.taken += n
+	if n += s.held[key]; n == 0 {
+		delete(s.held, key)
+	} else {
+		s.held[key] = n
+	}
+	if s.waiting > 0 {
+		if l := s.lines[key]; l != nil {
+			l.held = n
+		}
+	}
+}
+
+// join puts a request into the key's line and reports whether there was room. Where the line is full, a request that is due before the
+// line's last one takes the place of that.
+func (s *Semaphore[K]) join(key K, w waiter) bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	l := s.lines[key]
+	if l == nil {
+		s.turns++
+		l = &line[K]{key: key, held: s.held[key], turn: s.turns}
+	}
+	last := len(l.waiters)
+	at := last
+	for at > 0 && w.before(l.waiters[at-1].request) {
+		at--
+	}
+	if last >= s.bounds.Line || s.bounds.Lines > 0 && s.waiting >= s.bounds.Lines {
+		if at == last {
+			return false
+		}
+		out := l.waiters[last-1]
+		s.remove(l, last-1)
+		if out.decided.CompareAndSwap(false, true) {
+			out.result <- putOut
+		}
+	}
+	l.waiters = slices.Insert(l.waiters, at, w)
+	if s.lines[key] != l {
+		s.lines[key], s.round, l.at = l, append(s.round, l), len(s.round)
+	}
+	s.waiting++
+	s.grant()
+	return true
+}
+
+// leave takes a request out of the key's line, where it still is in it.
+func (s *Semaphore[K]) leave(key K, r *request) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if l := s.lines[key]; l != nil {
+		if at := slices.IndexFunc(l.waiters, func(w waiter) bool { return w.request == r }); at >= 0 {
+			s.remove(l, at)
+		}
+	}
+}
+
+func (s *Semaphore[K]) remove(l *line[K], at int) {
+	l.waiters = slices.Delete(l.waiters, at, at+1)
+	s.waiting--
+	if len(l.waiters) > 0 {
+		return
+	}
+	delete(s.lines, l.key)
+	last := len(s.round) - 1
+	s.round[l.at] = s.round[last]
+	s.round[l.at].at = l.at
+	s.round = slices.Delete(s.round, last, last+1)
+}
+
+// grant gives free units to waiting requests.
+func (s *Semaphore[K]) grant() {
+	for s.taken < s.bounds.Total && s.waiting > 0 {
+		l := s.next()
+		if l == nil {
+			return
+		}
+		first := l.waiters[0]
+		s.remove(l, 0)
+		if !first.decided.CompareAndSwap(false, true) {
+			continue // it has a unit of another semaphore, or leaves
+		}
+		s.turns++
+		l.turn = s.turns
+		s.hold(l.key, 1)
+		first.result <- first.index
+	}
+}
+
+// next is the line whose first request is served next, nil where none may be.
+func (s *Semaphore[K]) next() (next *line[K]) {
+	var now time.Time
+	if s.bounds.Soon > 0 {
+		now = time.Now()
+	}
+	for _, l := range s.round {
+		if (s.bounds.Share <= 0 || l.held < s.bounds.Share) && (next == nil || s.earlier(l, next, now)) {
+			next = l
+		}
+	}
+	return next
+}
+
+// earlier reports whether the first request of one line goes before the first of another.
+func (s *Semaphore[K]) earlier(l, other *line[K], now time.Time) bool {
+	if s.bounds.Soon > 0 {
+		first, second := l.waiters[0], other.waiters[0]
+		soon := first.within(s.bounds.Soon, now)
+		switch {
+		case soon != second.within(s.bounds.Soon, now):
+			return soon
+		case soon && l.held == other.held && !first.due.Equal(second.due):
+			return first.due.Before(second.due)
+		}
+	}
+	return l.held < other.held || l.held == other.held && l.turn < other.turn
+}
+
+// within reports whether the request is due within a time.
+func (r *request) within(soon time.Duration, now time.Time) bool {
+	return !r.due.IsZero() && r.due.Sub(now) <= soon
+}
+
+// before reports whether the request is due before another of its key.
+func (r *request) before(other *request) bool {
+	return !r.due.IsZero() && (other.due.IsZero() || r.due.Before(other.due))
+}
