@@ -31,10 +31,7 @@ func (p Prompts) Of(ctx context.Context, token, object string, read func(context
 	return p.of(ctx, token, object, read)
 }
 
-// Size is how many bytes are kept, PromptsMost the most.
-func (p Prompts) Size() int { return p.size }
-
-// PromptsMost bounds Size.
+// PromptsMost bounds the size of Prompts.
 const PromptsMost = promptsMost
 
 // Seams for the external tests of pure functions.

@@ -8,7 +8,7 @@ import (
 	"modelrelay/providers"
 )
 
-// readFor is how long a read of a task serves others: clients poll a hundred times per task.
+// readFor is how long a process reuses the result of a task read. Clients poll a task about a hundred times.
 const readFor = time.Second
 
 // reads shares looks at the same task among the readers of one process.
@@ -22,6 +22,10 @@ func newReads(again func(ctx context.Context, old Task) (Task, bool)) *reads {
 }
 
 // shared lets the readers of one process share what costs the engine a request.
+//
+// It is no library: of otter v2.4 a hit takes as long (0.12 µs) and an entry 175 bytes instead of 460, of which there are 20,000 at most.
+// But its first reader does not return when its context ends, the age of a value counts from the end of its read, a value that is no
+// longer served cannot be renewed from, and each cache has a goroutine that its owner must end.
 type shared[K comparable, V any] struct {
 	mu    sync.Mutex
 	life  time.Duration
@@ -39,7 +43,7 @@ type shared[K comparable, V any] struct {
 // keptMost bounds the looks that are kept beyond their life.
 const keptMost = 20_000
 
-// look is one read, under way or done.
+// look is one read, in progress or finished.
 type look[V any] struct {
 	done  chan struct{}
 	at    time.Time // when it began: what has happened since it does not tell
@@ -54,8 +58,9 @@ func newShared[K comparable, V any](life time.Duration) *shared[K, V] {
 	return &shared[K, V]{life: life, looks: make(map[K]*look[V])}
 }
 
-// do answers from a look that began at most its life ago, waiting for its end, or takes one. A failed look serves only those who
-// waited for it. The look goes on when its first reader leaves. Who changes what it returns changes it for others.
+// do returns a value whose read began less than life ago. Otherwise it reads the value once and shares the result with all concurrent
+// callers. Only those callers receive an error of that read. The read goes on when its first caller leaves. Callers must not change what
+// it returns.
 func (r *shared[K, V]) do(ctx context.Context, key K, read func(context.Context) (V, error)) (V, error) {
 	r.mu.Lock()
 	l, ok := r.looks[key]
@@ -111,7 +116,7 @@ func (r *shared[K, V]) renewing(old *look[V], read func(context.Context) (V, err
 	}
 }
 
-// ended tells whether a look is done.
+// ended reports whether a look is finished.
 func ended[V any](l *look[V]) bool {
 	select {
 	case <-l.done:

@@ -15,50 +15,44 @@ const (
 	// missedFor is how long such an id is answered from memory. It is as long as a task that was found is: a removed task
 	// whose key makes a new one in another process is seen here as soon as any other change.
 	missedFor = readFor
-	// missedMost bounds the ids that are remembered of one token; those beyond are looked up again.
-	missedMost = 128
+	// missedShare bounds the ids that are remembered of one token, missedMost those of all; those beyond are looked up again.
+	missedShare = 128
+	missedMost  = 64 * missedShare
 	// ownersMost bounds the tasks that are remembered as found, whose reads never count as misses.
 	ownersMost = 1 << 16
-	// missesForgotten is after how long nothing of a token's misses counts any more.
-	missesForgotten = time.Minute
 )
 
-// unknownIDs keeps reads of ids that are no task of their token from Temporal. What it remembers of a token is bounded, and
-// forgotten a minute after its last miss.
+// unknownIDs keeps reads of ids that are no task of their token from Temporal.
 type unknownIDs struct {
-	misses fair.Rate[string] // of each token
+	misses fair.Rate[string]                       // of each token
+	gone   *fair.Cache[string, missedID, struct{}] // that were looked up a moment ago, of tokens
 
 	mu     sync.Mutex
-	tokens map[string]*unknownOf
 	owners map[string]string // of tasks that were found or made here, by id
-	swept  time.Time
 }
 
-// unknownOf are the misses of one token.
-type unknownOf struct {
-	at   time.Time            // of the last one
-	gone map[string]time.Time // ids, and when they were looked up
-}
+// missedID is an id that is no task of the token.
+type missedID struct{ id, token string }
 
 func newUnknownIDs() *unknownIDs {
-	return &unknownIDs{tokens: make(map[string]*unknownOf), owners: make(map[string]string)}
+	bounds := fair.CacheBounds{Total: missedMost, Share: missedShare, Life: missedFor}
+	return &unknownIDs{gone: fair.NewCache[string, missedID, struct{}](bounds), owners: make(map[string]string)}
 }
 
-// admit tells whether a read of the id may ask Temporal: not where that was asked a moment ago, and was no task of the
+// admit reports whether a read of the id may ask Temporal: not where that was asked a moment ago, and was no task of the
 // token, which is NotFound unless it must be asked anew, and not where the token has missed too often, RateLimited. A task
 // that was found here passes.
 func (m *unknownIDs) admit(id, tokenID string, anew bool) error {
 	m.mu.Lock()
-	defer m.mu.Unlock()
-	t, ok := m.tokens[tokenID]
-	if !ok || m.owners[id] == tokenID {
+	owned := m.owners[id] == tokenID
+	m.mu.Unlock()
+	if owned {
 		return nil
 	}
-	now := time.Now()
-	if at, ok := t.gone[id]; ok && !anew && now.Sub(at) < missedFor {
+	if _, gone := m.gone.Get(missedID{id, tokenID}); gone && !anew {
 		return notFound(id)
 	}
-	if wait := m.misses.Take(tokenID, 0, misses(), now); wait > 0 {
+	if wait := m.misses.Take(tokenID, 0, misses(), time.Now()); wait > 0 {
 		return &providers.Fault{
 			Kind: providers.RateLimited, Message: "Rate limit reached: too many reads of video tasks that do not exist.", RetryAfter: wait,
 		}
@@ -70,11 +64,9 @@ func misses() fair.Quota { return fair.Quota{Units: missesPerMinute, Per: time.M
 
 // found remembers a task of the token.
 func (m *unknownIDs) found(id, tokenID string) {
+	m.gone.Drop(missedID{id, tokenID})
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	if t, ok := m.tokens[tokenID]; ok {
-		delete(t.gone, id)
-	}
 	if m.owners[id] == tokenID {
 		return
 	}
@@ -90,43 +82,14 @@ func (m *unknownIDs) found(id, tokenID string) {
 // missed counts a read that Temporal answered with no task of the token; readers who may have shared one look are one.
 func (m *unknownIDs) missed(id, tokenID string, shared bool) {
 	m.mu.Lock()
-	defer m.mu.Unlock()
-	now := time.Now()
-	m.sweep(now)
 	if m.owners[id] == tokenID { // it was removed
 		delete(m.owners, id)
 	}
-	t, ok := m.tokens[tokenID]
-	if !ok {
-		t = &unknownOf{gone: make(map[string]time.Time)}
-		m.tokens[tokenID] = t
-	}
-	if at, ok := t.gone[id]; ok && shared && now.Sub(at) < missedFor {
+	m.mu.Unlock()
+	at := missedID{id, tokenID}
+	if _, gone := m.gone.Get(at); gone && shared {
 		return
 	}
-	m.misses.Spend(tokenID, 1, misses(), now)
-	t.at = now
-	if len(t.gone) >= missedMost {
-		for id, at := range t.gone {
-			if now.Sub(at) >= missedFor {
-				delete(t.gone, id)
-			}
-		}
-	}
-	if len(t.gone) < missedMost {
-		t.gone[id] = now
-	}
-}
-
-// sweep forgets tokens that have not missed for long. The caller holds the lock.
-func (m *unknownIDs) sweep(now time.Time) {
-	if now.Sub(m.swept) < missesForgotten {
-		return
-	}
-	m.swept = now
-	for id, t := range m.tokens {
-		if now.Sub(t.at) >= missesForgotten {
-			delete(m.tokens, id)
-		}
-	}
+	m.misses.Spend(tokenID, 1, misses(), time.Now())
+	m.gone.Put(tokenID, at, struct{}{}, 1)
 }
