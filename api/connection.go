@@ -67,7 +67,7 @@ func (c *placed) Read(p []byte) (int, error) {
 
 // complain tells the log of a PROXY header that is wrong, from time to time.
 func (l *listener) complain(message string, peer net.Addr, err error) {
-	if !l.due(&l.headerSaid) {
+	if !l.due(warnHeader) {
 		return
 	}
 	attrs := []any{"address", l.Addr().String(), "peer", peerAt(peer).String()}

@@ -7,10 +7,10 @@ import (
 	"log/slog"
 	"net"
 	"net/http"
-	"sync"
 	"time"
 
 	"modelrelay/api/edge"
+	"modelrelay/storage/fair"
 )
 
 // Limits of the HTTP server itself, the same at every listener.
@@ -76,31 +76,17 @@ func Serve(server *http.Server, listener net.Listener) error {
 
 // serverLog takes what net/http has to say.
 type serverLog struct {
-	log *slog.Logger
-
-	mu sync.Mutex
-	// handshakeSaid is when the log was last told of a handshake that failed.
-	handshakeSaid time.Time
+	log    *slog.Logger
+	logged fair.Rate[warning]
 }
 
 // handshakeFailed is how net/http begins what it says of those.
 const handshakeFailed = "http: TLS handshake error"
 
-// Write logs one line. Handshakes that fail are often strangers' doing, as many as they like: the log is told from time to time.
+// Write logs one line. Unauthenticated clients may make as many handshakes fail as they like: these are logged once a minute.
 func (l *serverLog) Write(line []byte) (int, error) {
-	if !bytes.HasPrefix(line, []byte(handshakeFailed)) || l.due() {
+	if !bytes.HasPrefix(line, []byte(handshakeFailed)) || l.logged.Take(warnHandshake, 1, often(), time.Now()) == 0 {
 		l.log.Warn("http server", "error", string(bytes.TrimSpace(line)))
 	}
 	return len(line), nil
-}
-
-func (l *serverLog) due() bool {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	now := time.Now()
-	if now.Sub(l.handshakeSaid) < fullSaidEvery {
-		return false
-	}
-	l.handshakeSaid = now
-	return true
 }

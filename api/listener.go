@@ -13,13 +13,22 @@ import (
 	"modelrelay/storage/fair"
 )
 
+// sharesOfPlaces: one network may hold one of so many equal shares of a listener's places, so that it alone cannot fill them before any
+// client has shown a key.
+const sharesOfPlaces = 2
+
+// warning is a kind of log line. Each comes once a minute at most, so that a flood of connections is no flood of log lines.
+type warning int
+
 const (
-	// sharesOfPlaces: one network may hold one of so many equal shares of a listener's places, so that it alone cannot
-	// fill them before anybody has shown a key.
-	sharesOfPlaces = 2
-	// fullSaidEvery keeps a flood of connections from being a flood of log lines.
-	fullSaidEvery = time.Minute
+	warnFull      warning = iota // all places are held
+	warnShare                    // a network holds its share of them
+	warnHeader                   // a PROXY header does not count, or is missing
+	warnHandshake                // a TLS handshake failed
 )
+
+// often is how often each warning is logged.
+func often() fair.Quota { return fair.Quota{Units: 1, Per: time.Minute} }
 
 // ListenOptions say what stands in front of a listener; nil: nothing does.
 type ListenOptions struct {
@@ -57,11 +66,7 @@ type listener struct {
 	close      sync.Once
 
 	networks *fair.Semaphore[netip.Prefix] // the places of each
-
-	mu sync.Mutex
-	// When the log was last told that all places, or those of a network, are held, and of a PROXY header that did not count or
-	// was missing.
-	fullSaid, shareSaid, headerSaid time.Time
+	logged   fair.Rate[warning]
 }
 
 // Accept waits for a place and then for a connection.
@@ -97,7 +102,7 @@ func (l *listener) take() bool {
 	}
 	l.server.full.Add(1)
 	defer l.server.full.Add(-1)
-	if l.due(&l.fullSaid) {
+	if l.due(warnFull) {
 		l.server.edge.Log().Warn("no new connection is accepted: all places are taken", "address", l.Addr().String(), "connections", cap(l.places))
 	}
 	select {
@@ -132,24 +137,15 @@ func (l *listener) shares(addr netip.Addr) (uncount func(), ok bool) {
 		return func() { l.networks.Release(network, 1) }, true
 	}
 	l.server.turnedAway.Add(1)
-	if l.due(&l.shareSaid) {
+	if l.due(warnShare) {
 		l.server.edge.Log().Warn("new connections of a network are closed: it holds its share of the places (a reverse proxy belongs in trusted_proxies)",
 			"address", l.Addr().String(), "network", network.String(), "connections", l.share)
 	}
 	return nil, false
 }
 
-// due tells whether something was not said for a while, and that it is said now.
-func (l *listener) due(last *time.Time) bool {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	now := time.Now()
-	if now.Sub(*last) < fullSaidEvery {
-		return false
-	}
-	*last = now
-	return true
-}
+// due reports whether a warning was not logged for a while. The caller logs it.
+func (l *listener) due(of warning) bool { return l.logged.Take(of, 1, often(), time.Now()) == 0 }
 
 // Close ends Accept; open connections stay.
 func (l *listener) Close() error {

@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"log/slog"
-	"sync"
 	"time"
 
 	commonpb "go.temporal.io/api/common/v1"
@@ -17,6 +16,8 @@ import (
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/status"
 	"google.golang.org/protobuf/proto"
+
+	"modelrelay/storage/fair"
 )
 
 // tellEvery is how often the log repeats that payloads cannot be read: every try of a task would say it.
@@ -33,11 +34,9 @@ func (c *Codec) Interceptor(log *slog.Logger) grpc.UnaryClientInterceptor {
 }
 
 type interceptor struct {
-	codec *Codec
-	log   *slog.Logger
-
-	mu   sync.Mutex
-	told time.Time
+	codec  *Codec
+	log    *slog.Logger
+	logged fair.Rate[struct{}]
 }
 
 func (i *interceptor) intercept(ctx context.Context, method string, req, reply any, cc *grpc.ClientConn, invoke grpc.UnaryInvoker, opts ...grpc.CallOption) error {
@@ -173,13 +172,7 @@ func (i *interceptor) step(ctx context.Context, got *workflowservice.PollWorkflo
 
 // tell writes into the log what cannot be read, now and then.
 func (i *interceptor) tell(ctx context.Context, what, id string, err error) {
-	i.mu.Lock()
-	quiet := time.Since(i.told) < tellEvery
-	if !quiet {
-		i.told = time.Now()
-	}
-	i.mu.Unlock()
-	if quiet {
+	if i.logged.Take(struct{}{}, 1, fair.Quota{Units: 1, Per: tellEvery}, time.Now()) > 0 {
 		return
 	}
 	attrs := []any{slog.String("what", what), slog.Any("error", err)}
