@@ -11,15 +11,11 @@ import (
 
 	"github.com/redis/go-redis/v9"
 
-	"modelrelay/storage"
+	"modelrelay/storage/outbox"
 )
 
-const (
-	// sendTries is how often a block is sent that Redis refuses as a whole.
-	sendTries = 10
-	// flushEvery is how long a record waits for company.
-	flushEvery = time.Second
-)
+// flushEvery is how long a record waits for company.
+const flushEvery = time.Second
 
 // Options may be nil.
 type Options struct {
@@ -42,20 +38,19 @@ const DefaultRecent = 100_000
 // A record is written within about a second. While Redis is away records wait in memory; a process that is killed loses
 // those that wait.
 type Log struct {
+	*outbox.Outbox[*block]
+
 	log     *slog.Logger
-	out     storage.Outage
-	history func(lines []byte, written int64)
+	history func(lines []byte, written int64) // nil: there is none
+	recent  int
 
 	mu       sync.Mutex
-	waiting  queue
+	filling  *block
+	free     []*block
 	refusals refusals
 
-	sending sync.Mutex // held while flushing
-	writer  writer
 	lines   []byte // of a block for the history
-
 	dropped atomic.Int64
-	loop    *storage.Loop // woken when a block is full
 }
 
 // New starts a log. The client stays the caller's.
@@ -64,16 +59,13 @@ func New(client redis.UniversalClient, opts *Options) *Log {
 		opts = &Options{}
 	}
 	l := &Log{
-		log: cmp.Or(opts.Log, slog.New(slog.DiscardHandler)), history: opts.History,
-		waiting: queue{filling: newBlock(), keepsLost: opts.History != nil}, refusals: make(refusals),
-		writer: newWriter(client, cmp.Or(opts.Recent, DefaultRecent)), loop: storage.NewLoop(),
+		log: cmp.Or(opts.Log, slog.New(slog.DiscardHandler)), history: opts.History, recent: cmp.Or(opts.Recent, DefaultRecent),
+		filling: newBlock(), refusals: make(refusals),
 	}
-	l.out = storage.Outage{Log: l.log, What: "calls: the newest wait until it is back"}
-	l.loop.Start(cmp.Or(opts.FlushEvery, flushEvery), func(ctx context.Context, ticked bool) {
-		if ticked {
-			l.nextSecond()
-		}
-		_ = l.send(ctx, ticked) // what failed is sent again, and stands in the log
+	l.Outbox = outbox.New(client, outbox.Options[*block]{
+		Name: "calls", Script: addScript, Part: "calls: the newest wait until it is back", Log: l.log,
+		Every: cmp.Or(opts.FlushEvery, flushEvery), Most: waitingMost / blockRecords,
+		Cut: l.cut, Encode: l.encode, Applied: l.applied, Lost: l.lost,
 	})
 	return l
 }
@@ -85,120 +77,87 @@ func (l *Log) Add(r *Record) {
 	if r.Failed() && len(r.Tries) == 0 && l.refusals.skip(r) {
 		return
 	}
-	b := l.waiting.filling
-	b.packed = packNumber(r.pack(b.packed), packSkipped, r.Skipped)
+	l.filling.packed = packNumber(r.pack(l.filling.packed), packSkipped, r.Skipped)
 	l.ended()
 }
 
-// ended notes the end of a record.
+// ended notes the end of a record. The caller holds mu.
 func (l *Log) ended() {
-	dropped, full := l.waiting.ended()
-	l.dropped.Add(int64(dropped))
-	if full {
-		l.loop.Wake()
+	b := l.filling
+	if b.ends = append(b.ends, len(b.packed)); len(b.ends) >= blockRecords {
+		l.next()
+		l.Outbox.Add(b)
 	}
 }
 
-// nextSecond writes what stands for the refused calls that were skipped, and begins to count again.
-func (l *Log) nextSecond() {
+// next begins another block. The caller holds mu.
+func (l *Log) next() {
+	if n := len(l.free); n > 0 {
+		l.filling, l.free = l.free[n-1], l.free[:n-1]
+	} else {
+		l.filling = newBlock()
+	}
+}
+
+// cut adds the last refused calls that were skipped, begins to count refused calls again, and ends the block that is filled.
+func (l *Log) cut() []*block {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	for _, who := range l.refusals {
 		if who.skipped > 0 {
-			b := l.waiting.filling
-			b.packed = packNumber(append(b.packed, who.last...), packSkipped, who.skipped-1)
+			l.filling.packed = packNumber(append(l.filling.packed, who.last...), packSkipped, who.skipped-1)
 			l.ended()
 		}
 	}
 	clear(l.refusals)
+	b := l.filling
+	if len(b.ends) == 0 {
+		return nil
+	}
+	l.next()
+	return []*block{b}
 }
 
-// Close writes what waits and stops. The error says what could not be written; it is lost then.
+// applied gives a block that Redis has to the history.
+func (l *Log) applied(_ context.Context, b *block, place string) {
+	written := int64(0)
+	if at, ok := writtenAt(place); ok {
+		written = at.UnixMilli()
+	}
+	l.pass(b, written)
+}
+
+// lost gives a block that Redis does not get to the history.
+func (l *Log) lost(ctx context.Context, b *block, err error) {
+	l.dropped.Add(int64(len(b.ends)))
+	if !errors.Is(err, outbox.ErrFull) {
+		l.log.LogAttrs(ctx, slog.LevelError, "redis refuses calls of the log", slog.Int("calls", len(b.ends)), slog.Any("error", err))
+	}
+	l.pass(b, 0)
+}
+
+// pass gives a block's lines to the history and keeps its memory for later.
+func (l *Log) pass(b *block, written int64) {
+	if l.history != nil {
+		l.lines = b.unpack(l.lines[:0])
+		l.history(l.lines, written)
+	}
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if len(l.free) < freeMost {
+		b.packed, b.ends = b.packed[:0], b.ends[:0]
+		l.free = append(l.free, b)
+	}
+}
+
+// Close writes what waits and stops. The error says what could not be written: only the history gets it.
 func (l *Log) Close(ctx context.Context) error {
-	l.loop.Stop()
-	err := l.Flush(ctx)
-	if err != nil && l.history != nil {
-		l.sending.Lock()
-		defer l.sending.Unlock()
-		for b := l.take(true); b != nil; b = l.take(true) {
-			l.tell(b, 0)
-			l.writer.unsure = nil
-		}
+	err := l.Outbox.Close(ctx)
+	for _, b := range l.Rest() {
+		l.pass(b, 0)
 	}
 	return err
 }
 
-// Flush writes what waits.
-func (l *Log) Flush(ctx context.Context) error {
-	l.nextSecond()
-	return l.send(ctx, true)
-}
-
-// Away tells whether Redis did not answer last time.
-func (l *Log) Away() bool { return l.out.Away() }
-
 // Dropped counts the records that were lost, because too many waited or because Redis refuses them.
 func (l *Log) Dropped() int64 { return l.dropped.Load() }
-
-// send writes the blocks that are full, and with all what is in the one that is not.
-func (l *Log) send(ctx context.Context, all bool) error {
-	l.sending.Lock()
-	defer l.sending.Unlock()
-	l.tellLost()
-	for {
-		b := l.take(all)
-		if b == nil {
-			return nil
-		}
-		written, err := l.writer.write(ctx, b)
-		err = l.out.Note(ctx, time.Now(), err)
-		if err != nil && (errors.Is(err, storage.ErrUnavailable) || ctx.Err() != nil) {
-			return err
-		}
-		if err != nil {
-			if b.refused++; b.refused < sendTries {
-				return err
-			}
-			l.dropped.Add(int64(len(b.ends)))
-			l.log.LogAttrs(ctx, slog.LevelError, "redis refuses calls of the log", slog.Int("calls", len(b.ends)), slog.Any("error", err))
-		}
-		if l.history != nil {
-			l.tell(b, written)
-		}
-		l.writer.unsure = nil
-		l.mu.Lock()
-		l.waiting.recycle(b)
-		l.mu.Unlock()
-	}
-}
-
-// tellLost gives the history what Redis will not have.
-func (l *Log) tellLost() {
-	l.mu.Lock()
-	lost := l.waiting.lost
-	l.waiting.lost = nil
-	l.mu.Unlock()
-	for _, b := range lost {
-		l.tell(b, 0)
-	}
-}
-
-// tell gives the history the lines of a block.
-func (l *Log) tell(b *block, written int64) {
-	l.lines = b.unpack(l.lines[:0])
-	l.history(l.lines, written)
-}
-
-// take returns the block that is sent next, nil for none. It stays the next one until it was sent.
-func (l *Log) take(all bool) *block {
-	if l.writer.unsure != nil {
-		return l.writer.unsure
-	}
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	if b := l.waiting.take(all); b != nil {
-		l.writer.unsure = b
-		l.writer.number++
-	}
-	return l.writer.unsure
-}

@@ -5,17 +5,14 @@ const (
 	blockRecords = 250
 	// waitingMost is how many records wait for a Redis that is away; then the oldest go.
 	waitingMost = 10_000
-	// lostMost is how many blocks that Redis will not have wait for the history, which looks for them each second.
-	lostMost = waitingMost / blockRecords
 	// freeMost is how many blocks are kept for later.
 	freeMost = 4
 )
 
 // block is records on their way, packed.
 type block struct {
-	packed  []byte
-	ends    []int // of each record
-	refused int   // times
+	packed []byte
+	ends   []int // of each record
 }
 
 func newBlock() *block { return &block{ends: make([]int, 0, blockRecords)} }
@@ -29,66 +26,6 @@ func (b *block) unpack(lines []byte) []byte {
 		from = at
 	}
 	return lines
-}
-
-// queue is the blocks that wait, and the one that is filled.
-type queue struct {
-	filling   *block
-	full      []*block // the oldest first
-	lost      []*block // that the history does not have, where there is one; few
-	free      []*block
-	keepsLost bool // there is a history
-}
-
-// ended notes that the block that is filled has another record, and begins the next one where it is full. dropped is how many
-// records went for it: of too many blocks that wait the oldest goes.
-func (q *queue) ended() (dropped int, full bool) {
-	b := q.filling
-	if b.ends = append(b.ends, len(b.packed)); len(b.ends) < blockRecords {
-		return 0, false
-	}
-	return q.next(), true
-}
-
-func (q *queue) next() (dropped int) {
-	q.full = append(q.full, q.filling)
-	if len(q.full) > waitingMost/blockRecords {
-		oldest := q.full[0]
-		q.full = append(q.full[:0], q.full[1:]...)
-		dropped = len(oldest.ends)
-		if q.keepsLost && len(q.lost) < lostMost {
-			q.lost = append(q.lost, oldest)
-		} else {
-			q.recycle(oldest)
-		}
-	}
-	if n := len(q.free); n > 0 {
-		q.filling, q.free = q.free[n-1], q.free[:n-1]
-	} else {
-		q.filling = newBlock()
-	}
-	return dropped
-}
-
-// take takes the oldest full block, and with all, where there is none, the one that is filled; nil: none has a record.
-func (q *queue) take(all bool) *block {
-	if len(q.full) == 0 && all && len(q.filling.ends) > 0 {
-		q.next()
-	}
-	if len(q.full) == 0 {
-		return nil
-	}
-	b := q.full[0]
-	q.full = append(q.full[:0], q.full[1:]...)
-	return b
-}
-
-// recycle keeps a block whose records are not needed any more for later ones.
-func (q *queue) recycle(b *block) {
-	if len(q.free) < freeMost {
-		b.packed, b.ends, b.refused = b.packed[:0], b.ends[:0], 0
-		q.free = append(q.free, b)
-	}
 }
 
 const (

@@ -27,7 +27,7 @@ import (
 //	settled:<estimate>      string  how the task's money was settled: completed, failed or unknown
 //	usage:<day>             set     token ids with usage on that day
 //	usage:<day>:<token id>  hash    "<model> <channel> <counter>" -> sum
-//	usage-seq:<process>     string  the last batch of one process, so that none counts twice
+//	usage-seq:<process>     string  the last batch of one process, see outbox
 const BudgetsKey = storage.Prefix + "budgets"
 
 // BudgetKey names what one token has spent and reserved.
@@ -44,7 +44,6 @@ func chargedKey(field string) string         { return storage.Prefix + "charged:
 func settledKey(estimate string) string      { return storage.Prefix + "settled:" + estimate }
 func dayKey(day string) string               { return storage.Prefix + "usage:" + day }
 func tokenDayKey(day, tokenID string) string { return storage.Prefix + "usage:" + day + ":" + tokenID }
-func sequenceKey(process string) string      { return storage.Prefix + "usage-seq:" + process }
 
 // dayOf is the ledger's day, in UTC.
 func dayOf(t time.Time) string { return t.UTC().Format(time.DateOnly) }
@@ -232,14 +231,7 @@ func (b *Budgets) Settle(ctx context.Context, e TaskEnd) error {
 	} else {
 		later[inFailed] = -1
 	}
-	fields, err := usageFields(e.Model, e.Channel, first)
-	if err != nil {
-		return err
-	}
-	mended, err := usageFields(e.Model, e.Channel, later)
-	if err != nil {
-		return err
-	}
+	fields, mended := usageFields(e.Model, e.Channel, first), usageFields(e.Model, e.Channel, later)
 	day := dayOf(at)
 	keys := []string{settledKey(e.ID), BudgetKey(e.Token), dayKey(day), tokenDayKey(day, e.Token), claimsKey(taskOf(e.ID))}
 	return storage.RedisError("settle", b.settle.Run(ctx, b.client, keys, string(e.Outcome), int64(b.keep/time.Second), "t"+e.ID, storage.BoundAmount(e.Cost),
@@ -343,15 +335,11 @@ func (b *Budgets) Release(ctx context.Context, r Reservation, charge bool) error
 		sums[inRequests] = 1
 	}
 	sums[inFailed] = 1
-	fields, err := usageFields(r.Model, "", sums)
-	if err != nil {
-		return err
-	}
 	how := endRefund
 	if charge {
 		how = endCharge
 	}
-	ended, err := b.release(ctx, r.Token, r.field(), how, fields)
+	ended, err := b.release(ctx, r.Token, r.field(), how, usageFields(r.Model, "", sums))
 	if err == nil && !ended {
 		err = fmt.Errorf("release reservation: %w", storage.ErrNotFound)
 	}

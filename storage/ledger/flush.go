@@ -3,8 +3,6 @@ package ledger
 import (
 	"context"
 	"encoding/json"
-	"errors"
-	"fmt"
 	"log/slog"
 	"maps"
 	"net/url"
@@ -12,8 +10,6 @@ import (
 	"strconv"
 	"strings"
 	"time"
-
-	"modelrelay/storage"
 )
 
 const (
@@ -21,33 +17,21 @@ const (
 	usageExpire   = 400 * 24 * time.Hour // a ledger day is kept so long after the last write
 )
 
-// refusedTries is how often a batch is sent that Redis refuses as a whole, once with each flush: long enough for what a
-// change of its set-up says in passing, and soon enough for the batches behind it.
-const refusedTries = 10
-
-// usageBatch is a part of the ledger on its way. It keeps its number until Redis has taken it.
-type usageBatch struct {
-	number  int64
-	rows    []usageRow
-	refused int // times
-}
-
 // usageRow is what is added to one row.
 type usageRow struct {
 	usageKey
 	tally
 }
 
-// usageScript adds one batch unless its number was added before. What Redis refuses of it, since a stranger has written to
-// a key, is left out. The number is written first: what may be refused for Redis's own sake, such as a write beyond its
-// memory, is refused there, before anything was added.
+// usageScript adds the rows of one batch of an outbox. It leaves out what Redis refuses, because another program has written to a
+// key. The batch counts as applied before the first row: if Redis refuses writes in general, for lack of memory, it refuses that
+// one, and nothing was added.
 //
-//	KEYS   sequence, then for each key: the day's tokens, the token's day, the token's budget
-//	ARGV   number, expiry in s, then for each key: token id, JSON [field, n, field, n, …], cost, JSON [reservation, …]
-//	answer for each part that was left out: the place of its key, counted from 0, a blank, and why
+//	KEYS   the outbox's, then for each row: the day's tokens, the token's day, the token's budget
+//	ARGV   the outbox's, expiry in s, then for each row: token id, JSON [field, n, field, n, …], cost, JSON [reservation, …]
+//	answer a line for each part that was left out: the index of its row from 0, a blank, and why
 const usageScript = BudgetFunctions + ledgerFunctions + `
-if tonumber(redis.call('GET', KEYS[1]) or 0) >= tonumber(ARGV[1]) then return {} end
-redis.call('SET', KEYS[1], ARGV[1], 'EX', 604800)
+applied('')
 local a, row, refused, used = 3, 0, {}, redis.call('TIME')[1]
 local function try(row, part, ...) -- what it closes over must not change: gopher-lua loses that in the error of a pcall
 	local ok, err = pcall(part, ...)
@@ -60,7 +44,7 @@ for k = 2, #KEYS, 3 do
 	for _, lease in ipairs(cjson.decode(ARGV[a + 3])) do try(row, amend, KEYS[k + 2], 'c' .. lease, -1) end
 	a, row = a + 4, row + 1
 end
-return refused
+return table.concat(refused, '\n')
 `
 
 // The places of counters.
@@ -80,86 +64,53 @@ const (
 // counterNames end the fields of a usage hash, in the order of counters.
 const counterNames = "requests failed input cached output images audio_ms video_ms tasks cost"
 
-// Flush adds what was recorded so far to Redis. What Redis did not take is kept for the next time, but for what it refuses:
-// that is logged, counted as Refused, and in no one's way.
-func (u *Usage) Flush(ctx context.Context) error {
-	u.sending.Lock()
-	defer u.sending.Unlock()
-	for range 2 { // first what is left of the last time, then what was recorded since
-		u.cut()
-		for len(u.batches) > 0 {
-			b := &u.batches[0]
-			err := u.out.Note(ctx, time.Now(), u.send(ctx, *b))
-			if err != nil {
-				u.failures.Add(1)
-				if errors.Is(err, storage.ErrUnavailable) || ctx.Err() != nil {
-					return err
-				}
-				if b.refused++; b.refused < refusedTries {
-					return err
-				}
-				for _, row := range b.rows {
-					u.refuse(ctx, row, err.Error())
-				}
-			}
-			u.batches = slices.Delete(u.batches, 0, 1)
-		}
-	}
-	return nil
-}
-
 // cut takes the sums out of the way of Record, into batches. While older batches wait, whose outcome is unknown, the
 // sums stay where equal keys meet.
-func (u *Usage) cut() {
-	if len(u.batches) > 0 {
-		return
-	}
+func (u *Usage) cut() (batches [][]usageRow) {
 	u.mu.Lock()
 	sums := u.sums
 	u.sums = make(map[usageKey]tally, len(sums))
 	clear(u.rows)
 	u.mu.Unlock()
 	for keys := range slices.Chunk(slices.Collect(maps.Keys(sums)), usageTogether) {
-		u.number++
 		rows := make([]usageRow, len(keys))
 		for i, key := range keys {
 			rows[i] = usageRow{key, sums[key]}
 		}
-		u.batches = append(u.batches, usageBatch{number: u.number, rows: rows})
+		batches = append(batches, rows)
 	}
+	return batches
 }
 
-func (u *Usage) send(ctx context.Context, b usageBatch) error {
-	keys := []string{sequenceKey(u.process)}
-	args := []any{b.number, int64(usageExpire / time.Second)}
-	for _, row := range b.rows {
+// encode returns what usageScript takes.
+func encode(rows []usageRow) (keys []string, args []any) {
+	args = append(args, int64(usageExpire/time.Second))
+	for _, row := range rows {
 		keys = append(keys, dayKey(row.day), tokenDayKey(row.day, row.token), BudgetKey(row.token))
-		fields, err := usageFields(row.model, row.channel, row.sums)
-		if err != nil {
-			return err
-		}
-		reservations := []byte("[]")
-		if len(row.reservations) > 0 {
-			if reservations, err = json.Marshal(row.reservations); err != nil {
-				return fmt.Errorf("write usage: %w", err)
-			}
-		}
-		args = append(args, row.token, fields, row.sums[inCost], reservations)
+		reservations, _ := json.Marshal(append([]string{}, row.reservations...)) // texts are marshaled without an error
+		args = append(args, row.token, usageFields(row.model, row.channel, row.sums), row.sums[inCost], reservations)
 	}
-	refused, err := u.script.Run(ctx, u.client, keys, args...).StringSlice()
-	if err != nil {
-		return storage.RedisError("write usage", err)
-	}
-	for _, text := range refused {
-		place, why, _ := strings.Cut(text, " ")
-		if i, err := strconv.Atoi(place); err == nil && i < len(b.rows) {
-			u.refuse(ctx, b.rows[i], why)
-		}
-	}
-	return nil
+	return keys, args
 }
 
-// refuse tells of a row that Redis did not take, or not all of it, so that an operator can make up for it.
+// applied reports the rows of which Redis refused a part.
+func (u *Usage) applied(ctx context.Context, rows []usageRow, answer string) {
+	for line := range strings.Lines(answer) {
+		index, why, _ := strings.Cut(line, " ")
+		if i, err := strconv.Atoi(index); err == nil && i < len(rows) {
+			u.refuse(ctx, rows[i], strings.TrimSpace(why))
+		}
+	}
+}
+
+// lost reports the rows of a batch that Redis refused as a whole.
+func (u *Usage) lost(ctx context.Context, rows []usageRow, err error) {
+	for _, row := range rows {
+		u.refuse(ctx, row, err.Error())
+	}
+}
+
+// refuse logs a row that Redis did not take, or not all of it, so that an operator can make up for it.
 func (u *Usage) refuse(ctx context.Context, row usageRow, why string) {
 	u.refused.Add(1)
 	attrs := []slog.Attr{
@@ -175,7 +126,7 @@ func (u *Usage) refuse(ctx context.Context, row usageRow, why string) {
 }
 
 // usageFields writes counters as a usage hash has them: JSON [field, n, field, n, …].
-func usageFields(model, channel string, sums counters) ([]byte, error) {
+func usageFields(model, channel string, sums counters) []byte {
 	add := make([]any, 0, 2*len(sums))
 	names := strings.Fields(counterNames)
 	for i, n := range sums {
@@ -183,11 +134,8 @@ func usageFields(model, channel string, sums counters) ([]byte, error) {
 			add = append(add, usageField(model, channel)+names[i], n)
 		}
 	}
-	text, err := json.Marshal(add)
-	if err != nil {
-		return nil, fmt.Errorf("write usage: %w", err)
-	}
-	return text, nil
+	text, _ := json.Marshal(add) // texts and numbers are marshaled without an error
+	return text
 }
 
 // usageField begins the fields of a model and channel.

@@ -2,9 +2,6 @@ package ledger
 
 import (
 	"cmp"
-	"context"
-	"crypto/rand"
-	"errors"
 	"log/slog"
 	"sync"
 	"sync/atomic"
@@ -13,6 +10,7 @@ import (
 	"github.com/redis/go-redis/v9"
 
 	"modelrelay/storage"
+	"modelrelay/storage/outbox"
 )
 
 // UsageOptions may be nil.
@@ -23,32 +21,25 @@ type UsageOptions struct {
 
 // Usage is the ledger of what tokens used, summed by day (UTC), token, model and channel. Safe for concurrent use.
 //
-// Entries are summed in memory and added to Redis every FlushEvery. Nothing is lost while Redis is away: what waits
-// is bounded by the distinct keys, and a batch whose answer got lost is sent again under the same number, which
-// Redis counts once. What Redis refuses, since a stranger has written to a key, is lost and stands in the log: it stops
-// nothing behind it. A process that is killed loses what it had not flushed; of tokens with a budget the reservations
-// of those calls stay, since a batch ends them in the same step in which it counts them.
+// Entries are summed in memory and added to Redis every FlushEvery. Nothing is lost while Redis is away: what waits is bounded by
+// the distinct keys, and Redis counts each batch once. Close returns the error of what could not be written; it is lost then. What
+// Redis refuses, because another program has written to a key, is lost and logged; it stops nothing after it. A process that is
+// killed loses what it had not flushed; of tokens with a budget the reservations of those calls stay, since a batch ends them in
+// the same step in which it counts them.
 //
 // Every entry's cost also counts as spent of the token's budget, whether it has one or not: one that is given later
 // covers what was spent before.
 type Usage struct {
+	*outbox.Outbox[[]usageRow]
+
 	client redis.UniversalClient
 	log    *slog.Logger
-	out    storage.Outage
-	script *redis.Script
 
-	mu      sync.Mutex
-	sums    map[usageKey]tally
-	rows    map[string]int // of each token in sums
-	sending sync.Mutex     // held while flushing
-	batches []usageBatch
-	number  int64
-	process string
+	mu   sync.Mutex
+	sums map[usageKey]tally
+	rows map[string]int // of each token in sums
 
-	failures atomic.Int64
-	refused  atomic.Int64
-
-	loop *storage.Loop
+	refused atomic.Int64
 }
 
 // Entry is what one call used.
@@ -117,20 +108,12 @@ func NewUsage(client redis.UniversalClient, opts *UsageOptions) *Usage {
 		opts = &UsageOptions{}
 	}
 	u := &Usage{
-		client:  client,
-		log:     cmp.Or(opts.Log, slog.New(slog.DiscardHandler)),
-		script:  redis.NewScript(usageScript),
-		sums:    make(map[usageKey]tally),
-		rows:    make(map[string]int),
-		process: rand.Text()[:12],
-		loop:    storage.NewLoop(),
+		client: client, log: cmp.Or(opts.Log, slog.New(slog.DiscardHandler)),
+		sums: make(map[usageKey]tally), rows: make(map[string]int),
 	}
-	u.out = storage.Outage{Log: u.log, What: "usage: kept until it is back"}
-	u.loop.Start(cmp.Or(opts.FlushEvery, time.Second), func(ctx context.Context, _ bool) {
-		err := u.Flush(ctx)
-		if err != nil && !errors.Is(err, storage.ErrUnavailable) && !errors.Is(err, context.Canceled) {
-			u.log.LogAttrs(ctx, slog.LevelError, "usage is not written", slog.Any("error", err))
-		}
+	u.Outbox = outbox.New(client, outbox.Options[[]usageRow]{
+		Name: "usage", Script: usageScript, Part: "usage: kept until it is back", Log: u.log, Every: cmp.Or(opts.FlushEvery, time.Second),
+		Cut: u.cut, Encode: encode, Applied: u.applied, Lost: u.lost,
 	})
 	return u
 }
@@ -168,17 +151,5 @@ func (u *Usage) Record(e Entry) {
 	u.sums[key] = sum
 }
 
-// Close flushes a last time and stops. The error says what could not be written; it is lost then.
-func (u *Usage) Close(ctx context.Context) error {
-	u.loop.Stop()
-	return u.Flush(ctx)
-}
-
-// Away tells whether Redis did not answer last time: the ledger keeps what it is told.
-func (u *Usage) Away() bool { return u.out.Away() }
-
-// Failures counts the flushes that did not write everything. What was not written is sent again.
-func (u *Usage) Failures() int64 { return u.failures.Load() }
-
-// Refused counts the parts of the ledger's rows that Redis refused. They are not sent again: the log has them.
+// Refused counts the parts of the ledger's rows that Redis refused. They are logged, and not sent again.
 func (u *Usage) Refused() int64 { return u.refused.Load() }

@@ -4,9 +4,7 @@ package traffic
 import (
 	"cmp"
 	"context"
-	"crypto/rand"
 	"encoding/json"
-	"errors"
 	"log/slog"
 	"net/url"
 	"strconv"
@@ -17,16 +15,16 @@ import (
 	"github.com/redis/go-redis/v9"
 
 	"modelrelay/storage"
+	"modelrelay/storage/outbox"
 )
 
 // The keys:
 //
 //	traffic:<minute>       hash    "<model> <channel> <counter>" -> sum; the minute is Unix time / 60
-//	traffic-seq:<process>  string  the last batch of one process, so that none counts twice
+//	traffic-seq:<process>  string  the last batch of one process, see outbox
 func minuteKey(minute int64) string {
 	return storage.Prefix + "traffic:" + strconv.FormatInt(minute, 10)
 }
-func sequenceKey(process string) string { return storage.Prefix + "traffic-seq:" + process }
 
 const (
 	// Kept is how long a minute is kept: a day, and what a chart of one needs beside it.
@@ -38,7 +36,6 @@ const (
 	// waitingMost is how many rows wait for a Redis that is away; then the oldest minute goes.
 	waitingMost = 10_000
 	flushEvery  = time.Second
-	sendTries   = 10
 )
 
 // OtherModel is the model of the rows that count what has no row of its own.
@@ -111,25 +108,16 @@ type Options struct {
 	Log        *slog.Logger  // nil: silent
 }
 
-// Traffic counts until Close. Safe for concurrent use. While Redis is away the sums wait.
+// Traffic counts until Close, whose error is that of the sums that are lost. Safe for concurrent use. While Redis is away the sums
+// wait.
 type Traffic struct {
-	client  redis.UniversalClient
-	log     *slog.Logger
-	out     storage.Outage
-	script  *redis.Script
-	known   func(string) bool
-	process string
+	*outbox.Outbox[[]row]
+
+	known func(string) bool
 
 	mu   sync.Mutex
 	sums map[place]Sums
 	rows map[int64]int // of each minute in sums
-
-	sending sync.Mutex // held while flushing
-	batch   []row      // on its way, nil for none
-	number  int64
-	refused int
-
-	loop *storage.Loop
 }
 
 type place struct {
@@ -147,16 +135,17 @@ func New(client redis.UniversalClient, opts *Options) *Traffic {
 	if opts == nil {
 		opts = &Options{}
 	}
-	t := &Traffic{
-		client: client, log: cmp.Or(opts.Log, slog.New(slog.DiscardHandler)), script: redis.NewScript(addScript), known: opts.Known,
-		process: rand.Text()[:12], sums: make(map[place]Sums), rows: make(map[int64]int), loop: storage.NewLoop(),
-	}
+	t := &Traffic{known: opts.Known, sums: make(map[place]Sums), rows: make(map[int64]int)}
 	if t.known == nil {
 		t.known = func(string) bool { return false }
 	}
-	t.out = storage.Outage{Log: t.log, What: "traffic: kept until it is back"}
-	t.loop.Start(cmp.Or(opts.FlushEvery, flushEvery), func(ctx context.Context, _ bool) {
-		_ = t.Flush(ctx) // what failed is sent again, and stands in the log
+	log := cmp.Or(opts.Log, slog.New(slog.DiscardHandler))
+	t.Outbox = outbox.New(client, outbox.Options[[]row]{
+		Name: "traffic", Script: addScript, Part: "traffic: kept until it is back", Log: log, Every: cmp.Or(opts.FlushEvery, flushEvery),
+		Cut: t.cut, Encode: encode,
+		Lost: func(ctx context.Context, rows []row, err error) {
+			log.LogAttrs(ctx, slog.LevelError, "redis refuses sums of traffic", slog.Int("rows", len(rows)), slog.Any("error", err))
+		},
 	})
 	return t
 }
@@ -219,56 +208,29 @@ func (t *Traffic) dropOldest() {
 	delete(t.rows, oldest)
 }
 
-// Close writes a last time and stops. The error says what could not be written; it is lost then.
-func (t *Traffic) Close(ctx context.Context) error {
-	t.loop.Stop()
-	return t.Flush(ctx)
-}
-
-// Flush writes what was counted. What Redis did not take is sent again.
-func (t *Traffic) Flush(ctx context.Context) error {
-	t.sending.Lock()
-	defer t.sending.Unlock()
-	for range 2 { // what is left of the last time, then what was counted since
-		if t.batch == nil {
-			t.cut()
-		}
-		if len(t.batch) == 0 {
-			t.batch = nil
-			return nil
-		}
-		err := t.out.Note(ctx, time.Now(), t.send(ctx))
-		if err != nil {
-			if t.refused++; errors.Is(err, storage.ErrUnavailable) || ctx.Err() != nil || t.refused < sendTries {
-				return err
-			}
-			t.log.LogAttrs(ctx, slog.LevelError, "redis refuses sums of traffic", slog.Int("rows", len(t.batch)), slog.Any("error", err))
-		}
-		t.batch, t.refused = nil, 0
-	}
-	return nil
-}
-
-// cut takes the sums out of the way of Add.
-func (t *Traffic) cut() {
+// cut takes the sums out of the way of Add, into a batch.
+func (t *Traffic) cut() [][]row {
 	t.mu.Lock()
 	sums := t.sums
 	t.sums = make(map[place]Sums, min(len(sums), rowsMost))
 	clear(t.rows)
 	t.mu.Unlock()
-	for at, sum := range sums {
-		t.batch = append(t.batch, row{at, sum})
+	if len(sums) == 0 {
+		return nil
 	}
-	t.number++
+	rows := make([]row, 0, len(sums))
+	for at, sum := range sums {
+		rows = append(rows, row{at, sum})
+	}
+	return [][]row{rows}
 }
 
-// addScript adds a batch unless its number was added before. A row that finds its minute full counts as another model.
+// addScript adds a batch of an outbox. A row that finds its minute full counts as another model.
 //
-//	KEYS  sequence, then for each row its minute
-//	ARGV  number, expiry in s, most fields, the row of models that have none, then for each row: its name, JSON [counter, n, …]
+//	KEYS  the outbox's, then for each row its minute
+//	ARGV  the outbox's, expiry in s, most fields, the row of models that have none, then for each row: its name, JSON [counter, n, …]
 const addScript = `
-if tonumber(redis.call('GET', KEYS[1]) or 0) >= tonumber(ARGV[1]) then return 0 end
-redis.call('SET', KEYS[1], ARGV[1], 'EX', 86400)
+applied('')
 for k = 2, #KEYS do
 	local name, counters = ARGV[2 * k + 1], cjson.decode(ARGV[2 * k + 2])
 	if redis.call('HLEN', KEYS[k]) >= tonumber(ARGV[3]) and redis.call('HEXISTS', KEYS[k], name .. 'requests') == 0 then
@@ -277,7 +239,7 @@ for k = 2, #KEYS do
 	for c = 1, #counters, 2 do redis.call('HINCRBY', KEYS[k], name .. counters[c], counters[c + 1]) end
 	redis.call('EXPIRE', KEYS[k], ARGV[2])
 end
-return #KEYS - 1
+return ''
 `
 
 // counterNames end the fields of a minute.
@@ -292,23 +254,20 @@ func (s *Sums) counters() [12]*int64 {
 	return all
 }
 
-func (t *Traffic) send(ctx context.Context) error {
-	keys := []string{sequenceKey(t.process)}
-	args := []any{t.number, int64(Kept / time.Second), fieldsMost, url.QueryEscape(OtherModel)}
+// encode returns what addScript takes.
+func encode(rows []row) (keys []string, args []any) {
+	args = []any{int64(Kept / time.Second), fieldsMost, url.QueryEscape(OtherModel)}
 	names := strings.Fields(counterNames)
-	for _, row := range t.batch {
-		var add []any
+	for _, row := range rows {
+		var add []string
 		for i, n := range row.counters() {
 			if *n != 0 {
 				add = append(add, names[i], strconv.FormatInt(*n, 10)) // Lua's numbers would round
 			}
 		}
-		text, err := json.Marshal(add)
-		if err != nil {
-			return err
-		}
+		text, _ := json.Marshal(add) // texts are marshaled without an error
 		keys = append(keys, minuteKey(row.minute))
 		args = append(args, url.QueryEscape(row.model)+" "+url.QueryEscape(row.channel)+" ", text)
 	}
-	return storage.RedisError("write traffic", t.script.Run(ctx, t.client, keys, args...).Err())
+	return keys, args
 }
