@@ -2,11 +2,11 @@ package main
 
 import (
 	"modelrelay/providers/relay"
-	"modelrelay/storage/affinity"
+	"modelrelay/storage/stickiness"
 )
 
-// NewAffinity keeps in the store who made which response.
-func NewAffinity(store *affinity.Store) relay.Makers { return responseAffinity{store} }
+// NewStickiness keeps in the store who made which response.
+func NewStickiness(store *stickiness.Store) relay.Makers { return stickyResponses{store} }
 
 // MemoryLimit is how much memory a process may take whose system has such files.
 var MemoryLimit = memoryLimit

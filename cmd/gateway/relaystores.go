@@ -8,20 +8,20 @@ import (
 	"modelrelay/providers"
 	"modelrelay/providers/relay"
 	"modelrelay/providers/translate"
-	"modelrelay/storage/affinity"
-	"modelrelay/storage/recall"
+	"modelrelay/storage/signatures"
+	"modelrelay/storage/stickiness"
 )
 
-// responseAffinity stores which key made which response, for which token: "<token> <fingerprint> <channel>".
-type responseAffinity struct{ store *affinity.Store }
+// stickyResponses stores which key made which response, for which token, as "<token> <fingerprint> <channel>".
+type stickyResponses struct{ store *stickiness.Store }
 
 // Remember implements relay.Makers.
-func (a responseAffinity) Remember(response string, by relay.Maker) {
+func (a stickyResponses) Remember(response string, by relay.Maker) {
 	a.store.Remember(response, url.QueryEscape(by.Token)+" "+by.Fingerprint+" "+by.Channel)
 }
 
 // Find implements relay.Makers.
-func (a responseAffinity) Find(ctx context.Context, responses ...string) []relay.Maker {
+func (a stickyResponses) Find(ctx context.Context, responses ...string) []relay.Maker {
 	makers := make([]relay.Maker, len(responses))
 	for i, stored := range a.store.Find(ctx, responses...) {
 		token, rest, _ := strings.Cut(stored, " ")
@@ -33,19 +33,19 @@ func (a responseAffinity) Find(ctx context.Context, responses ...string) []relay
 	return makers
 }
 
-// recollections keep in the store what upstreams of other formats want back of chat clients.
-type recollections struct{ store *recall.Store }
+// signatureCache stores what upstreams of other formats require back of chat clients.
+type signatureCache struct{ store *signatures.Store }
 
-func ownerOf(caller translate.Caller) recall.Owner {
-	return recall.Owner{ID: caller.ID, Key: caller.Key.Reveal()}
+func ownerOf(caller translate.Caller) signatures.Owner {
+	return signatures.Owner{ID: caller.ID, Key: caller.Key.Reveal()}
 }
 
 // Keep implements translate.Recall.
-func (m recollections) Keep(caller translate.Caller, name string, entry []byte) {
+func (m signatureCache) Keep(caller translate.Caller, name string, entry []byte) {
 	m.store.Keep(ownerOf(caller), name, entry)
 }
 
 // Find implements translate.Recall.
-func (m recollections) Find(ctx context.Context, caller translate.Caller, names []string) map[string][]byte {
+func (m signatureCache) Find(ctx context.Context, caller translate.Caller, names []string) map[string][]byte {
 	return m.store.Find(ctx, ownerOf(caller), names)
 }

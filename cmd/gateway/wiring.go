@@ -28,12 +28,12 @@ import (
 	"modelrelay/providers/translate"
 	"modelrelay/providers/upstream"
 	"modelrelay/storage"
-	"modelrelay/storage/affinity"
 	"modelrelay/storage/archive"
 	"modelrelay/storage/audit"
 	"modelrelay/storage/ledger"
 	"modelrelay/storage/limits"
-	"modelrelay/storage/recall"
+	"modelrelay/storage/signatures"
+	"modelrelay/storage/stickiness"
 	"modelrelay/storage/taskindex"
 	"modelrelay/storage/tokens"
 	"modelrelay/workflows"
@@ -126,10 +126,10 @@ func (p *parts) server(m *Main, tokens *tokens.Store, tasks *tasks.Client) (*api
 	m.onClose(p.flush("limits", limits.Close))
 	usage := ledger.NewUsage(p.redis, &ledger.UsageOptions{Log: p.log})
 	m.onClose(p.flush("usage", usage.Close))
-	answers := affinity.New(p.redis, p.log)
-	m.onClose(func() error { answers.Close(); return nil })
-	recalled := recall.New(p.redis, p.log)
-	m.onClose(func() error { recalled.Close(); return nil })
+	origins := stickiness.New(p.redis, p.log)
+	m.onClose(func() error { origins.Close(); return nil })
+	thoughts := signatures.New(p.redis, p.log)
+	m.onClose(func() error { thoughts.Close(); return nil })
 	called, callLog := p.calls().write(m)
 	var links videos.Links
 	if p.cfg.Video.PresignedURLs {
@@ -137,8 +137,8 @@ func (p *parts) server(m *Main, tokens *tokens.Store, tasks *tasks.Client) (*api
 	}
 	calls := relay.New(p.router, p.catalog, &relay.Options{
 		MaxAttempts: p.cfg.Relay.MaxAttempts, FirstByte: p.cfg.Relay.FirstByteTimeout, Idle: p.cfg.Relay.IdleTimeout, Log: p.log,
-		Door:   translate.New(&translate.Options{Recall: recollections{recalled}}),
-		Makers: responseAffinity{answers}, Tried: p.metrics.Tried(), Tracer: p.tracer,
+		Door:   translate.New(&translate.Options{Recall: signatureCache{thoughts}}),
+		Makers: stickyResponses{origins}, Tried: p.metrics.Tried(), Tracer: p.tracer,
 	})
 	if err := p.metrics.WatchSlots(p.router, calls.Waiting); err != nil {
 		return nil, err

@@ -1,11 +1,11 @@
-package affinity_test
+package stickiness_test
 
 import (
 	"testing"
 	"testing/synctest"
 	"time"
 
-	"modelrelay/storage/affinity"
+	"modelrelay/storage/stickiness"
 	"modelrelay/storage/storagetest"
 	"modelrelay/storage/testwait"
 )
@@ -14,7 +14,7 @@ func TestStore(t *testing.T) {
 	t.Parallel()
 	server, _ := storagetest.Miniredis(t)
 	client := storagetest.Client(t, "redis://"+server.Addr())
-	here, there := affinity.New(client, nil), affinity.New(client, nil)
+	here, there := stickiness.New(client, nil), stickiness.New(client, nil)
 	t.Cleanup(there.Close)
 	here.Remember("resp_1", "key channel")
 	if got := here.Find(t.Context(), "resp_1")[0]; got != "key channel" {
@@ -37,7 +37,7 @@ func TestStore(t *testing.T) {
 		t.Errorf("got %q of a process that has ended", got)
 	}
 	server.FastForward(25 * time.Hour)
-	late := affinity.New(client, nil)
+	late := stickiness.New(client, nil)
 	t.Cleanup(late.Close)
 	if got := late.Find(t.Context(), "resp_1")[0]; got != "" {
 		t.Errorf("got %q after a day", got)
@@ -60,7 +60,7 @@ func TestAwayRedisHoldsNobodyUp(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		server := storagetest.NewServer(t)
-		store := affinity.New(server.Client(t), nil)
+		store := stickiness.New(server.Client(t), nil)
 		t.Cleanup(store.Close)
 		server.Leave()
 		began := time.Now()

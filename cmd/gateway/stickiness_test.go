@@ -6,16 +6,16 @@ import (
 	main "modelrelay/cmd/gateway"
 	"modelrelay/providers"
 	"modelrelay/providers/relay"
-	"modelrelay/storage/affinity"
+	"modelrelay/storage/stickiness"
 	"modelrelay/storage/storagetest"
 )
 
-// TestAffinity: what is stored about an answer is read back.
-func TestAffinity(t *testing.T) {
+// TestStickiness: what is stored about an answer is read back.
+func TestStickiness(t *testing.T) {
 	t.Parallel()
-	store := affinity.New(storagetest.Redis(t), nil)
+	store := stickiness.New(storagetest.Redis(t), nil)
 	t.Cleanup(store.Close)
-	makers := main.NewAffinity(store)
+	makers := main.NewStickiness(store)
 	key := providers.KeyRef{Channel: "a channel", Fingerprint: "0123456789ab"}
 	makers.Remember("resp_1", relay.Maker{KeyRef: key, Token: "a token@x"})
 	for id, want := range map[string]relay.Maker{

@@ -1,4 +1,4 @@
-package recall_test
+package signatures_test
 
 import (
 	"bytes"
@@ -7,7 +7,7 @@ import (
 	"testing"
 	"time"
 
-	"modelrelay/storage/recall"
+	"modelrelay/storage/signatures"
 	"modelrelay/storage/storagetest"
 	"modelrelay/storage/testwait"
 )
@@ -16,9 +16,9 @@ func TestStore(t *testing.T) {
 	t.Parallel()
 	server, _ := storagetest.Miniredis(t)
 	client := storagetest.Client(t, "redis://"+server.Addr())
-	here, there := recall.New(client, nil), recall.New(client, nil)
+	here, there := signatures.New(client, nil), signatures.New(client, nil)
 	t.Cleanup(there.Close)
-	mine := recall.Owner{ID: "tok_1", Key: "sk-mine"}
+	mine := signatures.Owner{ID: "tok_1", Key: "sk-mine"}
 	here.Keep(mine, "call_1", []byte("my state"))
 	here.Keep(mine, "call_2", []byte("more"))
 	if got := here.Find(t.Context(), mine, []string{"call_0", "call_1"}); len(got) != 1 || string(got["call_1"]) != "my state" {
@@ -28,8 +28,8 @@ func TestStore(t *testing.T) {
 		got := there.Find(t.Context(), mine, []string{"call_1", "call_2", "call_3"})
 		return len(got) == 2 && string(got["call_2"]) == "more"
 	})
-	for _, other := range []recall.Owner{{ID: "tok_1", Key: "sk-rotated"}, {ID: "tok_2", Key: "sk-mine"}, {ID: "tok_1"}, {}} {
-		for _, store := range []*recall.Store{here, there} {
+	for _, other := range []signatures.Owner{{ID: "tok_1", Key: "sk-rotated"}, {ID: "tok_2", Key: "sk-mine"}, {ID: "tok_1"}, {}} {
+		for _, store := range []*signatures.Store{here, there} {
 			if got := store.Find(t.Context(), other, []string{"call_1"}); len(got) != 0 {
 				t.Errorf("%+v reads %q", other, got)
 			}
@@ -59,9 +59,9 @@ func TestManyNames(t *testing.T) {
 	t.Parallel()
 	server, _ := storagetest.Miniredis(t)
 	client := storagetest.Client(t, "redis://"+server.Addr())
-	here, there := recall.New(client, nil), recall.New(client, nil)
+	here, there := signatures.New(client, nil), signatures.New(client, nil)
 	t.Cleanup(there.Close)
-	mine := recall.Owner{ID: "tok_1", Key: "sk-mine"}
+	mine := signatures.Owner{ID: "tok_1", Key: "sk-mine"}
 	var names []string
 	for i := range 20_000 {
 		names = append(names, fmt.Sprint("call_", i))
@@ -80,8 +80,8 @@ func TestEachDayEnds(t *testing.T) {
 	t.Parallel()
 	server, _ := storagetest.Miniredis(t)
 	client := storagetest.Client(t, "redis://"+server.Addr())
-	mine := recall.Owner{ID: "tok_1", Key: "sk-mine"}
-	store := recall.New(client, nil)
+	mine := signatures.Owner{ID: "tok_1", Key: "sk-mine"}
+	store := signatures.New(client, nil)
 	store.Keep(mine, "old", []byte("old"))
 	store.Close()
 	for _, key := range server.Keys() {
@@ -91,7 +91,7 @@ func TestEachDayEnds(t *testing.T) {
 			}
 		}
 	}
-	store = recall.New(client, nil)
+	store = signatures.New(client, nil)
 	t.Cleanup(store.Close)
 	store.Keep(mine, "new", []byte("new"))
 	if got := store.Find(t.Context(), mine, []string{"old", "new"}); len(got) != 1 || string(got["new"]) != "new" {
@@ -104,14 +104,14 @@ func TestOldestMakesRoom(t *testing.T) {
 	t.Parallel()
 	server, _ := storagetest.Miniredis(t)
 	client := storagetest.Client(t, "redis://"+server.Addr())
-	mine := recall.Owner{ID: "tok_1", Key: "sk-mine"}
+	mine := signatures.Owner{ID: "tok_1", Key: "sk-mine"}
 	entry := bytes.Repeat([]byte("x"), 1<<20)
 	for i := range 20 {
-		store := recall.New(client, nil)
+		store := signatures.New(client, nil)
 		store.Keep(mine, fmt.Sprint(i), entry)
 		store.Close()
 	}
-	store := recall.New(client, nil)
+	store := signatures.New(client, nil)
 	t.Cleanup(store.Close)
 	for i := range 20 { // one by one: what takes longer than a moment is not found
 		name := fmt.Sprint(i)
