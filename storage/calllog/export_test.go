@@ -1,7 +1,6 @@
 package calllog
 
 import (
-	"context"
 	"encoding/json"
 	"strings"
 	"testing"
@@ -10,12 +9,7 @@ import (
 // CheckLine fails unless a record's line is one line of JSON, by whose id it is found, and with no members but its own.
 func CheckLine(t *testing.T, r *Record) {
 	t.Helper()
-	packed := string(r.pack(nil))
-	unpacked, ok := unpack(nil, packed)
-	text := string(unpacked) + "}"
-	if !ok {
-		t.Fatalf("packed %q", packed)
-	}
+	text := strings.TrimSuffix(string(appendEnd(r.appendOpen(nil), r.Skipped)), "\n")
 	if strings.ContainsAny(text, "\n\r") || !json.Valid([]byte(text)) {
 		t.Fatalf("line %q", text)
 	}
@@ -33,17 +27,13 @@ func CheckLine(t *testing.T, r *Record) {
 	}
 }
 
-// Packed is a record as Redis has it, and its line.
-func Packed(r *Record) (packed, line string) {
-	packed = string(packNumber(r.pack(nil), packSkipped, r.Skipped))
-	unpacked, _ := unpack(nil, packed)
-	return packed, string(unpacked) + "}"
+// Lines are the records as a full block has them, and the block as Redis has it.
+func Lines(records []Record) (lines, packed []byte) {
+	for i := range records {
+		lines = appendEnd(records[i].appendOpen(lines), records[i].Skipped)
+	}
+	return lines, Pack(lines)
 }
 
-// Unpack unpacks what may be none of ours.
-func Unpack(packed string) { _, _ = unpack(nil, packed) }
-
-// KeptAt are the ids of the calls that Redis took at a time.
-func (r *Reader) KeptAt(ctx context.Context, ms int64) (map[string]bool, error) {
-	return r.keptAt(ctx, ms)
-}
+// Pack compresses lines.
+func Pack(lines []byte) []byte { return newEncoder().EncodeAll(lines, nil) }

@@ -117,9 +117,9 @@ func NewHistory(files HistoryFiles, opts *HistoryOptions) *History {
 	return h
 }
 
-// Take takes lines that each end with a line feed and keeps none of the bytes; written is when Redis took them, by its clock and in
-// ms, 0 where it did not. It waits for nobody.
-func (h *History) Take(lines []byte, written int64) {
+// Take takes lines that each end with a line feed and keeps none of the bytes; id is that of their block in Redis, "" where it has
+// none. It never waits.
+func (h *History) Take(lines []byte, id string) {
 	now := time.Now()
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -132,7 +132,7 @@ func (h *History) Take(lines []byte, written int64) {
 			return
 		}
 	}
-	h.filling.add(lines, written)
+	h.filling.add(lines, id)
 	if h.filling.lines >= h.lines {
 		h.close(now)
 	}
@@ -151,10 +151,15 @@ func newPack(now time.Time) *pack {
 
 func (p *pack) hour() string { return p.began.Format(hourLayout) }
 
-// add adds lines; each says when Redis took it.
-func (p *pack) add(lines []byte, written int64) {
-	tail := append(appendNumber(nil, "written", written), '}', '\n')
+// add adds lines; each gets its place in Redis, where it has one.
+func (p *pack) add(lines []byte, id string) {
+	at, inRedis := parsePlace(id)
 	for line := range bytes.Lines(lines) {
+		tail := []byte("}\n")
+		if inRedis {
+			tail = append(appendText(nil, "written", at.String(), idMost), tail...)
+			at[2] += uint64(len(line))
+		}
 		line = bytes.TrimSuffix(line, []byte("}\n"))
 		_, _ = p.zstd.Write(line) // into memory
 		_, _ = p.zstd.Write(tail)

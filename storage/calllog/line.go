@@ -7,8 +7,76 @@ import (
 	"unicode/utf8"
 )
 
-// A line is a record as JSON. Members that say nothing are absent. A text cannot hold what begins a member, since a quote in one is
-// escaped: a reader may look for bytes.
+// A line is a record as JSON, which is what Redis and the history keep and what readers look at. Members that are zero are absent. A
+// text cannot contain what begins a member, since a quote in one is escaped: a reader may look for bytes.
+
+// appendOpen writes a record's line without its skipped calls and its end, so that nothing of the record is kept.
+func (r *Record) appendOpen(b []byte) []byte {
+	b = strconv.AppendInt(append(b, `{"at":`...), r.At.UnixMilli(), 10)
+	b = appendText(b, "id", r.ID, idMost)
+	b = appendText(b, "client", r.Client, idMost)
+	b = appendText(b, "trace", r.Trace, idMost)
+	b = appendText(b, "vendor", r.VendorID(), idMost)
+	b = appendText(b, "task", r.Task, idMost)
+	b = appendText(b, "token", r.Token, nameMost)
+	if r.TokenName != r.Token {
+		b = appendText(b, "name", r.TokenName, nameMost)
+	}
+	b = appendText(b, "operation", r.Operation, nameMost)
+	b = appendText(b, "format", r.Format, nameMost)
+	b = appendText(b, "model", r.Model, nameMost)
+	b = appendText(b, "channel", r.Channel, nameMost)
+	b = appendNumber(b, "status", int64(r.Status))
+	b = appendText(b, "fault", r.Fault, nameMost)
+	b = appendText(b, "words", r.Words, wordsMost)
+	b = appendText(b, "code", r.Code, idMost)
+	b = appendNumber(b, "before_us", r.Before.Microseconds())
+	b = appendNumber(b, "first_ms", upMS(r.First))
+	b = appendNumber(b, "ms", upMS(r.Took))
+	b = appendNumber(b, "input", r.Input)
+	b = appendNumber(b, "cached", r.Cached)
+	b = appendNumber(b, "output", r.Output)
+	b = appendNumber(b, "images", r.Images)
+	b = appendNumber(b, "audio_ms", r.Audio.Milliseconds())
+	b = appendNumber(b, "cost", r.Cost)
+	b = appendFlag(b, "priced", r.Priced)
+	b = appendFlag(b, "estimated", r.Estimated)
+	b = appendFlag(b, "stream", r.Stream)
+	b = appendNumber(b, "bytes", r.Bytes)
+	b = appendText(b, "agent", r.Agent, agentMost)
+	return r.appendTries(b)
+}
+
+// appendTries writes the tries: the first, and of too many the last.
+func (r *Record) appendTries(b []byte) []byte {
+	if len(r.Tries) == 0 {
+		return b
+	}
+	b = append(appendName(b, "tries"), '[')
+	for i := range r.Tries {
+		if i >= triesMost-1 && i < len(r.Tries)-1 {
+			continue
+		}
+		t := &r.Tries[i]
+		if i > 0 {
+			b = append(b, ',')
+		}
+		b = strconv.AppendInt(append(b, `{"t":`...), t.Took.Milliseconds(), 10)
+		b = appendText(b, "c", t.Channel, nameMost)
+		b = appendText(b, "k", t.Key, idMost)
+		b = appendText(b, "f", t.Fault, nameMost)
+		b = append(appendText(b, "v", t.Vendor, idMost), '}')
+	}
+	return append(b, ']')
+}
+
+// appendEnd ends a line.
+func appendEnd(b []byte, skipped int64) []byte {
+	return append(appendNumber(b, "skipped", skipped), '}', '\n')
+}
+
+// upMS is a duration in ms, rounded up: what happened took time.
+func upMS(d time.Duration) int64 { return int64((d + time.Millisecond - 1) / time.Millisecond) }
 
 func appendName(b []byte, name string) []byte {
 	b = append(b, ',', '"')

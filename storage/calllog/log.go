@@ -9,6 +9,7 @@ import (
 	"sync/atomic"
 	"time"
 
+	"github.com/klauspost/compress/zstd"
 	"github.com/redis/go-redis/v9"
 
 	"modelrelay/storage/outbox"
@@ -24,9 +25,9 @@ type Options struct {
 	// FlushEvery is how long a record waits for company; default one second.
 	FlushEvery time.Duration
 	// History takes every record's line once, in blocks of lines that each end with a line feed, one block at a time; the bytes are
-	// the log's again when it returns. written is when Redis took them, by its clock and in ms; 0: it did not, and will not.
-	// nil: there is none.
-	History func(lines []byte, written int64)
+	// the log's again when it returns. id is that of their block in Redis; "": there is none, and will be none.
+	// nil: there is no history.
+	History func(lines []byte, id string)
 	Log     *slog.Logger // nil: silent
 }
 
@@ -41,15 +42,16 @@ type Log struct {
 	*outbox.Outbox[*block]
 
 	log     *slog.Logger
-	history func(lines []byte, written int64) // nil: there is none
+	history func(lines []byte, id string) // nil: there is none
 	recent  int
+	zstd    *zstd.Encoder
+	packed  []byte // of the block that is sent
 
 	mu       sync.Mutex
 	filling  *block
 	free     []*block
 	refusals refusals
 
-	lines   []byte // of a block for the history
 	dropped atomic.Int64
 }
 
@@ -60,7 +62,7 @@ func New(client redis.UniversalClient, opts *Options) *Log {
 	}
 	l := &Log{
 		log: cmp.Or(opts.Log, slog.New(slog.DiscardHandler)), history: opts.History, recent: cmp.Or(opts.Recent, DefaultRecent),
-		filling: newBlock(), refusals: make(refusals),
+		zstd: newEncoder(), filling: new(block), refusals: make(refusals),
 	}
 	l.Outbox = outbox.New(client, outbox.Options[*block]{
 		Name: "calls", Script: addScript, Part: "calls: the newest wait until it is back", Log: l.log,
@@ -77,14 +79,14 @@ func (l *Log) Add(r *Record) {
 	if r.Failed() && len(r.Tries) == 0 && l.refusals.skip(r) {
 		return
 	}
-	l.filling.packed = packNumber(r.pack(l.filling.packed), packSkipped, r.Skipped)
-	l.ended()
+	l.ended(r.appendOpen(l.filling.lines), r.Skipped)
 }
 
-// ended notes the end of a record. The caller holds mu.
-func (l *Log) ended() {
+// ended ends a line that was appended to the block. The caller holds mu.
+func (l *Log) ended(lines []byte, skipped int64) {
 	b := l.filling
-	if b.ends = append(b.ends, len(b.packed)); len(b.ends) >= blockRecords {
+	b.lines = appendEnd(lines, skipped)
+	if b.records++; b.full() {
 		l.next()
 		l.Outbox.Add(b)
 	}
@@ -95,7 +97,7 @@ func (l *Log) next() {
 	if n := len(l.free); n > 0 {
 		l.filling, l.free = l.free[n-1], l.free[:n-1]
 	} else {
-		l.filling = newBlock()
+		l.filling = new(block)
 	}
 }
 
@@ -105,13 +107,12 @@ func (l *Log) cut() []*block {
 	defer l.mu.Unlock()
 	for _, who := range l.refusals {
 		if who.skipped > 0 {
-			l.filling.packed = packNumber(append(l.filling.packed, who.last...), packSkipped, who.skipped-1)
-			l.ended()
+			l.ended(append(l.filling.lines, who.last...), who.skipped-1)
 		}
 	}
 	clear(l.refusals)
 	b := l.filling
-	if len(b.ends) == 0 {
+	if b.records == 0 {
 		return nil
 	}
 	l.next()
@@ -119,33 +120,26 @@ func (l *Log) cut() []*block {
 }
 
 // applied gives a block that Redis has to the history.
-func (l *Log) applied(_ context.Context, b *block, place string) {
-	written := int64(0)
-	if at, ok := writtenAt(place); ok {
-		written = at.UnixMilli()
-	}
-	l.pass(b, written)
-}
+func (l *Log) applied(_ context.Context, b *block, id string) { l.pass(b, id) }
 
 // lost gives a block that Redis does not get to the history.
 func (l *Log) lost(ctx context.Context, b *block, err error) {
-	l.dropped.Add(int64(len(b.ends)))
+	l.dropped.Add(int64(b.records))
 	if !errors.Is(err, outbox.ErrFull) {
-		l.log.LogAttrs(ctx, slog.LevelError, "redis refuses calls of the log", slog.Int("calls", len(b.ends)), slog.Any("error", err))
+		l.log.LogAttrs(ctx, slog.LevelError, "redis refuses calls of the log", slog.Int("calls", b.records), slog.Any("error", err))
 	}
-	l.pass(b, 0)
+	l.pass(b, "")
 }
 
 // pass gives a block's lines to the history and keeps its memory for later.
-func (l *Log) pass(b *block, written int64) {
+func (l *Log) pass(b *block, id string) {
 	if l.history != nil {
-		l.lines = b.unpack(l.lines[:0])
-		l.history(l.lines, written)
+		l.history(b.lines, id)
 	}
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	if len(l.free) < freeMost {
-		b.packed, b.ends = b.packed[:0], b.ends[:0]
+		b.lines, b.records = b.lines[:0], 0
 		l.free = append(l.free, b)
 	}
 }
@@ -154,7 +148,7 @@ func (l *Log) pass(b *block, written int64) {
 func (l *Log) Close(ctx context.Context) error {
 	err := l.Outbox.Close(ctx)
 	for _, b := range l.Rest() {
-		l.pass(b, 0)
+		l.pass(b, "")
 	}
 	return err
 }

@@ -97,9 +97,7 @@ func TestLongTextsAreCut(t *testing.T) {
 		r.Tries = append(r.Tries, calllog.Try{Channel: long, Vendor: "last"})
 	}
 	write(t, client, r)
-	message := client.XRange(t.Context(), "mr:calls", "-", "+").Val()[0]
-	line, _ := message.Values["p"].(string)
-	if len(line) > 6000 {
+	if line, _ := calllog.Lines([]calllog.Record{r}); len(line) > 6000 {
 		t.Errorf("a record of %d bytes", len(line))
 	}
 	got := scan(t, calllog.NewReader(client, nil), calllog.Filter{}, calllog.Range{}).Calls
@@ -202,7 +200,7 @@ func TestPages(t *testing.T) {
 	if len(above.Calls) != 3 || above.Calls[2].ID != "req_2997" || above.Next != "" {
 		t.Errorf("above: %+v", above)
 	}
-	for _, place := range []string{"x", "1", "1-x", "-", "+", "1-1-1", "(1-1"} {
+	for _, place := range []string{"x", "1", "1-x", "-", "+", "1-1-1-1", "(1-1"} {
 		if _, err := reader.Scan(t.Context(), calllog.Filter{}, calllog.Range{After: place, Limit: 1}); !errors.Is(err, calllog.ErrPlace) {
 			t.Errorf("after %q: got %v", place, err)
 		}
@@ -219,8 +217,7 @@ func TestOnlyTheNewestAreKept(t *testing.T) {
 	if err := log.Close(t.Context()); err != nil {
 		t.Fatal(err)
 	}
-	n := client.XLen(t.Context(), "mr:calls").Val()
-	if n < 500 || n > 700 { // Redis drops whole pieces of a stream
+	if n := len(scanAll(t, calllog.NewReader(client, nil))); n < 500 || n > 750 { // whole blocks are dropped
 		t.Errorf("%d calls are kept, want about 500", n)
 	}
 }
@@ -351,7 +348,7 @@ func TestOneScanEach(t *testing.T) {
 	look := func(who string, back int) {
 		scans.Go(func() {
 			filter := calllog.Filter{Model: "none"}
-			within := calllog.Range{For: who, Limit: 1, After: fmt.Sprintf("%d-0", back+1)} // each reads for itself
+			within := calllog.Range{For: who, Limit: 1, After: fmt.Sprintf("%d-0-1", back+1)} // each reads for itself
 			if _, err := reader.Scan(t.Context(), filter, within); err != nil {
 				t.Error(err)
 			}

@@ -25,7 +25,7 @@ const (
 	longestCall = 24 * time.Hour
 	// unpackedMost bounds what is unpacked of one file: twice of what is put into one.
 	unpackedMost = 2 * fileLines
-	// newestSeam is a seam above which there is nothing: Redis had no call.
+	// newestSeam is the time of a seam above which there is nothing: Redis had no call.
 	newestSeam = 1<<53 - 1
 )
 
@@ -81,8 +81,8 @@ func (f historyFile) read(ctx context.Context, files HistoryFiles) (lines string
 
 // pastPlace is where a scan stands in the history: behind what lies above the seam, and behind a line of a file.
 type pastPlace struct {
-	// seam is when Redis took the oldest call that it still has, in ms: what it took later is read there.
-	seam int64
+	// seam is the place of the oldest call that was looked at in Redis: it and those above it are read there.
+	seam place
 	// hour is the folder, such as 2026-11-22/16; "": the newest. file is the base of a file's name in it without its ending;
 	// "": the folder's newest. offset is where the line begins in it.
 	hour, file string
@@ -93,7 +93,7 @@ type pastPlace struct {
 const pastMark = "h"
 
 func (p pastPlace) String() string {
-	text := pastMark + strconv.FormatInt(p.seam, 10)
+	text := pastMark + p.seam.String()
 	if p.hour != "" {
 		text += "/" + p.hour
 	}
@@ -110,11 +110,10 @@ func parsePast(text string) (pastPlace, error) {
 		return pastPlace{}, ErrPlace
 	}
 	var p pastPlace
-	seam, err := strconv.ParseUint(parts[0], 10, 53)
-	if err != nil {
+	var ok bool
+	if p.seam, ok = parsePlace(parts[0]); !ok {
 		return p, ErrPlace
 	}
-	p.seam = int64(seam)
 	if len(parts) > 1 {
 		p.hour = parts[1] + "/" + parts[2]
 		if _, err := time.Parse(hourLayout, p.hour); err != nil {
@@ -137,8 +136,7 @@ type pastScan struct {
 	scan
 
 	at   pastPlace
-	kept map[string]bool // ids of the calls that Redis took at the seam and still has
-	read int64           // packed bytes
+	read int64 // packed bytes
 	ends time.Time
 }
 
@@ -150,9 +148,6 @@ func (r *Reader) scanPast(ctx context.Context, s scan) (Page, error) {
 		return s.page, err
 	}
 	p := &pastScan{scan: s, at: at, ends: time.Now().Add(scanMost)}
-	if p.kept, err = r.keptAt(ctx, at.seam); err != nil {
-		return p.page, err
-	}
 	hours, behind, err := r.hours(ctx, p)
 	if err != nil {
 		return p.page, err
@@ -179,25 +174,6 @@ func (r *Reader) scanPast(ctx context.Context, s scan) (Page, error) {
 
 // over tells whether the page has looked for long enough.
 func (p *pastScan) over() bool { return p.read >= pastMost || time.Now().After(p.ends) }
-
-// keptAt are the ids of the calls that Redis took at a time.
-func (r *Reader) keptAt(ctx context.Context, ms int64) (map[string]bool, error) {
-	at := strconv.FormatInt(ms, 10)
-	kept := make(map[string]bool)
-	for from := at; ; {
-		messages, err := r.client.XRangeN(ctx, streamKey, from, at, nextChunk).Result()
-		if err != nil {
-			return nil, storage.RedisError("read calls", err)
-		}
-		for _, e := range entriesOf(messages) {
-			kept[textOf(e.line, "id")] = true
-		}
-		if len(messages) < nextChunk {
-			return kept, nil
-		}
-		from = "(" + messages[len(messages)-1].ID // bursts of one process are written at once
-	}
-}
 
 // textOf is the text of a line's member as it is written there, "" where it has none.
 func textOf(line, name string) string {
@@ -297,7 +273,7 @@ func (r *Reader) scanHour(ctx context.Context, p *pastScan, hour string) (enough
 			return false, err
 		}
 		p.read += size
-		if p.lookBack(lines[:min(len(lines), below)], func(offset int) string { return p.place(hour, file, offset) }) {
+		if p.lookBack(lines[:min(len(lines), below)], p.writtenBelow, func(offset int) string { return p.place(hour, file, offset) }) {
 			return true, nil
 		}
 	}
@@ -309,38 +285,15 @@ func compareFiles(a, b historyFile) int {
 	return cmp.Or(b.to.Compare(a.to), cmp.Compare(b.name, a.name))
 }
 
+// writtenBelow is when a line was written, false where it is read in Redis.
+func (p *pastScan) writtenBelow(line string) (at time.Time, looked bool) {
+	if in, ok := parsePlace(textOf(line, "written")); ok {
+		return in.written(), in.compare(p.at.seam) < 0
+	}
+	return time.UnixMilli(cameAt(line) + numberOf(line, "ms")).UTC(), true
+}
+
 func (p *pastScan) place(hour string, file historyFile, offset int) string {
 	base := strings.TrimSuffix(path.Base(file.name), historyEnding)
 	return pastPlace{seam: p.at.seam, hour: hour, file: base, offset: offset}.String()
-}
-
-// lookBack looks at lines, the last first; true: it is enough.
-func (p *pastScan) lookBack(lines string, place func(offset int) string) bool {
-	for len(lines) > 0 {
-		offset := strings.LastIndexByte(lines[:len(lines)-1], '\n') + 1
-		line := lines[offset:]
-		lines = lines[:offset]
-		written := numberOf(line, "written")
-		if written > p.at.seam || written == p.at.seam && p.kept[textOf(line, "id")] {
-			continue // Redis has it
-		}
-		if written == 0 {
-			written = cameAt(line) + numberOf(line, "ms")
-		}
-		p.page.Looked++
-		p.page.Back = time.UnixMilli(written).UTC()
-		if !p.matcher.fits(line) {
-			continue
-		}
-		record, err := parse(line)
-		if err != nil {
-			continue // a stranger's
-		}
-		p.page.Calls = append(p.page.Calls, Call{record, place(offset)})
-		if len(p.page.Calls) >= p.within.Limit {
-			p.more, p.page.Next = true, place(offset)
-			return true
-		}
-	}
-	return false
 }

@@ -4,28 +4,29 @@ import (
 	"cmp"
 	"context"
 	"errors"
-	"strconv"
+	"slices"
 	"strings"
 	"sync"
 	"time"
 
+	"github.com/klauspost/compress/zstd"
 	"github.com/redis/go-redis/v9"
 
 	"modelrelay/storage"
 )
 
 const (
-	// firstChunk and nextChunk are how many calls are read at once: few where the newest will do, and then as many as Redis
+	// firstChunk and nextChunk are how many blocks are read at once: few where the newest will do, and then as many as Redis
 	// hands out in about a millisecond.
-	firstChunk = 100
-	nextChunk  = 1000
+	firstChunk = 4
+	nextChunk  = 50
 	// scanMost is how long one page may look for calls.
 	scanMost = 2 * time.Second
 	// scansMost is how many scans of Redis' calls, and as many of the history's, go on at a time in a process; others wait.
 	scansMost = 4
 	// fresh is how long the newest calls that were read are still the newest for others.
 	fresh = 300 * time.Millisecond
-	// keptChunks are kept for scans beside or soon after this one, some half MiB each.
+	// keptChunks are kept for scans beside or soon after this one, some MiB each at most.
 	keptChunks = 8
 	// clocks is how far the clocks of processes and Redis may lie apart.
 	clocks = time.Minute
@@ -35,6 +36,7 @@ const (
 type Reader struct {
 	client redis.UniversalClient
 	files  HistoryFiles // nil: there is no history
+	zstd   *zstd.Decoder
 	// turns are of scans of Redis' calls and pastTurns of the history's, so that an archive that hangs holds up no other.
 	turns, pastTurns chan struct{}
 
@@ -47,7 +49,7 @@ type Reader struct {
 // The client and the files stay the caller's.
 func NewReader(client redis.UniversalClient, files HistoryFiles) *Reader {
 	return &Reader{
-		client: client, files: files, turns: make(chan struct{}, scansMost), pastTurns: make(chan struct{}, scansMost),
+		client: client, files: files, zstd: newDecoder(), turns: make(chan struct{}, scansMost), pastTurns: make(chan struct{}, scansMost),
 		looking: make(map[string]chan struct{}),
 	}
 }
@@ -87,18 +89,20 @@ type Range struct {
 // history's: the last one of Redis' ends short, and the history begins with the next. A range above a place ends in Redis. The
 // error is storage.ErrUnavailable, or that of a place that is none.
 func (r *Reader) Scan(ctx context.Context, filter Filter, within Range) (Page, error) {
-	page := Page{Next: within.After}
+	s := scan{matcher: filter.matcher(), within: within, page: Page{Next: within.After}}
 	below := "+"
 	past := r.files != nil && strings.HasPrefix(within.After, pastMark)
 	if within.After != "" && !past {
-		if _, ok := writtenAt(within.After); !ok {
-			return page, ErrPlace
+		var ok bool
+		if s.after, ok = parsePlace(within.After); !ok {
+			return s.page, ErrPlace
 		}
-		below = "(" + within.After
+		below = s.after.block()
 	}
 	if within.Above != "" {
-		if _, ok := writtenAt(within.Above); !ok {
-			return page, ErrPlace
+		var ok bool
+		if s.above, ok = parsePlace(within.Above); !ok {
+			return s.page, ErrPlace
 		}
 	}
 	turns := r.turns
@@ -107,10 +111,9 @@ func (r *Reader) Scan(ctx context.Context, filter Filter, within Range) (Page, e
 	}
 	done, err := r.begin(ctx, within.For, turns)
 	if err != nil {
-		return page, err
+		return s.page, err
 	}
 	defer done()
-	s := scan{matcher: filter.matcher(), within: within, page: page}
 	if past {
 		return r.scanPast(ctx, s)
 	}
@@ -120,7 +123,7 @@ func (r *Reader) Scan(ctx context.Context, filter Filter, within Range) (Page, e
 		if err != nil {
 			return s.page, err
 		}
-		enough := s.look(entries)
+		enough := s.look(r.zstd, entries)
 		switch {
 		case enough && !s.more:
 			s.page.Next = ""
@@ -130,7 +133,7 @@ func (r *Reader) Scan(ctx context.Context, filter Filter, within Range) (Page, e
 		if enough || len(entries) < size {
 			return s.page, nil
 		}
-		if below = "(" + s.page.Next; time.Now().After(ends) || ctx.Err() != nil {
+		if below = "(" + entries[len(entries)-1].ID; time.Now().After(ends) || ctx.Err() != nil {
 			return s.page, ctx.Err()
 		}
 	}
@@ -174,69 +177,107 @@ func (r *Reader) seam(page Page, within Range) string {
 	if r.files == nil || within.Above != "" {
 		return ""
 	}
-	at := pastPlace{seam: newestSeam}
-	if oldest, ok := writtenAt(cmp.Or(page.Next, within.After)); ok {
-		at.seam = oldest.UnixMilli()
+	seam, ok := parsePlace(cmp.Or(page.Next, within.After))
+	if !ok {
+		seam = place{newestSeam}
 	}
-	return at.String()
+	return pastPlace{seam: seam}.String()
 }
 
 // ErrPlace says that a text is no place in the log.
 var ErrPlace = errors.New("no place in the log of calls")
 
-// scan is one scan under way.
+// scan is one scan in progress.
 type scan struct {
-	matcher matcher
-	within  Range
-	page    Page
-	more    bool // there may be more behind the page
+	matcher      matcher
+	within       Range
+	after, above place // of Range, in Redis; zero: none
+	page         Page
+	more         bool // there may be more after the page
+	lines        []byte
 }
 
-// look looks at the next entries; true: it is enough.
-func (s *scan) look(entries []entry) bool {
-	for _, e := range entries {
-		written, _ := writtenAt(e.place)
+// look looks at the next blocks; true: it is enough.
+func (s *scan) look(decoder *zstd.Decoder, blocks []redis.XMessage) bool {
+	for _, b := range blocks {
+		at, _ := parsePlace(b.ID)
 		switch since := s.matcher.filter.Since; {
-		case !since.IsZero() && written.Before(since.Add(-clocks)): // calls are written after they came
+		case !since.IsZero() && at.written().Before(since.Add(-clocks)): // calls are written after they came
 			return true
-		case s.within.Above != "" && !above(e.place, s.within.Above):
+		case slices.Compare(at[:2], s.above[:2]) < 0:
 			return true
 		}
-		s.page.Looked++
-		s.page.Back, s.page.Next = written, e.place
-		if s.page.Newest == "" {
-			s.page.Newest = e.place
+		packed, _ := b.Values["z"].(string)
+		s.lines, _ = decoder.DecodeAll([]byte(packed), s.lines[:0]) // as far as it is a block of lines
+		lines, from := string(s.lines), 0
+		if slices.Equal(at[:2], s.after[:2]) {
+			lines = lines[:min(uint64(len(lines)), s.after[2])]
 		}
-		if !s.matcher.fits(e.line) {
-			continue
+		last := slices.Equal(at[:2], s.above[:2])
+		if last {
+			from = min(len(lines), int(s.above[2]))
+			from += strings.IndexByte(lines[from:], '\n') + 1
 		}
-		record, err := parse(e.line)
-		if err != nil {
-			continue // a stranger's
+		written := func(string) (time.Time, bool) { return at.written(), true }
+		in := func(offset int) string { return place{at[0], at[1], uint64(from + offset)}.String() }
+		if lines = lines[from:]; lines != "" && s.page.Newest == "" {
+			s.page.Newest = in(lastLine(lines))
 		}
-		s.page.Calls = append(s.page.Calls, Call{record, e.place})
-		if len(s.page.Calls) >= s.within.Limit {
-			s.more = true
+		if s.lookBack(lines, written, in) {
+			return true
+		}
+		s.page.Next = at.String()
+		if last {
 			return true
 		}
 	}
 	return false
 }
 
-// chunk is a part of the log that was read, or is being read.
-type chunk struct {
-	below   string
-	size    int
-	began   time.Time
-	entries []entry
-	err     error
-	done    chan struct{} // closed when it was read
+// lookBack looks at lines, the last first; true: it is enough. written returns when a line was written, and false for one to pass
+// over.
+func (s *scan) lookBack(lines string, written func(line string) (time.Time, bool), place func(offset int) string) bool {
+	for lines != "" {
+		offset := lastLine(lines)
+		line := lines[offset:]
+		lines = lines[:offset]
+		at, looked := written(line)
+		if !looked {
+			continue
+		}
+		s.page.Looked++
+		s.page.Back = at
+		if !s.matcher.fits(line) {
+			continue
+		}
+		record, err := parse(line)
+		if err != nil {
+			continue // another program's
+		}
+		s.page.Calls = append(s.page.Calls, Call{record, place(offset)})
+		if len(s.page.Calls) >= s.within.Limit {
+			s.more, s.page.Next = true, place(offset)
+			return true
+		}
+	}
+	return false
 }
 
-type entry struct{ place, line string }
+// lastLine is where the last of several lines begins.
+func lastLine(lines string) int { return strings.LastIndexByte(lines[:len(lines)-1], '\n') + 1 }
 
-// read reads the next calls below a place; scans beside this one read them with it.
-func (r *Reader) read(ctx context.Context, below string, size int) ([]entry, error) {
+// chunk is a part of the log that was read, or is being read.
+type chunk struct {
+	below  string
+	size   int
+	began  time.Time
+	blocks []redis.XMessage
+	err    error
+	done   chan struct{} // closed when it was read
+}
+
+// read reads the next blocks below one; scans beside this one read them with it.
+func (r *Reader) read(ctx context.Context, below string, size int) ([]redis.XMessage, error) {
 	r.mu.Lock()
 	var c *chunk
 	for i, known := range r.chunks {
@@ -256,7 +297,7 @@ func (r *Reader) read(ctx context.Context, below string, size int) ([]entry, err
 	}
 	r.mu.Unlock()
 	if reads {
-		c.entries, c.err = r.fetch(context.WithoutCancel(ctx), below, size) // others wait for it too; the client's timeouts end it
+		c.blocks, c.err = r.fetch(context.WithoutCancel(ctx), below, size) // others wait for it too; the client's timeouts end it
 		if c.err != nil {
 			r.forget(c)
 		}
@@ -264,7 +305,7 @@ func (r *Reader) read(ctx context.Context, below string, size int) ([]entry, err
 	}
 	select {
 	case <-c.done:
-		return c.entries, c.err
+		return c.blocks, c.err
 	case <-ctx.Done():
 		return nil, ctx.Err()
 	}
@@ -281,51 +322,7 @@ func (r *Reader) forget(c *chunk) {
 	}
 }
 
-func (r *Reader) fetch(ctx context.Context, below string, size int) ([]entry, error) {
-	messages, err := r.client.XRevRangeN(ctx, streamKey, below, "-", int64(size)).Result()
-	if err != nil {
-		return nil, storage.RedisError("read calls", err)
-	}
-	return entriesOf(messages), nil
-}
-
-// entriesOf unpacks records. One that is none has no line.
-func entriesOf(messages []redis.XMessage) []entry {
-	entries := make([]entry, len(messages))
-	var room []byte
-	for i, message := range messages {
-		entries[i] = entry{message.ID, ""}
-		packed, _ := message.Values["p"].(string)
-		if line, ok := unpack(room[:0], packed); ok {
-			room = append(line, '}')
-			entries[i].line = string(room)
-		}
-	}
-	return entries
-}
-
-// writtenAt is when the call at a place was written.
-func writtenAt(place string) (time.Time, bool) {
-	ms, of, ok := strings.Cut(place, "-")
-	at, err := strconv.ParseUint(ms, 10, 63)
-	if err != nil || !ok {
-		return time.Time{}, false
-	}
-	if _, err := strconv.ParseUint(of, 10, 64); err != nil {
-		return time.Time{}, false
-	}
-	return time.UnixMilli(int64(at)).UTC(), true
-}
-
-// above tells whether a place lies above another.
-func above(place, other string) bool {
-	number := func(text string) (ms, of uint64) {
-		a, b, _ := strings.Cut(text, "-")
-		ms, _ = strconv.ParseUint(a, 10, 64)
-		of, _ = strconv.ParseUint(b, 10, 64)
-		return ms, of
-	}
-	ms, of := number(place)
-	otherMS, otherOf := number(other)
-	return ms > otherMS || ms == otherMS && of > otherOf
+func (r *Reader) fetch(ctx context.Context, below string, size int) ([]redis.XMessage, error) {
+	blocks, err := r.client.XRevRangeN(ctx, streamKey, below, "-", int64(size)).Result()
+	return blocks, storage.RedisError("read calls", err)
 }

@@ -141,7 +141,7 @@ type Relay struct {
 
 // Calls is the log of requests.
 type Calls struct {
-	Recent int `yaml:"recent" doc:"newest calls that the log in Redis keeps, some 230 bytes each; 0: there is no log"`
+	Recent int `yaml:"recent" doc:"newest calls that the log in Redis keeps, 100 to 360 bytes each; 0: there is no log"`
 	// Retention switches the history on.
 	Retention time.Duration `yaml:"retention" doc:"how long the archive keeps the history of calls (calls/<day>/<hour>/*.jsonl.zst), which goes on where calls.recent ends, such as 720h; whole days of UTC; 0: there is no history"`
 }

@@ -1,34 +1,6 @@
 package calllog
 
 const (
-	// blockRecords are written in one step, which holds Redis for about a millisecond.
-	blockRecords = 250
-	// waitingMost is how many records wait for a Redis that is away; then the oldest go.
-	waitingMost = 10_000
-	// freeMost is how many blocks are kept for later.
-	freeMost = 4
-)
-
-// block is records on their way, packed.
-type block struct {
-	packed []byte
-	ends   []int // of each record
-}
-
-func newBlock() *block { return &block{ends: make([]int, 0, blockRecords)} }
-
-// unpack writes the lines of the records, each with its line feed.
-func (b *block) unpack(lines []byte) []byte {
-	from := 0
-	for _, at := range b.ends {
-		lines, _ = unpack(lines, string(b.packed[from:at])) // they are ours
-		lines = append(lines, '}', '\n')
-		from = at
-	}
-	return lines
-}
-
-const (
 	// refusedMost is how many refused calls that no upstream saw each token, and nobody's as one, may have in the log in a
 	// second, in each process: who calls in a loop must not push the calls of others out of it.
 	refusedMost = 10
@@ -42,7 +14,7 @@ type refusals map[string]*refuser
 type refuser struct {
 	kept    int
 	skipped int64
-	last    []byte // the last one skipped, packed
+	last    []byte // the line of the last one skipped, open
 }
 
 // skip tells whether a refused call has no record of its own.
@@ -62,6 +34,6 @@ func (f refusals) skip(r *Record) bool {
 		return false
 	}
 	who.skipped++
-	who.last = r.pack(who.last[:0])
+	who.last = r.appendOpen(who.last[:0])
 	return true
 }
