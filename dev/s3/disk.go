@@ -1,10 +1,8 @@
 package s3
 
 import (
-	"cmp"
 	"context"
 	"crypto/md5" //nolint:gosec // S3's ETags are MD5 sums
-	"crypto/rand"
 	"crypto/sha256"
 	"encoding/binary"
 	"encoding/hex"
@@ -16,9 +14,6 @@ import (
 	"net/http"
 	"os"
 	"path/filepath"
-	"slices"
-	"strconv"
-	"strings"
 	"sync"
 	"time"
 
@@ -144,96 +139,6 @@ func (r *record) object() *gofakes3.Object {
 
 func (r *record) etag() string { return `"` + hex.EncodeToString(r.MD5) + `"` }
 
-// ListBuckets lists the buckets in the order of their names.
-func (d *disk) ListBuckets(context.Context) ([]gofakes3.BucketInfo, error) {
-	d.mu.RLock()
-	defer d.mu.RUnlock()
-	var list []gofakes3.BucketInfo
-	for name, b := range d.index {
-		list = append(list, gofakes3.BucketInfo{Name: name, CreationDate: gofakes3.NewContentTime(b.created)})
-	}
-	slices.SortFunc(list, func(a, b gofakes3.BucketInfo) int { return cmp.Compare(a.Name, b.Name) })
-	return list, nil
-}
-
-// ListBucket lists the objects, and the folders where there is a delimiter, after the page's marker.
-func (d *disk) ListBucket(_ context.Context, name string, prefix *gofakes3.Prefix, page gofakes3.ListBucketPage) (*gofakes3.ObjectList, error) {
-	d.mu.RLock()
-	defer d.mu.RUnlock()
-	b := d.index[name]
-	if b == nil {
-		return nil, gofakes3.BucketNotFound(name)
-	}
-	if prefix == nil {
-		prefix = &gofakes3.Prefix{}
-	}
-	list := gofakes3.NewObjectList()
-	count, last := int64(0), page.Marker
-	b.objects.Ascend(max(prefix.Prefix, page.Marker), func(key string, r *record) bool {
-		rest, ok := strings.CutPrefix(key, prefix.Prefix)
-		if !ok {
-			return false
-		}
-		item := key
-		if head, _, found := strings.Cut(rest, prefix.Delimiter); found && prefix.Delimiter != "" {
-			item = prefix.Prefix + head + prefix.Delimiter
-		}
-		if key == page.Marker || item == last {
-			return true
-		}
-		if page.MaxKeys > 0 && count == page.MaxKeys {
-			list.IsTruncated, list.NextMarker = true, last
-			return false
-		}
-		count, last = count+1, item
-		if item != key {
-			list.AddPrefix(item)
-			return true
-		}
-		list.Add(&gofakes3.Content{Key: key, Size: r.Size, ETag: r.etag(), LastModified: gofakes3.NewContentTime(r.Modified)})
-		return true
-	})
-	return list, nil
-}
-
-// CreateBucket makes a bucket.
-func (d *disk) CreateBucket(_ context.Context, name string) error {
-	d.mu.Lock()
-	defer d.mu.Unlock()
-	if d.index[name] != nil {
-		return gofakes3.ResourceError(gofakes3.ErrBucketAlreadyExists, name)
-	}
-	if err := os.Mkdir(filepath.Join(d.buckets, name), 0o700); err != nil {
-		return err
-	}
-	d.index[name] = &bucket{created: time.Now()}
-	return nil
-}
-
-// BucketExists reports whether there is a bucket of that name.
-func (d *disk) BucketExists(_ context.Context, name string) (bool, error) {
-	d.mu.RLock()
-	defer d.mu.RUnlock()
-	return d.index[name] != nil, nil
-}
-
-// DeleteBucket removes an empty bucket.
-func (d *disk) DeleteBucket(_ context.Context, name string) error {
-	d.mu.Lock()
-	defer d.mu.Unlock()
-	switch b := d.index[name]; {
-	case b == nil:
-		return gofakes3.BucketNotFound(name)
-	case b.objects.Len() > 0:
-		return gofakes3.ResourceError(gofakes3.ErrBucketNotEmpty, name)
-	}
-	if err := os.Remove(filepath.Join(d.buckets, name)); err != nil {
-		return err
-	}
-	delete(d.index, name)
-	return nil
-}
-
 // HeadObject returns an object without its bytes.
 func (d *disk) HeadObject(_ context.Context, bucket, key string) (*gofakes3.Object, error) {
 	d.mu.RLock()
@@ -337,88 +242,6 @@ func (d *disk) CopyObject(
 	return gofakes3.CopyObjectResult{ETag: r.etag(), LastModified: gofakes3.NewContentTime(r.Modified)}, nil
 }
 
-// CreateMultipartUpload makes the folder of an upload's parts. The file "meta" in it has what the object will have.
-func (d *disk) CreateMultipartUpload(_ context.Context, _, _ string, meta map[string]string) (gofakes3.UploadID, error) {
-	id := rand.Text()
-	text, err := json.Marshal(meta)
-	if err != nil {
-		return "", err
-	}
-	if err := os.Mkdir(filepath.Join(d.incoming, id), 0o700); err != nil {
-		return "", err
-	}
-	return gofakes3.UploadID(id), os.WriteFile(filepath.Join(d.incoming, id, "meta"), text, 0o600)
-}
-
-// UploadPart stores a part. The name of its file has its ETag: a part that is replaced stays until the upload ends.
-func (d *disk) UploadPart(
-	_ context.Context, _, _ string, id gofakes3.UploadID, number int, size int64, body io.Reader,
-) (etag string, err error) {
-	file, err := os.CreateTemp(d.incoming, "")
-	if err != nil {
-		return "", err
-	}
-	defer discard(file)
-	_, sum, err := receive(file, body, size)
-	if err != nil {
-		return "", err
-	}
-	return `"` + hex.EncodeToString(sum) + `"`, os.Rename(file.Name(), d.part(id, number, sum))
-}
-
-func (d *disk) part(id gofakes3.UploadID, number int, sum []byte) string {
-	return filepath.Join(d.incoming, string(id), strconv.Itoa(number)+"-"+hex.EncodeToString(sum))
-}
-
-// CompleteMultipartUpload makes an object of the parts. The parts stay when it fails.
-func (d *disk) CompleteMultipartUpload(
-	ctx context.Context, bucket, key string, id gofakes3.UploadID, request *gofakes3.CompleteMultipartUploadRequest,
-) (version gofakes3.VersionID, etag string, err error) {
-	r := &record{Key: key}
-	text, err := os.ReadFile(filepath.Join(d.incoming, string(id), "meta"))
-	if err != nil {
-		return "", "", gofakes3.ErrNoSuchUpload
-	}
-	if err := json.Unmarshal(text, &r.Meta); err != nil {
-		return "", "", err
-	}
-	file, err := os.CreateTemp(d.incoming, "")
-	if err != nil {
-		return "", "", err
-	}
-	defer discard(file)
-	sums, last := md5.New(), 0 //nolint:gosec // as S3 makes its ETags
-	for _, part := range request.Parts {
-		if part.PartNumber <= last {
-			return "", "", gofakes3.ErrInvalidPartOrder
-		}
-		last = part.PartNumber
-		sum, err := hex.DecodeString(strings.Trim(part.ETag, `"`))
-		if err != nil {
-			return "", "", gofakes3.ErrInvalidPart
-		}
-		length, err := appendFile(file, d.part(id, part.PartNumber, sum))
-		if errors.Is(err, fs.ErrNotExist) {
-			return "", "", gofakes3.ErrInvalidPart
-		}
-		if err != nil {
-			return "", "", err
-		}
-		r.Size += length
-		_, _ = sums.Write(sum)
-	}
-	r.MD5 = sums.Sum(nil)
-	if err := d.publish(ctx, file, bucket, r); err != nil {
-		return "", "", err
-	}
-	return "", r.etag(), d.AbortMultipartUpload(ctx, bucket, key, id)
-}
-
-// AbortMultipartUpload removes an upload with its parts.
-func (d *disk) AbortMultipartUpload(_ context.Context, _, _ string, id gofakes3.UploadID) error {
-	return os.RemoveAll(filepath.Join(d.incoming, string(id)))
-}
-
 // publish completes the file of an object, whose bytes it has, and gives it its name where the conditions of the request allow it.
 func (d *disk) publish(ctx context.Context, file *os.File, bucket string, r *record) error {
 	r.Modified = time.Now().UTC()
@@ -458,16 +281,6 @@ func receive(file io.Writer, body io.Reader, size int64) (read int64, sum []byte
 		err = gofakes3.ErrIncompleteBody
 	}
 	return read, hash.Sum(nil), err
-}
-
-// appendFile appends the content of the file at path.
-func appendFile(to *os.File, path string) (int64, error) {
-	from, err := os.Open(path) //nolint:gosec // a file of ours
-	if err != nil {
-		return 0, err
-	}
-	defer from.Close() //nolint:errcheck // it was only read
-	return io.Copy(to, from)
 }
 
 // discard closes a file of the folder incoming, and removes it unless it was renamed.

@@ -24,7 +24,7 @@ func TestMemoryArchive(t *testing.T) {
 }
 
 // TestS3Archive runs the suite against the store that MODELRELAY_TEST_S3 names as http://access:secret@host:port/bucket.
-// The end-to-end tests run it against the development stack's.
+// The end-to-end test TestStore runs the same suite against the store of the development stack.
 func TestS3Archive(t *testing.T) {
 	t.Parallel()
 	bucket := s3Archive(t)
