@@ -81,6 +81,7 @@ type taskStory struct {
 	Failure  string          `json:"failure"`
 	Expires  time.Time       `json:"expires"`
 	Price    string          `json:"vendor_price"`
+	Charge   *float64        `json:"charge"`
 	Request  json.RawMessage `json:"request"`
 	Attempts []taskAttempt   `json:"attempts"`
 	Steps    []taskStep      `json:"steps"`

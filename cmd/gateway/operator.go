@@ -27,7 +27,7 @@ func (p *parts) admin(store *tokens.Store, service *tasks.Client) admin.Options 
 		Tokens: admin.TokenOptions{
 			Keeper: store, Check: p.checkToken, Groups: func() map[string]admin.Group { return tokenGroups(p.current()) },
 		},
-		Tasks:    admin.TaskOptions{Operator: tasks.NewOperator(p.temporal, p.cfg.Temporal.Namespace), Webhooks: service, Counter: counter},
+		Tasks:    admin.TaskOptions{Operator: p.taskOperator(), Webhooks: service, Counter: counter},
 		Channels: admin.ChannelOptions{Desk: p.desk(p.cfg, p.log), States: p.health.States, Draft: p.draftChannel, Vendors: p.desk(p.cfg, p.log).vendors},
 		Models:   admin.ModelOptions{Catalogue: p.router, Durations: taskindex.NewDurations(p.redis)},
 		Setup:    admin.SetupOptions{Checks: newSetup(p, counter).checks(), Version: buildinfo.Read().Version},
@@ -77,7 +77,7 @@ func (m *Main) open(file string) (*cli.Services, error) {
 	}
 	return &cli.Services{
 		Config: cfg, Redis: p.redis, Prices: p.prices, Index: p.index(), Tasks: p.tasks(),
-		Operator: tasks.NewOperator(p.temporal, cfg.Temporal.Namespace), Unsettled: p.settler(), Channels: p.health.States, Desk: p.desk(cfg, p.log),
+		Operator: p.taskOperator(), Unsettled: p.settler(), Channels: p.health.States, Desk: p.desk(cfg, p.log),
 		Calls:      p.calls().reader(),
 		Operations: func() (cli.Operation, error) { return operations(p.inside(m)) },
 		Content:    func() (cli.Content, error) { return content(p.inside(m)) },
@@ -99,7 +99,13 @@ type settler struct {
 }
 
 func (p *parts) settler() *settler {
-	return &settler{Budgets: p.budgets(), tasks: tasks.NewOperator(p.temporal, p.cfg.Temporal.Namespace)}
+	return &settler{Budgets: p.budgets(), tasks: p.taskOperator()}
+}
+
+func (p *parts) taskOperator() *tasks.Operator {
+	operator := tasks.NewOperator(p.temporal, p.cfg.Temporal.Namespace)
+	operator.Charges = p.budgets()
+	return operator
 }
 
 // Unsettled lists reservations of calls whose gateway is gone, and of tasks that do not run.

@@ -24,7 +24,7 @@ import (
 //	process:<process>       string  the process works on its reservations, a minute after the last sign of life
 //	claims:<task id>        set     the task's fields in its token's budget, one for each create, until it is settled
 //	charged:<field>         string  "<amount> <day> <JSON>": what an operator charged of a reservation, until it is settled
-//	settled:<estimate>      string  how the task's money was settled: completed, failed or unknown
+//	settled:<estimate>      string  "<outcome> <amount>": how the task's money was settled (completed, failed or unknown), and for how much
 //	usage:<day>             set     token ids with usage on that day
 //	usage:<day>:<token id>  hash    "<model> <channel> <counter>" -> sum
 //	usage-seq:<process>     string  the last batch of one process, see outbox
@@ -236,6 +236,24 @@ func (b *Budgets) Settle(ctx context.Context, e TaskEnd) error {
 	keys := []string{settledKey(e.ID), BudgetKey(e.Token), dayKey(day), tokenDayKey(day, e.Token), claimsKey(taskOf(e.ID))}
 	return storage.RedisError("settle", b.settle.Run(ctx, b.client, keys, string(e.Outcome), int64(b.keep/time.Second), "t"+e.ID, storage.BoundAmount(e.Cost),
 		e.Token, fields, mended, int64(usageExpire/time.Second)).Err())
+}
+
+// Charge returns what Settle counted for the task with the estimate's id, in billionths; false while the task is not settled, and once that
+// is no longer remembered.
+func (b *Budgets) Charge(ctx context.Context, id string) (amount int64, settled bool, err error) {
+	text, err := b.client.Get(ctx, settledKey(id)).Result()
+	switch {
+	case errors.Is(err, redis.Nil):
+		return 0, false, nil
+	case err != nil:
+		return 0, false, storage.RedisError("read charge", err)
+	}
+	_, cost, _ := strings.Cut(text, " ")
+	amount, err = strconv.ParseInt(cost, 10, 64)
+	if err != nil {
+		return 0, false, fmt.Errorf("read charge of %s: %w", id, err)
+	}
+	return amount, true, nil
 }
 
 // Reservation is money that is neither spent nor free.

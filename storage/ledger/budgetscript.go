@@ -102,6 +102,7 @@ end
 //	answer 1: settled now
 const settleScript = BudgetFunctions + ledgerFunctions + `
 local before = redis.call('GET', KEYS[1])
+before = before and string.match(before, '^%a+')
 if before and (before ~= 'failed' or ARGV[1] ~= 'completed') then return 0 end
 amend(KEYS[2], ARGV[3], -1)
 for _, claim in ipairs(redis.call('SMEMBERS', KEYS[5])) do amend(KEYS[2], claim, -1) end
@@ -109,7 +110,7 @@ redis.call('DEL', KEYS[5])
 if ARGV[4] ~= '0' then redis.call('HINCRBY', KEYS[2], 'spent', ARGV[4]) end
 redis.call('HSET', KEYS[2], 'used', redis.call('TIME')[1])
 add(KEYS[3], KEYS[4], ARGV[5], cjson.decode(before and ARGV[7] or ARGV[6]), ARGV[8])
-redis.call('SET', KEYS[1], ARGV[1], 'EX', ARGV[2])
+redis.call('SET', KEYS[1], ARGV[1] .. ' ' .. ARGV[4], 'EX', ARGV[2])
 return 1
 `
 

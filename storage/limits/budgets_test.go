@@ -201,6 +201,14 @@ func TestMoneyOfTasks(t *testing.T) {
 	settle("2", ledger.TaskCompleted, unit/4) // its archive was tried again
 	want(unit*3/4, 0, ledger.Row{Tasks: 2, Video: 16 * time.Second, Cost: unit * 3 / 4})
 	settle("never reserved", ledger.TaskUnknown, unit)
+	for id, want := range map[string]int64{"1": unit / 2, "2": unit / 4, "never reserved": unit} {
+		if got, settled, err := budgets.Charge(ctx, id); err != nil || !settled || got != want {
+			t.Errorf("task %q is charged %d, %v, %v; want %d", id, got, settled, err, want)
+		}
+	}
+	if got, settled, err := budgets.Charge(ctx, "3"); err != nil || settled {
+		t.Errorf("a task that is not settled is charged %d, %v, %v", got, settled, err)
+	}
 	want(unit*7/4, 0, ledger.Row{Tasks: 3, Failed: 1, Video: 16 * time.Second, Cost: unit * 7 / 4})
 	if err := claim("4"); !errors.Is(err, ledger.ErrBudget) {
 		t.Errorf("beyond what is left: %v", err)

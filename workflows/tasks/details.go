@@ -16,6 +16,7 @@ import (
 
 	"modelrelay/activities"
 	"modelrelay/providers"
+	"modelrelay/providers/pricing"
 	"modelrelay/workflows"
 )
 
@@ -33,6 +34,8 @@ type Story struct {
 	// the vendor charges, in its own unit; "" where it does not say.
 	Sent        providers.Footage `json:"sent,omitzero"`
 	VendorPrice string            `json:"vendor_price,omitempty"`
+	// Charge is what the token was charged, in the currency of the prices; nil until the task is settled, and while Redis is away.
+	Charge *pricing.Money `json:"charge,omitempty"`
 	// Request is what was asked for, as far as the history holds it.
 	Request  any                 `json:"request,omitempty"`
 	Attempts []AttemptStory      `json:"attempts,omitempty"`
@@ -117,6 +120,11 @@ func (o *Operator) Show(ctx context.Context, id string) (Story, error) {
 	in, err := o.tell(ctx, info.GetExecution(), &details)
 	if err != nil {
 		return Story{}, err
+	}
+	if o.Charges != nil { // the rest of the story does not depend on Redis
+		if amount, settled, err := o.Charges.Charge(ctx, in.Reservation); err == nil && settled {
+			details.Charge = new(pricing.Money(amount))
+		}
 	}
 	for _, state := range []workflows.State{workflows.Completed, workflows.Failed} {
 		delivery, err := o.delivery(ctx, in.NotifyID(state))

@@ -22,9 +22,18 @@ const retryReason = "retry archive"
 // Operator sees and moves the tasks of all tokens. Its errors are *providers.Fault where an operator can do something about
 // them: Invalid, NotFound, Conflict (the task's state does not allow it), Overloaded (Temporal is away).
 type Operator struct {
+	// Charges returns what a settled task was charged, for Show; nil: Show does not report charges.
+	Charges Charges
+
 	temporal   client.Client
 	namespace  string
 	visibility *visibility
+}
+
+// Charges reads what tasks were charged, by the reservation that names their money. *ledger.Budgets implements it.
+type Charges interface {
+	// Charge returns billionths of the currency; false for a task that is not settled.
+	Charge(ctx context.Context, reservation string) (amount int64, settled bool, err error)
 }
 
 // NewOperator makes an Operator over a Temporal client, which stays the caller's to close.

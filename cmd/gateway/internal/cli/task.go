@@ -17,6 +17,10 @@ func printStory(p *Program, s tasks.Story) error {
 	if s.Code != "" {
 		failure += " (" + s.Code + ")"
 	}
+	charge := ""
+	if s.Charge != nil {
+		charge = s.Charge.String()
+	}
 	head := fields{
 		{"id", s.ID},
 		{"state", fmt.Sprintf("%s %d%%, %s", s.State, s.Progress, s.Phase)},
@@ -26,6 +30,7 @@ func printStory(p *Program, s tasks.Story) error {
 		{"created", moment(s.Created)},
 		{"ended", moment(s.Closed)},
 		{"expires", moment(s.Expires)},
+		{"charge", charge},
 		{"vendor price", s.VendorPrice},
 		{"due", moment(s.Due)},
 		{"error", failure},
