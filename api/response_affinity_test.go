@@ -33,11 +33,12 @@ func TestMadeForAnotherToken(t *testing.T) {
 	t.Parallel()
 	responses := providers.Endpoint{Format: providers.OpenAI, Operation: providers.Responses}
 	messages := providers.Endpoint{Format: providers.Anthropic, Operation: providers.Messages}
+	count := providers.Endpoint{Format: providers.Anthropic, Operation: providers.CountTokens}
 	compact := providers.Endpoint{Format: providers.OpenAI, Operation: providers.CompactResponse}
 	vendor := relayer(func(context.Context, providers.Target, providers.Call) (*http.Response, error) {
 		return upstreamAnswer("application/json", `{}`), nil
 	})
-	catalog := providers.Catalog{"all": {Name: "all", Relay: vendor, Endpoints: []providers.Endpoint{responses, messages, compact}}}
+	catalog := providers.Catalog{"all": {Name: "all", Relay: vendor, Endpoints: []providers.Endpoint{responses, messages, count, compact}}}
 	router := router.New(catalog, []providers.Channel{{
 		Name: "main", Vendor: "all", BaseURL: "http://upstream.invalid", Keys: []providers.Secret{"k"},
 		Models: map[string]string{"m": ""}, Groups: []string{"default"},
@@ -78,6 +79,11 @@ func TestMadeForAnotherToken(t *testing.T) {
 		{"/v1/messages", `"container":"mine",` + conversation, 200},
 		{"/v1/messages", `"container":{"skills":[]},` + conversation, 200},
 		{"/v1/messages", `"container":{"Id":"annas"},` + conversation, 400},
+		{"/v1/messages", `"max_tokens":1,"messages":[{"role":"user","content":[{"type":"container_upload","file_id":"annas"}]}]`, 404},
+		{"/v1/messages", `"max_tokens":1,"messages":[{"role":"user","content":[{"type":"document","source":{"type":"file","file\u005fid":"annas"}}]}]`, 404},
+		{"/v1/messages", `"max_tokens":1,"messages":[{"role":"user","content":[{"type":"container_upload","file_id":"mine"}]}]`, 200},
+		{"/v1/messages", `"max_tokens":1,"messages":[{"role":"user","content":[{"type":"text","text":"annas"}]}]`, 200},
+		{"/v1/messages/count_tokens", `"messages":[{"role":"user","content":[{"type":"image","source":{"type":"file","file_id":"annas"}}]}]`, 404},
 	} {
 		g := newGateway(t, nil, func(_ *gateway, o *api.Options) {
 			o.Router, o.Relay = router, relay.New(router, catalog, &relay.Options{Makers: owners{}})

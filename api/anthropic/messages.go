@@ -111,8 +111,8 @@ func relay(c *calls.Calls, name providers.Operation, check *body.Checker) edge.H
 		if err := calls.CheckModel(call.Model); err != nil {
 			return err
 		}
-		if id := containerOf(b); len(id) > 0 && name == providers.Messages {
-			call.ContinuesFrom = []providers.Made{{ID: string(id), Param: "container"}}
+		if call.ContinuesFrom, err = goesOn(b); err != nil {
+			return err
 		}
 		return c.Do(x, r, call)
 	}
@@ -132,6 +132,28 @@ func affinityOf(x *edge.Request, b *body.JSON) uint64 {
 		return 0
 	}
 	return calls.Affinity(x, b.Value("model"), tools, system)
+}
+
+// maxNamed bounds how much of earlier answers a call may name: each is looked up, all in one round trip.
+const maxNamed = 1024
+
+// goesOn lists what earlier answers made and the call names: its container, in front, and files that code in a container wrote.
+func goesOn(b *body.JSON) (goes []providers.Made, err error) {
+	if id := containerOf(b); len(id) > 0 {
+		goes = append(goes, providers.Made{ID: string(id), Param: "container"})
+	}
+	seen := make(map[string]bool)
+	ok := body.EachText(b.Value("messages"), func(name, text []byte) bool {
+		if bytes.EqualFold(name, []byte("file_id")) && len(text) > 0 && !seen[string(text)] {
+			seen[string(text)] = true
+			goes = append(goes, providers.Made{ID: string(text), Param: "messages"})
+		}
+		return len(goes) <= maxNamed
+	})
+	if !ok {
+		return nil, providers.InvalidField("messages", "Invalid request: 'messages' names more than %d files.", maxNamed)
+	}
+	return goes, nil
 }
 
 // containerOf is the container that an earlier answer made and the call goes on in, nil for none.

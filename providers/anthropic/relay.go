@@ -50,6 +50,9 @@ func operations() map[providers.Operation]operation {
 				Ends:   []string{`"type":"message_stop"`, `"type":"error"`},
 				// The container that code ran in; a message itself is nothing to go on from.
 				Answer: []string{"container.id", "message.container.id", "delta.container.id"},
+				// Files that the code wrote, in the result of its tool. A later call may show one to the model.
+				Made:     []string{"content[].content.content[].file_id", "content_block.content.content[].file_id"},
+				MadeMark: `"file_id":`,
 			},
 		},
 		providers.CountTokens: {path: "/v1/messages/count_tokens"},
