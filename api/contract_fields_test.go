@@ -15,9 +15,9 @@ import (
 
 	"modelrelay/api"
 	"modelrelay/providers"
-	"modelrelay/providers/catalog"
 	"modelrelay/providers/relay"
 	"modelrelay/providers/router"
+	"modelrelay/providers/vendors"
 )
 
 // leftOut are required fields that may be absent, or whose absence is answered in words of its own.
@@ -49,7 +49,7 @@ func newEverything(t *testing.T) *gateway {
 		return upstreamAnswer("application/json", `{}`), nil
 	})
 	vendor := providers.Vendor{Name: "every", Relay: answer, Video: struct{ providers.VideoAdapter }{}, Several: true}
-	for _, real := range catalog.New(http.DefaultClient) {
+	for _, real := range vendors.New(http.DefaultClient) {
 		vendor.Endpoints = append(vendor.Endpoints, real.Endpoints...)
 	}
 	vendors := providers.Catalog{"every": vendor}

@@ -14,9 +14,9 @@ import (
 	"modelrelay/api"
 	"modelrelay/api/calls"
 	"modelrelay/providers"
-	"modelrelay/providers/catalog"
 	"modelrelay/providers/relay"
 	"modelrelay/providers/router"
+	"modelrelay/providers/vendors"
 	"modelrelay/storage/tokens"
 )
 
@@ -68,7 +68,7 @@ func TestRelayedInteractionIsKept(t *testing.T) {
 		}
 	}))
 	t.Cleanup(upstream.Close)
-	vendors := catalog.New(upstream.Client())
+	vendors := vendors.New(upstream.Client())
 	channels := router.New(vendors, []providers.Channel{
 		{Name: "other", Vendor: "gemini", BaseURL: "http://upstream.invalid", Keys: []providers.Secret{"other-key"}, Models: map[string]string{"n": ""}, Groups: []string{"default"}},
 		{Name: "main", Vendor: "gemini", BaseURL: upstream.URL, Keys: []providers.Secret{"main-key"}, Models: map[string]string{"m": ""}, Groups: []string{"default"}},

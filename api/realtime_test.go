@@ -20,10 +20,10 @@ import (
 
 	"modelrelay/api"
 	"modelrelay/providers"
-	"modelrelay/providers/catalog"
 	"modelrelay/providers/relay"
 	"modelrelay/providers/router"
 	"modelrelay/providers/upstream"
+	"modelrelay/providers/vendors"
 	"modelrelay/storage/ledger"
 	"modelrelay/storage/testwait"
 	"modelrelay/storage/tokens"
@@ -111,7 +111,7 @@ func (d *dialog) open(t *testing.T, opts dialogOptions, client *http.Client, ups
 	if opts.models == nil {
 		opts.models = map[string]string{"gpt-realtime": ""}
 	}
-	vendors := catalog.New(client)
+	vendors := vendors.New(client)
 	var channels []providers.Channel
 	for i, upstream := range upstreams {
 		channels = append(channels, providers.Channel{

@@ -16,11 +16,11 @@ import (
 
 	"modelrelay/api"
 	"modelrelay/providers"
-	"modelrelay/providers/catalog"
 	"modelrelay/providers/relay"
 	"modelrelay/providers/router"
 	"modelrelay/providers/translate"
 	"modelrelay/providers/upstream"
+	"modelrelay/providers/vendors"
 	"modelrelay/storage/ledger"
 )
 
@@ -92,7 +92,7 @@ func foreignGateway(t *testing.T, channel providers.Channel, handler http.Handle
 	t.Cleanup(server.Close)
 	client := upstream.NewClient(nil)
 	t.Cleanup(client.CloseIdleConnections)
-	vendors := catalog.New(client)
+	vendors := vendors.New(client)
 	channel.Name, channel.BaseURL, channel.Keys = "main", server.URL, []providers.Secret{channelKey}
 	channel.Models, channel.Groups = map[string]string{"m": "up"}, []string{"default"}
 	routes := router.New(vendors, []providers.Channel{channel}, &router.Options{Reaches: translate.Reaches, Aliases: map[string]string{"asked": "m"}})

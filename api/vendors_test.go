@@ -9,10 +9,10 @@ import (
 
 	"modelrelay/api"
 	"modelrelay/providers"
-	"modelrelay/providers/catalog"
 	"modelrelay/providers/relay"
 	"modelrelay/providers/router"
 	"modelrelay/providers/upstream"
+	"modelrelay/providers/vendors"
 )
 
 // channelKey is the channels' own credential.
@@ -38,7 +38,7 @@ func vendorGateway(t *testing.T, vendor string, handler http.HandlerFunc) *gatew
 	t.Cleanup(server.Close)
 	client := upstream.NewClient(nil)
 	t.Cleanup(client.CloseIdleConnections)
-	vendors := catalog.New(client)
+	vendors := vendors.New(client)
 	router := router.New(vendors, []providers.Channel{{
 		Name: "main", Vendor: vendor, BaseURL: server.URL, Keys: []providers.Secret{channelKey},
 		Models: map[string]string{"m": "up", "org/m:70b": ""}, Groups: []string{"default"},

@@ -13,8 +13,8 @@ import (
 
 	"modelrelay/api"
 	"modelrelay/providers"
-	"modelrelay/providers/catalog"
 	"modelrelay/providers/router"
+	"modelrelay/providers/vendors"
 )
 
 // videoLimits are one model of a vendor and what it does not make; an empty word and a zero number leave a case out.
@@ -195,7 +195,7 @@ func (l videoLimits) usual() asked {
 // TestVideoBadInput: what a vendor does not make is refused at the create, in each format, before a task is made or anything sent.
 func TestVideoBadInput(t *testing.T) {
 	t.Parallel()
-	vendors := catalog.New(http.DefaultClient)
+	vendors := vendors.New(http.DefaultClient)
 	for _, l := range vendorLimits() {
 		t.Run(l.vendor+" "+l.model, func(t *testing.T) {
 			t.Parallel()
@@ -238,7 +238,7 @@ func newVideoGateway(t *testing.T, vendors providers.Catalog, vendor, model stri
 // TestVideoBadTogether: what a model takes, but not together, is refused at the create as well, in each format.
 func TestVideoBadTogether(t *testing.T) {
 	t.Parallel()
-	vendors := catalog.New(http.DefaultClient)
+	vendors := vendors.New(http.DefaultClient)
 	image, picture := addressOfImage, base64.StdEncoding.EncodeToString([]byte("\x89PNG\r\n\x1a\n image"))
 	for _, tc := range []struct {
 		vendor, model, like string

@@ -4,8 +4,8 @@ import (
 	"testing"
 
 	"modelrelay/providers"
-	"modelrelay/providers/catalog"
 	"modelrelay/providers/upstream"
+	"modelrelay/providers/vendors"
 )
 
 // The names are those of the registry of attributes, gen_ai.operation.name and gen_ai.provider.name.
@@ -21,7 +21,7 @@ func TestConventions(t *testing.T) {
 			t.Errorf("%s: got %q, want %q", operation, got, want)
 		}
 	}
-	vendors := catalog.New(upstream.NewClient(nil))
+	vendors := vendors.New(upstream.NewClient(nil))
 	for vendor, want := range map[string]string{"openai": "openai", "anthropic": "anthropic", "gemini": "gcp.gemini", "generic": "generic"} {
 		if got := vendors[vendor].Convention(); got != want {
 			t.Errorf("%s: got %q, want %q", vendor, got, want)

@@ -106,7 +106,7 @@ func (m *Main) Run(ctx context.Context) error {
 		Globals: commands.Globals, Stdout: m.Stdout, Stderr: m.Stderr, Terminal: m.Terminal, OnClose: m.onClose,
 		Build:   buildinfo.Read(),
 		Load:    func() (config.Config, error) { return m.loadConfig(commands.Config) },
-		Vendors: vendors,
+		Vendors: vendorTable,
 		Open:    func() (*cli.Services, error) { return m.open(commands.Config) },
 	}
 	return call.Run(m, &commands.Globals, program)
@@ -184,7 +184,7 @@ type commands struct {
 
 // loadConfig reads the configuration file that the command line names.
 func (m *Main) loadConfig(file string) (config.Config, error) {
-	cfg, _, err := config.Load(file, m.Env, vendors())
+	cfg, _, err := config.Load(file, m.Env, vendorTable())
 	return cfg, err
 }
 

@@ -18,7 +18,7 @@ import (
 
 // start reads the configuration and puts the program together.
 func (m *Main) start(ctx context.Context, g *cli.Globals) (*parts, *watcher, error) {
-	cfg, text, err := config.Load(g.Config, m.Env, vendors())
+	cfg, text, err := config.Load(g.Config, m.Env, vendorTable())
 	if err != nil {
 		return nil, nil, err
 	}

@@ -7,10 +7,10 @@ import (
 
 	"modelrelay/cmd/gateway/internal/config"
 	"modelrelay/providers"
-	"modelrelay/providers/catalog"
 	"modelrelay/providers/pricing"
 	"modelrelay/providers/router"
 	"modelrelay/providers/translate"
+	"modelrelay/providers/vendors"
 	"modelrelay/storage/channelhealth"
 	"modelrelay/storage/slots"
 )
@@ -30,7 +30,7 @@ func (m *Main) openUpstreams(cfg config.Config, client redis.UniversalClient, lo
 	u := &upstreams{trust: new(authorities), prices: pricing.NewList(nil), models: new(knownModels), health: newHealthSharer(channelhealth.New(client), log)}
 	connections := upstreamClient(cfg.Egress, u.trust.config)
 	m.onClose(func() error { connections.CloseIdleConnections(); return nil })
-	u.catalog = catalog.New(connections)
+	u.catalog = vendors.New(connections)
 	u.router = router.New(u.catalog, nil, &router.Options{
 		Cooldown: cfg.Relay.Cooldown, CooldownFailures: cfg.Relay.CooldownFailures, CooldownShare: cfg.Relay.CooldownShare,
 		CooldownWindow: cfg.Relay.CooldownWindow, Reaches: translate.Reaches, Tell: u.health.publish,

@@ -23,10 +23,10 @@ import (
 	"modelrelay/cmd/gateway/internal/engine"
 	"modelrelay/cmd/gateway/internal/metrics"
 	"modelrelay/providers"
-	"modelrelay/providers/catalog"
 	"modelrelay/providers/relay"
 	"modelrelay/providers/translate"
 	"modelrelay/providers/upstream"
+	"modelrelay/providers/vendors"
 	"modelrelay/storage"
 	"modelrelay/storage/archive"
 	"modelrelay/storage/audit"
@@ -63,8 +63,8 @@ type parts struct {
 // each of a worker's copies, so that none waits for another's source.
 const buffersPerCopy = 2
 
-// vendors is the catalog for those who only ask which vendors there are.
-func vendors() providers.Catalog { return catalog.New(upstream.NewClient(nil)) }
+// vendorTable is the table of vendors for commands that send nothing.
+func vendorTable() providers.Catalog { return vendors.New(upstream.NewClient(nil)) }
 
 // wire makes the parts that API and worker share. Main's Close releases them.
 func (m *Main) wire(cfg config.Config) (*parts, error) {

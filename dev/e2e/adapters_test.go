@@ -2,63 +2,53 @@ package e2e_test
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"crypto/sha256"
 	"encoding/hex"
 	"io"
 	"net/http"
 	"slices"
+	"strconv"
 	"strings"
 	"testing"
 
 	"modelrelay/dev/e2e/stack"
 	"modelrelay/providers"
-	"modelrelay/providers/catalog"
 	"modelrelay/providers/upstream"
+	"modelrelay/providers/vendors"
 )
 
-// adapterRow is one vendor as its adapter meets the fake upstream.
+// adapterRow is a model of a vendor as its adapter calls the fake.
 type adapterRow struct {
-	// name is the test's, vendor the catalog's, path that of base_url at the fake.
-	name, vendor, path string
-	// model and pictured are upstream models that make a video from text and from an image; "" for none from an image.
-	model, pictured string
-	// needsImage: the model makes none from text.
-	needsImage bool
+	stack.VideoVendor
+
+	// pictured makes a video from an image; "": Model does.
+	pictured string
 	// account: the key is a service account's.
 	account bool
-	// unknown is a name that the vendor does not have; "" where it is told only when the job runs.
-	unknown string
-	// seconds is a length that it makes.
-	seconds string
-	// cancels: a job that waits can be stopped; remembers: a lost create is found.
-	cancels, remembers bool
+	// finishes: the vendor cancels no job of the model, although it does of others.
+	finishes bool
 }
 
-func adapterRows() []adapterRow {
-	return []adapterRow{
-		{name: "ark", vendor: "ark", path: "/ark/api/v3", model: "doubao-seedance-2-0-260128", pictured: "doubao-seedance-2-5-260628", unknown: "unknown", seconds: "5", cancels: true, remembers: true},
-		{name: "kling", vendor: "kling", path: "/kling", model: "kling-3.0", pictured: "kling-3.0", unknown: "unknown", seconds: "5", remembers: true},
-		{name: "ltx", vendor: "ltx", path: "/ltx", model: "ltx-2-5-fast", pictured: "ltx-2-5-pro", unknown: "unknown", seconds: "6"},
-		{name: "luma", vendor: "luma", path: "/luma/v1", model: "ray-3.2", pictured: "ray-3.2", unknown: "unknown", seconds: "5"},
-		{name: "omni", vendor: "omni", path: "/omni/v1beta", model: "gemini-omni-1.2-flash", pictured: "gemini-omni-1.1-flash", unknown: "unknown", seconds: "6", cancels: true},
-		{name: "runway", vendor: "runway", path: "/runway", model: "gen4.5", pictured: "gen4_turbo", unknown: "unknown", seconds: "5", cancels: true},
-		{name: "veo", vendor: "veo", path: "/veo/v1/projects/p/locations/us-central1", account: true, model: "veo-3.1-generate-001", pictured: "veo-3.1-fast-generate-001", unknown: "unknown", seconds: "8"},
-		{name: "veo by key", vendor: "veo", path: "/veo/v1beta", model: "veo-3.1-generate-preview", pictured: "veo-3.1-generate-preview", unknown: "unknown", seconds: "8"},
-		{name: "xai", vendor: "xai", path: "/xai/v1", model: "grok-imagine-video", pictured: "grok-imagine-video-1.5", unknown: "unknown", seconds: "6"},
-		{name: "hailuo first", vendor: "hailuo", path: "/hailuo", model: "MiniMax-Hailuo-02", pictured: "MiniMax-Hailuo-02", unknown: "unknown", seconds: "6"},
-		{name: "hailuo second", vendor: "hailuo", path: "/hailuo", model: "MiniMax-H3", pictured: "MiniMax-H3", seconds: "5", cancels: true},
-		{name: "wan 2.7", vendor: "wan", path: "/wan", model: "wan2.7-t2v", pictured: "wan2.7-i2v", unknown: "unknown", seconds: "5", cancels: true},
-		{name: "wan 3", vendor: "wan", path: "/wan/api/v1", model: "wan3.0-video", pictured: "wan3.0-video", seconds: "5", cancels: true},
-		{name: "vidu", vendor: "vidu", path: "/vidu", model: "viduq3-turbo", pictured: "viduq2-turbo", unknown: "unknown", seconds: "5", cancels: true, remembers: true},
-		{name: "pixverse", vendor: "pixverse", path: "/pixverse/openapi/v2", model: "v6", pictured: "v6", unknown: "unknown", seconds: "5"},
-		{name: "zhipu", vendor: "zhipu", path: "/zhipu", model: "cogvideox-3", pictured: "cogvideox-3", unknown: "unknown", seconds: "5"},
-		{
-			name: "fal", vendor: "fal", path: "/fal", model: "fal-ai/kling-video/v3/pro/text-to-video", pictured: "fal-ai/kling-video/v3/pro/image-to-video",
-			unknown: "unknown/app", seconds: "5", cancels: true,
-		},
-		{name: "replicate", vendor: "replicate", path: "/replicate/v1", model: "google/veo-3.1", pictured: "google/veo-3.1", unknown: "community/app", seconds: "8", cancels: true},
+// adapterRows are those of the fakes' table, and models that vendors have other requests for.
+func adapterRows(s *stack.Stack) []adapterRow {
+	var rows []adapterRow
+	for _, v := range s.VideoVendors() {
+		rows = append(rows, adapterRow{VideoVendor: v, account: strings.HasPrefix(v.Key, "{")})
 	}
+	more := func(name, vendor, path, model, pictured string, seconds int) adapterRow {
+		return adapterRow{VideoVendor: stack.VideoVendor{
+			Name: name, Vendor: vendor, Path: path, Key: "sk-upstream-adapters", VideoModel: stack.VideoModel{Model: model, Seconds: seconds, Unknown: "unknown"},
+		}, pictured: pictured}
+	}
+	first := more("hailuo first", "hailuo", "/hailuo", "MiniMax-Hailuo-02", "", 6)
+	first.finishes = true
+	hosted := more("fal kling", "fal", "/fal", "fal-ai/kling-video/v3/pro/text-to-video", "fal-ai/kling-video/v3/pro/image-to-video", 5)
+	hosted.Unknown = "unknown/app"
+	return append(rows, first, hosted, more("wan 2.7", "wan", "/wan/api/v1", "wan2.7-t2v", "wan2.7-i2v", 5), more("vidu 2", "vidu", "/vidu", "viduq3-turbo", "viduq2-turbo", 5),
+		more("seedance 2.5", "ark", "/ark/api/v3", "doubao-seedance-2-5-260628", "", 5), more("runway 4", "runway", "/runway", "gen4.5", "gen4_turbo", 5),
+		more("pixverse by path", "pixverse", "/pixverse/openapi/v2", "v6", "", 5))
 }
 
 // TestAdapters drives each vendor's adapter against its fake: a job from a text and from an image to its video, failed, forgotten,
@@ -69,15 +59,12 @@ func TestAdapters(t *testing.T) {
 	s := stack.SharedRelay(t)
 	client := upstream.NewClient(nil)
 	t.Cleanup(client.CloseIdleConnections)
-	vendors := catalog.New(client)
-	for _, row := range adapterRows() {
-		t.Run(row.name, func(t *testing.T) {
-			a := adapterTest{adapterRow: row, adapter: vendors[row.vendor].Video, control: s.Control.For(t), to: providers.Target{
-				Channel: providers.Channel{Name: row.name, Vendor: row.vendor, BaseURL: "http://" + s.UpstreamAt + row.path}, Key: "sk-upstream-adapters",
+	vendors := vendors.New(client)
+	for _, row := range adapterRows(s) {
+		t.Run(row.Name, func(t *testing.T) {
+			a := adapterTest{adapterRow: row, adapter: vendors[row.Vendor].Video, control: s.Control.For(t), to: providers.Target{
+				Channel: providers.Channel{Name: row.Name, Vendor: row.Vendor, BaseURL: "http://" + s.UpstreamAt + row.Path}, Key: providers.Secret(row.Key),
 			}}
-			if row.account {
-				a.to.Key = providers.Secret(s.ServiceAccount())
-			}
 			a.life(t)
 			a.fails(t)
 			a.forgets(t)
@@ -109,14 +96,11 @@ func inputImage() providers.Media {
 func (a adapterTest) submit(t *testing.T, prompt string, inputs ...providers.Media) (providers.Target, providers.Ticket) {
 	t.Helper()
 	to := a.to
-	to.Model = a.model
+	to.Model = a.Model
 	if len(inputs) > 0 {
-		to.Model = a.pictured
+		to.Model = cmp.Or(a.pictured, a.Model)
 	}
-	if a.needsImage && len(inputs) == 0 {
-		inputs = []providers.Media{inputImage()}
-	}
-	a.control.AddRule(map[string]any{"vendor": a.vendor, "operation": "video.create", "action": "manual", "times": 1})
+	a.control.AddRule(map[string]any{"vendor": a.Vendor, "operation": "video.create", "action": "manual", "times": 1})
 	ticket, err := a.adapter.Submit(t.Context(), to, a.request(prompt, inputs...))
 	if err != nil {
 		t.Fatalf("%s: %v", prompt, err)
@@ -125,13 +109,13 @@ func (a adapterTest) submit(t *testing.T, prompt string, inputs ...providers.Med
 }
 
 func (a adapterTest) request(prompt string, inputs ...providers.Media) providers.VideoRequest {
-	prompt = a.name + ": " + prompt
-	return providers.VideoRequest{Prompt: prompt, Seconds: a.seconds, Inputs: inputs, IdempotencyKey: "attempt of " + prompt}
+	prompt = a.Name + ": " + prompt
+	return providers.VideoRequest{Prompt: prompt, Seconds: strconv.Itoa(a.Seconds), Inputs: inputs, IdempotencyKey: "attempt of " + prompt}
 }
 
 func (a adapterTest) job(t *testing.T, prompt string) *stack.Job {
 	t.Helper()
-	j := a.control.Job(a.name + ": " + prompt)
+	j := a.control.Job(a.Name + ": " + prompt)
 	if j == nil {
 		t.Fatalf("%s: there is no job", prompt)
 	}
@@ -154,7 +138,7 @@ func (a adapterTest) life(t *testing.T) {
 	t.Helper()
 	image := inputImage()
 	for prompt, inputs := range map[string][]providers.Media{"from a text": nil, "from an image": {image}} {
-		if inputs != nil && a.pictured == "" || inputs == nil && a.needsImage {
+		if inputs != nil && a.TextOnly {
 			continue
 		}
 		to, ticket := a.submit(t, prompt, inputs...)
@@ -176,7 +160,7 @@ func (a adapterTest) life(t *testing.T) {
 		if got := hex.EncodeToString(sum.Sum(nil)); err != nil || got != a.job(t, prompt).SHA256 || video.ContentType != "video/mp4" {
 			t.Errorf("%s: got a video %s of type %s, %v", prompt, got, video.ContentType, err)
 		}
-		if inputs != nil {
+		if inputs != nil && !a.Named {
 			file, err := image.Open(t.Context())
 			if err != nil {
 				t.Fatal(err)
@@ -211,31 +195,27 @@ func (a adapterTest) forgets(t *testing.T) {
 func (a adapterTest) refuses(t *testing.T) {
 	t.Helper()
 	to := a.to
-	to.Model = a.model
-	inputs := []providers.Media(nil)
-	if a.needsImage {
-		inputs = []providers.Media{inputImage()}
-	}
+	to.Model = a.Model
 	to.Key = "wrong"
 	if a.account { // one that was never handed out
 		to.Key = providers.Secret(strings.Replace(a.to.Key.Reveal(), `"private_key_id":"`, `"private_key_id":"x`, 1))
 	}
-	_, err := a.adapter.Submit(t.Context(), to, a.request("with a wrong key", inputs...))
+	_, err := a.adapter.Submit(t.Context(), to, a.request("with a wrong key"))
 	if fault := providers.AsFault(err); fault == nil || fault.Accepted != providers.NotAccepted || fault.Blame != providers.BlameKey || fault.Key != providers.KeyRefused {
 		t.Errorf("a wrong key: got %+v", fault)
 	}
 	to.Key = a.to.Key
 	for status, want := range map[int]providers.Accepted{429: providers.NotAccepted, 500: providers.AcceptedUnknown} {
-		a.control.AddRule(map[string]any{"vendor": a.vendor, "operation": "video.create", "action": "status", "status": status, "times": 1})
-		_, err = a.adapter.Submit(t.Context(), to, a.request("with a refusal", inputs...))
+		a.control.AddRule(map[string]any{"vendor": a.Vendor, "operation": "video.create", "action": "status", "status": status, "times": 1})
+		_, err = a.adapter.Submit(t.Context(), to, a.request("with a refusal"))
 		if fault := providers.AsFault(err); fault == nil || fault.Accepted != want || !fault.Retryable() {
 			t.Errorf("%d: got %+v", status, fault)
 		}
 	}
-	if to.Model = a.unknown; to.Model == "" {
+	if to.Model = a.Unknown; to.Model == stack.Late {
 		return
 	}
-	_, err = a.adapter.Submit(t.Context(), to, a.request("of a model that is not there", inputs...))
+	_, err = a.adapter.Submit(t.Context(), to, a.request("of a model that is not there"))
 	if fault := providers.AsFault(err); fault == nil || fault.Accepted != providers.NotAccepted {
 		t.Errorf("an unknown model: got %+v", fault)
 	}
@@ -244,7 +224,7 @@ func (a adapterTest) refuses(t *testing.T) {
 func (a adapterTest) cancel(t *testing.T) {
 	t.Helper()
 	canceler, ok := a.adapter.(providers.Canceler)
-	if !ok || !a.cancels {
+	if !ok || a.finishes {
 		return
 	}
 	to, ticket := a.submit(t, "called off")
@@ -264,27 +244,23 @@ func (a adapterTest) cancel(t *testing.T) {
 func (a adapterTest) lost(t *testing.T) {
 	t.Helper()
 	to := a.to
-	to.Model = a.model
-	inputs := []providers.Media(nil)
-	if a.needsImage {
-		inputs = []providers.Media{inputImage()}
-	}
-	a.control.AddRule(map[string]any{"vendor": a.vendor, "operation": "video.create", "action": "drop", "accept": true, "times": 1})
-	_, err := a.adapter.Submit(t.Context(), to, a.request("and the answer lost", inputs...))
+	to.Model = a.Model
+	a.control.AddRule(map[string]any{"vendor": a.Vendor, "operation": "video.create", "action": "drop", "accept": true, "times": 1})
+	_, err := a.adapter.Submit(t.Context(), to, a.request("and the answer lost"))
 	if fault := providers.AsFault(err); fault == nil || fault.Accepted != providers.AcceptedUnknown {
 		t.Errorf("a lost answer: got %+v", fault)
 	}
 	made := a.job(t, "and the answer lost")
 	finder, ok := a.adapter.(providers.Finder)
-	if ok != a.remembers {
-		t.Errorf("looks up: %t, want %t", ok, a.remembers)
-	}
 	if !ok {
 		return
 	}
-	ticket, err := finder.Find(t.Context(), to, a.request("and the answer lost", inputs...))
+	ticket, err := finder.Find(t.Context(), to, a.request("and the answer lost"))
 	if err != nil || ticket.Job != made.ID {
 		t.Errorf("found %+v, %v, want %s", ticket, err, made.ID)
+	}
+	if a.Repeats { // under one idempotency key, by which the vendor makes no other job
+		return
 	}
 	if again := a.job(t, "and the answer lost"); again.ID != made.ID {
 		t.Errorf("the look made the job %s", again.ID)

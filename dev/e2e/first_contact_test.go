@@ -145,7 +145,7 @@ func TestChannelsTest(t *testing.T) {
 	}
 	paid.Wait()
 	// A channel of vendor openai chats where its model has no price of a video.
-	if made, want := len(s.Control.Jobs()), len(stack.VideoVendors())-1; made != want {
+	if made, want := len(s.Control.Jobs()), len(s.VideoVendors())-1; made != want {
 		t.Errorf("paid tests at %d vendors made %d videos", want, made)
 	}
 

@@ -4,35 +4,9 @@
 //
 // # Vendors
 //
-//	/openai/v1/    chat/completions, completions, embeddings, responses[/compact|/input_tokens], moderations, rerank, images/{generations,edits},
-//	               audio/{speech,transcriptions,translations}, models[/{id}], videos[/{id}[/content|/remix]], realtime
-//	/generic/v1/   a gateway of our kind: all of the above, video/generations[/{id}[/cancel]] with Idempotency-Key, videos/{id}/cancel;
-//	               /generic/openapi.json declares the key
-//	/anthropic/    v1/messages[/count_tokens], v1/models[/{id}]
-//	/gemini/       v1beta (and v1) models[/{id}], :generateContent, :streamGenerateContent, :countTokens, :embedContent, :batchEmbedContents
-//	/vendorc/      ?Action=CVSync2AsyncSubmitTask|CVSync2AsyncGetResult&Version=2022-08-31
-//	/kling/        {text-to-video,image-to-video,omni-video}/{model}, tasks?task_ids|external_task_ids
-//	/ark/api/v3/   contents/generations/tasks[/{id}]: create, get, list (found by safety_identifier), delete
-//	/hailuo/       v1/video_generation, v1/query/video_generation, v1/files/retrieve, v2/video_generation[/{id}], v2/query/video_generation/{id}
-//	/luma/v1/      generations[/{id}]
-//	/omni/v1beta/  (and v1) interactions[/{id}[/cancel]], files/{id}[:download], which want the key
-//	/pixverse/openapi/v2/  {image,media}/upload, video/{text,img,transition,fusion,extend}/generate, video/result/{id}
-//	/ltx/v2/       {text,image,audio}-to-video[/{id}]
-//	/runway/v1/    {text,image,video}_to_video, tasks/{id} (DELETE cancels, or deletes what has ended), uploads, organization
-//	/veo/          v1/projects/{p}/locations/{l}/publishers/google/models/{m}:predictLongRunning|:fetchPredictOperation with tokens of
-//	               /veo/token, for which /veo/service_account.json hands out a key; v1beta/models/{m}:predictLongRunning,
-//	               /operations/{id}, files/{id}:download with an API key
-//	/vidu/ent/v2/  {text2video,img2video,start-end2video,reference2video,extend}, tasks[/{id}/{creations,cancel}]
-//	/wan/api/v1/   services/aigc/{video-generation,image2video}/video-synthesis, tasks/{id}[/cancel]
-//	/xai/v1/       videos/{generations,edits,extensions}, videos/{id}
-//	/zhipu/        videos/generations, async-result/{id}
-//	/fal/          {owner}/{app}[/…], {owner}/{app}/requests/{id}[/{status,cancel}]
-//	/replicate/v1/ models/{owner}/{name}/predictions, deployments/…, predictions[/{id}[/cancel]]
-//	/media/        result links: no key, signed, as long as their vendor says or Options do; 403 once they expired
-//
-// A base URL for a channel is what the vendor's SDK takes: …/openai/v1, …/generic/v1, …/anthropic, …/gemini, …/vendorc/, …/kling,
-// …/ark/api/v3, …/hailuo, …/ltx, …/luma/v1, …/omni/v1beta, …/pixverse, …/runway, …/veo/v1/projects/PROJECT/locations/LOCATION or …/veo/v1beta,
-// …/vidu, …/wan, …/xai/v1, …/zhipu, …/fal, …/replicate/v1.
+// Each fake is a package, whose comment lists its paths below /NAME/. The table in vendors.go has all of them, with the channels that lead
+// to them: GET /_control/channels. /media/ has the result links: no key, signed, as long as their vendor says or Options do; 403 once they
+// expired.
 //
 // Keys begin with sk-upstream; what follows is free, so that tests can tell channels apart by it. For vendor C the access key begins
 // with ak-upstream and its secret key is sk-upstream and what follows in the access key (ak-upstream-1, sk-upstream-1);
@@ -97,6 +71,7 @@
 //	POST   /_control/scripts        adds a script (below): {"id"}
 //	GET    /_control/scripts        {"scripts"}, with how many of their answers were taken
 //	DELETE /_control/scripts[/{id}] ends all scripts or one
+//	GET    /_control/channels       {"channels"} that lead to the fakes, as [Channel] has them
 //	POST   /_control/reset          ends rules and scripts, releases calls, forgets counts, requests and jobs; keep=jobs keeps the jobs
 //	GET    /healthz                 {"ok":true}
 //

@@ -9,11 +9,11 @@ import (
 	"testing"
 
 	"modelrelay/providers"
-	"modelrelay/providers/catalog"
 	"modelrelay/providers/relay"
 	"modelrelay/providers/router"
 	"modelrelay/providers/translate"
 	"modelrelay/providers/upstream"
+	"modelrelay/providers/vendors"
 )
 
 // heard is an upstream that keeps the bodies it gets.
@@ -145,6 +145,6 @@ func relayTo(t *testing.T, channel providers.Channel) *relay.Relay {
 	t.Helper()
 	client := upstream.NewClient(nil)
 	t.Cleanup(client.CloseIdleConnections)
-	vendors := catalog.New(client)
+	vendors := vendors.New(client)
 	return relay.New(router.New(vendors, []providers.Channel{channel}, &router.Options{Reaches: translate.Reaches}), vendors, nil)
 }

@@ -14,10 +14,10 @@ import (
 	"testing"
 
 	"modelrelay/providers"
-	"modelrelay/providers/catalog"
 	"modelrelay/providers/relay"
 	"modelrelay/providers/router"
 	"modelrelay/providers/upstream"
+	"modelrelay/providers/vendors"
 )
 
 const (
@@ -102,7 +102,7 @@ func benchOf(tb testing.TB, opts *relay.Options, channels []providers.Channel) b
 	tb.Helper()
 	client := upstream.NewClient(nil)
 	tb.Cleanup(client.CloseIdleConnections)
-	vendors := catalog.New(client)
+	vendors := vendors.New(client)
 	router := router.New(vendors, channels, nil)
 	log := new(syncBuffer)
 	if opts == nil {

@@ -8,11 +8,11 @@ import (
 	"testing"
 
 	"modelrelay/providers"
-	"modelrelay/providers/catalog"
 	"modelrelay/providers/relay"
 	"modelrelay/providers/router"
 	"modelrelay/providers/translate"
 	"modelrelay/providers/upstream"
+	"modelrelay/providers/vendors"
 )
 
 // scripted is a channel of a vendor whose upstream is in memory.
@@ -28,7 +28,7 @@ func translating(tb testing.TB, opts *relay.Options, channels ...scripted) (*rel
 	tb.Helper()
 	var all []providers.Channel
 	sent := new([]request)
-	vendors := catalog.New(upstream.NewClient(nil))
+	vendors := vendors.New(upstream.NewClient(nil))
 	for i, script := range channels {
 		name := string(rune('a' + i))
 		vendor := vendors[script.vendor]

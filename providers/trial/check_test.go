@@ -6,8 +6,8 @@ import (
 	"testing"
 
 	"modelrelay/providers"
-	"modelrelay/providers/catalog"
 	"modelrelay/providers/trial"
+	"modelrelay/providers/vendors"
 )
 
 // TestRefusedFillsItsSentence: every value that a sentence has a place for is there, also where the upstream said nothing.
@@ -27,7 +27,7 @@ func TestRefusedFillsItsSentence(t *testing.T) {
 // TestTypedKeyIsApart: an adapter that keeps something of its keys is another one for the trial of a typed key.
 func TestTypedKeyIsApart(t *testing.T) {
 	t.Parallel()
-	vendor := catalog.New(http.DefaultClient)["veo"]
+	vendor := vendors.New(http.DefaultClient)["veo"]
 	channel := providers.Channel{Name: "main", Vendor: "veo", Keys: []providers.Secret{"own"}}
 	for key, apart := range map[providers.Secret]bool{"": false, "typed": true} {
 		ask, err := trial.New(vendor, channel, key)

@@ -5,15 +5,15 @@ import (
 	"testing"
 
 	"modelrelay/providers"
-	"modelrelay/providers/catalog"
 	"modelrelay/providers/pricing"
 	"modelrelay/providers/trial"
+	"modelrelay/providers/vendors"
 )
 
 // TestPlan: the cheapest video that a model makes is one that its vendor takes.
 func TestPlan(t *testing.T) {
 	t.Parallel()
-	vendors := catalog.New(http.DefaultClient)
+	vendors := vendors.New(http.DefaultClient)
 	for _, tc := range []struct {
 		vendor, model, seconds, resolution, size string
 		silent                                   bool
@@ -72,7 +72,7 @@ func TestPlanPrice(t *testing.T) {
 		"dear":  {VideoSecond: rate("1")},
 		"cheap": {VideoSecond: rate("9"), Tiers: []pricing.Tier{{Resolution: "540p", Second: rate("0.03")}}},
 	})
-	ask, err := trial.New(catalog.New(http.DefaultClient)["luma"], providers.Channel{
+	ask, err := trial.New(vendors.New(http.DefaultClient)["luma"], providers.Channel{
 		Name: "main", Vendor: "luma", Models: map[string]string{"a": "ray-3.2", "cheap": "ray-3.2", "dear": "ray-3.2", "*": ""}, Keys: []providers.Secret{"k"},
 	}, "")
 	if err != nil {
@@ -86,7 +86,7 @@ func TestPlanPrice(t *testing.T) {
 		t.Errorf("got %s for %s, %v", plan.Model, plan.Price, err)
 	}
 	for model, vendor := range map[string]string{"aleph2": "runway", "wan2.7-videoedit": "wan"} { // they change a video
-		ask, err := trial.New(catalog.New(http.DefaultClient)[vendor], providers.Channel{Name: "main", Models: map[string]string{model: ""}, Keys: []providers.Secret{"k"}}, "")
+		ask, err := trial.New(vendors.New(http.DefaultClient)[vendor], providers.Channel{Name: "main", Models: map[string]string{model: ""}, Keys: []providers.Secret{"k"}}, "")
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -80,16 +80,7 @@ func (u *Upstreams) AnyModel() string {
 func (u *Upstreams) VideoChannels() string {
 	u.t.Helper()
 	var channels strings.Builder
-	for _, v := range VideoVendors() {
-		if v.Vendor == "" {
-			v.Vendor = v.Name
-		}
-		switch v.Key {
-		case "":
-			v.Key = "sk-upstream-" + v.Name
-		case account:
-			v.Key = u.ServiceAccount()
-		}
+	for _, v := range u.VideoVendors() {
 		fmt.Fprintf(&channels, "  - {name: %s, vendor: %s, base_url: 'http://%s%s', keys: ['%s'], groups: [default], models: {%s: %s}}\n",
 			v.Name, v.Vendor, u.UpstreamAt, v.Path, v.Key, v.Name, v.Model)
 	}

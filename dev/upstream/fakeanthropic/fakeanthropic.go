@@ -1,4 +1,6 @@
 // Package fakeanthropic fakes the API of Anthropic. Shapes: github.com/anthropics/anthropic-sdk-go 1.60.0.
+//
+// Below /anthropic/: v1/messages[/count_tokens], v1/models[/{id}].
 package fakeanthropic
 
 import (

@@ -1,6 +1,8 @@
 // Package fakeark fakes the video tasks of Volcengine Ark and BytePlus ModelArk (Seedance). Shapes: volcengine/ark-runtime-go
 // (arkruntime/content_generation.go); rules and codes: volcengine/ark-cli (skills/arkcli-gen, arkcli-doctor). Not documented, and so a
 // guess: the codes for an unknown task and for the deletion of a running one.
+//
+// Below /ark/api/v3/: contents/generations/tasks[/{id}]: create, get, list (found by safety_identifier), delete.
 package fakeark
 
 import (

@@ -1,5 +1,7 @@
 // Package fakefal fakes fal's queue, which hosts many models. Shapes and codes: fal-ai/fal-js libs/client/src/queue.ts,
 // types/common.ts, types/endpoints.ts, fal.ai/docs (model-apis/errors, inference-api/queue).
+//
+// Below /fal/: {owner}/{app}[/…], {owner}/{app}/requests/{id}[/{status,cancel}].
 package fakefal
 
 import (

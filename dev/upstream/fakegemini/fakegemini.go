@@ -1,4 +1,7 @@
 // Package fakegemini fakes the Gemini API. Shapes: github.com/googleapis/go-genai (commit 6fd3e65).
+//
+// Below /gemini/: v1beta (and v1) models[/{id}], :generateContent, :streamGenerateContent, :countTokens, :embedContent,
+// :batchEmbedContents.
 package fakegemini
 
 import (

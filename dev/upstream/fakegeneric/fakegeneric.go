@@ -1,4 +1,7 @@
 // Package fakegeneric fakes a gateway of our kind.
+//
+// Below /generic/v1/: the paths of package fakeopenai, video/generations[/{id}[/cancel]] with Idempotency-Key,
+// videos/{id}/cancel; /generic/openapi.json declares the key.
 package fakegeneric
 
 import (

@@ -1,6 +1,9 @@
 // Package fakehailuo fakes the two video APIs of MiniMax, whose jobs know nothing of one another. Shapes and codes:
 // platform.minimax.io/docs/api-reference (video-generation-t2v, -i2v, -fl2v, -s2v, -query, -download, video-generation-v2-create,
 // -query, -delete, errorcode).
+//
+// Below /hailuo/: v1/video_generation, v1/query/video_generation, v1/files/retrieve, v2/video_generation[/{id}],
+// v2/query/video_generation/{id}.
 package fakehailuo
 
 import (

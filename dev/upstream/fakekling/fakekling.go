@@ -1,5 +1,7 @@
 // Package fakekling fakes the video API of Kling, with the model in the path. Shapes and codes: kling.ai/document-api
 // (api/video/3-0-omni, get-started/error-codes).
+//
+// Below /kling/: {text-to-video,image-to-video,omni-video}/{model}, tasks?task_ids|external_task_ids.
 package fakekling
 
 import (

@@ -1,4 +1,6 @@
 // Package fakeltx fakes Lightricks' LTX API. Shapes: docs.ltx.io (asynchronous generation, text-to-video, image-to-video, audio-to-video, errors).
+//
+// Below /ltx/v2/: {text,image,audio}-to-video[/{id}].
 package fakeltx
 
 import (

@@ -1,5 +1,7 @@
 // Package fakeomni fakes the Interactions API of Gemini as far as it makes videos. Shapes: googleapis/js-genai 3.1.0 (Interaction,
 // CreateModelInteraction, VideoResponseFormat); words and refusals: GoogleCloudPlatform/generative-ai gemini_omni notebooks.
+//
+// Below /omni/v1beta/ and /omni/v1/: interactions[/{id}[/cancel]], files/{id}[:download], which want the key.
 package fakeomni
 
 import (

@@ -1,5 +1,7 @@
 // Package fakepixverse fakes PixVerse's API platform. Shapes and codes: docs.platform.pixverse.ai (text-to-video, image-to-video,
 // transition, fusion, extend, upload, get-video-generation-status, error-codes, common-errors).
+//
+// Below /pixverse/openapi/v2/: {image,media}/upload, video/{text,img,transition,fusion,extend}/generate, video/result/{id}.
 package fakepixverse
 
 import (

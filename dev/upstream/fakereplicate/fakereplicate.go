@@ -1,5 +1,7 @@
 // Package fakereplicate fakes Replicate's predictions. Shapes and codes: replicate/replicate-javascript lib/predictions.js, index.d.ts,
 // replicate.com/docs (topics/predictions/lifecycle, rate-limits, data-retention), the input schemas at replicate.com/OWNER/NAME/api.
+//
+// Below /replicate/v1/: models/{owner}/{name}/predictions, deployments/…, predictions[/{id}[/cancel]].
 package fakereplicate
 
 import (

@@ -1,6 +1,8 @@
 // Package fakerunway fakes Runway's developer API. Shapes: @runwayml/sdk 4.20.1 (src/resources/tasks.ts, text-to-video.ts,
 // image-to-video.ts, video-to-video.ts); errors: docs.dev.runwayml.com/errors. What is not documented, and so a guess: the words of
 // "issues", and the status of a task that the caller may not read.
+//
+// Below /runway/v1/: {text,image,video}_to_video, tasks/{id} (DELETE cancels, or deletes what has ended), uploads, organization.
 package fakerunway
 
 import (

@@ -1,5 +1,7 @@
 // Package fakevendorc fakes the visual service of Volcengine: one path, the action in the query. Envelope and codes:
 // volcengine/volc-sdk-golang (commit 26924eb) and the service's public documentation.
+//
+// Below /vendorc/: ?Action=CVSync2AsyncSubmitTask|CVSync2AsyncGetResult&Version=2022-08-31.
 package fakevendorc
 
 import (

@@ -1,6 +1,10 @@
 // Package fakeveo fakes Veo in both its shapes: on Google Cloud (Vertex AI), with access tokens that a service account's key is exchanged
 // for, and that of the Gemini API, with API keys. Shapes: googleapis/js-genai (src/converters/_models_converters.ts,
 // _operations_converters.ts), vercel/ai packages/google-vertex. Which unknown parameters Google Cloud refuses is not documented: all are.
+//
+// Below /veo/: v1/projects/{p}/locations/{l}/publishers/google/models/{m}:predictLongRunning|:fetchPredictOperation with tokens of
+// /veo/token, for which /veo/service_account.json hands out a key; v1beta/models/{m}:predictLongRunning, /operations/{id},
+// files/{id}:download with an API key.
 package fakeveo
 
 import (

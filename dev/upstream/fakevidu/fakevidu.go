@@ -1,5 +1,7 @@
 // Package fakevidu fakes Vidu's own API. Shapes and codes: platform.vidu.com/docs (text-to-video, image-to-video, start-end-to-video,
 // reference-to-video, get-generation, tasks-list, cancel-generation, error-code).
+//
+// Below /vidu/ent/v2/: {text2video,img2video,start-end2video,reference2video,extend}, tasks[/{id}/{creations,cancel}].
 package fakevidu
 
 import (

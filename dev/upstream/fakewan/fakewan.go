@@ -1,6 +1,8 @@
 // Package fakewan fakes the video jobs of Alibaba Cloud's Model Studio. Shapes and codes: alibabacloud.com/help/en/model-studio
 // (wan3-video-generation-api-reference, text-to-video-api-reference, image-to-video-general-api-reference,
 // manage-asynchronous-tasks, error-code).
+//
+// Below /wan/api/v1/: services/aigc/{video-generation,image2video}/video-synthesis, tasks/{id}[/cancel].
 package fakewan
 
 import (

@@ -1,5 +1,7 @@
 // Package fakexai fakes xAI's video API. Shapes: xai-org/xai-sdk-python 1.19.0 (proto/v6/video_pb2.pyi), vercel/ai packages/xai/src
 // (xai-video-model.ts, xai-error.ts). Not documented, and so a guess: the statuses for a wrong key and an unknown id.
+//
+// Below /xai/v1/: videos/{generations,edits,extensions}, videos/{id}.
 package fakexai
 
 import (

@@ -1,5 +1,7 @@
 // Package fakezhipu fakes the video API of Zhipu (Z.ai). Shapes and codes: docs.bigmodel.cn (video generation, async-result, api-code),
 // docs.z.ai (generate-video, api-code).
+//
+// Below /zhipu/: videos/generations, async-result/{id}.
 package fakezhipu
 
 import (

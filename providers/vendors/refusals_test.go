@@ -1,4 +1,4 @@
-package catalog_test
+package vendors_test
 
 import (
 	"io"
@@ -10,8 +10,8 @@ import (
 	"time"
 
 	"modelrelay/providers"
-	"modelrelay/providers/catalog"
 	"modelrelay/providers/upstream"
+	"modelrelay/providers/vendors"
 )
 
 // submitTo submits a video to a vendor whose upstream answers as given.
@@ -27,7 +27,7 @@ func submitTo(t *testing.T, vendor, model, key string, status int, body string, 
 	t.Cleanup(client.CloseIdleConnections)
 	channel := providers.Channel{Name: "c", Vendor: vendor, BaseURL: server.URL, AllowPrivateResults: true}
 	req.Model = model
-	_, err := catalog.New(client)[vendor].Video.Submit(t.Context(), providers.Target{Channel: channel, Key: providers.Secret(key), Model: model}, req)
+	_, err := vendors.New(client)[vendor].Video.Submit(t.Context(), providers.Target{Channel: channel, Key: providers.Secret(key), Model: model}, req)
 	if err == nil {
 		t.Fatalf("%s: no fault", vendor)
 	}
@@ -69,17 +69,17 @@ func TestVendorsOwnWords(t *testing.T) {
 	if fault := submitTo(t, "pixverse", "v5", "k", 200, `{"ErrCode":0,"ErrMsg":"success","Resp":{"video_id":0}}`, providers.VideoRequest{Prompt: "p"}); fault.Accepted != providers.AcceptedUnknown {
 		t.Errorf("pixverse without an id: %+v", fault)
 	}
-	table, _ := catalog.New(upstream.NewClient(nil))["runway"].VideoModels("gen4.5")
+	table, _ := vendors.New(upstream.NewClient(nil))["runway"].VideoModels("gen4.5")
 	short := providers.VideoRequest{Prompt: strings.Repeat("😀", 600), Seconds: "5", Size: "1280x720"}
 	if fault := table.Check(short.Shape()); fault == nil || fault.Param != "prompt" {
 		t.Errorf("1,200 UTF-16 units of 600 characters: %+v", fault)
 	}
 	legacy, _ := url.Parse("https://api.lumalabs.ai/dream-machine/v1")
-	if err := catalog.New(upstream.NewClient(nil))["luma"].CheckBaseURL(legacy); err == nil || !strings.Contains(err.Error(), "legacy") {
+	if err := vendors.New(upstream.NewClient(nil))["luma"].CheckBaseURL(legacy); err == nil || !strings.Contains(err.Error(), "legacy") {
 		t.Errorf("luma's legacy address: %v", err)
 	}
 	shape := providers.VideoRequest{Prompt: "p", Resolution: "1080p", Inputs: []providers.Media{{Role: providers.Reference, URL: "https://a/b.png"}}}.Shape()
-	if fault := catalog.New(upstream.NewClient(nil))["xai"].RefuseVideo("grok-imagine-video-1.5", shape); fault == nil || fault.Param != "resolution" {
+	if fault := vendors.New(upstream.NewClient(nil))["xai"].RefuseVideo("grok-imagine-video-1.5", shape); fault == nil || fault.Param != "resolution" {
 		t.Errorf("xai's references with 1080p: %+v", fault)
 	}
 }

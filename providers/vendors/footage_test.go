@@ -1,4 +1,4 @@
-package catalog_test
+package vendors_test
 
 import (
 	"encoding/json"
@@ -6,14 +6,14 @@ import (
 	"testing"
 
 	"modelrelay/providers"
-	"modelrelay/providers/catalog"
+	"modelrelay/providers/vendors"
 )
 
 // TestFootage: what a caller asks for in a vendor's own words costs as what it says in the contract's, and the usual of each
 // vendor's models is known where it says nothing.
 func TestFootage(t *testing.T) {
 	t.Parallel()
-	vendors := catalog.New(http.DefaultClient)
+	vendors := vendors.New(http.DefaultClient)
 	for _, tc := range []struct {
 		vendor, model, own string
 		want, usual        providers.Footage
@@ -75,7 +75,7 @@ func TestFootage(t *testing.T) {
 func FuzzFootage(f *testing.F) {
 	f.Add(`{"parameters":{"durationSeconds":8,"resolution":"4k"}}`)
 	f.Add(`{"video":{"duration":"1e400s"},"frames":-1,"size":"9999999999999999999x1","n":"x"}`)
-	vendors := catalog.New(http.DefaultClient)
+	vendors := vendors.New(http.DefaultClient)
 	f.Fuzz(func(t *testing.T, own string) {
 		for name, vendor := range vendors {
 			if got := vendor.VideoPaths.Footage(providers.VideoRequest{Metadata: json.RawMessage(own)}); got.Seconds == "0" || got.Videos < 0 {

@@ -1,4 +1,4 @@
-package catalog_test
+package vendors_test
 
 import (
 	"net/http"
@@ -6,7 +6,7 @@ import (
 	"strings"
 	"testing"
 
-	"modelrelay/providers/catalog"
+	"modelrelay/providers/vendors"
 )
 
 // TestTakes: the endpoints that translated calls are made at stand with their vendors, and no other vendor has any.
@@ -17,7 +17,7 @@ func TestTakes(t *testing.T) {
 		"gemini":    "gemini.generate_content gemini.stream_content gemini.count_tokens gemini.embeddings gemini.batch_embeddings",
 		"openai":    "openai.responses openai.chat openai.input_tokens openai.embeddings",
 	}
-	for name, vendor := range catalog.New(http.DefaultClient) {
+	for name, vendor := range vendors.New(http.DefaultClient) {
 		var takes []string
 		for _, endpoint := range vendor.Takes {
 			takes = append(takes, endpoint.String())

@@ -1,15 +1,15 @@
-package catalog_test
+package vendors_test
 
 import (
 	"net/http"
 	"testing"
 
-	"modelrelay/providers/catalog"
+	"modelrelay/providers/vendors"
 )
 
 func TestNew(t *testing.T) {
 	t.Parallel()
-	for name, vendor := range catalog.New(http.DefaultClient) {
+	for name, vendor := range vendors.New(http.DefaultClient) {
 		if vendor.Name != name {
 			t.Errorf("vendor %q stands under %q", vendor.Name, name)
 		}

@@ -1,4 +1,4 @@
-package catalog_test
+package vendors_test
 
 import (
 	"net/http"
@@ -6,8 +6,8 @@ import (
 	"testing"
 
 	"modelrelay/providers"
-	"modelrelay/providers/catalog"
 	"modelrelay/providers/providertest"
+	"modelrelay/providers/vendors"
 )
 
 // TestRefusedCreates: what a vendor's own code means of a create that it refused. The codes are those of the vendors' pages on errors,
@@ -64,7 +64,7 @@ func TestRefusedCreates(t *testing.T) {
 		{"zhipu", "cogvideox-3", 400, nested, map[string]string{"1301": content, "1210": input, "1214": input, "1261": input}},
 	} {
 		exchange := providertest.VideoExchange{Model: tc.model, Status: tc.status, New: func(client *http.Client) providers.VideoAdapter {
-			return catalog.New(client)[tc.vendor].Video
+			return vendors.New(client)[tc.vendor].Video
 		}}
 		if tc.vendor == "vendorc" {
 			exchange.Key = "access:secret"

@@ -1,4 +1,4 @@
-package catalog_test
+package vendors_test
 
 import (
 	"net/http"
@@ -6,7 +6,7 @@ import (
 	"time"
 
 	"modelrelay/providers"
-	"modelrelay/providers/catalog"
+	"modelrelay/providers/vendors"
 )
 
 // TestPace: no job is asked about more often than its vendor wants, and one whose results live for minutes not too seldom.
@@ -18,7 +18,7 @@ func TestPace(t *testing.T) {
 		"omni": {Least: 10 * s}, "openai": {}, "pixverse": {Least: 5 * s}, "replicate": {Most: 600 * s}, "runway": {Least: 5 * s}, "vendorc": {},
 		"veo": {Least: 10 * s}, "vidu": {Least: 5 * s}, "wan": {Least: 15 * s}, "xai": {Least: 5 * s}, "zhipu": {Least: 5 * s}, "ltx": {Least: 5 * s},
 	}
-	for name, vendor := range catalog.New(http.DefaultClient) {
+	for name, vendor := range vendors.New(http.DefaultClient) {
 		if vendor.Video == nil {
 			continue
 		}

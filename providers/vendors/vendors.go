@@ -1,7 +1,7 @@
-// Package catalog is the table of vendors: the one place that names them all.
+// Package vendors is the table of vendors: the only package that names them all.
 //
-// It must not import anything of the product but providers and the vendors.
-package catalog
+// It must not import any package of the product but providers and the vendors.
+package vendors
 
 import (
 	"net/http"
@@ -29,7 +29,7 @@ import (
 	"modelrelay/providers/zhipu"
 )
 
-// New returns every vendor there is, sending through the process's client to upstreams.
+// New returns all vendors by name. They send through the client.
 func New(client *http.Client) providers.Catalog {
 	return providers.Catalog{
 		"anthropic": {
