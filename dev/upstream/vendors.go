@@ -9,6 +9,7 @@ import (
 	"modelrelay/dev/upstream/fake"
 	"modelrelay/dev/upstream/fakeanthropic"
 	"modelrelay/dev/upstream/fakeark"
+	"modelrelay/dev/upstream/fakebfl"
 	"modelrelay/dev/upstream/fakefal"
 	"modelrelay/dev/upstream/fakegemini"
 	"modelrelay/dev/upstream/fakegeneric"
@@ -104,6 +105,7 @@ func vendors() []vendor {
 		{fakeark.Serve, []Channel{{
 			Name: "ark", Path: "/ark/api/v3", Models: same("doubao-seedance-2-0-260128", "doubao-seedance-2-5-260628"), Video: &Video{Model: "doubao-seedance-2-0-260128"},
 		}}},
+		{fakebfl.Serve, []Channel{{Name: "bfl", Path: "/bfl", Models: same("flux-3-video"), Video: &Video{Model: "flux-3-video"}}}},
 		{fakefal.Serve, []Channel{
 			{Name: "fal", Path: "/fal", Models: map[string]string{"veo-3.1-fal": "fal-ai/veo3.1"}, Video: &Video{Model: "fal-ai/veo3.1", Seconds: 8, TextOnly: true, Unknown: "unknown/app"}},
 			{

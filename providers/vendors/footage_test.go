@@ -39,6 +39,7 @@ func TestFootage(t *testing.T) {
 		{"wan", "wan2.6-t2v", `{"parameters":{"size":"1280*720"}}`, providers.Footage{Seconds: "5", Resolution: "720p"}, providers.Footage{Seconds: "5", Resolution: "1080p"}},
 		{"xai", "grok-imagine-video-1.5", `{"duration":15,"resolution":"1080p"}`, providers.Footage{Seconds: "15", Resolution: "1080p"}, providers.Footage{Seconds: "6", Resolution: "480p"}},
 		{"ltx", "ltx-2-3-pro", `{"duration":10,"resolution":"3840x2160"}`, providers.Footage{Seconds: "10", Resolution: "4k"}, providers.Footage{Seconds: "6", Resolution: "1080p"}},
+		{"bfl", "flux-3-video", `{"duration":10,"resolution":"fhd","generate_audio":false}`, providers.Footage{Seconds: "10", Resolution: "1080p", Audio: "false"}, providers.Footage{Seconds: "5", Resolution: "720p"}},
 		{"zhipu", "cogvideox-3", `{"duration":10,"size":"3840x2160"}`, providers.Footage{Seconds: "10", Resolution: "4k"}, providers.Footage{Seconds: "5", Resolution: "1080p"}},
 	} {
 		vendor := vendors[tc.vendor]

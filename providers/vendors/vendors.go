@@ -9,6 +9,7 @@ import (
 	"modelrelay/providers"
 	"modelrelay/providers/anthropic"
 	"modelrelay/providers/ark"
+	"modelrelay/providers/bfl"
 	"modelrelay/providers/fal"
 	"modelrelay/providers/gemini"
 	"modelrelay/providers/generic"
@@ -48,6 +49,15 @@ func New(client *http.Client) providers.Catalog {
 			VideoPaths:  providers.VideoPaths{Seconds: []string{"duration"}, Frames: []string{"frames"}, FPS: 24, Resolutions: []string{"resolution"}, Audio: []string{"generate_audio"}},
 			VideoModels: ark.VideoModels,
 			RefuseVideo: ark.RefuseVideo,
+		},
+		"bfl": {
+			Name:        "bfl",
+			BaseURL:     bfl.BaseURL,
+			Video:       bfl.NewVideos(client),
+			VideoUsual:  providers.Footage{Seconds: "5", Resolution: "720p"},
+			VideoPaths:  providers.VideoPaths{Seconds: []string{"duration"}, Resolutions: []string{"resolution"}, Modes: map[string]string{"hd": "720p", "fhd": "1080p"}, Audio: []string{"generate_audio"}},
+			VideoModels: bfl.VideoModels,
+			RefuseVideo: bfl.RefuseVideo,
 		},
 		"fal": {
 			Name:        "fal",
