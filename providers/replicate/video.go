@@ -31,8 +31,7 @@ const resultLife = time.Hour
 // mostPoll leaves most of a result's life for its copy. The vendor has no rule of how often it is asked.
 const mostPoll = 10 * time.Minute
 
-// Videos drives the vendor's predictions. It takes no key of ours, and its list tells two equal inputs not apart, so a lost
-// prediction is not looked up.
+// Videos drives the vendor's predictions. The vendor takes no key of an attempt: Find knows a lost prediction by its seed.
 type Videos struct{ upstream.Linked[prediction] }
 
 // NewVideos makes the adapter over the process's client.
@@ -60,6 +59,7 @@ func classify(fault *providers.Fault) {
 
 // Submit starts a job.
 func (v *Videos) Submit(ctx context.Context, to providers.Target, req providers.VideoRequest) (providers.Ticket, error) {
+	req, _ = marked(to, req)
 	path, body, err := createBody(ctx, to, req)
 	if err != nil {
 		return providers.Ticket{}, err

@@ -1,10 +1,13 @@
 package replicate_test
 
 import (
+	"bytes"
 	"encoding/base64"
 	"encoding/json"
 	"errors"
+	"io"
 	"net/http"
+	"net/http/httptest"
 	"os"
 	"strings"
 	"testing"
@@ -24,11 +27,14 @@ func TestVideo(t *testing.T) {
 	providertest.TestVideo(t, providertest.VideoSubject{
 		New:     adapter,
 		Channel: providers.Channel{Vendor: "replicate"},
+		Model:   "google/veo-3.1",
 		Answers: os.DirFS("testdata/video"),
 		Step: func(req *http.Request) providertest.VideoStep {
 			switch req.Method + " " + req.URL.EscapedPath() {
-			case "POST /predictions":
+			case "POST /models/google/veo-3.1/predictions":
 				return providertest.VideoSubmit
+			case "GET /predictions":
+				return providertest.VideoFind
 			case "GET /predictions/" + job:
 				return providertest.VideoPoll
 			case "POST /predictions/" + job + "/cancel":
@@ -57,7 +63,16 @@ func TestVideo(t *testing.T) {
 			data, err := base64.StdEncoding.DecodeString(encoded)
 			return providertest.Upload{Data: data}, err
 		},
-		VideoTraits: providertest.VideoTraits{BareUploads: true},
+		IdempotencyKey: func(req *http.Request) string { // the seed stands for it
+			raw, _ := io.ReadAll(req.Body)
+			req.Body = io.NopCloser(bytes.NewReader(raw))
+			var body struct {
+				Input struct{ Seed json.Number } `json:"input"`
+			}
+			_ = json.Unmarshal(raw, &body) // without a seed there is no key
+			return body.Input.Seed.String()
+		},
+		VideoTraits: providertest.VideoTraits{BareUploads: true, LooksUp: true},
 	})
 }
 
@@ -196,4 +211,56 @@ func TestVideoFields(t *testing.T) {
 	}
 	exchange.Facts = providers.ModelFacts{}
 	exchange.Refuses(t, "last_image", req)
+}
+
+// TestVideoFind: a lost prediction is the one with the attempt's seed, which is only of a model that has a seed and of a request that
+// chooses none.
+func TestVideoFind(t *testing.T) {
+	t.Parallel()
+	var seen []string
+	answers := map[string]string{}
+	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		seen = append(seen, r.URL.RequestURI())
+		_, _ = io.WriteString(w, answers[r.URL.RequestURI()])
+	}))
+	t.Cleanup(server.Close)
+	videos, to := replicate.NewVideos(server.Client()), providers.Target{Channel: providers.Channel{BaseURL: server.URL}, Key: "k", Model: "google/veo-3.1"}
+	req := providers.VideoRequest{Prompt: "p", IdempotencyKey: "video_1-1"}
+	body, err := providertest.VideoExchange{New: adapter, Model: "google/veo-3.1", Answer: `{"id":"1"}`}.Submit(t, req)
+	var sent struct{ Input json.RawMessage }
+	if err != nil || json.Unmarshal([]byte(body[0].Body), &sent) != nil {
+		t.Fatal(body, err)
+	}
+	mine := `{"id":"mine","input":` + string(sent.Input) + `}`
+	other := `{"id":"other","input":{"prompt":"p"}}`
+	for name, tc := range map[string]struct{ first, second, want string }{
+		"on the second page": {`{"next":"https://elsewhere.invalid/v1/predictions?cursor=2","results":[` + other + `]}`, `{"next":null,"results":[` + mine + `]}`, "mine"},
+		"none":               {`{"next":null,"results":[` + other + `]}`, "", ""},
+		"two":                {`{"next":null,"results":[` + mine + `,` + strings.Replace(mine, "mine", "again", 1) + `]}`, "", ""},
+	} {
+		answers = map[string]string{"/predictions": tc.first, "/predictions?cursor=2": tc.second}
+		ticket, err := videos.Find(t.Context(), to, req)
+		if ticket.Job != tc.want || (err == nil) != (tc.want != "") || err != nil && providers.AsFault(err).Accepted != providers.AcceptedUnknown {
+			t.Errorf("%s: got %+v, %v", name, ticket, err)
+		}
+	}
+	seen = nil
+	own := int64(7)
+	for name, tc := range map[string]struct {
+		model string
+		req   providers.VideoRequest
+	}{
+		"a seed of the caller's":            {"google/veo-3.1", providers.VideoRequest{Prompt: "p", IdempotencyKey: "video_1-1", Seed: &own}},
+		"a seed among its own parameters":   {"google/veo-3.1", providers.VideoRequest{Prompt: "p", IdempotencyKey: "video_1-1", Extra: json.RawMessage(`{"seed":7}`)}},
+		"a model without a seed":            {"kwaivgi/kling-v2.6", req},
+		"a model of which nothing is known": {"some-one/mover", req},
+	} {
+		to.Model = tc.model
+		if _, err := videos.Find(t.Context(), to, tc.req); !errors.Is(err, providers.ErrNoLookup) {
+			t.Errorf("%s: got %v", name, err)
+		}
+	}
+	if len(seen) > 0 {
+		t.Errorf("asked %v", seen)
+	}
 }

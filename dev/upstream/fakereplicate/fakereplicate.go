@@ -35,6 +35,7 @@ func Serve(server *fake.Server) {
 	}
 	s.Handle("GET "+root+"/account", fake.Operation{Vendor: v, Name: "account", Answer: answerAccount})
 	s.Handle("GET "+root+"/models/{owner}/{model}", fake.Operation{Vendor: v, Name: "models", Parse: parseModel, Answer: answerModel})
+	s.Handle("GET "+root+"/predictions", fake.Operation{Vendor: v, Name: "video.list", Answer: s.answerList})
 	s.Handle("GET "+root+"/predictions/{id}", fake.Operation{Vendor: v, Name: "video.get", Parse: s.ParseID, Answer: s.answerGet})
 	s.Handle("POST "+root+"/predictions/{id}/cancel", fake.Operation{Vendor: v, Name: "video.cancel", Parse: s.ParseID, Answer: s.answerCancel})
 }
@@ -143,7 +144,7 @@ func check(model string, input map[string]json.RawMessage) *fake.Problem {
 
 func (s *api) answerCreate(x *fake.Exchange) {
 	q := fake.RequestOf[create](x)
-	spec := jobs.Job{ID: strings.ToLower(fake.RandomID(26)), Seconds: "5"}
+	spec := jobs.Job{ID: strings.ToLower(fake.RandomID(26)), Seconds: "5", Lookup: string(q.Input["seed"])}
 	for _, member := range []string{"image", "start_image", "first_frame_image", "first_frame"} {
 		var text string
 		if json.Unmarshal(q.Input[member], &text) != nil {
@@ -194,6 +195,28 @@ func (s *api) answerGet(x *fake.Exchange) {
 	if j := s.Poll(x); j != nil {
 		x.JSON(http.StatusOK, s.predictionOf(x, j))
 	}
+}
+
+// answerList lists the account's predictions, newest first, on one page. Of an input it shows the prompt and the seed.
+func (s *api) answerList(x *fake.Exchange) {
+	found, err := s.Filtered(x, func(*jobs.Job) bool { return true })
+	if err != nil {
+		refuse(x, fake.Problem{Status: http.StatusInternalServerError, Message: err.Error()})
+		return
+	}
+	x.Accept()
+	results := make([]map[string]any, 0, len(found))
+	for i := range found {
+		p := s.predictionOf(x, &found[i])
+		input := map[string]any{"prompt": found[i].Prompt}
+		if found[i].Lookup != "" {
+			input["seed"] = json.RawMessage(found[i].Lookup)
+		}
+		p["input"] = input
+		results = append(results, p)
+	}
+	slices.Reverse(results)
+	x.JSON(http.StatusOK, map[string]any{"previous": nil, "next": nil, "results": results})
 }
 
 // answerCancel stops a job; one that has ended stays as it is.

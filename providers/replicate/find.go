@@ -1,0 +1,103 @@
+package replicate
+
+import (
+	"cmp"
+	"context"
+	"encoding/json"
+	"hash/fnv"
+	"net/url"
+	"slices"
+
+	"modelrelay/providers"
+	"modelrelay/providers/upstream"
+)
+
+// Wire facts of the list: replicate.com/docs/reference/http#predictions.list. It has the newest first, 100 a page, each with its input
+// until an hour after its end, and names the next page by an address.
+
+// mostPages bounds a look for a lost prediction.
+const mostPages = 10
+
+// marked gives a request that leaves its seed to the model one of its own, which is the same for each try of the attempt and for no other.
+// The vendor's list shows it. false: the model has no seed that is known, or the caller chose one, so that two equal inputs cannot be told
+// apart.
+func marked(to providers.Target, req providers.VideoRequest) (providers.VideoRequest, bool) {
+	model, known := lookUp(to.Model)
+	fields := to.Channel.FieldsOf(to.Model)
+	own, err := req.Parameters()
+	switch {
+	case !known && fields["seed"].Name == "", !fields.Open(model.Model).Seed:
+		return req, false
+	case err != nil, req.Seed != nil, own[seedName(fields)] != nil, req.IdempotencyKey == "":
+		return req, false
+	}
+	sum := fnv.New32a()
+	_, _ = sum.Write([]byte(req.IdempotencyKey)) // never fails
+	seed := int64(sum.Sum32() >> 1)              // models take 31 bits
+	req.Seed = &seed
+	return req, true
+}
+
+// seedName is the model's name for the seed.
+func seedName(fields providers.VideoFields) string { return cmp.Or(fields["seed"].Name, "seed") }
+
+// listed is a prediction of the vendor's list.
+type listed struct {
+	ID    upstream.Loose             `json:"id"`
+	Input map[string]json.RawMessage `json:"input"`
+}
+
+// Find looks through the newest predictions for the one that has the attempt's seed and the prompt. That it is not there proves nothing:
+// the vendor does not document how soon a prediction is listed.
+func (v *Videos) Find(ctx context.Context, to providers.Target, req providers.VideoRequest) (providers.Ticket, error) {
+	req, ok := marked(to, req)
+	if !ok {
+		return providers.Ticket{}, &providers.Fault{
+			Kind: providers.Upstream, Message: "The upstream's list does not tell this job from an equal one.", Err: providers.ErrNoLookup,
+		}
+	}
+	found, err := v.find(ctx, to, req)
+	switch {
+	case err != nil:
+		return providers.Ticket{}, upstream.Undecided(err)
+	case len(found) == 1:
+		return found[0], nil
+	case len(found) > 1:
+		return providers.Ticket{}, providers.Faultf(providers.Upstream, "The upstream lists several such jobs.")
+	}
+	return providers.Ticket{}, providers.Faultf(providers.NotFound, "The upstream lists no such job.")
+}
+
+// find returns the predictions that have the request's seed and prompt.
+func (v *Videos) find(ctx context.Context, to providers.Target, req providers.VideoRequest) (found []providers.Ticket, err error) {
+	fields := to.Channel.FieldsOf(to.Model)
+	path := "/predictions"
+	for range mostPages {
+		var page struct {
+			Results []listed       `json:"results"`
+			Next    upstream.Loose `json:"next"`
+		}
+		if err := v.Jobs.Read(ctx, to, upstream.JobRequest{Path: path}, &page); err != nil {
+			return nil, err
+		}
+		if page.Results == nil {
+			return nil, upstream.BrokenAnswer("no list of predictions", nil)
+		}
+		for _, one := range page.Results {
+			var seed int64
+			var prompt string
+			_ = json.Unmarshal(one.Input[seedName(fields)], &seed) // of another type: another prediction
+			_ = json.Unmarshal(one.Input[cmp.Or(fields["prompt"].Name, "prompt")], &prompt)
+			same := func(t providers.Ticket) bool { return t.Job == string(one.ID) } // pages shift while predictions are added
+			if seed == *req.Seed && prompt == req.Prompt && one.ID != "" && !slices.ContainsFunc(found, same) {
+				found = append(found, providers.Ticket{Job: string(one.ID)})
+			}
+		}
+		next, err := url.Parse(string(page.Next))
+		if err != nil || next.RawQuery == "" {
+			break
+		}
+		path = "/predictions?" + next.RawQuery // the address itself is not followed with the key
+	}
+	return found, nil
+}
