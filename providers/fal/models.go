@@ -1,13 +1,15 @@
 package fal
 
 import (
+	"strconv"
 	"strings"
 
 	"modelrelay/providers"
 	"modelrelay/providers/upstream"
 )
 
-// What models take: fal-ai/fal-js libs/client/src/types/endpoints.ts, the types of each model's input.
+// What models take: fal-ai/fal-js libs/client/src/types/endpoints.ts, the types of each model's input; of FLUX 3 and LTX-2.5 the pages
+// fal.ai/models/blackforestlabs/flux-3/text-to-video/api, …/flux-3-max/text-to-video/llms.txt and fal.ai/models/fal-ai/ltx-2.5/text-to-video/fast/llms.txt.
 
 const (
 	first     = providers.FirstFrame
@@ -47,6 +49,10 @@ func taking(model providers.VideoModel, length providers.FieldForm, names map[pr
 
 // lookUp finds a model by its family and, at the end of its name, by what it makes a video from.
 func lookUp(model string) (upstream.Hosted, bool) {
+	if name, fast := strings.CutSuffix(model, ltxFast); fast && strings.HasPrefix(name, "fal-ai/ltx-2.5/") {
+		_, from := splitModel(name)
+		return fastLTX(from)
+	}
 	family, from := splitModel(model)
 	switch family {
 	case "fal-ai/veo3.1", "fal-ai/veo3.1/fast", "fal-ai/veo3.1/lite":
@@ -65,6 +71,8 @@ func lookUp(model string) (upstream.Hosted, bool) {
 		return wan(family, from)
 	case "fal-ai/ltx-2.3":
 		return ltx(from)
+	case "blackforestlabs/flux-3", "blackforestlabs/flux-3-max":
+		return flux(family, from)
 	case "fal-ai/minimax/hailuo-2.3/standard", "fal-ai/minimax/hailuo-2.3/pro":
 		return hailuo(family, from)
 	case "fal-ai/luma-dream-machine/ray-2":
@@ -80,6 +88,9 @@ const (
 	fromFrames     = "first-last-frame-to-video"
 	fromReferences = "reference-to-video"
 )
+
+// ltxFast ends the names of the faster models of LTX-2.5.
+const ltxFast = "/fast"
 
 func splitModel(model string) (family, from string) {
 	for _, word := range [...]string{fromText, fromFrames, fromImage, fromReferences} {
@@ -213,6 +224,25 @@ func ltx(from string) (upstream.Hosted, bool) {
 		return taking(model, providers.AsNumber, map[providers.InputRole]string{first: "image_url", last: "end_image_url"}, first), true
 	}
 	return upstream.Hosted{}, false
+}
+
+// fastLTX is a faster model of LTX-2.5. A video of more than 10 seconds has at most 1080p and 25 frames a second, which the vendor checks.
+func fastLTX(from string) (upstream.Hosted, bool) {
+	hosted, ok := ltx(from)
+	for n := 12; n <= 20; n += 2 {
+		hosted.Model.Seconds = append(hosted.Model.Seconds, strconv.Itoa(n))
+	}
+	hosted.Model.Resolutions = append([]string{"720p"}, hosted.Model.Resolutions...)
+	return hosted, ok
+}
+
+// flux is FLUX 3 from a text; its other models take what the vendor's many others do.
+func flux(family, from string) (upstream.Hosted, bool) {
+	model := providers.VideoModel{
+		Seconds: upstream.SecondsFrom(5, 20), AspectRatios: []string{"auto", "21:9", "2:1", "16:9", "4:3", "1:1", "3:4", "9:16"},
+		Resolutions: []string{"720p", "1080p"}, Audio: providers.AudioOption, NeedsPrompt: true, Seed: family == "blackforestlabs/flux-3-max",
+	}
+	return taking(model, providers.AsNumber, nil), from == fromText
 }
 
 func hailuo(family, from string) (upstream.Hosted, bool) {

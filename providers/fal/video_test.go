@@ -103,6 +103,16 @@ func TestVideoCreate(t *testing.T) {
 			`{"image_urls":["https://h/reference","https://h/reference"],"prompt":"p","resolution":"4k"}`,
 		},
 		{"alibaba/happy-horse/v1.1/text-to-video", providers.VideoRequest{Prompt: "p", Seconds: "5"}, `{"duration":5,"prompt":"p"}`},
+		{
+			"blackforestlabs/flux-3-max/text-to-video",
+			providers.VideoRequest{Prompt: "p", Seconds: "20", Width: 1920, Height: 1080, GenerateAudio: &on, Seed: &seed},
+			`{"aspect_ratio":"16:9","duration":20,"generate_audio":true,"prompt":"p","resolution":"1080p","seed":7}`,
+		},
+		{
+			"fal-ai/ltx-2.5/text-to-video/fast",
+			providers.VideoRequest{Prompt: "p", Seconds: "20", Resolution: "720p", FPS: 25},
+			`{"duration":20,"fps":25,"prompt":"p","resolution":"720p"}`,
+		},
 		{"some-one/app/v9", providers.VideoRequest{Prompt: "p", Seconds: "5", AspectRatio: "16:9", Inputs: []providers.Media{link(providers.FirstFrame)}}, `{"aspect_ratio":"16:9","duration":"5","image_url":"https://h/","prompt":"p"}`},
 	} {
 		seen, err := providertest.VideoExchange{New: adapter, Model: tc.model, Answer: `{"request_id":"1"}`}.Submit(t, tc.req)
