@@ -180,6 +180,8 @@ type VideoStatus struct {
 	Seconds string `json:"seconds,omitempty"`
 	Width   int    `json:"width,omitempty"`
 	Height  int    `json:"height,omitempty"`
+	// Source is the length in seconds of the videos that the job was made from, of a vendor that bills it as well; "" for none.
+	Source string `json:"source,omitempty"`
 	// Resolution is the vendor's word for the size, and Audio whether the video has sound: "true", "false", or "" where it does not
 	// say. Tokens are what it counts. All are of a job that is done.
 	Resolution string      `json:"resolution,omitempty"`

@@ -38,12 +38,16 @@ func (f Footage) Or(other Footage) Footage {
 }
 
 // Made is the footage of a job that is done, with so many videos: what the vendor measured, else what it was sent, else the length
-// of the file, else what was asked for.
+// of the file, else what was asked for. The length of its sources is added where the vendor bills it.
 func (f Footage) Made(status VideoStatus, sent Footage, file string, videos int) Footage {
 	made := Footage{Seconds: status.Seconds, Resolution: ResolutionWord(status.Resolution, 0, 0), Audio: status.Audio}
 	made = made.Or(sent).Or(Footage{Seconds: file}).Or(f)
 	made.Resolution = cmp.Or(made.Resolution, ResolutionWord("", status.Width, status.Height))
 	made.Videos, made.Tokens = videos, status.Tokens
+	source, _ := strconv.ParseFloat(status.Source, 64) // what is no number is no length
+	if own, err := strconv.ParseFloat(made.Seconds, 64); err == nil && source > 0 {
+		made.Seconds = strconv.FormatFloat(own+source/float64(max(videos, 1)), 'f', -1, 64)
+	}
 	return made
 }
 

@@ -92,8 +92,14 @@ func firstFrame(table providers.VideoModel, shape providers.VideoShape) (frame p
 
 // refuseSecond refuses what the second API does not make together.
 func refuseSecond(shape providers.VideoShape) *providers.Fault {
-	if shape.Has(providers.FirstFrame) && shape.AspectRatio != "" {
+	framed := shape.Has(providers.FirstFrame)
+	switch {
+	case framed && shape.AspectRatio != "":
 		return providers.InvalidField("aspect_ratio", "The upstream keeps the ratio of the image: 'aspect_ratio' cannot be given.")
+	case framed && shape.Has(providers.SourceVideo):
+		return providers.InvalidField("video", "The upstream takes 'image' or 'video', not both.")
+	case !framed && len(shape.Inputs) > maxSecondFiles:
+		return providers.InvalidField("reference_images", "The upstream takes %d references of all kinds together.", maxSecondFiles)
 	}
 	return nil
 }
@@ -165,6 +171,8 @@ func contentOf(ctx context.Context, req providers.VideoRequest, own json.RawMess
 			role = "last_frame"
 		case providers.SourceAudio:
 			kind, role = "audio_url", "reference_audio"
+		case providers.SourceVideo:
+			kind, role = "video_url", "reference_video"
 		}
 		content = append(content, item{"type": kind, kind: item{"url": text}, "role": role})
 	}

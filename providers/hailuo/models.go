@@ -14,6 +14,8 @@ const (
 	maxImage                        = 20 << 20
 	maxSecondImage, maxSecondSound  = 30 << 20, 15 << 20
 	maxSecondImages, maxSecondTones = 9, 3
+	maxSecondVideos, maxSecondFiles = 3, 12
+	maxSecondVideo                  = 50 << 20
 	// maxSecondBody is that of a request in bytes.
 	maxSecondBody = 64 << 20
 )
@@ -80,6 +82,7 @@ func secondModel(name string) (providers.VideoModel, bool) {
 		Audio: providers.AudioAlways, Apart: true,
 		Inputs: append(providers.Frames(providers.VideoInput{Types: types, MaxBytes: maxSecondImage}),
 			providers.VideoInput{Role: reference, Types: types, MaxBytes: maxSecondImage, Max: maxSecondImages},
+			providers.VideoInput{Role: providers.SourceVideo, MaxBytes: maxSecondVideo, Max: maxSecondVideos},
 			providers.VideoInput{Role: providers.SourceAudio, MaxBytes: maxSecondSound, Max: maxSecondTones, With: &reference}),
 	}
 	switch name {

@@ -60,6 +60,7 @@ func (j secondJob) VideoStatus(key providers.Secret) (providers.VideoStatus, err
 	s, err := upstream.States{Queued: "queued", Done: "succeeded", Life: linkLife}.Status(j.Status, j.VideoLinks())
 	if s.State == providers.JobDone {
 		s.Seconds, s.Took, s.Resolution = j.Duration.Number(), upstream.Took(j.Created, j.Updated), strings.ToLower(string(j.Resolution))
+		s.Source = upstream.Amount(j.Usage, "input_seconds").Number()
 	}
 	return upstream.Priced(s, upstream.Amount(j.Usage, "total_seconds"), "seconds"), err
 }

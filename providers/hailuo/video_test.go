@@ -6,6 +6,7 @@ import (
 	"errors"
 	"net/http"
 	"os"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -170,6 +171,13 @@ func TestVideoCreate(t *testing.T) {
 				`{"image_url":{"url":"https://h/last_frame"},"role":"last_frame","type":"image_url"}],"duration":15,"model":"MiniMax-H3","resolution":"2K"}`,
 		},
 		{
+			"reference videos", "MiniMax-H3",
+			providers.VideoRequest{Prompt: "p", Inputs: []providers.Media{link(providers.SourceVideo), link(providers.SourceVideo)}},
+			"/v2",
+			`{"content":[{"text":"p","type":"text"},{"role":"reference_video","type":"video_url","video_url":{"url":"https://h/video"}},` +
+				`{"role":"reference_video","type":"video_url","video_url":{"url":"https://h/video"}}],"duration":5,"model":"MiniMax-H3","resolution":"768P"}`,
+		},
+		{
 			"references", "MiniMax-H3-Max",
 			providers.VideoRequest{
 				Prompt: "p", AspectRatio: "adaptive", Resolution: "480p", Inputs: []providers.Media{reference, link(providers.SourceAudio)},
@@ -230,6 +238,9 @@ func TestVideoRefusals(t *testing.T) {
 		{"MiniMax-H3", "generate_audio", providers.VideoRequest{Prompt: "p", GenerateAudio: &off}},
 		{"MiniMax-H3", "reference_images", with(first, reference)},
 		{"MiniMax-H3", "audio", with(link(providers.SourceAudio))},
+		{"MiniMax-H3", "video", with(first, link(providers.SourceVideo))},
+		{"MiniMax-H3", "video", with(link(providers.SourceVideo), link(providers.SourceVideo), link(providers.SourceVideo), link(providers.SourceVideo))},
+		{"MiniMax-H3", "reference_images", with(append(slices.Repeat([]providers.Media{reference}, 9), link(providers.SourceAudio), link(providers.SourceVideo), link(providers.SourceVideo), link(providers.SourceVideo))...)},
 		{"MiniMax-H3", "last_image", with(last)},
 		{"MiniMax-H3", "content", providers.VideoRequest{Prompt: "p", Extra: json.RawMessage(`{"content":"x"}`)}},
 	} {
@@ -293,8 +304,8 @@ func TestVideoAnswers(t *testing.T) {
 			t.Errorf("%s: got %+v, %v, %v", tc.name, got, got.Failure, err)
 		}
 	}
-	done, err := providertest.VideoExchange{New: newVideos, Answer: `{"task":{"status":"succeeded","content":{"url":"https://h/v"},"duration":5,"created_at":10,"updated_at":70}}`}.Poll(t, second)
-	if err != nil || done.State != providers.JobDone || done.Seconds != "5" || done.Took != time.Minute {
+	done, err := providertest.VideoExchange{New: newVideos, Answer: `{"task":{"status":"succeeded","content":{"url":"https://h/v"},"duration":5,"created_at":10,"updated_at":70,"usage":{"total_seconds":9,"input_seconds":4,"output_seconds":5}}}`}.Poll(t, second)
+	if err != nil || done.State != providers.JobDone || done.Seconds != "5" || done.Source != "4" || done.Price != "9 seconds" || done.Took != time.Minute {
 		t.Errorf("got %+v, %v", done, err)
 	}
 	// A look that is refused says nothing about the job, and a result that comes late is asked for again.

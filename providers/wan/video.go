@@ -160,6 +160,7 @@ func (j job) VideoStatus(key providers.Secret) (providers.VideoStatus, error) {
 func (j job) measure(s *providers.VideoStatus) {
 	var usage struct {
 		Output   upstream.Loose `json:"output_video_duration"`
+		Input    upstream.Loose `json:"input_video_duration"`
 		Duration upstream.Loose `json:"duration"`
 		Older    upstream.Loose `json:"video_duration"`
 		Size     upstream.Loose `json:"size"`
@@ -170,6 +171,9 @@ func (j job) measure(s *providers.VideoStatus) {
 		s.Resolution = lines + "p"
 	}
 	s.Seconds = cmp.Or(usage.Output.Number(), usage.Duration.Number(), usage.Older.Number())
+	if usage.Output.Number() != "" { // duration is the sum of both
+		s.Source = usage.Input.Number()
+	}
 	s.Width, s.Height = upstream.Loose(strings.ReplaceAll(string(usage.Size), "*", "x")).Dimensions()
 	now := time.Now()
 	end, ended := moment(j.Output.End)

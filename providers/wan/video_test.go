@@ -346,3 +346,18 @@ func TestVideoHost(t *testing.T) {
 		t.Errorf("got %+v, %v", status, err)
 	}
 }
+
+// TestVideoSource: where the vendor counts the seconds of a reference video, they are billed beside those of the video.
+func TestVideoSource(t *testing.T) {
+	t.Parallel()
+	for usage, want := range map[string][2]string{
+		`{"duration":9,"output_video_duration":5,"input_video_duration":4,"SR":720}`: {"5", "4"},
+		`{"duration":9,"SR":720}`: {"9", ""},
+	} {
+		answer := `{"output":{"task_id":"1","task_status":"SUCCEEDED","video_url":"https://h/v"},"usage":` + usage + `}`
+		got, err := providertest.VideoExchange{New: func(client *http.Client) providers.VideoAdapter { return wan.NewVideos(client) }, Answer: answer}.Poll(t, providers.Ticket{Job: "1"})
+		if err != nil || got.Seconds != want[0] || got.Source != want[1] {
+			t.Errorf("%s: got %+v, %v", usage, got, err)
+		}
+	}
+}

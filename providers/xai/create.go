@@ -79,7 +79,7 @@ func createBody(ctx context.Context, model string, req providers.VideoRequest) (
 			references = append(references, at)
 			members["reference_images"] = references
 		case providers.SourceVideo:
-			path, members["video"] = "/videos/edits", at
+			path, members["video"] = editPath, at
 		case providers.ExtendVideo:
 			path, members["video"] = "/videos/extensions", at
 		}

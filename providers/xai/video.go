@@ -44,7 +44,27 @@ func (v *Videos) Submit(ctx context.Context, to providers.Target, req providers.
 	if err != nil {
 		return providers.Ticket{}, err
 	}
-	return v.Jobs.Start(ctx, to, path, body, "request_id")
+	ticket, err := v.Jobs.Start(ctx, to, path, body, "request_id")
+	if err == nil && path == editPath {
+		ticket.Data = json.RawMessage(editData)
+	}
+	return ticket, err
+}
+
+const (
+	editPath = "/videos/edits"
+	// editData is the ticket's own part of an edit.
+	editData = `{"edit":true}`
+)
+
+// Poll implements providers.VideoAdapter. An edit is billed by the seconds of its source as well, which is as long as the video. An
+// extension's video has its source in it.
+func (v *Videos) Poll(ctx context.Context, to providers.Target, ticket providers.Ticket) (providers.VideoStatus, error) {
+	status, err := v.Linked.Poll(ctx, to, ticket)
+	if err == nil && status.State == providers.JobDone && string(ticket.Data) == editData {
+		status.Source = status.Seconds
+	}
+	return status, err
 }
 
 func (v *Videos) job(ctx context.Context, to providers.Target, ticket providers.Ticket) (job, error) {

@@ -182,3 +182,23 @@ func equal(a, b providers.VideoStatus) bool {
 	right, _ := json.Marshal(b)
 	return string(left) == string(right)
 }
+
+// TestVideoEdit: an edit is billed by the seconds of its source too, which are those of the video.
+func TestVideoEdit(t *testing.T) {
+	t.Parallel()
+	for path, want := range map[providers.InputRole]string{providers.SourceVideo: "8.5", providers.ExtendVideo: ""} {
+		server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+			_, _ = io.WriteString(w, `{"request_id":"1","status":"done","video":{"url":"https://h/v","duration":8.5}}`)
+		}))
+		t.Cleanup(server.Close)
+		videos := xai.NewVideos(server.Client())
+		to := providers.Target{Channel: providers.Channel{BaseURL: server.URL}, Key: "k", Model: "grok-imagine-video"}
+		ticket, err := videos.Submit(t.Context(), to, providers.VideoRequest{Prompt: "p", Inputs: []providers.Media{{Role: path, URL: "https://h/v"}}})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if got, err := videos.Poll(t.Context(), to, ticket); err != nil || got.Seconds != "8.5" || got.Source != want {
+			t.Errorf("%s: got %+v, %v", path, got, err)
+		}
+	}
+}
