@@ -79,7 +79,7 @@ func settings(model string, table providers.VideoModel, req providers.VideoReque
 	if req.Seed != nil && (*req.Seed < -1 || *req.Seed > maxSeed) {
 		return nil, providers.InvalidField("seed", "The upstream takes a seed from -1 to %d.", maxSeed)
 	}
-	if family(model) != seedance25 {
+	if !is25(family(model)) {
 		return members, nil
 	}
 	switch {
@@ -148,9 +148,9 @@ func refuse(table providers.VideoModel, model string, shape providers.VideoShape
 		return providers.InvalidField("video", "The upstream edits a 'video' or extends one, not both.")
 	case strings.HasPrefix(name, "seedance-2-0") && has(providers.SourceAudio) && !video && !has(providers.Reference):
 		return providers.InvalidField("audio", "This model takes 'audio' only beside 'reference_images' or 'video'.")
-	case name == seedance25 && (framed || video) && fixed:
+	case is25(name) && (framed || video) && fixed:
 		return providers.InvalidField(shape.RatioField(), "This model keeps the ratio of its frames and of a source video: '%s' cannot be given.", shape.RatioField())
-	case name == seedance25 && edit && shape.Seconds != "":
+	case is25(name) && edit && shape.Seconds != "":
 		return providers.InvalidField("seconds", "This model keeps the source video's length: 'seconds' cannot be given.")
 	case strings.HasPrefix(name, "seedance-1-0") && !framed && frame.AspectRatio == adaptive:
 		return providers.InvalidField("aspect_ratio", "This model takes 'adaptive' only with an image.")

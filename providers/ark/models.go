@@ -20,6 +20,7 @@ const (
 // The families of models, whose members take the same.
 const (
 	seedance25  = "seedance-2-5-260628"
+	seedance25f = "seedance-2-5-flash-261115"
 	seedance20  = "seedance-2-0-260128"
 	seedance20f = "seedance-2-0-fast-260128"
 	seedance20m = "seedance-2-0-mini-260615"
@@ -33,6 +34,9 @@ func family(model string) string {
 	return strings.TrimPrefix(strings.TrimPrefix(model, "doubao-"), "dreamina-")
 }
 
+// is25 reports whether a family is one of Seedance 2.5.
+func is25(name string) bool { return name == seedance25 || name == seedance25f }
+
 // VideoModels is the table of the vendor's models. An endpoint ("ep-…") is not in it.
 func VideoModels(model string) (providers.VideoModel, bool) {
 	table := providers.VideoModel{
@@ -42,6 +46,10 @@ func VideoModels(model string) (providers.VideoModel, bool) {
 	switch name := family(model); name {
 	case seedance25:
 		table.Seconds, table.Inputs = upstream.SecondsFrom(4, 30), inputs(30, 10)
+		table.Resolutions = append(table.Resolutions, "4k")
+	case seedance25f:
+		table.Seconds, table.Inputs = upstream.SecondsFrom(4, 30), inputs(30, 10)
+		table.Resolutions = table.Resolutions[:2]
 	case seedance20:
 		table.Seconds, table.Inputs = upstream.SecondsFrom(4, 15), inputs(9, 3)
 		table.Resolutions = append(table.Resolutions, "4k")

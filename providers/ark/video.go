@@ -16,7 +16,8 @@ import (
 
 // Wire facts of this package: volcengine/ark-runtime-go (arkruntime/content_generation.go and its schemas),
 // volcengine/volcengine-python-sdk (arkruntime/resources/content_generation/tasks.py), volcengine/ark-cli (skills/arkcli-gen and
-// arkcli-doctor: modes, limits, error codes), vercel/ai packages/bytedance.
+// arkcli-doctor: modes, limits, error codes), vercel/ai packages/bytedance; of Seedance 2.5 in 4k and its Flash
+// byteplus-sa/ComfyUI-BytePlus-ModelArk, release v0.9.0.
 
 // BaseURL is the vendor's own address in China. That of BytePlus is https://ark.ap-southeast.bytepluses.com/api/v3.
 const BaseURL = "https://ark.cn-beijing.volces.com/api/v3"

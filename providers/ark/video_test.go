@@ -142,6 +142,11 @@ func TestVideoCreate(t *testing.T) {
 				`"generate_audio":false,"model":"dreamina-seedance-2-0-260128","resolution":"4k","safety_identifier":"u"}`,
 		},
 		{
+			"2.5 in 4k", "dreamina-seedance-2-5-260628",
+			providers.VideoRequest{Prompt: "p", Seconds: "30", Resolution: "4k"},
+			`{"content":[{"type":"text","text":"p"}],"duration":30,"model":"dreamina-seedance-2-5-260628","resolution":"4k"}`,
+		},
+		{
 			"frames of 2.5", "dreamina-seedance-2-5-260628",
 			providers.VideoRequest{Inputs: []providers.Media{link(providers.FirstFrame)}},
 			`{"content":[{"type":"image_url","image_url":{"url":"https://h/"},"role":"first_frame"}],"model":"dreamina-seedance-2-5-260628","ratio":"adaptive"}`,
@@ -184,6 +189,9 @@ func TestVideoCreateRefused(t *testing.T) {
 		{"broken seconds", "ep-1", "seconds", providers.VideoRequest{Prompt: "p", Seconds: "5.5"}},
 		{"a size", one, "width", providers.VideoRequest{Prompt: "p", Width: 1000, Height: 720}},
 		{"a resolution", "doubao-seedance-2-0-fast-260128", "resolution", providers.VideoRequest{Prompt: "p", Resolution: "1080p"}},
+		{"a resolution of Flash", "dreamina-seedance-2-5-flash-261115", "resolution", providers.VideoRequest{Prompt: "p", Resolution: "1080p"}},
+		{"seconds beyond Flash's", "dreamina-seedance-2-5-flash-261115", "seconds", providers.VideoRequest{Prompt: "p", Seconds: "31"}},
+		{"the length of an edit by Flash", "dreamina-seedance-2-5-flash-261115", "seconds", providers.VideoRequest{Prompt: "p", Seconds: "5", Inputs: []providers.Media{link(providers.SourceVideo)}}},
 		{"a ratio", one, "aspect_ratio", providers.VideoRequest{Prompt: "p", AspectRatio: "3:2"}},
 		{"adaptive without an image", one, "aspect_ratio", providers.VideoRequest{Prompt: "p", AspectRatio: "adaptive"}},
 		{"a last frame alone", two, "last_image", providers.VideoRequest{Prompt: "p", Inputs: []providers.Media{link(providers.LastFrame)}}},

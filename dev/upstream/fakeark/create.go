@@ -81,8 +81,10 @@ func familyOf(model string) (family, bool) {
 	all := []string{"480p", "720p", "1080p", "4k"}
 	model = strings.TrimPrefix(strings.TrimPrefix(model, "doubao-"), "dreamina-")
 	switch {
+	case strings.HasPrefix(model, "seedance-2-5-flash"):
+		return family{4, 30, all[:2], true, true, false, 2, true}, true
 	case strings.HasPrefix(model, "seedance-2-5"):
-		return family{4, 30, all[:3], true, true, false, 2, true}, true
+		return family{4, 30, all, true, true, false, 2, true}, true
 	case strings.HasPrefix(model, "seedance-2-0-fast"), strings.HasPrefix(model, "seedance-2-0-mini"):
 		return family{4, 15, all[:2], true, true, false, 2, false}, true
 	case strings.HasPrefix(model, "seedance-2-0"):
