@@ -115,6 +115,17 @@ type Beginning struct {
 // age is since when the request is at the gateway. The id is remembered for eleven minutes; of several creates of the same
 // request the last one's. With storage.ErrUnavailable the create must not go on: without the note its retry would be paid twice.
 func (r *Repeats) Begin(ctx context.Context, tokenID, requestHash, newID string, retry bool, age time.Duration) (Beginning, error) {
+	sent := time.Now()
+	begun, err := r.tryBegin(ctx, tokenID, requestHash, newID, retry, age)
+	if late := time.Since(sent); err == nil && !retry && !begun.Known && late >= retryLead {
+		// Redis may have got the request late, from a process that stood still, and with an age from before that: a retry may have come
+		// between. The whole age finds it.
+		return r.tryBegin(ctx, tokenID, requestHash, newID, retry, age+late)
+	}
+	return begun, err
+}
+
+func (r *Repeats) tryBegin(ctx context.Context, tokenID, requestHash, newID string, retry bool, age time.Duration) (Beginning, error) {
 	marked := 0
 	if retry {
 		marked = 1

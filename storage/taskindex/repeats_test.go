@@ -1,14 +1,19 @@
 package taskindex_test
 
 import (
+	"context"
 	"errors"
 	"fmt"
+	"sync/atomic"
 	"testing"
 	"time"
+
+	"github.com/redis/go-redis/v9"
 
 	"modelrelay/storage"
 	"modelrelay/storage/storagetest"
 	"modelrelay/storage/taskindex"
+	"modelrelay/storage/testwait"
 )
 
 // TestRetries: a retry has the task of the create before it, however often it comes; any other create has its own.
@@ -142,4 +147,45 @@ func TestRetryBeforeItsFirstTry(t *testing.T) {
 	if got := begin(false, time.Hour); got.Known {
 		t.Errorf("another one got %+v as well", got)
 	}
+}
+
+// TestFirstTryReachesRedisLate: the request of a first try waits on its way to Redis, in a process that stands still, and arrives after a retry
+// has made the task.
+func TestFirstTryReachesRedisLate(t *testing.T) {
+	t.Parallel()
+	client := storagetest.Redis(t)
+	retries := taskindex.NewRepeats(client)
+	client.AddHook(&onTheWay{do: func() {
+		began := time.Now()
+		if got, err := retries.Begin(t.Context(), "a", "h", "video_retry", true, 0); err != nil || got.TaskID != "video_retry" {
+			t.Errorf("retry: %+v, %v", got, err)
+		}
+		const wait = 400 * time.Millisecond
+		testwait.Eventually(t, "the retry is a while ago", time.Minute, func() bool { return time.Since(began) >= wait })
+	}})
+	got, err := retries.Begin(t.Context(), "a", "h", "video_first", false, 500*time.Millisecond)
+	if want := (taskindex.Beginning{TaskID: "video_retry", Known: true}); err != nil || got != want {
+		t.Errorf("got %+v, %v, want %+v", got, err, want)
+	}
+}
+
+// onTheWay does something before the first command is sent.
+type onTheWay struct {
+	do   func()
+	done atomic.Bool
+}
+
+func (o *onTheWay) DialHook(next redis.DialHook) redis.DialHook { return next }
+
+func (o *onTheWay) ProcessHook(next redis.ProcessHook) redis.ProcessHook {
+	return func(ctx context.Context, cmd redis.Cmder) error {
+		if o.done.CompareAndSwap(false, true) {
+			o.do()
+		}
+		return next(ctx, cmd)
+	}
+}
+
+func (o *onTheWay) ProcessPipelineHook(next redis.ProcessPipelineHook) redis.ProcessPipelineHook {
+	return next
 }
