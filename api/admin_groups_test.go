@@ -3,13 +3,13 @@ package api_test
 import (
 	"testing"
 
-	"modelrelay/api/admin"
+	"modelrelay/api/operator"
 	"modelrelay/storage/tokens"
 )
 
 // tokenGroups are the groups of an adminEnv.
-func tokenGroups() map[string]admin.Group {
-	return map[string]admin.Group{"default": {}, "small": {
+func tokenGroups() map[string]operator.GroupRules {
+	return map[string]operator.GroupRules{"default": {}, "small": {
 		GroupLimits: tokens.GroupLimits{
 			Defaults: tokens.Limits{RequestsPerMinute: 7}, Ceilings: tokens.Limits{Concurrency: 2}, DefaultBudget: 3, CeilingBudget: 9,
 		},

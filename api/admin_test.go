@@ -18,6 +18,7 @@ import (
 	"modelrelay/api"
 	"modelrelay/api/admin"
 	"modelrelay/api/edge"
+	"modelrelay/api/operator"
 	"modelrelay/providers"
 	"modelrelay/providers/pricing"
 	"modelrelay/providers/router"
@@ -49,7 +50,7 @@ type adminEnv struct {
 
 	store    *tokens.Store
 	usage    *ledger.Usage
-	operator *operator
+	operator *fakeOperator
 	audit    *audit.Log
 	key      string
 }
@@ -63,21 +64,24 @@ func newAdminEnv(t *testing.T) *adminEnv {
 // newAdminEnvOn is newAdminEnv with its Redis, and with other options where change is not nil.
 func newAdminEnvOn(t *testing.T, client redis.UniversalClient, change func(*api.Options)) *adminEnv {
 	t.Helper()
-	o := &adminEnv{store: tokens.New(client, nil), usage: ledger.NewUsage(client, nil), operator: &operator{}, audit: audit.New(client, nil), key: adminKey}
+	o := &adminEnv{store: tokens.New(client, nil), usage: ledger.NewUsage(client, nil), operator: &fakeOperator{}, audit: audit.New(client, nil), key: adminKey}
 	t.Cleanup(o.store.Close)
 	t.Cleanup(func() { _ = o.usage.Close(context.WithoutCancel(t.Context())) })
 	o.gateway = newGateway(t, nil, func(g *gateway, options *api.Options) {
 		routes := options.Router.(*router.Router)
 		options.Tokens = o.store
 		options.Admin = admin.Options{
-			Operators: admin.NewOperators(adminOperators()), Audit: o.audit, Money: cashier{ledger.NewBudgets(client, nil)}, Usage: o.usage,
-			Tokens: admin.TokenOptions{Keeper: o.store, Groups: tokenGroups, Check: func(_ *tokens.Token, token tokens.Token) (tokens.Token, error) {
-				if !slices.Contains(slots.Lanes(), token.Lane) {
-					return token, providers.InvalidField("lane", "Invalid request: 'lane' is unknown.")
-				}
-				return token, nil
-			}},
-			Tasks: admin.TaskOptions{Operator: o.operator, Webhooks: o.operator, Counter: o.operator},
+			Operators: admin.NewOperators(adminOperators()),
+			Service: operator.New(operator.Options{
+				Audit: o.audit, Money: cashier{ledger.NewBudgets(client, nil)}, Ledger: o.usage, Prices: options.Prices, Tokens: o.store, Groups: tokenGroups,
+				CheckToken: func(_ *tokens.Token, token tokens.Token) (tokens.Token, error) {
+					if !slices.Contains(slots.Lanes(), token.Lane) {
+						return token, providers.InvalidField("lane", "Invalid request: 'lane' is unknown.")
+					}
+					return token, nil
+				},
+				Tasks: o.operator, Webhooks: o.operator, Counter: o.operator,
+			}),
 			Channels: admin.ChannelOptions{Desk: desk{routes}, States: func(context.Context) ([]router.ChannelState, error) {
 				states := routes.States()
 				routes.Describe(states)
@@ -141,7 +145,7 @@ func (d desk) Try(_ context.Context, trial admin.ChannelTrial) (admin.ChannelTes
 }
 
 // operator keeps tasks in memory.
-type operator struct {
+type fakeOperator struct {
 	filters []tasks.Filter
 	cursors []string
 	did     []string
@@ -151,7 +155,7 @@ type operator struct {
 	made       tasks.Task // that Task returns
 }
 
-func (o *operator) Page(_ context.Context, filter tasks.Filter, cursor []byte, limit int) ([]tasks.Listed, []byte, error) {
+func (o *fakeOperator) Page(_ context.Context, filter tasks.Filter, cursor []byte, limit int) ([]tasks.Listed, []byte, error) {
 	o.filters, o.cursors = append(o.filters, filter), append(o.cursors, string(cursor))
 	if string(cursor) == "\x00two" {
 		return nil, nil, o.err
@@ -159,32 +163,32 @@ func (o *operator) Page(_ context.Context, filter tasks.Filter, cursor []byte, l
 	return []tasks.Listed{{ID: fmt.Sprint("video_", limit), Phase: workflows.PhasePolling, Created: day}}, []byte("\x00two"), o.err
 }
 
-func (o *operator) Show(_ context.Context, id string) (tasks.Story, error) {
+func (o *fakeOperator) Show(_ context.Context, id string) (tasks.Story, error) {
 	if id != "video_1" {
 		return tasks.Story{}, providers.Faultf(providers.NotFound, "There is no task %q.", id)
 	}
 	return tasks.Story{Listed: tasks.Listed{ID: id}, State: workflows.Failed, Attempts: []tasks.AttemptStory{{At: day}}}, nil
 }
 
-func (o *operator) note(words ...string) error {
+func (o *fakeOperator) note(words ...string) error {
 	o.did = append(o.did, strings.Join(words, " "))
 	return o.err
 }
 
-func (o *operator) Cancel(_ context.Context, id string) error { return o.note("cancel", id) }
-func (o *operator) Fail(_ context.Context, id, reason string) error {
+func (o *fakeOperator) Cancel(_ context.Context, id string) error { return o.note("cancel", id) }
+func (o *fakeOperator) Fail(_ context.Context, id, reason string) error {
 	return o.note("fail", id, reason)
 }
 
-func (o *operator) Wait(_ context.Context, id string, _ time.Duration) (tasks.Task, error) {
+func (o *fakeOperator) Wait(_ context.Context, id string, _ time.Duration) (tasks.Task, error) {
 	return tasks.Task{ID: id}, o.note("wait", id)
 }
 
-func (o *operator) RetryArchive(_ context.Context, id string) (string, error) {
+func (o *fakeOperator) RetryArchive(_ context.Context, id string) (string, error) {
 	return "run", o.note("retry-archive", id)
 }
 
-func (o *operator) Redeliver(_ context.Context, id string, _ time.Duration) (tasks.Notice, error) {
+func (o *fakeOperator) Redeliver(_ context.Context, id string, _ time.Duration) (tasks.Notice, error) {
 	return tasks.Notice{EventID: "evt_1", State: workflows.PhaseDelivered}, o.note("redeliver", id)
 }
 
@@ -558,10 +562,10 @@ func TestAdminUsage(t *testing.T) {
 	const span = "/admin/usage?from=2026-01-31&to=2026-02-01"
 	var list struct {
 		From, To string
-		Data     []admin.UsageRow
+		Data     []operator.UsageRow
 	}
-	row := func(n int64) admin.UsageRow {
-		return admin.UsageRow{Requests: n, InputTokens: 10 * n, OutputTokens: 5 * n, AudioSeconds: 1.5 * float64(n), Cost: pricing.Money(n) * 12_500_000}
+	row := func(n int64) operator.UsageRow {
+		return operator.UsageRow{Requests: n, InputTokens: 10 * n, OutputTokens: 5 * n, AudioSeconds: 1.5 * float64(n), Cost: pricing.Money(n) * 12_500_000}
 	}
 	o.tell(t, 200, "GET", span, "", &list)
 	if len(list.Data) != 4 || list.From != "2026-01-31" || list.To != "2026-02-01" {
@@ -569,12 +573,12 @@ func TestAdminUsage(t *testing.T) {
 	}
 	all := row(4)
 	all.Failed = 1
-	if o.tell(t, 200, "GET", span+"&group_by=", "", &list); !slices.Equal(list.Data, []admin.UsageRow{all}) {
+	if o.tell(t, 200, "GET", span+"&group_by=", "", &list); !slices.Equal(list.Data, []operator.UsageRow{all}) {
 		t.Errorf("one sum: got %+v, want %+v", list.Data, all)
 	}
 	anna := row(2)
 	anna.Token, anna.Channel = made.ID, "main"
-	if o.tell(t, 200, "GET", span+"&group_by=token,channel&token=anna", "", &list); !slices.Equal(list.Data, []admin.UsageRow{anna}) {
+	if o.tell(t, 200, "GET", span+"&group_by=token,channel&token=anna", "", &list); !slices.Equal(list.Data, []operator.UsageRow{anna}) {
 		t.Errorf("anna: got %+v, want %+v", list.Data, anna)
 	}
 	if o.tell(t, 200, "GET", "/admin/usage?from=2026-02-01&to=2026-02-01&group_by=day&model=gpt-4o", "", &list); len(list.Data) != 1 || list.Data[0].Requests != 1 {

@@ -7,7 +7,7 @@ import (
 	"testing"
 	"time"
 
-	"modelrelay/api/admin"
+	"modelrelay/api/operator"
 	"modelrelay/providers/pricing"
 	"modelrelay/storage/ledger"
 	"modelrelay/storage/storagetest"
@@ -17,12 +17,12 @@ import (
 // cashier finds every reservation of a real store unsettled.
 type cashier struct{ *ledger.Budgets }
 
-func (c cashier) Unsettled(ctx context.Context, filter admin.UnsettledFilter) ([]admin.Unsettled, error) {
+func (c cashier) Unsettled(ctx context.Context, filter operator.UnsettledFilter) ([]operator.Unsettled, error) {
 	list, err := c.Reservations(ctx, filter.Token)
-	var found []admin.Unsettled
+	var found []operator.Unsettled
 	for _, r := range list {
 		if (filter.ID == "" || r.ID == filter.ID) && (filter.Model == "" || r.Model == filter.Model) {
-			found = append(found, admin.Unsettled{Reservation: r, Why: "nobody came back"})
+			found = append(found, operator.Unsettled{Reservation: r, Why: "nobody came back"})
 		}
 	}
 	return found, err
@@ -108,7 +108,7 @@ func TestAdminUnsettled(t *testing.T) {
 		*all.Data[0].Reserved != 0 || all.Data[1].Spent != nil || all.Data[1].Reserved != nil {
 		t.Errorf("tokens: %+v", all)
 	}
-	var usage struct{ Data []admin.UsageRow }
+	var usage struct{ Data []operator.UsageRow }
 	if o.tell(t, 200, "GET", "/admin/usage?group_by=token", "", &usage); len(usage.Data) != 1 || usage.Data[0].Cost != 2_000_000_000 || usage.Data[0].Failed != 1 {
 		t.Errorf("ledger %+v", usage.Data)
 	}

@@ -11,7 +11,7 @@ import (
 	"modelrelay/workflows/tasks"
 )
 
-func (o *operator) Deliveries(_ context.Context, filter tasks.DeliveryFilter, cursor []byte, limit int) ([]tasks.ListedDelivery, []byte, error) {
+func (o *fakeOperator) Deliveries(_ context.Context, filter tasks.DeliveryFilter, cursor []byte, limit int) ([]tasks.ListedDelivery, []byte, error) {
 	o.deliveries, o.cursors = append(o.deliveries, filter), append(o.cursors, string(cursor))
 	if len(cursor) > 0 {
 		return nil, nil, o.err
@@ -19,14 +19,14 @@ func (o *operator) Deliveries(_ context.Context, filter tasks.DeliveryFilter, cu
 	return []tasks.ListedDelivery{{ID: "notify_video_1_failed", Task: "video_1", Event: "video.failed", State: workflows.PhaseUndelivered}}, []byte{byte(limit)}, o.err
 }
 
-func (o *operator) Census(context.Context) (tasks.Census, error) {
+func (o *fakeOperator) Census(context.Context) (tasks.Census, error) {
 	return tasks.Census{
 		Counts: tasks.Counts{Phases: map[workflows.Phase]int64{workflows.PhaseQueued: 12, workflows.PhasePolling: 48}, Stuck: 3, Workers: 2},
 		Failed: 2, Undelivered: 1, At: day,
 	}, o.err
 }
 
-func (o *operator) Task(_ context.Context, id string) (tasks.Task, error) {
+func (o *fakeOperator) Task(_ context.Context, id string) (tasks.Task, error) {
 	if id != o.made.ID {
 		return tasks.Task{}, providers.Faultf(providers.NotFound, "There is no task %q.", id)
 	}

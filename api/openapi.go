@@ -2,6 +2,7 @@ package api
 
 import (
 	"net/http"
+	"path"
 	"reflect"
 
 	"github.com/danielgtaylor/huma/v2"
@@ -36,6 +37,7 @@ func apiConfig(version string) huma.Config {
 		"behind it, Anthropic's and Google's the address alone; the API key is a token of this gateway."
 	config.Tags = categories()
 	config.Servers = []*huma.Server{{URL: "/", Description: "Where this document is served"}}
+	config.Components.Schemas = huma.NewMapRegistry("#/components/schemas/", schemaName)
 	// An amount of money is a JSON number, though its type is also a text elsewhere.
 	config.Components.Schemas.RegisterTypeAlias(reflect.TypeFor[pricing.Money](), reflect.TypeFor[float64]())
 	config.Components.Schemas.RegisterTypeAlias(reflect.TypeFor[pricing.Decimal](), reflect.TypeFor[*float64]())
@@ -52,6 +54,19 @@ func apiConfig(version string) huma.Config {
 		}
 	}
 	return config
+}
+
+// schemaName is the name of a type in the document. Types of the operators' actions have short names, which are those of a client's
+// view of the same thing as well.
+func schemaName(t reflect.Type, hint string) string {
+	name := huma.DefaultSchemaNamer(t, hint)
+	switch path.Base(t.PkgPath()) {
+	case "operator":
+		return "Admin" + name
+	case "audit":
+		return "Audit" + name
+	}
+	return name
 }
 
 // bearerScheme is the security scheme that every operation of a client declares.

@@ -22,6 +22,7 @@ import (
 	"modelrelay/api/edge"
 	"modelrelay/api/gemini"
 	"modelrelay/api/openai"
+	"modelrelay/api/operator"
 	"modelrelay/api/videos"
 	"modelrelay/providers"
 	"modelrelay/providers/pricing"
@@ -130,9 +131,12 @@ type Server struct {
 
 // New makes the server with all its operations. It starts nothing and listens nowhere.
 func New(o Options) *Server {
+	if o.Admin.Service == nil {
+		o.Admin.Service = new(operator.Service)
+	}
 	var acted func(context.Context, audit.Entry)
-	if o.Admin.Audit != nil {
-		acted = o.Admin.Audit.Record
+	if o.Admin.Service.Audit != nil {
+		acted = o.Admin.Service.Audit.Record
 	}
 	openAI, anthropicA, geminiB, vendorC := openai.Format(), anthropic.Format(), gemini.Format(), videos.VendorCFormat()
 	e := edge.New(edge.Options{
@@ -159,9 +163,9 @@ func New(o Options) *Server {
 	openai.Add(group(openAI), s.calls, openai.Options{ModerationModel: o.DefaultModerationModel, RealtimeModel: o.DefaultRealtimeModel})
 	s.videos.Add(group(openAI), group(vendorC))
 	account.Add(group(openAI), account.Options{
-		Limits: o.Limits, Money: o.Admin.Money, Usage: o.Admin.Usage, Logs: o.Admin.Logs, Prices: o.Prices, Models: s.calls.Models,
+		Limits: o.Limits, Money: o.Admin.Service.Money, Usage: o.Admin.Service.UsageOf, Logs: o.Admin.Logs, Models: s.calls.Models,
 	})
-	o.Admin.Tasks.Content = s.videos.ServeContent
+	o.Admin.Content = s.videos.ServeContent
 	admin.Add(s.api, openAI, o.Admin, o.Prices)
 	dropHumaErrors(s.api.OpenAPI())
 	s.addDocs(mux)

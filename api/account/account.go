@@ -14,6 +14,7 @@ import (
 	"modelrelay/api/admin"
 	"modelrelay/api/edge"
 	"modelrelay/api/logs"
+	"modelrelay/api/operator"
 	"modelrelay/providers"
 	"modelrelay/providers/pricing"
 	"modelrelay/providers/router"
@@ -35,9 +36,9 @@ type Balances interface {
 type Options struct {
 	Limits edge.Limits
 	Money  Balances
-	Usage  admin.UsageReader
-	Logs   logs.Options
-	Prices *pricing.List
+	// Usage sums the ledger of the token whose id the query has.
+	Usage func(ctx context.Context, q operator.UsageQuery) (operator.UsageList, error)
+	Logs  logs.Options
 	// Models lists what a token can call.
 	Models func(caller *tokens.Token) []router.Model
 }
@@ -153,5 +154,8 @@ func permitted(caller *tokens.Token) []string {
 }
 
 func (s *service) usage(x *edge.Request, r *http.Request) error {
-	return admin.ServeUsage(x, r, admin.OwnUsage(), func(context.Context, string) (string, error) { return x.Caller.ID, nil }, s.Usage, s.Prices)
+	return admin.ServeUsage(x, r, admin.OwnUsage(), func(ctx context.Context, q operator.UsageQuery) (operator.UsageList, error) {
+		q.Token = x.Caller.ID
+		return s.Usage(ctx, q)
+	})
 }

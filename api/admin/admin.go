@@ -1,14 +1,16 @@
-// Package admin is the operator's HTTP interface: tokens, channels, usage, money that nobody settles, and the tasks of all
-// tokens, behind a key of its own.
+// Package admin is the operators' actions over HTTP, behind keys of their own. What an action does is in package operator.
 //
 // It knows no client's format but the one that its faults have, and no configuration file.
 package admin
 
 import (
+	"context"
+
 	"github.com/danielgtaylor/huma/v2"
 
 	"modelrelay/api/edge"
 	"modelrelay/api/logs"
+	"modelrelay/api/operator"
 	"modelrelay/providers/pricing"
 )
 
@@ -25,16 +27,13 @@ const (
 type Options struct {
 	// Operators are let in; while there is none, there is nothing at their paths.
 	Operators *Operators
-	Tokens    TokenOptions
-	Tasks     TaskOptions
-	Channels  ChannelOptions
-	Models    ModelOptions
-	Setup     SetupOptions
-	// Usage is the ledger, Money what tokens with a budget have spent and reserved.
-	Usage UsageReader
-	Money Settler
-	// Audit keeps what operators do; nil: nobody does.
-	Audit Auditor
+	// Service performs their actions; nil: only the document is needed.
+	Service *operator.Service
+	// Content serves what a task made.
+	Content  ServeContent
+	Channels ChannelOptions
+	Models   ModelOptions
+	Setup    SetupOptions
 	// Logs are the log of calls and their sums.
 	Logs logs.Options
 }
@@ -46,17 +45,28 @@ func Add(api huma.API, format *edge.Format, o Options, prices *pricing.List) {
 		Kinds: faultKinds, Words: faultWords,
 	})
 	g.UseSimpleModifier(func(op *huma.Operation) { op.Tags = []string{Tag} })
-	names := tokenNames{o.Tokens.Keeper}
-	ofTokens := &tokenOperations{o.Tokens, o.Money}
-	ofTokens.add(g)
-	ofTokens.addGroups(g)
+	addTokens(g, o.Service)
 	(&channelOperations{o.Channels}).add(g)
-	(&usageOperations{o.Usage, prices, names}).add(g)
-	(&unsettledOperations{o.Money, names}).add(g)
-	(&taskOperations{o.Tasks, names}).add(g)
-	(&auditOperations{o.Audit}).add(g)
+	addUsage(g, o.Service)
+	addTasks(g, o.Service)
+	addContent(g, o.Service, o.Content)
+	(&auditOperations{o.Service}).add(g)
 	(&setupOperations{SetupOptions: o.Setup}).add(g)
-	(&modelOperations{ModelOptions: o.Models, states: o.Channels.States, usage: o.Usage, prices: prices}).add(g)
+	(&modelOperations{ModelOptions: o.Models, states: o.Channels.States, usage: o.Service.Ledger, prices: prices}).add(g)
 	(&priceOperations{o.Models.Catalogue, prices}).add(g)
-	logs.AddOperator(g, Root, o.Logs, names.id)
+	logs.AddOperator(g, Root, o.Logs, o.Service.TokenID)
+}
+
+// register adds an operation that is one method of the service, which records it.
+func register[I, O any](g *edge.Group, op huma.Operation, do func(ctx context.Context, by operator.Actor, in *I) (O, error)) {
+	edge.Register(g, op, func(ctx context.Context, in *I) (O, error) {
+		x := edge.Of(ctx)
+		x.Act.Recorded = true
+		return do(ctx, actorOf(x), in)
+	})
+}
+
+// actorOf is the operator who sent a request.
+func actorOf(x *edge.Request) operator.Actor {
+	return operator.Actor{Operator: *x.Act.By, From: x.From(), RequestID: x.AnswerID()}
 }

@@ -1,11 +1,7 @@
 package admin
 
 import (
-	"context"
-	"encoding/json"
 	"net/http"
-	"net/url"
-	"slices"
 	"strings"
 	"time"
 
@@ -13,65 +9,9 @@ import (
 
 	"modelrelay/api/body"
 	"modelrelay/api/edge"
+	"modelrelay/api/operator"
 	"modelrelay/storage/audit"
-	"modelrelay/storage/tokens"
 )
-
-// Auditor keeps and reads what was changed, as audit.Log does.
-type Auditor interface {
-	Record(ctx context.Context, entry audit.Entry)
-	Page(ctx context.Context, filter audit.Filter, cursor string, limit int) (found []audit.Entry, next string, err error)
-}
-
-// Lengths of a page of the audit log. A table has all that there is.
-const (
-	auditPage     = 50
-	auditPageMost = 500
-)
-
-type auditList struct {
-	Object string       `json:"object" enum:"list"`
-	Data   []auditEntry `json:"data" nullable:"false"`
-	After  *string      `json:"after" doc:"What to send as after for the next page; null at the end"`
-}
-
-// auditEntry is an entry as operators read it.
-type auditEntry struct {
-	Time      time.Time     `json:"time"`
-	By        audit.Kind    `json:"by" enum:"operator,token,cli,file,nobody" doc:"What acted: an operator, a token's holder, the command line, the configuration file when it is read again, or somebody whom no key and no link names"`
-	Who       string        `json:"who,omitempty" doc:"The operator's name, the token's id"`
-	From      string        `json:"from,omitempty" doc:"Address, or the host of a command or process"`
-	What      string        `json:"what" doc:"The operation in a word, such as create_token of adminCreateToken; sign_in, sign_out, view_video, try_as_token, reload"`
-	Subject   string        `json:"subject,omitempty" doc:"The id or name that it is about"`
-	Changes   []auditChange `json:"changes,omitempty"`
-	Outcome   string        `json:"outcome" enum:"done,refused"`
-	Reason    string        `json:"reason,omitempty" doc:"Why it was refused"`
-	RequestID string        `json:"request_id,omitempty"`
-}
-
-// auditChange is a field that has another value now.
-type auditChange struct {
-	Field string `json:"field"`
-	Old   any    `json:"old,omitempty" doc:"Absent: there was none"`
-	New   any    `json:"new,omitempty" doc:"Absent: there is none now"`
-}
-
-func newAuditEntry(e audit.Entry) auditEntry {
-	entry := auditEntry{
-		Time: e.Time, By: e.By, Who: e.Who, From: e.From, What: e.What, Subject: e.Subject, Outcome: e.Outcome, Reason: e.Reason, RequestID: e.RequestID,
-	}
-	for _, change := range e.Changes {
-		entry.Changes = append(entry.Changes, auditChange{change.Field, valueOf(change.Old), valueOf(change.New)})
-	}
-	return entry
-}
-
-func valueOf(raw json.RawMessage) any {
-	if len(raw) == 0 {
-		return nil
-	}
-	return raw
-}
 
 func auditHead() []string {
 	return []string{"time", "by", "who", "from", "what", "subject", "changes", "outcome", "reason", "request_id"}
@@ -89,12 +29,12 @@ func auditRow(e audit.Entry) []string {
 }
 
 // auditOperations read the audit log.
-type auditOperations struct{ log Auditor }
+type auditOperations struct{ *operator.Service }
 
 // add adds the audit log.
 func (o *auditOperations) add(g *edge.Group) {
 	text := &huma.Schema{Type: huma.TypeString}
-	responses := body.DeclareAnswer[auditList](g.OpenAPI().Components.Schemas, "The entries, newest first")
+	responses := body.DeclareAnswer[operator.AuditList](g.OpenAPI().Components.Schemas, "The entries, newest first")
 	responses["200"].Content["text/csv"] = &huma.MediaType{Schema: text}
 	filter := func(name, doc string) *huma.Param {
 		return &huma.Param{Name: name, In: "query", Schema: text, Description: doc}
@@ -112,7 +52,7 @@ func (o *auditOperations) add(g *edge.Group) {
 			filter("after", "The cursor of the page before"),
 			{
 				Name: "limit", In: "query", Description: "Length of the page; 50 where it is absent. A table without it has everything",
-				Schema: &huma.Schema{Type: huma.TypeInteger, Minimum: new(1.0), Maximum: new(float64(auditPageMost))},
+				Schema: &huma.Schema{Type: huma.TypeInteger, Minimum: new(1.0), Maximum: new(float64(operator.MostPage))},
 			},
 			{
 				Name: "format", In: "query", Schema: &huma.Schema{Type: huma.TypeString, Enum: []any{"json", "csv"}},
@@ -125,70 +65,27 @@ func (o *auditOperations) add(g *edge.Group) {
 
 func (o *auditOperations) read(x *edge.Request, r *http.Request) error {
 	q := edge.NewQuery(r)
-	filter := audit.Filter{
-		By: q.Text("by"), Who: q.Text("who"), What: q.Text("what"), Subject: q.Text("subject"), Outcome: q.Text("outcome"),
-		Since: q.Moment("since"), Until: q.Moment("until"),
+	in := operator.AuditQuery{
+		By: q.Text("by"), Who: q.Text("who"), What: q.Text("what"), Subject: q.Text("subject"), Outcome: q.Text("outcome"), Since: q.Text("since"), Until: q.Text("until"),
+		PageOf: operator.PageOf{After: q.Text("after"), Limit: q.Number("limit", 0, 1, operator.MostPage)},
 	}
-	table, standard, after := q.CSV(), auditPage, q.Text("after")
-	if table {
-		standard = audit.Recent
-	}
-	limit := q.Number("limit", standard, 1, auditPageMost)
-	if !audit.IsCursor(after) {
-		q.Refuse("after", "is no cursor of this list.")
+	read := o.ListAudit
+	if q.CSV() {
+		read = o.TableAudit
 	}
 	if err := q.Err(); err != nil {
 		return err
 	}
-	found, next, err := o.log.Page(r.Context(), filter, after, limit)
+	list, err := read(r.Context(), actorOf(x), &in)
 	if err != nil {
-		return storeFault("entry", "", err)
+		return err
 	}
-	if table {
-		out := edge.AnswerTable(x, "", auditHead())
-		for _, entry := range found {
-			out.Write(auditRow(entry))
-		}
-		return out.End()
+	if !q.CSV() {
+		return x.JSON(list)
 	}
-	list := auditList{Object: "list", Data: make([]auditEntry, len(found))}
-	for i, entry := range found {
-		list.Data[i] = newAuditEntry(entry)
+	out := edge.AnswerTable(x, "", auditHead())
+	for _, entry := range list.Data {
+		out.Write(auditRow(entry))
 	}
-	if next != "" {
-		list.After = &next
-	}
-	return x.JSON(list)
-}
-
-// receiverHost is the scheme and host of a webhook's address, whose other parts may be secret; "" for none.
-func receiverHost(address string) string {
-	parsed, err := url.Parse(address)
-	if err != nil || address == "" {
-		return ""
-	}
-	return (&url.URL{Scheme: parsed.Scheme, Host: parsed.Host}).String()
-}
-
-// viewed reports whether a request is of an operator who may change nothing.
-func viewed(ctx context.Context) bool {
-	by := edge.Of(ctx).Act.By
-	return by != nil && by.Role == edge.RoleViewer
-}
-
-// TokenChanges are the fields in which a token differs, for the audit log. No secret is among them, and of a webhook's
-// address scheme and host alone.
-func TokenChanges(before, after tokens.Token) []audit.Change {
-	now := time.Now()
-	shown := func(t tokens.Token) adminToken {
-		t.WebhookURL = receiverHost(t.WebhookURL)
-		return newToken(t, now)
-	}
-	changes := slices.DeleteFunc(audit.Diff(shown(before), shown(after)), func(c audit.Change) bool {
-		return c.Field == "version" || c.Field == "created_at" // which the entry's own time says
-	})
-	if before.WebhookSecret != after.WebhookSecret {
-		changes = append(changes, audit.Set("webhook_secret", "changed"))
-	}
-	return changes
+	return out.End()
 }

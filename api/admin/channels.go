@@ -10,6 +10,7 @@ import (
 	"github.com/danielgtaylor/huma/v2"
 
 	"modelrelay/api/edge"
+	"modelrelay/api/operator"
 	"modelrelay/providers"
 	"modelrelay/providers/pricing"
 	"modelrelay/providers/router"
@@ -127,7 +128,7 @@ func (o *channelOperations) addStates(g *edge.Group) {
 		Description: "State, cooldown, calls in flight and rates of every channel, of its models that are not closed, and of each of its keys, which are named by their fingerprints.",
 	}, func(ctx context.Context, _ *struct{}) (adminChannelList, error) {
 		states, err := o.States(ctx)
-		return adminChannelList{Object: "list", Data: states}, storeFault("channel", "", err)
+		return adminChannelList{Object: "list", Data: states}, operator.StoreFault("channel", "", err)
 	})
 }
 
@@ -196,7 +197,7 @@ func (o *channelOperations) test(ctx context.Context, in *struct {
 		}
 	}
 	if !o.Desk.Has(in.Name) {
-		return ChannelTested{}, storeFault("channel", in.Name, storage.ErrNotFound)
+		return ChannelTested{}, operator.StoreFault("channel", in.Name, storage.ErrNotFound)
 	}
 	// Whoever asked may be gone when the video is there: the audit log says where the vendor has it.
 	trial.Told = func(job string) { x.Act.Changes = append(x.Act.Changes, audit.Set("job", job)) }
@@ -214,11 +215,11 @@ func (o *channelOperations) done(ctx context.Context, name string, do func() err
 		states, err = o.States(ctx)
 	}
 	if err != nil {
-		return now, storeFault("channel", name, err)
+		return now, operator.StoreFault("channel", name, err)
 	}
 	at := slices.IndexFunc(states, func(state router.ChannelState) bool { return state.Name == name })
 	if at < 0 { // the configuration changed meanwhile
-		return now, storeFault("channel", name, storage.ErrNotFound)
+		return now, operator.StoreFault("channel", name, storage.ErrNotFound)
 	}
 	return states[at], nil
 }

@@ -1,46 +1,13 @@
 package admin
 
 import (
-	"errors"
-	"fmt"
 	"net/http"
-	"time"
 
 	"github.com/danielgtaylor/huma/v2"
 
 	"modelrelay/api/edge"
 	"modelrelay/providers"
-	"modelrelay/storage"
-	"modelrelay/storage/tokens"
 )
-
-// storeFault is what an operator learns of a store's error about what it named.
-func storeFault(what, name string, err error) error {
-	refused := func(kind providers.Kind, format string) error {
-		return &providers.Fault{Kind: kind, Message: fmt.Sprintf(format, what, name), Err: err}
-	}
-	fault := (*providers.Fault)(nil)
-	switch {
-	case err == nil:
-		return nil
-	case errors.As(err, &fault):
-		return fault
-	case errors.Is(err, storage.ErrNotFound):
-		return refused(providers.NotFound, "There is no %s %q.")
-	case errors.Is(err, storage.ErrExists):
-		return refused(providers.Conflict, "There is a %s %q already.")
-	case errors.Is(err, tokens.ErrSeeded):
-		return refused(providers.Conflict, "The %s %q stands in the configuration file and changes there.")
-	case errors.Is(err, tokens.ErrRevoked):
-		return refused(providers.Conflict, "The %s %q is revoked.")
-	case errors.Is(err, tokens.ErrDisabled):
-		return refused(providers.Conflict, "The %s %q is disabled.")
-	case errors.Is(err, storage.ErrUnavailable):
-		return &providers.Fault{Kind: providers.Overloaded, Message: "The store does not answer at the moment.", RetryAfter: time.Second, Err: err}
-	default:
-		return err
-	}
-}
 
 // faultKinds are the kinds of faults an operator's operation may answer with.
 func faultKinds(op *huma.Operation) []providers.Kind {

@@ -12,6 +12,7 @@ import (
 	"github.com/danielgtaylor/huma/v2"
 
 	"modelrelay/api/edge"
+	"modelrelay/api/operator"
 	"modelrelay/providers"
 	"modelrelay/providers/pricing"
 	"modelrelay/providers/router"
@@ -32,6 +33,8 @@ type Durations interface {
 const (
 	// million is the number of tokens that prices are shown for.
 	million = 1_000_000
+	// usageDays is how many days the uses of models are summed over, today among them.
+	usageDays = 30
 	// modelUseFor is how long the sums of what models were used for serve all who ask: they read every token's days.
 	modelUseFor = time.Minute
 	// modelUseTimeout bounds the reading of them.
@@ -104,6 +107,14 @@ func (adminModel) TransformSchema(_ huma.Registry, s *huma.Schema) *huma.Schema 
 	return orNull(s, "price")
 }
 
+// orNone is a list that JSON never has as null.
+func orNone[T any](list []T) []T {
+	if list == nil {
+		return []T{}
+	}
+	return list
+}
+
 // orNull lets properties of an object, which are objects themselves, be null as well.
 func orNull(s *huma.Schema, properties ...string) *huma.Schema {
 	for _, name := range properties {
@@ -134,7 +145,7 @@ type modelUses struct {
 }
 
 // of reads the sums of the last 30 days unless they are fresh.
-func (u *modelUses) of(ctx context.Context, usage UsageReader) ([]ledger.Row, time.Time, error) {
+func (u *modelUses) of(ctx context.Context, usage operator.UsageReader) ([]ledger.Row, time.Time, error) {
 	u.mu.Lock()
 	defer u.mu.Unlock()
 	now := time.Now().UTC()
@@ -163,7 +174,7 @@ type modelOperations struct {
 	ModelOptions
 
 	states func(ctx context.Context) ([]router.ChannelState, error)
-	usage  UsageReader
+	usage  operator.UsageReader
 	prices *pricing.List
 	uses   modelUses
 }

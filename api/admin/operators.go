@@ -30,12 +30,12 @@ type OperatorKey struct {
 
 // Operators are those who are let in. They may change while they are served; nil are none. It is safe for concurrent use.
 type Operators struct {
-	list  atomic.Pointer[[]operator]
+	list  atomic.Pointer[[]keyHolder]
 	wrong fair.Rate[netip.Prefix]
 }
 
-// operator is one of them. The digest stands for the key, so that all have one length.
-type operator struct {
+// keyHolder is one of them. The digest stands for the key, so that all have one length.
+type keyHolder struct {
 	edge.Operator
 
 	digest [sha256.Size]byte
@@ -51,19 +51,19 @@ func NewOperators(list []OperatorKey) *Operators {
 // Load replaces the list, for requests that come from now on, and names the operators that came, left or have another key
 // or role now, in the order of their names.
 func (o *Operators) Load(list []OperatorKey) (changed []string) {
-	next := make([]operator, 0, len(list))
+	next := make([]keyHolder, 0, len(list))
 	for _, given := range list {
 		if given.Key != "" {
-			next = append(next, operator{
+			next = append(next, keyHolder{
 				edge.Operator{Name: given.Name, Role: given.Role, Key: given.Key.Fingerprint()}, sha256.Sum256([]byte(given.Key.Reveal())),
 			})
 		}
 	}
 	before := o.list.Swap(&next)
 	if before == nil {
-		before = new([]operator)
+		before = new([]keyHolder)
 	}
-	missing := func(from, in []operator) {
+	missing := func(from, in []keyHolder) {
 		for _, one := range from {
 			if !slices.Contains(in, one) {
 				changed = append(changed, one.Name)
@@ -77,7 +77,7 @@ func (o *Operators) Load(list []OperatorKey) (changed []string) {
 }
 
 // all are the operators now.
-func (o *Operators) all() []operator {
+func (o *Operators) all() []keyHolder {
 	if o == nil {
 		return nil
 	}
@@ -124,6 +124,7 @@ func (o *Operators) letIn(x *edge.Request, r *http.Request, op *huma.Operation) 
 	if err := by.Permit(r.Method); err != nil {
 		return err
 	}
+	x.Act.Subject = subjectOf(op, r)
 	r.Header.Set("Content-Type", "application/json") // a body is JSON, whatever it is called
 	return nil
 }
@@ -138,6 +139,13 @@ func wordOf(op *huma.Operation) string {
 		word.WriteRune(unicode.ToLower(letter))
 	}
 	return word.String()
+}
+
+// subjectOf is what an operation is about: the last parameter of its path, "" for none.
+func subjectOf(op *huma.Operation, r *http.Request) string {
+	_, rest, _ := strings.Cut(op.Path, "{")
+	name, _, _ := strings.Cut(rest, "}")
+	return r.PathValue(name)
 }
 
 // operatorOf finds who sent a request.

@@ -4,7 +4,6 @@ import (
 	"context"
 	"net/http"
 	"slices"
-	"strconv"
 	"strings"
 	"time"
 
@@ -12,107 +11,9 @@ import (
 
 	"modelrelay/api/body"
 	"modelrelay/api/edge"
-	"modelrelay/providers/pricing"
+	"modelrelay/api/operator"
 	"modelrelay/storage/ledger"
 )
-
-// UsageReader reads the ledger, as ledger.Reader does.
-type UsageReader interface {
-	// Read returns the rows of the days from and to, both included, of one token id or, when it is empty, of all.
-	Read(ctx context.Context, from, to time.Time, token string) ([]ledger.Row, error)
-}
-
-// usageDays is how many days usage is shown of where nobody says otherwise, today among them.
-const usageDays = 30
-
-// day is one of the ledger's.
-const day = 24 * time.Hour
-
-// UsageRow is a sum of the ledger as operators read it, in JSON and CSV alike.
-type UsageRow struct {
-	Day     string `json:"day,omitempty" doc:"Day in UTC; absent where the sums are not by day, as token, model and channel are where the sums are not by them"`
-	Token   string `json:"token,omitempty" doc:"Token id"`
-	Model   string `json:"model,omitempty" doc:"Public model name"`
-	Channel string `json:"channel,omitempty" doc:"Channel that answered"`
-
-	Requests     int64         `json:"requests" doc:"Calls relayed, failed ones too"`
-	Tasks        int64         `json:"tasks" doc:"Video tasks that ended"`
-	Failed       int64         `json:"failed" doc:"Requests and tasks that failed"`
-	InputTokens  int64         `json:"input_tokens" doc:"Input tokens, cached ones included"`
-	CachedTokens int64         `json:"cached_tokens" doc:"Input tokens that the vendor served from its cache"`
-	OutputTokens int64         `json:"output_tokens"`
-	Images       int64         `json:"images"`
-	AudioSeconds float64       `json:"audio_seconds"`
-	VideoSeconds float64       `json:"video_seconds"`
-	Cost         pricing.Money `json:"cost" doc:"In units of the prices"`
-	Priced       *bool         `json:"priced,omitempty" doc:"False: the model has no price now; absent where models are summed"`
-}
-
-// NewUsageRow renders a row of the ledger; prices tells which models have one.
-func NewUsageRow(r ledger.Row, prices *pricing.List) UsageRow {
-	var known *bool
-	if r.Model != "" {
-		_, priced := prices.Of(r.Model)
-		known = &priced
-	}
-	return UsageRow{
-		Priced: known,
-
-		Day: r.Day, Token: r.Token, Model: r.Model, Channel: r.Channel, Requests: r.Requests, Tasks: r.Tasks, Failed: r.Failed,
-		InputTokens: r.InputTokens, CachedTokens: r.CachedTokens, OutputTokens: r.OutputTokens, Images: r.Images,
-		AudioSeconds: r.Audio.Seconds(), VideoSeconds: r.Video.Seconds(), Cost: pricing.Money(r.Cost),
-	}
-}
-
-// UsageHead names the columns of UsageRow.Cells: the words that the sums are by, and the counters.
-func UsageHead(by []string) []string {
-	return slices.Concat(by, []string{
-		"requests", "tasks", "failed", "input_tokens", "cached_tokens", "output_tokens", "images", "audio_seconds", "video_seconds", "cost",
-	})
-}
-
-// Cells is the row as text, in the order of UsageHead.
-func (u UsageRow) Cells(by []string) []string {
-	names := map[string]string{
-		ledger.ByDay: u.Day, ledger.ByToken: u.Token, ledger.ByModel: u.Model, ledger.ByChannel: u.Channel,
-	}
-	cells := make([]string, 0, len(by)+10)
-	for _, word := range by {
-		cells = append(cells, names[word])
-	}
-	for _, n := range []int64{u.Requests, u.Tasks, u.Failed, u.InputTokens, u.CachedTokens, u.OutputTokens, u.Images} {
-		cells = append(cells, strconv.FormatInt(n, 10))
-	}
-	for _, seconds := range []float64{u.AudioSeconds, u.VideoSeconds} {
-		cells = append(cells, strconv.FormatFloat(seconds, 'f', -1, 64))
-	}
-	return append(cells, u.Cost.String())
-}
-
-// Record is Cells for a CSV file.
-func (u UsageRow) Record(by []string) []string {
-	cells := u.Cells(by)
-	for i, name := range cells[:len(by)] {
-		cells[i] = edge.PlainCell(name)
-	}
-	return cells
-}
-
-// usageList is the answer in JSON.
-type usageList struct {
-	Object string     `json:"object" enum:"list"`
-	From   string     `json:"from" doc:"First day"`
-	To     string     `json:"to" doc:"Last day"`
-	Data   []UsageRow `json:"data" nullable:"false"`
-}
-
-// usageQuery is what the query of GET /admin/usage asks for.
-type usageQuery struct {
-	from, to     time.Time
-	token, model string
-	by           []string
-	csv          bool
-}
 
 // UsageGroups are the words that sums of the ledger may be by.
 type UsageGroups struct {
@@ -140,7 +41,7 @@ func OwnUsage() UsageGroups {
 
 // UsageResponses declares the sums in JSON and CSV.
 func UsageResponses(registry huma.Registry) map[string]*huma.Response {
-	responses := body.DeclareAnswer[usageList](registry, "The sums")
+	responses := body.DeclareAnswer[operator.UsageList](registry, "The sums")
 	responses["200"].Content["text/csv"] = &huma.MediaType{Schema: &huma.Schema{Type: huma.TypeString}}
 	return responses
 }
@@ -174,87 +75,44 @@ func UsageParameters(groups UsageGroups) []*huma.Param {
 	return list
 }
 
-// usageOperations read the ledger.
-type usageOperations struct {
-	usage  UsageReader
-	prices *pricing.List
-	names  tokenNames
-}
-
-// add adds the ledger.
-func (o *usageOperations) add(g *edge.Group) {
+// addUsage adds the ledger.
+func addUsage(g *edge.Group, s *operator.Service) {
 	g.Handle(huma.Operation{
 		OperationID: "adminUsage", Method: http.MethodGet, Path: Root + "/usage", Summary: "What was used",
 		Description: "Sums of the ledger by day, token, model and channel. A call is in it about a second after its end.",
 		Parameters:  UsageParameters(AllUsage()),
 		Responses:   UsageResponses(g.OpenAPI().Components.Schemas),
-	}, o.read)
+	}, func(x *edge.Request, r *http.Request) error {
+		return ServeUsage(x, r, AllUsage(), func(ctx context.Context, q operator.UsageQuery) (operator.UsageList, error) {
+			return s.Usage(ctx, actorOf(x), &q)
+		})
+	})
 }
 
-// read answers with sums of the ledger.
-func (o *usageOperations) read(x *edge.Request, r *http.Request) error {
-	return ServeUsage(x, r, AllUsage(), o.names.id, o.usage, o.prices)
-}
-
-// ServeUsage answers with sums of the ledger, of the token whose id tokenID returns for what the query names.
-func ServeUsage(
-	x *edge.Request, r *http.Request, groups UsageGroups, tokenID func(ctx context.Context, named string) (string, error), from UsageReader, prices *pricing.List,
-) error {
-	query, err := parseUsage(r, groups, time.Now())
-	if err != nil {
-		return err
-	}
-	if query.token, err = tokenID(r.Context(), query.token); err != nil {
-		return err
-	}
-	if groups.DayReads > 0 {
-		// One read was taken already.
-		if err := x.TakeReads(groups.DayReads*ledger.Days(query.from, query.to) - 1); err != nil {
-			return err
-		}
-	}
-	rows, err := from.Read(r.Context(), query.from, query.to, query.token)
-	if err != nil {
-		return storeFault("token", query.token, err)
-	}
-	if query.model != "" {
-		rows = slices.DeleteFunc(rows, func(row ledger.Row) bool { return row.Model != query.model })
-	}
-	sums := ledger.Sum(rows, query.by)
-	if query.csv {
-		return writeUsageCSV(x, sums, query.by)
-	}
-	list := usageList{
-		Object: "list", From: query.from.Format(time.DateOnly), To: query.to.Format(time.DateOnly), Data: make([]UsageRow, len(sums)),
-	}
-	for i, sum := range sums {
-		list.Data[i] = NewUsageRow(sum, prices)
-	}
-	return x.JSON(list)
-}
-
-func parseUsage(r *http.Request, groups UsageGroups, now time.Time) (usageQuery, error) {
+// ServeUsage answers with sums of the ledger.
+func ServeUsage(x *edge.Request, r *http.Request, groups UsageGroups, read func(context.Context, operator.UsageQuery) (operator.UsageList, error)) error {
 	q := edge.NewQuery(r)
-	query := usageQuery{
-		token: q.Text("token"), model: q.Text("model"), to: q.Moment("to"), from: q.Moment("from"), by: q.Words("group_by", groups.All, groups.Standard), csv: q.CSV(),
+	query := operator.UsageQuery{Token: q.Text("token"), Model: q.Text("model"), To: q.Moment("to"), From: q.Moment("from"), By: q.Words("group_by", groups.All, groups.Standard)}
+	table, err := q.CSV(), q.Err()
+	if err == nil {
+		err = query.Days(time.Now())
 	}
-	if query.to.IsZero() {
-		query.to = now.UTC()
+	if err == nil && groups.DayReads > 0 {
+		err = x.TakeReads(groups.DayReads*ledger.Days(query.From, query.To) - 1) // one read was taken already
 	}
-	if query.from.IsZero() {
-		query.from = query.to.AddDate(0, 0, 1-usageDays)
+	if err != nil {
+		return err
 	}
-	if query.from.Truncate(day).After(query.to) { // days count, not their hours
-		q.Refuse("from", "lies after 'to'.")
+	list, err := read(r.Context(), query)
+	if err != nil {
+		return err
 	}
-	return query, q.Err()
-}
-
-// writeUsageCSV answers with a table.
-func writeUsageCSV(x *edge.Request, sums []ledger.Row, by []string) error {
-	table := edge.AnswerTable(x, "", UsageHead(by))
-	for _, sum := range sums {
-		table.Write(NewUsageRow(sum, nil).Record(by))
+	if !table {
+		return x.JSON(list)
 	}
-	return table.End()
+	out := edge.AnswerTable(x, "", operator.UsageHead(query.By))
+	for _, row := range list.Data {
+		out.Write(row.Record(query.By))
+	}
+	return out.End()
 }

@@ -65,6 +65,9 @@ func faultOf(status int, message string, errs []error) *providers.Fault {
 	return providers.AsFault(errors.New(message))
 }
 
+// InvalidInput returns the fault of what huma found wrong with a value.
+func InvalidInput(errs []error) error { return faultOf(http.StatusBadRequest, "", errs) }
+
 // twiceRule stands after the place of a name that a body gives twice.
 const twiceRule = " is given more than once"
 

@@ -44,15 +44,26 @@ type Act struct {
 	What, Subject string
 	// Changes are what it changed.
 	Changes []audit.Change
-	// Audited: it stands in the audit log though it only reads. What does more stands there always.
-	Audited bool
+	// Recorded: an entry of the audit log was made of it already.
+	Recorded bool
+}
+
+// From is where the request comes from, for the audit log: the host of a command, or an address; "" if it is not known.
+func (x *Request) From() string {
+	if inside := InsiderOf(x.http.Context()); inside != nil && inside.From != "" {
+		return inside.From
+	}
+	if source := x.Source(); source.IsValid() {
+		return source.String()
+	}
+	return ""
 }
 
 // audit notes in the audit log what an operator did or tried.
 func (x report) audit() {
 	by := x.Act.By
 	reads := x.http.Method == http.MethodGet || x.http.Method == http.MethodHead
-	if x.edge.options.Acted == nil || by == nil || reads && !x.Act.Audited {
+	if x.edge.options.Acted == nil || by == nil || reads || x.Act.Recorded {
 		return
 	}
 	entry := audit.Entry{
@@ -61,9 +72,7 @@ func (x report) audit() {
 	if by.Name == string(audit.CLI) { // which no operator of the file is called
 		entry.By = audit.CLI
 	}
-	if x.Source().IsValid() {
-		entry.From = x.Source().String()
-	}
+	entry.From = x.From()
 	if x.Fault != nil {
 		entry.Outcome, entry.Reason, entry.Changes = audit.Refused, x.Fault.Message, nil
 	}
@@ -76,6 +85,8 @@ type Insider struct {
 	// Operator is an operator's name, "" for a holder; Role is what that operator may do.
 	Operator string
 	Role     Role
+	// From is the host of a command, "" for a request that comes from an address.
+	From string
 	// Token is the stable id of the token that a holder's request acts as, and Find reads it: storage.ErrNotFound for one
 	// that is gone, storage.ErrUnavailable where nobody can tell.
 	Token string

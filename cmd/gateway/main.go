@@ -107,7 +107,13 @@ func (m *Main) Run(ctx context.Context) error {
 		Build:   buildinfo.Read(),
 		Load:    func() (config.Config, error) { return m.loadConfig(commands.Config) },
 		Vendors: vendorTable,
+		Env:     m.Env,
 		Open:    func() (*cli.Services, error) { return m.open(commands.Config) },
+	}
+	for _, flag := range call.Flags() {
+		if flag.Tag.Has("operator") {
+			program.URL = flag.Target.String()
+		}
 	}
 	return call.Run(m, &commands.Globals, program)
 }

@@ -2,12 +2,14 @@ package main
 
 import (
 	"context"
+	"net/http"
 	"strings"
 	"sync"
 	"time"
 
 	"modelrelay/api/admin"
 	"modelrelay/api/edge"
+	"modelrelay/api/operator"
 	"modelrelay/cmd/gateway/internal/buildinfo"
 	"modelrelay/cmd/gateway/internal/cli"
 	"modelrelay/cmd/gateway/internal/config"
@@ -23,16 +25,14 @@ func (p *parts) admin(store *tokens.Store, service *tasks.Client) admin.Options 
 	counter := tasks.NewCounter(p.temporal, p.cfg.Temporal.Namespace, p.cfg.Temporal.TaskQueue)
 	return admin.Options{
 		Operators: p.operators,
-		Audit:     p.audit,
-		Tokens: admin.TokenOptions{
-			Keeper: store, Check: p.checkToken, Groups: func() map[string]admin.Group { return tokenGroups(p.current()) },
-		},
-		Tasks:    admin.TaskOptions{Operator: p.taskOperator(), Webhooks: service, Counter: counter},
+		Service: operator.New(operator.Options{
+			Tokens: store, CheckToken: p.checkToken, Groups: func() map[string]operator.GroupRules { return tokenGroups(p.current()) },
+			Tasks: p.taskOperator(), Webhooks: service, Counter: counter,
+			Ledger: ledger.NewReader(p.redis), Money: p.settler(), Prices: p.prices, Audit: p.audit,
+		}),
 		Channels: admin.ChannelOptions{Desk: p.desk(p.cfg, p.log), States: p.health.States, Draft: p.draftChannel, Vendors: p.desk(p.cfg, p.log).vendors},
 		Models:   admin.ModelOptions{Catalogue: p.router, Durations: taskindex.NewDurations(p.redis)},
 		Setup:    admin.SetupOptions{Checks: newSetup(p, counter).checks(), Version: buildinfo.Read().Version},
-		Usage:    ledger.NewReader(p.redis),
-		Money:    p.settler(),
 		Logs:     p.calls().logs(),
 	}
 }
@@ -47,10 +47,10 @@ func (p *parts) checkToken(was *tokens.Token, token tokens.Token) (tokens.Token,
 }
 
 // tokenGroups are all groups of a configuration.
-func tokenGroups(cfg config.Config) map[string]admin.Group {
-	groups, limits := make(map[string]admin.Group), cfg.GroupLimits()
+func tokenGroups(cfg config.Config) map[string]operator.GroupRules {
+	groups, limits := make(map[string]operator.GroupRules), cfg.GroupLimits()
 	for _, name := range cfg.GroupNames() {
-		groups[name] = admin.Group{GroupLimits: limits[name], Forbid: cfg.Forbids(name), Channels: cfg.ChannelsOf(name)}
+		groups[name] = operator.GroupRules{GroupLimits: limits[name], Forbid: cfg.Forbids(name), Channels: cfg.ChannelsOf(name)}
 	}
 	return groups
 }
@@ -76,12 +76,10 @@ func (m *Main) open(file string) (*cli.Services, error) {
 		return nil, err
 	}
 	return &cli.Services{
-		Config: cfg, Redis: p.redis, Prices: p.prices, Index: p.index(), Tasks: p.tasks(),
-		Operator: p.taskOperator(), Unsettled: p.settler(), Channels: p.health.States, Desk: p.desk(cfg, p.log),
-		Calls:      p.calls().reader(),
-		Operations: func() (cli.Operation, error) { return operations(p.inside(m)) },
-		Content:    func() (cli.Content, error) { return content(p.inside(m)) },
-		Connect:    newSetup(p, nil).connect(),
+		Config: cfg, Redis: p.redis, Index: p.index(), Operator: p.taskOperator(),
+		Channels: p.health.States, Desk: p.desk(cfg, p.log),
+		Inside:  func() (http.RoundTripper, error) { return p.inside(m) },
+		Connect: newSetup(p, nil).connect(),
 	}, nil
 }
 
@@ -91,7 +89,7 @@ const startsWithin = time.Minute
 // looksAtOnce is how many tasks are looked at together: thousands may be running.
 const looksAtOnce = 16
 
-// settler finds what nobody is going to settle. It implements admin.Settler.
+// settler finds what nobody is going to settle. It implements operator.Settler.
 type settler struct {
 	*ledger.Budgets
 
@@ -109,7 +107,7 @@ func (p *parts) taskOperator() *tasks.Operator {
 }
 
 // Unsettled lists reservations of calls whose gateway is gone, and of tasks that do not run.
-func (s *settler) Unsettled(ctx context.Context, filter admin.UnsettledFilter) ([]admin.Unsettled, error) {
+func (s *settler) Unsettled(ctx context.Context, filter operator.UnsettledFilter) ([]operator.Unsettled, error) {
 	list, err := s.Reservations(ctx, filter.Token)
 	if err != nil {
 		return nil, err
@@ -135,13 +133,13 @@ func (s *settler) Unsettled(ctx context.Context, filter admin.UnsettledFilter) (
 		}
 	}
 	looks.Wait()
-	var found []admin.Unsettled
+	var found []operator.Unsettled
 	for i, r := range list {
 		if errs[i] != nil {
 			return nil, errs[i]
 		}
 		if whys[i] != "" {
-			found = append(found, admin.Unsettled{Reservation: r, Why: whys[i]})
+			found = append(found, operator.Unsettled{Reservation: r, Why: whys[i]})
 		}
 	}
 	return found, nil

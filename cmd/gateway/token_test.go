@@ -26,7 +26,7 @@ type printedToken struct {
 	tokens.Token
 
 	Key              string      `json:"key"`
-	NewWebhookSecret secret.Text `json:"new_webhook_secret"`
+	NewWebhookSecret secret.Text `json:"webhook_secret"`
 }
 
 func TestTokenLife(t *testing.T) {
@@ -56,7 +56,7 @@ func TestTokenLife(t *testing.T) {
 		t.Errorf("stored %+v", stored)
 	}
 
-	if _, stderr, code := token("create", "--name", "app"); code != 1 || !strings.Contains(stderr, `a token named "app" exists already`) {
+	if _, stderr, code := token("create", "--name", "app"); code != 1 || !strings.Contains(stderr, `there is a token "app" already`) {
 		t.Errorf("second create: %d %s", code, stderr)
 	}
 	stdout, _, code = token("list")
@@ -167,7 +167,7 @@ func TestTokenWebhookSecret(t *testing.T) {
 	if _, stderr, code := token("rotate", "app", "--webhook-secret", "--overlap=-1s"); code != 2 || !strings.Contains(stderr, "--overlap: is negative") {
 		t.Errorf("negative overlap: %d %s", code, stderr)
 	}
-	if stdout, _, _ := token("rotate", "app", "--json"); strings.Contains(stdout, "whsec_") || strings.Contains(stdout, "new_webhook_secret") {
+	if stdout, _, _ := token("rotate", "app", "--json"); strings.Contains(stdout, "whsec_") || strings.Contains(stdout, "webhook_secret\":") {
 		t.Errorf("a rotation of the key prints\n%s", stdout)
 	}
 }

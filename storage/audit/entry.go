@@ -43,28 +43,28 @@ const (
 	mostChanges = 50
 )
 
-// Entry is one thing that somebody did or tried. It holds no secret.
+// Entry is one thing that somebody did or tried, as it is kept and as operators read it. It holds no secret.
 type Entry struct {
 	// Time is when, in UTC; Record sets it where it is zero.
 	Time time.Time `json:"time"`
-	By   Kind      `json:"by"`
-	Who  string    `json:"who,omitempty"`
+	By   Kind      `json:"by" enum:"operator,token,cli,file,nobody" doc:"What acted: an operator, a token's holder, the command line, the configuration file when it is read again, or somebody whom no key and no link names"`
+	Who  string    `json:"who,omitempty" doc:"The operator's name, the token's id"`
 	// From is the address that it came from, or the host of a command.
-	From    string   `json:"from,omitempty"`
-	What    string   `json:"what"`
-	Subject string   `json:"subject,omitempty"` // an id or a name
+	From    string   `json:"from,omitempty" doc:"Address, or the host of a command or process"`
+	What    string   `json:"what" doc:"The operation in a word, such as create_token of adminCreateToken; sign_in, sign_out, view_video, try_as_token, reload"`
+	Subject string   `json:"subject,omitempty" doc:"The id or name that it is about"`
 	Changes []Change `json:"changes,omitempty"`
-	Outcome string   `json:"outcome"`
+	Outcome string   `json:"outcome" enum:"done,refused"`
 	// Reason is why it was refused.
-	Reason    string `json:"reason,omitempty"`
+	Reason    string `json:"reason,omitempty" doc:"Why it was refused"`
 	RequestID string `json:"request_id,omitempty"`
 }
 
 // Change is a field that has another value now. Both are JSON; an absent one is nil.
 type Change struct {
 	Field string          `json:"field"`
-	Old   json.RawMessage `json:"old,omitempty"`
-	New   json.RawMessage `json:"new,omitempty"`
+	Old   json.RawMessage `json:"old,omitempty" doc:"Absent: there was none"`
+	New   json.RawMessage `json:"new,omitempty" doc:"Absent: there is none now"`
 }
 
 // String is the change for people: field: old → new, the values as JSON.

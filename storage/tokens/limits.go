@@ -84,6 +84,15 @@ func AllLimits(l Limits) LimitChange {
 	return change
 }
 
+// All is the limits of a change that sets every limit, as AllLimits makes it. A limit that it leaves as it is, is 0.
+func (l LimitsOf[T]) All() Limits {
+	var all Limits
+	if change, ok := any(l).(LimitChange); ok {
+		applyLimits(change, &all)
+	}
+	return all
+}
+
 // applyLimits puts what the change holds into the limits.
 func applyLimits(change LimitChange, l *Limits) {
 	limits := reflect.ValueOf(l).Elem()

@@ -14,11 +14,12 @@ import (
 
 	"modelrelay/api/logs"
 	"modelrelay/providers"
-	"modelrelay/storage/calllog"
 )
 
-// Calls is gateway calls. It works on Redis and the archive directly, so it needs no running gateway.
+// Calls is gateway calls. It needs no running gateway.
 type Calls struct {
+	remote
+
 	ID string `arg:"" optional:"" help:"Show one call, by any of its ids: the request's, its trace's, the upstream's, or that of the task that it made."`
 
 	Token     string        `help:"Calls of this token, by its name or id." placeholder:"NAME"`
@@ -35,39 +36,37 @@ type Calls struct {
 	CSV       bool          `help:"Print CSV." name:"csv" xor:"form"`
 }
 
-// followEvery is how often calls that came are looked for.
-const followEvery = time.Second
+const (
+	// followEvery is how often calls that came are looked for.
+	followEvery = time.Second
+	// mostCalls is how many calls a page of the log has at most.
+	mostCalls = 1000
+)
 
 // Run shows calls.
 func (c *Calls) Run(ctx context.Context, p *Program) error {
-	filter, err := c.filter(time.Now())
-	if err != nil {
-		return &UsageError{Err: err}
+	if c.ID != "" {
+		return c.one(ctx, p)
 	}
-	s, err := p.Open()
-	if err != nil {
+	query := filters("token", c.Token, "model", c.Model, "channel", c.Channel, "operation", c.Operation, "status", c.Status, "fault", c.Fault)
+	if err := setTimes(query, "since", c.Since, "until", c.Until); err != nil {
 		return err
 	}
-	if s.Config.Calls.Recent == 0 {
-		return errors.New("calls.recent is 0 in the configuration: no calls are kept")
+	if c.Limit < 1 {
+		return &UsageError{Err: errors.New("--limit: must be 1 or more")}
 	}
-	if c.Token != "" {
-		found, err := findToken(ctx, s.Redis, c.Token)
-		if err != nil {
-			return err
-		}
-		filter.Token = found.ID
+	if c.Slower > 0 {
+		query.Set("min_ms", strconv.FormatInt(c.Slower.Milliseconds(), 10))
 	}
-	reader := s.Calls
-	switch {
-	case c.ID != "":
-		return c.one(ctx, p, reader, filter)
-	case c.Follow:
-		return c.follow(ctx, p, reader, filter)
-	}
-	calls, looked, err := c.list(ctx, reader, filter)
-	if err != nil {
+	if err := p.knownToken(ctx, c.Token); err != nil {
 		return err
+	}
+	if c.Follow {
+		return c.follow(ctx, p, query)
+	}
+	calls, looked, err := c.list(ctx, p, query)
+	if err != nil {
+		return ofFlag(err)
 	}
 	switch {
 	case p.JSON:
@@ -83,43 +82,23 @@ func (c *Calls) Run(ctx context.Context, p *Program) error {
 	return nil
 }
 
-// filter reads the flags.
-func (c *Calls) filter(now time.Time) (calllog.Filter, error) {
-	words := url.Values{"status": {c.Status}, "fault": {c.Fault}, "model": {c.Model}, "channel": {c.Channel}, "operation": {c.Operation}}
-	filter, err := logs.ParseFilter(words)
-	if fault := (*providers.Fault)(nil); errors.As(err, &fault) {
-		return filter, errors.New("--" + fault.Param + ": " + strings.TrimPrefix(fault.Message, "Invalid request: "))
-	}
-	if filter.Since, err = parseSince(c.Since, now); err != nil {
-		return filter, fmt.Errorf("--since: %w", err)
-	}
-	if filter.Until, err = parseSince(c.Until, now); err != nil {
-		return filter, fmt.Errorf("--until: %w", err)
-	}
-	if c.Limit < 1 {
-		return filter, errors.New("--limit: must be 1 or more")
-	}
-	filter.Slower = c.Slower
-	return filter, nil
-}
-
-// list looks for calls, and says how far.
-func (c *Calls) list(ctx context.Context, reader *calllog.Reader, filter calllog.Filter) (found []logs.Call, looked string, err error) {
-	n, after, back := 0, "", time.Time{}
-	for len(found) < c.Limit {
-		page, err := reader.Scan(ctx, filter, calllog.Range{After: after, Limit: c.Limit - len(found)})
-		if err != nil {
+// list looks for calls. It returns as well how far it has looked.
+func (c *Calls) list(ctx context.Context, p *Program, query url.Values) (found []logs.Call, looked string, err error) {
+	n, back := 0, time.Time{}
+	for found = []logs.Call{}; len(found) < c.Limit; {
+		query.Set("limit", strconv.Itoa(min(mostCalls, c.Limit-len(found))))
+		var page logs.List
+		if err := p.ask(ctx, "/admin/calls", query, &page); err != nil {
 			return nil, "", err
 		}
-		for _, call := range page.Calls {
-			found = append(found, logs.NewCall(call))
+		found = append(found, page.Data...)
+		if n += page.Looked; page.Back != nil {
+			back = *page.Back
 		}
-		if n += page.Looked; page.Looked > 0 {
-			back = page.Back
-		}
-		if after = page.Next; after == "" {
+		if page.After == nil {
 			break
 		}
+		query.Set("after", *page.After)
 	}
 	looked = fmt.Sprintf("%d calls; looked at %d", len(found), n)
 	if n > 0 {
@@ -129,11 +108,9 @@ func (c *Calls) list(ctx context.Context, reader *calllog.Reader, filter calllog
 }
 
 // one shows one call.
-func (c *Calls) one(ctx context.Context, p *Program, reader *calllog.Reader, filter calllog.Filter) error {
-	call, err := logs.Find(ctx, reader.Scan, filter, c.ID)
-	if fault := (*providers.Fault)(nil); errors.As(err, &fault) {
-		return errors.New(fault.Message)
-	} else if err != nil {
+func (c *Calls) one(ctx context.Context, p *Program) error {
+	var call logs.Call
+	if err := p.ask(ctx, "/admin/calls/"+url.PathEscape(c.ID), nil, &call); err != nil {
 		return err
 	}
 	switch {
@@ -162,25 +139,26 @@ func (c *Calls) one(ctx context.Context, p *Program, reader *calllog.Reader, fil
 }
 
 // follow prints the calls that come until ctx ends.
-func (c *Calls) follow(ctx context.Context, p *Program, reader *calllog.Reader, filter calllog.Filter) error {
+func (c *Calls) follow(ctx context.Context, p *Program, query url.Values) error {
 	tick := time.NewTicker(followEvery)
 	defer tick.Stop()
-	above := ""
+	query.Set("limit", strconv.Itoa(min(mostCalls, c.Limit)))
 	for {
-		page, err := reader.Scan(ctx, filter, calllog.Range{Above: above, Limit: c.Limit})
+		var page logs.List
+		err := p.ask(ctx, "/admin/calls", query, &page)
 		if ctx.Err() != nil {
 			return nil
 		}
 		if err != nil {
-			return err
+			return ofFlag(err)
 		}
-		for _, call := range slices.Backward(page.Calls) {
-			if err := p.printCall(logs.NewCall(call)); err != nil {
+		for _, call := range slices.Backward(page.Data) {
+			if err := p.printCall(call); err != nil {
 				return err
 			}
 		}
-		if page.Newest != "" {
-			above = page.Newest
+		if page.Newest != nil {
+			query.Set("newer", *page.Newest)
 		}
 		select {
 		case <-ctx.Done():

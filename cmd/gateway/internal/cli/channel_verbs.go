@@ -59,7 +59,7 @@ func (c *channelWakeCmd) Run(ctx context.Context, p *Program) error {
 
 // channelVerb does something with a channel, notes it in the audit log and says what is so now.
 func (p *Program) channelVerb(ctx context.Context, what, name string, changes []audit.Change, do func(context.Context, admin.ChannelDesk) (string, error)) error {
-	return p.work(ctx, 0, func(ctx context.Context, s *Services) error {
+	return p.work(ctx, func(ctx context.Context, s *Services) error {
 		said, err := "", noChannel(name)
 		if s.Desk.Has(name) {
 			said, err = do(ctx, s.Desk)
@@ -108,12 +108,8 @@ func (c *channelDraftCmd) Run(ctx context.Context, p *Program) error {
 	if len(models) == 0 {
 		return &UsageError{Err: errors.New("--models: wants at least one")}
 	}
-	operation, err := p.operation()
-	if err != nil {
-		return err
-	}
 	var document json.RawMessage
-	err = operation(ctx, http.MethodPost, "/admin/channels/draft", admin.ChannelDraft{
+	err = p.call(ctx, http.MethodPost, "/admin/channels/draft", admin.ChannelDraft{
 		Name: c.Name, Vendor: c.Vendor, BaseURL: c.BaseURL, Models: models, Groups: c.Groups, Priority: c.Priority, Weight: &c.Weight,
 		MaxJobs: c.MaxJobs, MaxCalls: c.MaxCalls, Variable: c.Variable,
 	}, &document)

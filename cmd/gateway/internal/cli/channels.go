@@ -28,7 +28,7 @@ type channelsListCmd struct {
 
 // Run shows how the processes that serve find the channels.
 func (c *channelsListCmd) Run(ctx context.Context, p *Program) error {
-	return p.work(ctx, 0, func(ctx context.Context, s *Services) error {
+	return p.work(ctx, func(ctx context.Context, s *Services) error {
 		states, err := s.Channels(ctx)
 		if err != nil {
 			return err

@@ -8,6 +8,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"net/http"
 	"reflect"
 	"strings"
 	"time"
@@ -19,9 +20,7 @@ import (
 	"modelrelay/cmd/gateway/internal/buildinfo"
 	"modelrelay/cmd/gateway/internal/config"
 	"modelrelay/providers"
-	"modelrelay/providers/pricing"
 	"modelrelay/providers/router"
-	"modelrelay/storage/calllog"
 	"modelrelay/storage/taskindex"
 	"modelrelay/workflows/tasks"
 )
@@ -47,31 +46,29 @@ type Program struct {
 	Vendors func() providers.Catalog
 	// Open puts together what the configuration file names. Nothing of it is asked before a command does.
 	Open func() (*Services, error)
+	// Env answers for the environment.
+	Env func(name string) (string, bool)
+	// URL is the gateway that an operator's command asks, "" for this process.
+	URL string
 	// OnClose has something released when the command is done.
 	OnClose func(release func() error)
+
+	client *videoClient  // of the operators' operations, nil before the first call
+	longer time.Duration // what a command waits for beyond operatorTimeout
 }
 
 // Services are what an operator's commands work with.
 type Services struct {
 	Config   config.Config
 	Redis    redis.UniversalClient
-	Prices   *pricing.List
 	Index    *taskindex.Index
-	Tasks    *tasks.Client
 	Operator *tasks.Operator
-	// Unsettled finds what is reserved and settled by nobody, and settles it.
-	Unsettled admin.Settler
 	// Channels lists the channels as the processes that serve find them.
 	Channels func(context.Context) ([]router.ChannelState, error)
 	// Desk pauses, wakes and tests them.
 	Desk admin.ChannelDesk
-	// Calls reads the log of calls.
-	Calls *calllog.Reader
-	// Operations puts together the operator's operations, so that a command says what /admin says. Each
-	// command asks it once.
-	Operations func() (Operation, error)
-	// Content is Operations for a command that wants bytes.
-	Content func() (Content, error)
+	// Inside carries requests to the operators' operations in this process.
+	Inside func() (http.RoundTripper, error)
 	// Connect looks at what a deployment needs, for config check --connect.
 	Connect []admin.SetupCheck
 }
@@ -108,6 +105,9 @@ func commaList(ctx *kong.DecodeContext, target reflect.Value) error {
 		return err
 	}
 	list := target.Elem()
+	if list.IsNil() {
+		list.Set(reflect.MakeSlice(list.Type(), 0, 0)) // "" is an empty list, which is not none
+	}
 	for word := range strings.SplitSeq(text, ",") {
 		if word = strings.TrimSpace(word); word != "" || strings.TrimSpace(text) != "" {
 			list.Set(reflect.Append(list, reflect.ValueOf(word)))

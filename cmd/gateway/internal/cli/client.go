@@ -113,6 +113,7 @@ type gatewayError struct {
 type videoFailure struct {
 	Code    string `json:"code"`
 	Message string `json:"message"`
+	Param   string `json:"param"` // the field that is wrong, "" for none
 }
 
 // Error gives the gateway's message.

@@ -8,6 +8,7 @@ import (
 	"strings"
 	"time"
 
+	"modelrelay/api/operator"
 	"modelrelay/cmd/gateway/internal/config"
 	"modelrelay/storage/sessions"
 )
@@ -39,7 +40,7 @@ func (c *Console) Run(ctx context.Context, p *Program) error {
 	link := sessions.Link{Kind: "operator"}
 	if c.Token != "" {
 		link.Kind = "token"
-		link.Owner, err = holderOf(ctx, s, c.Token)
+		link.Owner, err = holderOf(ctx, p, s, c.Token)
 	} else {
 		link.Owner, err = operatorOf(s.Config, c.Operator)
 	}
@@ -73,18 +74,18 @@ func operatorOf(cfg config.Config, name string) (string, error) {
 }
 
 // holderOf is the id of a token that may be used.
-func holderOf(ctx context.Context, s *Services, idOrName string) (string, error) {
+func holderOf(ctx context.Context, p *Program, s *Services, idOrName string) (string, error) {
 	for _, seed := range s.Config.Tokens {
 		if seed.Name == idOrName && !seed.Disabled {
 			return seed.Name, nil
 		}
 	}
-	token, err := findToken(ctx, s.Redis, idOrName)
-	if err != nil {
+	var token operator.Token
+	if err := p.ask(ctx, tokenPath(idOrName), nil, &token); err != nil {
 		return "", err
 	}
-	if err := token.Usable(time.Now()); err != nil {
-		return "", fmt.Errorf("token %q: %w", idOrName, err)
+	if token.State != "active" {
+		return "", fmt.Errorf("token %q is %s", idOrName, token.State)
 	}
 	return token.ID, nil
 }

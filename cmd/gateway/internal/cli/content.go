@@ -16,12 +16,9 @@ import (
 	"strings"
 )
 
-// Content reads bytes that one of the operator's operations answers a GET with, in this process and as the command line. begin is
-// called once with the answer's header, before the first byte, and returns what takes them; a refusal is an error and begins nothing. n is
-// how many came.
-type Content func(ctx context.Context, path string, header http.Header, begin func(http.Header) (io.Writer, error)) (n int64, err error)
-
 type videoContentCmd struct {
+	remote
+
 	ID      string `arg:"" help:"Task id."`
 	Output  string `short:"o" help:"File to write, - for standard output; none: the task id with the ending of what it is." placeholder:"FILE"`
 	Index   int    `help:"Which of several videos, counted from 0."`
@@ -48,15 +45,11 @@ func (c *videoContentCmd) Run(ctx context.Context, p *Program) error {
 	if c.Variant != "video" {
 		query.Set("variant", c.Variant)
 	}
-	s, err := p.Open()
+	client, err := p.operations()
 	if err != nil {
 		return err
 	}
-	content, err := s.Content()
-	if err != nil {
-		return err
-	}
-	path := "/admin/tasks/" + url.PathEscape(c.ID) + "/content"
+	path := taskPath(c.ID) + "/content"
 	if len(query) > 0 {
 		path += "?" + query.Encode()
 	}
@@ -72,7 +65,12 @@ func (c *videoContentCmd) Run(ctx context.Context, p *Program) error {
 	if c.Range != "" {
 		file.plain += "." + c.Range
 	}
-	size, err := content(ctx, path, header, file.begin)
+	response, err := client.send(ctx, request{method: http.MethodGet, path: path, header: header})
+	if err != nil {
+		return refusal(err)
+	}
+	defer response.Body.Close()
+	size, err := file.take(response)
 	if err == nil {
 		err = file.check(size)
 	}
@@ -124,6 +122,19 @@ func (f *contentFile) begin(header http.Header) (io.Writer, error) {
 	}
 	f.part = part
 	return io.MultiWriter(part, f.sum), nil
+}
+
+// take writes the answer to the output.
+func (f *contentFile) take(response *http.Response) (int64, error) {
+	to, err := f.begin(response.Header)
+	if err != nil {
+		return 0, err
+	}
+	size, err := io.Copy(to, response.Body)
+	if err != nil {
+		return size, fmt.Errorf("fetch the content: %w", err)
+	}
+	return size, nil
 }
 
 // check holds what came to the length, and whole content to the digest, that the answer has told.

@@ -16,6 +16,8 @@ import (
 
 // Models is gateway models.
 type Models struct {
+	remote
+
 	Unpriced bool `help:"List the models that were used within 30 days and have no price instead."`
 }
 
@@ -122,6 +124,8 @@ type Prices struct {
 }
 
 type pricesDraftCmd struct {
+	remote
+
 	File string `arg:"" type:"existingfile" help:"The list: LiteLLM's model_prices_and_context_window.json, models.dev's api.json or OpenRouter's /api/v1/models."`
 }
 
@@ -139,12 +143,8 @@ func (c *pricesDraftCmd) Run(ctx context.Context, p *Program) error {
 	if err != nil {
 		return &UsageError{Err: fmt.Errorf("%s: %w", c.File, err)}
 	}
-	operation, err := p.operation()
-	if err != nil {
-		return err
-	}
 	var document json.RawMessage
-	if err := operation(ctx, http.MethodPost, "/admin/prices/draft", json.RawMessage(content), &document); err != nil {
+	if err := p.call(ctx, http.MethodPost, "/admin/prices/draft", json.RawMessage(content), &document); err != nil {
 		return err
 	}
 	if p.JSON {
@@ -190,7 +190,7 @@ func (c *pricesDraftCmd) Run(ctx context.Context, p *Program) error {
 }
 
 // Setup is gateway setup.
-type Setup struct{}
+type Setup struct{ remote }
 
 // Run looks at what the gateway stands on, and names what mends it.
 func (c *Setup) Run(ctx context.Context, p *Program) error {

@@ -1,6 +1,7 @@
 package cli
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -9,54 +10,130 @@ import (
 	"net/http"
 	"net/url"
 	"strconv"
+	"strings"
 	"time"
+
+	"modelrelay/api/logs"
+	"modelrelay/api/operator"
+	"modelrelay/storage/audit"
+	"modelrelay/workflows/tasks"
 )
 
-// Operation calls one of the operator's operations, which a server has below /admin, in this process and as the command line.
-// body is sent as JSON, nil for none; the answer is read as JSON into a value.
-type Operation func(ctx context.Context, method, path string, body, into any) error
+// remote is embedded by the commands that call the operators' operations.
+type remote struct {
+	URL string `name:"url" operator:"" placeholder:"URL" help:"Ask the gateway at this address with the key of GATEWAY_ADMIN_KEY, which the audit log names. Without it the command works on what the configuration file names."`
+}
 
-// mostRows is how long a page of an operation's list is at most.
-const mostRows = 500
+const (
+	// operatorTimeout bounds what an operator waits for. Temporal's own client would try for long.
+	operatorTimeout = 30 * time.Second
+	// mostRows is how long a page of an operation's list is at most.
+	mostRows = 500
+)
 
-// operation is what calls the operations, each for operatorTimeout at most.
-func (p *Program) operation() (Operation, error) {
-	s, err := p.Open()
-	if err != nil {
-		return nil, err
+// operations returns the client of the operators' operations: those of this process, or of the gateway at the address of the command.
+func (p *Program) operations() (*videoClient, error) {
+	if p.client != nil {
+		return p.client, nil
 	}
-	operation, err := s.Operations()
-	if err != nil {
-		return nil, err
+	client := &videoClient{Program: p, base: "http://inside", http: new(http.Client)}
+	var err error
+	if p.URL == "" {
+		var s *Services
+		if s, err = p.Open(); err == nil {
+			client.http.Transport, err = s.Inside()
+		}
+	} else {
+		key, _ := p.Env("GATEWAY_ADMIN_KEY")
+		if key == "" {
+			return nil, &UsageError{Err: errors.New("--url: needs an operator's key in GATEWAY_ADMIN_KEY")}
+		}
+		client, err = (&clientFlags{URL: p.URL, Token: key}).client(p)
 	}
-	return func(ctx context.Context, method, path string, body, into any) error {
-		ctx, cancel := context.WithTimeout(ctx, operatorTimeout)
-		defer cancel()
-		return operation(ctx, method, path, body, into)
-	}, nil
+	p.client = client
+	return client, err
+}
+
+// call calls one of the operators' operations and reads its answer into a value, which may be nil. body is sent as JSON, nil for none.
+func (p *Program) call(ctx context.Context, method, path string, body, into any) error {
+	client, err := p.operations()
+	if err != nil {
+		return err
+	}
+	ctx, cancel := context.WithTimeout(ctx, operatorTimeout+p.longer)
+	defer cancel()
+	r := request{method: method, path: path}
+	if body != nil {
+		if r.body, err = json.Marshal(body); err != nil {
+			return &UsageError{Err: err}
+		}
+		r.header = http.Header{"Content-Type": {"application/json"}}
+	}
+	response, err := client.send(ctx, r)
+	if err != nil {
+		return refusal(err)
+	}
+	defer response.Body.Close()
+	answer, err := io.ReadAll(response.Body) // to its end: only then is what it did recorded
+	if err == nil && into != nil {
+		err = json.Unmarshal(answer, into)
+	}
+	if err != nil {
+		return fmt.Errorf("read the answer of %s: %w", path, err)
+	}
+	return nil
+}
+
+// refusal is the error of an operation as a command reports it.
+func refusal(err error) error {
+	answer, _ := errors.AsType[*gatewayError](err)
+	if answer == nil {
+		return err
+	}
+	text := cmp.Or(strings.TrimSuffix(answer.Failure.Message, "."), answer.Error())
+	return &refused{param: answer.Failure.Param, error: errors.New(strings.ToLower(text[:1]) + text[1:])}
+}
+
+// refused is the refusal of an operation. param is the field that is wrong, "" for none.
+type refused struct {
+	error
+
+	param string
+}
+
+// ofFlag is the refusal of a field that is a flag of the command, or the error as it is.
+func ofFlag(err error) error {
+	said, _ := errors.AsType[*refused](err)
+	if said == nil || said.param == "" {
+		return err
+	}
+	text := said.Error()
+	for _, begin := range []string{"invalid request: '" + said.param + "' ", "invalid value for \"" + said.param + "\": "} {
+		text = strings.TrimPrefix(text, begin)
+	}
+	return &UsageError{Err: fmt.Errorf("--%s: %s", strings.ReplaceAll(said.param, "_", "-"), text)}
 }
 
 // ask reads an operation's answer.
 func (p *Program) ask(ctx context.Context, path string, query url.Values, into any) error {
-	operation, err := p.operation()
-	if err != nil {
-		return err
-	}
-	return operation(ctx, http.MethodGet, path+"?"+query.Encode(), nil, into)
+	return p.call(ctx, http.MethodGet, path+"?"+query.Encode(), nil, into)
 }
 
 // askShown shows an operation's answer: as it is for machines, else as people read it once it is read into a value.
 func (p *Program) askShown(ctx context.Context, path string, query url.Values, into any, people func() error) error {
+	return p.callShown(ctx, http.MethodGet, path+"?"+query.Encode(), nil, into, people)
+}
+
+// callShown is askShown for any operation.
+func (p *Program) callShown(ctx context.Context, method, path string, body, into any, people func() error) error {
 	var document json.RawMessage
-	if err := p.ask(ctx, path, query, &document); err != nil {
+	if err := p.call(ctx, method, path, body, &document); err != nil {
 		return err
 	}
-	return p.show(document, func() error {
-		if err := json.Unmarshal(document, into); err != nil {
-			return fmt.Errorf("read the answer: %w", err)
-		}
-		return people()
-	})
+	if err := json.Unmarshal(document, into); err != nil {
+		return fmt.Errorf("read the answer: %w", err)
+	}
+	return p.show(document, people)
 }
 
 // page is a part of an operation's list.
@@ -70,10 +147,6 @@ func (p *Program) askPages(ctx context.Context, path string, query url.Values, l
 	if limit < 0 {
 		return nil, &UsageError{Err: errors.New("--limit: is negative; 0 lists all")}
 	}
-	operation, err := p.operation()
-	if err != nil {
-		return nil, err
-	}
 	list := []json.RawMessage{}
 	for {
 		wanted := mostRows
@@ -82,7 +155,7 @@ func (p *Program) askPages(ctx context.Context, path string, query url.Values, l
 		}
 		query.Set("limit", strconv.Itoa(wanted))
 		var next page
-		if err := operation(ctx, http.MethodGet, path+"?"+query.Encode(), nil, &next); err != nil {
+		if err := p.ask(ctx, path, query, &next); err != nil {
 			return nil, err
 		}
 		list = append(list, next.Data...)
@@ -132,6 +205,8 @@ func setTimes(query url.Values, pairs ...string) error {
 
 // Audit is gateway audit.
 type Audit struct {
+	remote
+
 	By      string `help:"What acted: operator, token, cli, file, nobody." enum:",operator,token,cli,file,nobody" default:"" placeholder:"WORD"`
 	Who     string `help:"The operator's name, the token's id." placeholder:"NAME"`
 	What    string `help:"The operation in a word, such as create_token." placeholder:"WORD"`
@@ -152,28 +227,22 @@ func (c *Audit) Run(ctx context.Context, p *Program) error {
 	if err != nil {
 		return err
 	}
-	type entry struct {
-		Time                                          time.Time
-		By, Who, From, What, Subject, Outcome, Reason string
-		Changes                                       []struct {
-			Field    string
-			Old, New json.RawMessage
-		}
-	}
-	return printRows(p, list, []string{"TIME", "BY", "WHO", "FROM", "WHAT", "SUBJECT", "OUTCOME", "CHANGES"}, func(e entry) []string {
+	return printRows(p, list, []string{"TIME", "BY", "WHO", "FROM", "WHAT", "SUBJECT", "OUTCOME", "CHANGES"}, func(e audit.Entry) []string {
 		changes := e.Reason
 		for _, change := range e.Changes {
 			if changes != "" {
 				changes += "; "
 			}
-			changes += change.Field + ": " + orDash(string(change.Old)) + " → " + orDash(string(change.New))
+			changes += change.String()
 		}
-		return []string{moment(e.Time), e.By, e.Who, e.From, e.What, e.Subject, e.Outcome, changes}
+		return []string{moment(e.Time), string(e.By), e.Who, e.From, e.What, e.Subject, e.Outcome, changes}
 	})
 }
 
 // Traffic is gateway traffic.
 type Traffic struct {
+	remote
+
 	From string `help:"Since a date, an RFC 3339 time, or a duration ago such as 24h; an hour ago. What is more than 26 hours ago is not known." placeholder:"WHEN"`
 	To   string `help:"Before such a time; now." placeholder:"WHEN"`
 	Step string `help:"Length of a step, such as 15m; all: one step of all." default:"all" placeholder:"DURATION"`
@@ -186,23 +255,23 @@ func (c *Traffic) Run(ctx context.Context, p *Program) error {
 	if err := setTimes(query, "from", c.From, "to", c.To); err != nil {
 		return err
 	}
-	type sum struct {
-		At                       time.Time
-		Channel, Model           string
-		Requests, Failed, Tokens int64
-		Cost                     json.Number
-		P50                      float64 `json:"first_byte_p50_ms"`
-		P95                      float64 `json:"first_byte_p95_ms"`
-	}
 	head := []string{"FROM", "CHANNEL", "MODEL", "CALLS", "FAILED", "TOKENS", "COST", "FIRST BYTE P50", "P95"}
-	var list struct{ Data []sum }
+	var list logs.TrafficList
 	return p.askShown(ctx, "/admin/traffic", query, &list, func() error {
-		return printTable(p.Stdout, head, rowsOf(list.Data, func(s sum) []string {
+		return printTable(p.Stdout, head, rowsOf(list.Data, func(s logs.Traffic) []string {
 			return []string{
-				moment(s.At), s.Channel, s.Model, number(s.Requests), number(s.Failed), number(s.Tokens), s.Cost.String(), milliseconds(s.P50), milliseconds(s.P95),
+				moment(s.At), of(s.Channel), of(s.Model), number(s.Requests), number(s.Failed), number(s.Tokens), s.Cost.String(), milliseconds(s.FirstP50), milliseconds(s.FirstP95),
 			}
 		}))
 	})
+}
+
+// of is what a pointer leads to, the zero value for nil.
+func of[T any](value *T) (is T) {
+	if value != nil {
+		is = *value
+	}
+	return is
 }
 
 // milliseconds prints a time for people; "" for 0.
@@ -213,25 +282,29 @@ func milliseconds(ms float64) string {
 	return time.Duration(ms * float64(time.Millisecond)).String()
 }
 
-type videoCountsCmd struct{}
+type videoCountsCmd struct{ remote }
 
 // Run counts the tasks of all tokens.
 func (c *videoCountsCmd) Run(ctx context.Context, p *Program) error {
-	var counts map[string]json.RawMessage
-	return p.askShown(ctx, "/admin/tasks/counts", nil, &counts, func() error {
-		var list fields
-		for _, name := range []string{"queued", "submitting", "polling", "archiving", "stuck", "failed", "undelivered", "workers"} {
-			label := name
-			if name == "failed" || name == "undelivered" {
-				label += " in 24h"
-			}
-			list = append(list, [2]string{label, string(counts[name])})
-		}
-		return printFields(p.Stdout, list)
+	var n operator.TaskCounts
+	return p.askShown(ctx, "/admin/tasks/counts", nil, &n, func() error {
+		whole := func(n int64) string { return strconv.FormatInt(n, 10) }
+		return printFields(p.Stdout, fields{
+			{"queued", whole(n.Queued)},
+			{"submitting", whole(n.Submitting)},
+			{"polling", whole(n.Polling)},
+			{"archiving", whole(n.Archiving)},
+			{"stuck", whole(n.Stuck)},
+			{"failed in 24h", whole(n.Failed)},
+			{"undelivered in 24h", whole(n.Undelivered)},
+			{"workers", whole(n.Workers)},
+		})
 	})
 }
 
 type videoDeliveriesCmd struct {
+	remote
+
 	Token string `help:"Of tasks of this token, by name or id." placeholder:"NAME"`
 	Model string `help:"Of tasks of this model." placeholder:"NAME"`
 	State string `help:"Where they stand: delivering, delivered, undelivered (given up), any." enum:"delivering,delivered,undelivered,any" default:"undelivered"`
@@ -250,12 +323,8 @@ func (c *videoDeliveriesCmd) Run(ctx context.Context, p *Program) error {
 	if err != nil {
 		return err
 	}
-	type delivery struct {
-		Task, Event, Token, Model, State string
-		Created, Closed                  time.Time
-	}
-	return printRows(p, list, []string{"TASK", "EVENT", "STATE", "TOKEN", "MODEL", "BEGUN", "ENDED"}, func(d delivery) []string {
-		return []string{d.Task, d.Event, d.State, d.Token, d.Model, moment(d.Created), moment(d.Closed)}
+	return printRows(p, list, []string{"TASK", "EVENT", "STATE", "TOKEN", "MODEL", "BEGUN", "ENDED"}, func(d tasks.ListedDelivery) []string {
+		return []string{d.Task, d.Event, string(d.State), d.Token, d.Model, moment(d.Created), moment(d.Closed)}
 	})
 }
 

@@ -1,33 +1,25 @@
 package cli
 
 import (
-	"cmp"
 	"context"
 	"errors"
 	"fmt"
-	"log/slog"
-	"slices"
+	"math"
+	"net/http"
+	"net/url"
+	"strconv"
 	"strings"
 	"time"
 
-	"github.com/redis/go-redis/v9"
-
-	"modelrelay/api/admin"
-	"modelrelay/cmd/gateway/internal/config"
+	"modelrelay/api/operator"
 	"modelrelay/providers"
-	"modelrelay/providers/pricing"
-	"modelrelay/providers/secret"
-	"modelrelay/storage"
-	"modelrelay/storage/audit"
-	"modelrelay/storage/ledger"
-	"modelrelay/storage/slots"
 	"modelrelay/storage/tokens"
 )
 
-// Token is gateway token. It works on Redis directly, so it needs no running gateway.
+// Token is gateway token. It needs no running gateway.
 type Token struct {
 	Create tokenCreateCmd `cmd:"" help:"Make a token and print its key, once."`
-	List   tokenListCmd   `cmd:"" help:"List all tokens."`
+	List   tokenListCmd   `cmd:"" help:"List the tokens."`
 	Show   tokenShowCmd   `cmd:"" help:"Show one token."`
 	Update tokenUpdateCmd `cmd:"" help:"Change a token's limits, permissions or webhook, within a second."`
 	Revoke tokenRevokeCmd `cmd:"" help:"End a token for good, within a second."`
@@ -35,144 +27,143 @@ type Token struct {
 	Groups tokenGroupsCmd `cmd:"" help:"List the groups of tokens, with their limits in the configuration file."`
 }
 
+func tokenPath(token string) string { return "/admin/tokens/" + url.PathEscape(token) }
+
+// tokenChange is the flags of a change of a token.
+type tokenChange struct{ operator.TokenChange }
+
+// read puts the times that people write into the change. The error is a *UsageError.
+func (c *tokenChange) read(now time.Time) error {
+	if c.Budget != nil && math.IsNaN(*c.Budget) {
+		return &UsageError{Err: errors.New("--budget: is not a number")}
+	}
+	if c.Expires == nil || *c.Expires == "" {
+		return nil
+	}
+	expires, err := parseExpiry(*c.Expires, now)
+	if err != nil {
+		return &UsageError{Err: fmt.Errorf("--expires: %w", err)}
+	}
+	*c.Expires = expires.Format(time.RFC3339)
+	return nil
+}
+
 type tokenCreateCmd struct {
+	remote
+
 	Name string `required:"" help:"Name for people; unique."`
 	tokenChange
 }
 
-// newToken is a token as the store prints it, with what is shown this once.
-type newToken struct {
-	tokens.Token
-
-	InForce shownLimits `json:"in_force"`
-	Key     string      `json:"key,omitempty"`
-	// NewWebhookSecret stands here only when the gateway made it.
-	NewWebhookSecret string `json:"new_webhook_secret,omitempty"`
-}
-
 // Run makes the token.
 func (c *tokenCreateCmd) Run(ctx context.Context, p *Program) error {
-	change, err := c.read(time.Now())
-	if err != nil {
+	if err := c.read(time.Now()); err != nil {
 		return err
 	}
-	cfg, err := p.Load()
-	if err != nil {
-		return err
-	}
-	made := newToken{NewWebhookSecret: change.made}
-	token := tokens.Token{Name: c.Name, Group: config.DefaultGroup, Weight: 1, Lane: slots.LaneNormal}
-	if err := change.apply(nil, &token, cfg); err != nil {
-		return err
-	}
-	return p.withTokens(func(store *tokens.Store, client redis.UniversalClient) error {
-		plain := tokens.Token{Group: config.DefaultGroup, Weight: 1, Lane: slots.LaneNormal}
-		made.Token, made.Key, err = store.Create(ctx, token)
-		err = note(ctx, client, "create_token", cmp.Or(made.ID, c.Name), admin.TokenChanges(plain, made.Token), err)
-		if errors.Is(err, storage.ErrExists) {
-			return fmt.Errorf("a token named %q exists already", c.Name)
+	return p.changeToken(ctx, http.MethodPost, "/admin/tokens", operator.TokenCreate{Name: c.Name, TokenChange: c.TokenChange})
+}
+
+// changeToken does something to a token, and prints it with what is shown this once, if anything is.
+func (p *Program) changeToken(ctx context.Context, method, path string, body any) error {
+	var made operator.Token
+	return ofFlag(p.callShown(ctx, method, path, body, &made, func() error {
+		shown := tokenFields(made)
+		var once []string
+		for _, secret := range []struct{ name, value string }{{"key", made.Key}, {"webhook secret", made.WebhookSecret}} {
+			if secret.value != "" {
+				shown, once = append(shown, [2]string{secret.name, secret.value}), append(once, secret.name)
+			}
 		}
-		if err != nil {
+		if err := printFields(p.Stdout, shown); err != nil || len(once) == 0 {
 			return err
 		}
-		return p.printNewToken(made)
-	})
+		_, err := fmt.Fprintf(p.Stderr, "Take note of the %s: shown only now.\n", strings.Join(once, " and "))
+		return err
+	}))
 }
 
 type tokenListCmd struct {
+	remote
+
+	Q     string `help:"Tokens whose name holds this; from four characters on, also those whose id or hint does." placeholder:"TEXT"`
 	Group string `help:"Tokens of this group." placeholder:"NAME"`
 	State string `help:"Tokens in this state: active, disabled, expired, revoked." enum:",active,disabled,expired,revoked" default:""`
+	Sort  string `help:"Order: name, spent, last_used, expires, created_at." enum:"name,spent,last_used,expires,created_at" default:"name"`
+	Limit int    `help:"List at most this many tokens; 0: all." default:"0"`
 }
 
 // Run lists tokens.
 func (c *tokenListCmd) Run(ctx context.Context, p *Program) error {
-	return p.withTokens(func(store *tokens.Store, _ redis.UniversalClient) error {
-		list, err := store.List(ctx)
-		if err != nil {
-			return err
-		}
-		list = slices.DeleteFunc(list, func(t tokens.Token) bool {
-			return c.Group != "" && t.Group != c.Group || c.State != "" && !strings.HasPrefix(standing(t, time.Now()), c.State)
-		})
-		return printList(p, append([]tokens.Token{}, list...), []string{"NAME", "ID", "KEY", "GROUP", "MODELS", "STATE", "CREATED"}, func(t tokens.Token) []string {
-			return []string{t.Name, t.ID, t.Hint, t.Group, orAll(t.Models), standing(t, time.Now()), moment(t.CreatedAt)}
-		})
+	list, err := p.askPages(ctx, "/admin/tokens", filters("q", c.Q, "group", c.Group, "state", c.State, "sort", c.Sort), c.Limit)
+	if err != nil {
+		return err
+	}
+	return printRows(p, list, []string{"NAME", "ID", "KEY", "GROUP", "MODELS", "STATE", "CREATED"}, func(t operator.Token) []string {
+		return []string{t.Name, t.ID, t.Hint, t.Group, orAll(t.Models), standing(t), moment(of(t.CreatedAt))}
 	})
 }
 
 type tokenShowCmd struct {
+	remote
+
 	Token string `arg:"" help:"Name or id."`
 }
 
 // Run shows one token.
 func (c *tokenShowCmd) Run(ctx context.Context, p *Program) error {
-	cfg, err := p.Load()
-	if err != nil {
-		return err
-	}
-	return p.withTokens(func(store *tokens.Store, client redis.UniversalClient) error {
-		t, err := store.Find(ctx, c.Token)
-		if err != nil {
-			return tokenError(c.Token, err)
+	var t operator.Token
+	return p.askShown(ctx, tokenPath(c.Token), nil, &t, func() error {
+		list := tokenFields(t)
+		if t.Spent != nil {
+			list = append(list, [2]string{"spent", t.Spent.String()}, [2]string{"reserved", t.Reserved.String()})
 		}
-		inForce := cfg.GroupLimits()[t.Group].InForce(t)
-		shown := shownToken{Token: t, InForce: shownLimits{inForce.Limits, inForce.Budget}}
-		if shown.InForce.Budget > 0 {
-			balance, err := ledger.NewBudgets(client, nil).Balance(ctx, t.ID)
-			if err != nil {
-				return err
-			}
-			shown.Spent, shown.Reserved = new(pricing.Money(balance.Spent)), new(pricing.Money(balance.Reserved))
-		}
-		return p.showFields(shown, shown.fields())
+		return printFields(p.Stdout, list)
 	})
 }
 
-// shownToken is a token with the limits that hold for it, and what it spent and reserved of its budget, nil without one.
-type shownToken struct {
-	tokens.Token
+// tokenUpdateCmd changes what is named and leaves the rest.
+type tokenUpdateCmd struct {
+	remote
 
-	InForce  shownLimits    `json:"in_force"`
-	Spent    *pricing.Money `json:"spent,omitempty"`
-	Reserved *pricing.Money `json:"reserved,omitempty"`
+	Token string `arg:"" help:"Name or id."`
+	tokenChange
 }
 
-func (t shownToken) fields() fields {
-	list := tokenFields(t.Token, t.InForce)
-	if t.Spent != nil {
-		list = append(list, [2]string{"spent", t.Spent.String()}, [2]string{"reserved", t.Reserved.String()})
+// errNothingToDo says that no flag names a change.
+var errNothingToDo = errors.New("nothing to change: name at least one flag")
+
+// Run changes the token.
+func (c *tokenUpdateCmd) Run(ctx context.Context, p *Program) error {
+	if c.tokenChange == (tokenChange{}) {
+		return &UsageError{Err: errNothingToDo}
 	}
-	return list
+	if err := c.read(time.Now()); err != nil {
+		return err
+	}
+	return p.changeToken(ctx, http.MethodPatch, tokenPath(c.Token), operator.TokenUpdate{TokenChange: c.TokenChange})
 }
 
 type tokenRevokeCmd struct {
+	remote
+
 	Token string `arg:"" help:"Name or id."`
 }
 
 // Run revokes the token.
 func (c *tokenRevokeCmd) Run(ctx context.Context, p *Program) error {
-	return p.withTokens(func(store *tokens.Store, client redis.UniversalClient) error {
-		t, err := store.Find(ctx, c.Token)
-		if err == nil {
-			err = store.Revoke(ctx, c.Token)
-		}
-		ended := t
-		ended.Disabled, ended.Revoked = true, true
-		err = note(ctx, client, "revoke_token", cmp.Or(t.ID, c.Token), admin.TokenChanges(t, ended), err)
-		if err != nil {
-			return tokenError(c.Token, err)
-		}
-		if p.JSON {
-			return printJSON(p.Stdout, map[string]any{"id": t.ID, "name": t.Name, "revoked": true})
-		}
-		if _, err = fmt.Fprintf(p.Stdout, "revoked %s (%s)\n", providers.Shown(t.Name), t.ID); err == nil && t.Seeded {
-			_, err = fmt.Fprintln(p.Stderr, "It stands in the configuration file: take it out there, or give it another key, with which it works again.")
+	var t operator.Token
+	return p.callShown(ctx, http.MethodDelete, tokenPath(c.Token), nil, &t, func() error {
+		_, err := fmt.Fprintf(p.Stdout, "revoked %s (%s)\n", providers.Shown(t.Name), t.ID)
+		if err == nil && t.Seeded {
+			_, err = fmt.Fprintln(p.Stderr, "It is in the configuration file: take it out there, or give it another key, with which it works again.")
 		}
 		return err
 	})
 }
 
 type tokenRotateCmd struct {
+	remote
+
 	Token         string        `arg:"" help:"Name or id."`
 	WebhookSecret bool          `help:"Rotate the webhook secret instead of the key."`
 	Overlap       time.Duration `help:"How long the webhook secret before goes on signing beside the new one." default:"24h"`
@@ -183,59 +174,98 @@ func (c *tokenRotateCmd) Run(ctx context.Context, p *Program) error {
 	if c.Overlap < 0 {
 		return &UsageError{Err: errors.New("--overlap: is negative")}
 	}
-	return p.withTokens(func(store *tokens.Store, client redis.UniversalClient) error {
-		var (
-			made   newToken
-			secret secret.Text
-			err    error
-		)
-		if c.WebhookSecret {
-			made.Token, secret, err = store.RotateWebhookSecret(ctx, c.Token, c.Overlap)
-			made.NewWebhookSecret = secret.Reveal()
-			err = note(ctx, client, "rotate_webhook_secret", cmp.Or(made.ID, c.Token), nil, err)
-		} else {
-			made.Token, made.Key, err = store.Rotate(ctx, c.Token)
-			err = note(ctx, client, "rotate_token", cmp.Or(made.ID, c.Token), []audit.Change{audit.Set("hint", made.Hint)}, err)
+	if c.WebhookSecret {
+		return p.changeToken(ctx, http.MethodPost, tokenPath(c.Token)+"/rotate-webhook-secret", operator.SecretRotation{Overlap: new(int(c.Overlap / time.Second))})
+	}
+	return p.changeToken(ctx, http.MethodPost, tokenPath(c.Token)+"/rotate", nil)
+}
+
+// tokenFields shows a token with the limits that hold for it, and which of them are its group's.
+func tokenFields(t operator.Token) fields {
+	ofGroup := func(text string, is bool) string {
+		if is {
+			return text + " (group)"
 		}
-		if err != nil {
-			return tokenError(c.Token, err)
+		return text
+	}
+	budget := ""
+	if t.InForce.Budget != 0 {
+		budget = ofGroup(strconv.FormatFloat(t.InForce.Budget, 'f', -1, 64), t.Budget != t.InForce.Budget)
+	}
+	list := fields{{"name", t.Name}, {"id", t.ID}, {"hint", t.Hint}, {"state", standing(t)}, {"group", t.Group}, {"models", orAll(t.Models)}}
+	own := tokens.ListLimits(t.LimitChange.All())
+	for i, limit := range tokens.ListLimits(t.InForce.All()) {
+		list = append(list, [2]string{strings.ReplaceAll(limit.Key, "_", " "), ofGroup(limitText(limit), limit.Value != own[i].Value)})
+	}
+	signers := ""
+	if t.WebhookSigned {
+		signers = "its secret"
+		for _, until := range t.OldSecretsUntil {
+			signers += ", one before until " + moment(until)
 		}
-		return p.printNewToken(made)
+	}
+	return append(list, fields{
+		{"budget", budget},
+		{"weight", count(t.Weight)},
+		{"lane", t.Lane},
+		{"expires", moment(of(t.Expires))},
+		{"networks", strings.Join(t.Networks, ", ")},
+		{"operations", strings.Join(t.Operations, ", ")},
+		{"webhook url", t.WebhookURL},
+		{"events signed by", signers},
+		{"created", moment(of(t.CreatedAt))},
+	}...)
+}
+
+// limitText shows a limit as it holds; "" for none that was never set.
+func limitText(limit tokens.NamedLimit) string {
+	switch {
+	case limit.Value == tokens.Unlimited:
+		return "no limit"
+	case limit.Value == 0 && limit.Default > 0:
+		return strconv.Itoa(limit.Default) + " (default)"
+	}
+	return count(limit.Value)
+}
+
+// standing is the token's state, with a mark for those of the file.
+func standing(t operator.Token) string {
+	if t.State == "active" && t.Seeded {
+		return "active (file)"
+	}
+	return t.State
+}
+
+func orAll(names []string) string {
+	if len(names) == 0 {
+		return "*"
+	}
+	return strings.Join(names, ", ")
+}
+
+type tokenGroupsCmd struct{ remote }
+
+// Run lists the groups.
+func (c *tokenGroupsCmd) Run(ctx context.Context, p *Program) error {
+	var list page
+	if err := p.ask(ctx, "/admin/groups", nil, &list); err != nil {
+		return err
+	}
+	return printRows(p, list.Data, []string{"GROUP", "CHANNELS", "DEFAULTS", "CEILINGS", "FORBIDS"}, func(group operator.Group) []string {
+		return []string{group.Name, strings.Join(group.Channels, ", "), limitWords(group.Defaults), limitWords(group.Ceilings), strings.Join(group.Forbid, ", ")}
 	})
 }
 
-// withTokens opens the token store of the configuration for one piece of work, and its Redis, where what is done is noted.
-func (p *Program) withTokens(work func(*tokens.Store, redis.UniversalClient) error) error {
-	cfg, err := p.Load()
-	if err != nil {
-		return err
+// limitWords are the limits that are set.
+func limitWords(l operator.Limits) string {
+	var words []string
+	for _, limit := range tokens.ListLimits(l.All()) {
+		if limit.Value != 0 {
+			words = append(words, limit.Key+" "+strconv.Itoa(limit.Value))
+		}
 	}
-	client, err := storage.OpenRedis(cfg.Redis.URL.Reveal(), cfg.Redis.Options())
-	if err != nil {
-		return fmt.Errorf("open redis: %w", err)
+	if l.Budget != 0 {
+		words = append(words, "budget "+strconv.FormatFloat(l.Budget, 'f', -1, 64))
 	}
-	p.OnClose(client.Close)
-	store := openTokens(client)
-	defer store.Close()
-	return work(store, client)
-}
-
-// openTokens opens the token store for one piece of work; a command tells itself what goes wrong.
-func openTokens(client redis.UniversalClient) *tokens.Store {
-	return tokens.New(client, &tokens.Options{Log: slog.New(slog.DiscardHandler)})
-}
-
-// findToken finds a token by its id or name.
-func findToken(ctx context.Context, client redis.UniversalClient, idOrName string) (tokens.Token, error) {
-	store := openTokens(client)
-	defer store.Close()
-	found, err := store.Find(ctx, idOrName)
-	return found, tokenError(idOrName, err)
-}
-
-func tokenError(name string, err error) error {
-	if errors.Is(err, storage.ErrNotFound) {
-		return fmt.Errorf("there is no token %q", name)
-	}
-	return err // it says what was being done
+	return strings.Join(words, ", ")
 }

@@ -2,18 +2,20 @@ package cli
 
 import (
 	"context"
-	"errors"
+	"encoding/json"
 	"fmt"
+	"net/http"
+	"net/url"
 	"slices"
 	"strings"
-	"time"
 
-	"modelrelay/api/admin"
-	"modelrelay/storage/ledger"
+	"modelrelay/api/operator"
 )
 
-// Usage is gateway usage. It works on Redis directly, so it needs no running gateway.
+// Usage is gateway usage. It needs no running gateway.
 type Usage struct {
+	remote
+
 	Token  string   `help:"Usage of this token, by its name or id." placeholder:"NAME"`
 	Model  string   `help:"Usage of this model." placeholder:"NAME"`
 	From   string   `help:"First day (UTC): a date, an RFC 3339 time, or a duration ago such as 24h; none: 30 days up to the last." placeholder:"WHEN"`
@@ -26,76 +28,54 @@ type Usage struct {
 	Refund    string `help:"Give an unsettled reservation back, by its id; \"all\": each of them." placeholder:"ID" xor:"unsettled"`
 }
 
-// usageDays is how many days are shown where nobody says otherwise, today among them.
-const usageDays = 30
-
 // Run prints the sums, or what is unsettled.
 func (c *Usage) Run(ctx context.Context, p *Program) error {
-	now := time.Now()
-	from, err := parseSince(c.From, now)
-	if err != nil {
-		return &UsageError{Err: fmt.Errorf("--from: %w", err)}
-	}
-	to, err := parseSince(c.To, now)
-	if err != nil {
-		return &UsageError{Err: fmt.Errorf("--to: %w", err)}
-	}
-	if to.IsZero() {
-		to = now
-	}
-	if from.IsZero() {
-		from = to.AddDate(0, 0, 1-usageDays)
-	}
-	if from.UTC().Truncate(24 * time.Hour).After(to) { // days count, not their hours
-		return &UsageError{Err: errors.New("--from lies after --to")}
-	}
-	s, err := p.Open()
-	if err != nil {
+	query := filters("token", c.Token, "model", c.Model, "group_by", strings.Join(c.By, ","))
+	if err := setTimes(query, "from", c.From, "to", c.To); err != nil {
 		return err
 	}
-	ctx, cancel := context.WithTimeout(ctx, operatorTimeout)
-	defer cancel()
-	if c.Token != "" {
-		found, err := findToken(ctx, s.Redis, c.Token)
-		if err != nil {
-			return err
-		}
-		c.Token = found.ID
-	}
-	if p.JSON || c.Format == "json" {
-		p.JSON, c.Format = true, "json"
-	}
-	if c.Unsettled || c.Charge != "" || c.Refund != "" {
-		return c.unsettled(ctx, p, s)
-	}
-	rows, err := ledger.NewReader(s.Redis).Read(ctx, from, to, c.Token)
-	if err != nil {
+	if err := p.knownToken(ctx, c.Token); err != nil {
 		return err
 	}
-	if c.Model != "" {
-		rows = slices.DeleteFunc(rows, func(row ledger.Row) bool { return row.Model != c.Model })
+	p.JSON = p.JSON || c.Format == "json"
+	switch {
+	case c.Unsettled:
+		return c.unsettled(ctx, p)
+	case c.Charge != "":
+		return c.end(ctx, p, c.Charge, "charge", "charged")
+	case c.Refund != "":
+		return c.end(ctx, p, c.Refund, "refund", "refunded")
 	}
-	return c.print(p, s, ledger.Sum(rows, c.By))
+	var list operator.UsageList
+	if err := p.ask(ctx, "/admin/usage", query, &list); err != nil {
+		return ofFlag(err)
+	}
+	return c.print(p, list.Data)
 }
 
-func (c *Usage) print(p *Program, s *Services, sums []ledger.Row) error {
-	rows := make([]admin.UsageRow, len(sums))
-	cells := make([][]string, len(sums))
-	var free []string
-	for i, sum := range sums {
-		rows[i] = admin.NewUsageRow(sum, s.Prices)
-		cells[i] = rows[i].Cells(c.By)
-		if rows[i].Priced != nil && !*rows[i].Priced && !slices.Contains(free, sum.Model) {
-			free = append(free, sum.Model)
-		}
+// knownToken returns an error for a token that does not exist; "" is none.
+func (p *Program) knownToken(ctx context.Context, token string) error {
+	if token == "" {
+		return nil
 	}
-	head := admin.UsageHead(c.By)
-	switch c.Format {
-	case "json":
+	return p.ask(ctx, tokenPath(token), nil, nil)
+}
+
+func (c *Usage) print(p *Program, rows []operator.UsageRow) error {
+	head := operator.UsageHead(c.By)
+	switch {
+	case p.JSON:
 		return printJSON(p.Stdout, rows)
-	case "csv":
-		return printCSV(p.Stdout, head, rows, func(row admin.UsageRow) []string { return row.Record(c.By) })
+	case c.Format == "csv":
+		return printCSV(p.Stdout, head, rows, func(row operator.UsageRow) []string { return row.Record(c.By) })
 	}
+	var free []string
+	cells := rowsOf(rows, func(row operator.UsageRow) []string {
+		if row.Priced != nil && !*row.Priced && !slices.Contains(free, row.Model) {
+			free = append(free, row.Model)
+		}
+		return row.Cells(c.By)
+	})
 	for i := range head {
 		head[i] = strings.ToUpper(strings.ReplaceAll(head[i], "_", " "))
 	}
@@ -106,4 +86,25 @@ func (c *Usage) print(p *Program, s *Services, sums []ledger.Row) error {
 		fmt.Fprintf(p.Stderr, "Without a price in the configuration: %s.\n", strings.Join(free, ", "))
 	}
 	return nil
+}
+
+// unsettled lists reservations that no process is going to settle.
+func (c *Usage) unsettled(ctx context.Context, p *Program) error {
+	var list page
+	if err := p.ask(ctx, "/admin/usage/unsettled", filters("token", c.Token, "model", c.Model), &list); err != nil {
+		return err
+	}
+	return printRows(p, list.Data, []string{"ID", "TOKEN", "MODEL", "AMOUNT", "SINCE", "WHY"}, func(row operator.UnsettledRow) []string {
+		return []string{row.ID, row.Token, row.Model, row.Amount.String(), moment(row.Since), row.Why}
+	})
+}
+
+// end charges or refunds the reservation of the id, or all.
+func (c *Usage) end(ctx context.Context, p *Program, id, do, done string) error {
+	var ended operator.UnsettledList
+	path := "/admin/usage/unsettled/" + url.PathEscape(id) + "/" + do + "?" + filters("token", c.Token, "model", c.Model).Encode()
+	if err := p.call(ctx, http.MethodPost, path, nil, &ended); err != nil {
+		return err
+	}
+	return p.say(map[string]json.RawMessage{done: fmt.Append(nil, len(ended.Data)), "amount": []byte(ended.Amount.String())}, "%s %d, %s in all\n", done, len(ended.Data), ended.Amount)
 }

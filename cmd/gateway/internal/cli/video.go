@@ -14,8 +14,6 @@ import (
 	"path/filepath"
 	"strings"
 	"time"
-
-	"modelrelay/workflows/tasks"
 )
 
 // Video is gateway video: a client of a gateway, which reads no configuration file, and an operator's way to the task engine, which
@@ -152,7 +150,7 @@ type videoCancelCmd struct {
 // Run cancels the task and shows it.
 func (c *videoCancelCmd) Run(ctx context.Context, p *Program) error {
 	if c.Operator {
-		return p.end(ctx, "cancel_task", nil, c.ID, c.Wait, func(ctx context.Context, operator *tasks.Operator) error { return operator.Cancel(ctx, c.ID) })
+		return p.end(ctx, c.ID, "cancel", c.Wait, nil)
 	}
 	client, err := c.client(p)
 	if err != nil {

@@ -1,4 +1,4 @@
-package admin
+package operator
 
 import (
 	"context"
@@ -13,8 +13,8 @@ import (
 	"modelrelay/storage/tokens"
 )
 
-// adminToken is a token as an operator sees it.
-type adminToken struct {
+// Token is a token as an operator sees it.
+type Token struct {
 	Object string `json:"object" enum:"token"`
 	ID     string `json:"id" doc:"Stable: it survives rotation; of a token of the configuration file its name"`
 	Name   string `json:"name"`
@@ -29,54 +29,60 @@ type adminToken struct {
 	tokens.LimitChange            // all are there
 	Budget             float64    `json:"budget" doc:"Money it may spend in its life, in the unit of prices; 0: no limit"`
 
-	InForce adminLimits `json:"in_force" doc:"The limits that hold: its own, where it has none those of its group, and none above the group's ceilings"`
+	InForce Limits `json:"in_force" doc:"The limits that hold: its own, where it has none those of its group, and none above the group's ceilings"`
 
 	Spent    *pricing.Money `json:"spent,omitempty" doc:"Money spent of the budget; absent without a budget"`
 	Reserved *pricing.Money `json:"reserved,omitempty" doc:"Money of the budget that is reserved by calls and tasks under way; absent without a budget"`
 
-	Weight        int        `json:"weight" doc:"Share of a full channel's video jobs among the tokens of a lane that wait"`
-	Lane          string     `json:"lane" doc:"high, normal or low"`
-	WebhookURL    string     `json:"webhook_url" doc:"Where its video events go; empty: nowhere"`
-	WebhookSigned bool       `json:"webhook_signed" doc:"It has a webhook secret"`
-	Disabled      bool       `json:"disabled"`
-	Seeded        bool       `json:"seeded" doc:"It stands in the configuration file and changes there"`
-	CreatedAt     *time.Time `json:"created_at"`
-	LastUsed      *time.Time `json:"last_used" doc:"When the ledger was last told of a call of it, or of the end of a task; null: never, or before this was noted"`
-	Version       int64      `json:"version" doc:"Grows with each change; what a change sends back that must not undo another one"`
+	Weight        int    `json:"weight" doc:"Share of a full channel's video jobs among the tokens of a lane that wait"`
+	Lane          string `json:"lane" doc:"high, normal or low"`
+	WebhookURL    string `json:"webhook_url" doc:"Where its video events go; empty: nowhere"`
+	WebhookSigned bool   `json:"webhook_signed" doc:"It has a webhook secret"`
+	// OldSecretsUntil are for secrets that were replaced and still sign.
+	OldSecretsUntil []time.Time `json:"old_webhook_secrets_until,omitempty" doc:"Until when webhook secrets from before go on signing, the newest first"`
+
+	Disabled  bool       `json:"disabled"`
+	Seeded    bool       `json:"seeded" doc:"It stands in the configuration file and changes there"`
+	CreatedAt *time.Time `json:"created_at"`
+	LastUsed  *time.Time `json:"last_used" doc:"When the ledger was last told of a call of it, or of the end of a task; null: never, or before this was noted"`
+	Version   int64      `json:"version" doc:"Grows with each change; what a change sends back that must not undo another one"`
 
 	Key           string `json:"key,omitempty" doc:"The key, in the answer that made it and nowhere else"`
 	WebhookSecret string `json:"webhook_secret,omitempty" doc:"The webhook secret, in the answer that made it and nowhere else"`
 }
 
-// TransformSchema tells that all limits of a token are there, which in a change none need be.
-func (adminToken) TransformSchema(_ huma.Registry, s *huma.Schema) *huma.Schema {
-	s.Required = append(s.Required, limitKeys()...)
-	return s
-}
+// TransformSchema declares that all limits of a token are there, which in a change none need be.
+func (Token) TransformSchema(_ huma.Registry, s *huma.Schema) *huma.Schema { return withLimits(s) }
 
 // newToken is a token but for the limits of its group.
-func newToken(t tokens.Token, now time.Time) adminToken {
-	return adminToken{
+func newToken(t tokens.Token, now time.Time) Token {
+	token := Token{
 		Object: "token", ID: t.ID, Name: t.Name, State: t.State(now), Hint: t.Hint, Group: t.Group,
 		Models: orNone(t.Models), Operations: orNone(t.Operations), Networks: orNone(t.Networks), Expires: timeOrNull(t.Expires),
 		LimitChange: tokens.AllLimits(t.Limits), Budget: t.Budget, Weight: t.Weight, Lane: t.Lane,
 		WebhookURL: t.WebhookURL, WebhookSigned: t.WebhookSecret != "", Disabled: t.Disabled, Seeded: t.Seeded,
 		CreatedAt: timeOrNull(t.CreatedAt), Version: t.Version,
 	}
+	for _, old := range t.OldWebhookSecrets {
+		if now.Before(old.Until) {
+			token.OldSecretsUntil = append(token.OldSecretsUntil, old.Until)
+		}
+	}
+	return token
 }
 
 // shown is a token with the limits that hold for it.
-func (g Group) shown(t tokens.Token, now time.Time) adminToken {
+func (g GroupRules) shown(t tokens.Token, now time.Time) Token {
 	token, inForce := newToken(t, now), g.InForce(t)
-	token.InForce = adminLimits{tokens.AllLimits(inForce.Limits), inForce.Budget}
+	token.InForce = Limits{tokens.AllLimits(inForce.Limits), inForce.Budget}
 	return token
 }
 
 // complete fills in when tokens were last used, and what those with a budget have spent and reserved. It hides from viewers what may
 // be secret.
-func (o *tokenOperations) complete(ctx context.Context, tokens []adminToken) error {
+func (s *Service) complete(ctx context.Context, by Actor, tokens []Token) error {
 	var all, ids []string
-	hide := viewed(ctx)
+	hide := by.Role == edge.RoleViewer
 	for i, token := range tokens {
 		if hide {
 			tokens[i].WebhookURL = receiverHost(token.WebhookURL)
@@ -86,7 +92,7 @@ func (o *tokenOperations) complete(ctx context.Context, tokens []adminToken) err
 			ids = append(ids, token.ID)
 		}
 	}
-	used, err := o.money.LastUsed(ctx, all)
+	used, err := s.Money.LastUsed(ctx, all)
 	if err != nil {
 		return err
 	}
@@ -96,7 +102,7 @@ func (o *tokenOperations) complete(ctx context.Context, tokens []adminToken) err
 	if len(ids) == 0 {
 		return nil
 	}
-	found, err := o.money.Balances(ctx, ids)
+	found, err := s.Money.Balances(ctx, ids)
 	if err != nil {
 		return err
 	}
@@ -109,14 +115,6 @@ func (o *tokenOperations) complete(ctx context.Context, tokens []adminToken) err
 	return nil
 }
 
-// orNone is a list that JSON never has as null.
-func orNone[T any](list []T) []T {
-	if list == nil {
-		return []T{}
-	}
-	return list
-}
-
 func timeOrNull(t time.Time) *time.Time {
 	if t.IsZero() {
 		return nil
@@ -124,36 +122,26 @@ func timeOrNull(t time.Time) *time.Time {
 	return &t
 }
 
-// TokenChange is what an operator may set of a token. What is absent stays as it is. It is exported because the document is
-// made of exported parts only.
+// TokenChange is what an operator may set of a token. What is absent stays as it is.
 type TokenChange struct {
 	tokens.Change
-	Expires       *string  `json:"expires,omitempty" doc:"Date or RFC 3339 time; empty: never"`
-	WebhookSecret *string  `json:"webhook_secret,omitempty" doc:"What signs them: whsec_ and 24 to 64 bytes in Base64, or new for one that is made and shown once. The one before signs beside it for a day"`
+	Expires       *string  `json:"expires,omitempty" doc:"Date or RFC 3339 time; empty: never" help:"Date, RFC 3339 time, or duration from now such as 720h; empty: never." placeholder:"WHEN"`
+	WebhookSecret *string  `json:"webhook_secret,omitempty" doc:"What signs them: whsec_ and 24 to 64 bytes in Base64, or new for one that is made and shown once. The one before signs beside it for a day" placeholder:"SECRET"`
 	_             struct{} `json:"-" additionalProperties:"false"`
 }
 
-// adminTokenCreate is a new token.
-type adminTokenCreate struct {
+// TokenCreate is a new token.
+type TokenCreate struct {
 	Name string `json:"name" minLength:"1" doc:"For people; unique"`
 	TokenChange
 	_ struct{} `json:"-" additionalProperties:"false"`
 }
 
-// adminTokenUpdate is a change of a token, made from what it was at a version.
-type adminTokenUpdate struct {
+// TokenUpdate is a change of a token, made from what it was at a version.
+type TokenUpdate struct {
 	TokenChange
 	Version *int64   `json:"version,omitempty" minimum:"0" doc:"The version that the change was made from: 409 where the token has another one by now; absent: whatever it is"`
 	_       struct{} `json:"-" additionalProperties:"false"`
-}
-
-// made is nil where the token is as it was when the change was made.
-func (c *adminTokenUpdate) made(from tokens.Token) error {
-	if c.Version == nil || *c.Version == from.Version {
-		return nil
-	}
-	return providers.Faultf(providers.Conflict, "The token %q was changed meanwhile: it has version %d now, and this change was made from version %d. Read it and change it again.",
-		from.Name, from.Version, *c.Version)
 }
 
 // madeHere asks for a webhook secret of the gateway's making.

@@ -1,10 +1,10 @@
-package admin_test
+package operator_test
 
 import (
 	"slices"
 	"testing"
 
-	"modelrelay/api/admin"
+	"modelrelay/api/operator"
 	"modelrelay/storage/ledger"
 )
 
@@ -14,7 +14,7 @@ func TestRecordHoldsNoFormula(t *testing.T) {
 	for name, want := range map[string]string{
 		"gpt-4o": "gpt-4o", "": "", `=HYPERLINK("http://x")`: `'=HYPERLINK("http://x")`, "+1": "'+1", "-2": "'-2", "@sum": "'@sum", "\t=1": "'\t=1", "a=1": "a=1",
 	} {
-		row := admin.NewUsageRow(ledger.Row{Model: name, Requests: 1, Failed: -1}, nil)
+		row := operator.UsageRow{Model: name, Requests: 1, Failed: -1}
 		by := []string{ledger.ByModel}
 		if got := row.Record(by); got[0] != want || got[1] != "1" || got[3] != "-1" {
 			t.Errorf("%q: got %q", name, got)

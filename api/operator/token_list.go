@@ -1,4 +1,4 @@
-package admin
+package operator
 
 import (
 	"cmp"
@@ -30,23 +30,25 @@ const (
 	byAge      = "created_at"
 )
 
-type adminTokenList struct {
-	Object string       `json:"object" enum:"list"`
-	Data   []adminToken `json:"data" nullable:"false"`
-	After  *string      `json:"after" doc:"What to send as after for the next page, which may be empty; null at the end"`
+// TokenList is a page of tokens.
+type TokenList struct {
+	Object string  `json:"object" enum:"list"`
+	Data   []Token `json:"data" nullable:"false"`
+	After  *string `json:"after" doc:"What to send as after for the next page, which may be empty; null at the end"`
 }
 
-type tokensQuery struct {
-	Q     string   `query:"q" maxLength:"128" doc:"Tokens whose name holds this, in any case; from four characters on, also those whose id or hint does"`
-	Group string   `query:"group" doc:"Tokens of this group"`
-	IDs   []string `query:"id,explode" maxItems:"100" doc:"These tokens alone, by id or name, in this order: those that are not there are left out, and other filters mean nothing"`
-	State string   `query:"state" enum:"active,disabled,expired,revoked" doc:"Tokens in this state"`
-	Sort  string   `query:"sort" enum:"name,spent,last_used,expires,created_at" default:"name" doc:"name: by name; spent, last_used, created_at: the most, or the latest, first; expires: the next first, those that never do last. All but name: of deployments with at most 10,000 tokens"`
+// TokenQuery selects tokens.
+type TokenQuery struct {
+	Q     string   `query:"q" json:"q,omitempty" maxLength:"128" doc:"Tokens whose name holds this, in any case; from four characters on, also those whose id or hint does"`
+	Group string   `query:"group" json:"group,omitempty" doc:"Tokens of this group"`
+	IDs   []string `query:"id,explode" json:"id,omitempty" maxItems:"100" doc:"These tokens alone, by id or name, in this order: those that are not there are left out, and other filters mean nothing"`
+	State string   `query:"state" json:"state,omitempty" enum:"active,disabled,expired,revoked" doc:"Tokens in this state"`
+	Sort  string   `query:"sort" json:"sort,omitempty" enum:"name,spent,last_used,expires,created_at" default:"name" doc:"name: by name; spent, last_used, created_at: the most, or the latest, first; expires: the next first, those that never do last. All but name: of deployments with at most 10,000 tokens"`
 	PageOf
 }
 
-// wanted tells whether a token fits the query.
-func (q *tokensQuery) wanted(now time.Time) func(*tokens.Token) bool {
+// wanted reports whether a token fits the query.
+func (q *TokenQuery) wanted(now time.Time) func(*tokens.Token) bool {
 	part := strings.ToLower(q.Q)
 	return func(t *tokens.Token) bool {
 		return (q.Group == "" || t.Group == q.Group) && (q.State == "" || t.State(now) == q.State) &&
@@ -56,9 +58,9 @@ func (q *tokensQuery) wanted(now time.Time) func(*tokens.Token) bool {
 }
 
 // these are tokens by their ids.
-func (o *tokenOperations) these(ctx context.Context, ids []string) (found []tokens.Token, err error) {
+func (s *Service) these(ctx context.Context, ids []string) (found []tokens.Token, err error) {
 	for _, id := range ids {
-		token, err := o.Keeper.Find(ctx, id)
+		token, err := s.Tokens.Find(ctx, id)
 		switch {
 		case errors.Is(err, storage.ErrNotFound):
 		case err != nil:
@@ -70,7 +72,11 @@ func (o *tokenOperations) these(ctx context.Context, ids []string) (found []toke
 	return found, nil
 }
 
-func (o *tokenOperations) list(ctx context.Context, in *tokensQuery) (list adminTokenList, err error) {
+// ListTokens returns a page of tokens, by name unless another order is asked for; revoked ones too.
+func (s *Service) ListTokens(ctx context.Context, by Actor, in *TokenQuery) (list TokenList, err error) {
+	if err := check(in); err != nil {
+		return list, err
+	}
 	cursor, err := in.cursor("group", in.Group, "q", in.Q)
 	if err != nil {
 		return list, err
@@ -80,23 +86,23 @@ func (o *tokenOperations) list(ctx context.Context, in *tokensQuery) (list admin
 	var next []byte
 	switch {
 	case len(in.IDs) > 0:
-		found, err = o.these(ctx, in.IDs)
+		found, err = s.these(ctx, in.IDs)
 	case in.Sort == byName || in.Sort == "":
 		var page tokens.Page
-		page, err = o.Keeper.Page(ctx, tokens.PageQuery{After: string(cursor), Limit: in.Limit, Wanted: in.wanted(now)})
+		page, err = s.Tokens.Page(ctx, tokens.PageQuery{After: string(cursor), Limit: in.limit(), Wanted: in.wanted(now)})
 		found, next = page.Tokens, []byte(page.Next)
 	default:
-		found, next, err = o.sorted(ctx, in, cursor, now)
+		found, next, err = s.sorted(ctx, in, cursor, now)
 	}
 	if err != nil {
-		return list, storeFault("token", "", err)
+		return list, StoreFault("token", "", err)
 	}
-	list = adminTokenList{Object: "list", Data: make([]adminToken, len(found)), After: after(next)}
-	groups := o.Groups()
+	list = TokenList{Object: "list", Data: make([]Token, len(found)), After: after(next)}
+	groups := s.Groups()
 	for i, token := range found {
 		list.Data[i] = groups[token.Group].shown(token, now)
 	}
-	return list, storeFault("token", "", o.complete(ctx, list.Data))
+	return list, StoreFault("token", "", s.complete(ctx, by, list.Data))
 }
 
 // place is where a token stands in an order: the least first, and those that are equal by id.
@@ -111,7 +117,7 @@ func (p place) compare(other place) int {
 }
 
 // sorted reads all tokens that fit and returns those of a page in another order than by name, with the cursor behind them.
-func (o *tokenOperations) sorted(ctx context.Context, in *tokensQuery, cursor []byte, now time.Time) (page []tokens.Token, next []byte, err error) {
+func (s *Service) sorted(ctx context.Context, in *TokenQuery, cursor []byte, now time.Time) (page []tokens.Token, next []byte, err error) {
 	var last *place
 	if len(cursor) > 0 {
 		last = new(place)
@@ -119,7 +125,7 @@ func (o *tokenOperations) sorted(ctx context.Context, in *tokensQuery, cursor []
 			return nil, nil, noCursor()
 		}
 	}
-	count, err := o.Keeper.Count(ctx)
+	count, err := s.Tokens.Count(ctx)
 	if err != nil {
 		return nil, nil, err
 	}
@@ -128,7 +134,7 @@ func (o *tokenOperations) sorted(ctx context.Context, in *tokensQuery, cursor []
 	}
 	var all []tokens.Token
 	for from := ""; ; {
-		part, err := o.Keeper.Page(ctx, tokens.PageQuery{After: from, Limit: sortedTokens, Wanted: in.wanted(now)})
+		part, err := s.Tokens.Page(ctx, tokens.PageQuery{After: from, Limit: sortedTokens, Wanted: in.wanted(now)})
 		if err != nil {
 			return nil, nil, err
 		}
@@ -137,7 +143,7 @@ func (o *tokenOperations) sorted(ctx context.Context, in *tokensQuery, cursor []
 			break
 		}
 	}
-	places, err := o.places(ctx, in.Sort, all)
+	places, err := s.places(ctx, in.Sort, all)
 	if err != nil {
 		return nil, nil, err
 	}
@@ -149,7 +155,7 @@ func (o *tokenOperations) sorted(ctx context.Context, in *tokensQuery, cursor []
 	for _, i := range order {
 		switch {
 		case last != nil && places[i].compare(*last) <= 0:
-		case len(page) == in.Limit:
+		case len(page) == in.limit():
 			return page, next, nil
 		default:
 			page = append(page, all[i])
@@ -163,7 +169,7 @@ func (o *tokenOperations) sorted(ctx context.Context, in *tokensQuery, cursor []
 const never = int64(1) << 62
 
 // places tells where tokens stand in an order.
-func (o *tokenOperations) places(ctx context.Context, sort string, all []tokens.Token) ([]place, error) {
+func (s *Service) places(ctx context.Context, sort string, all []tokens.Token) ([]place, error) {
 	ids := make([]string, len(all))
 	for i, token := range all {
 		ids[i] = token.ID
@@ -173,9 +179,9 @@ func (o *tokenOperations) places(ctx context.Context, sort string, all []tokens.
 	var err error
 	switch sort {
 	case bySpent:
-		spent, err = o.money.Balances(ctx, ids)
+		spent, err = s.Money.Balances(ctx, ids)
 	case byLastUsed:
-		used, err = o.money.LastUsed(ctx, ids)
+		used, err = s.Money.LastUsed(ctx, ids)
 	}
 	places := make([]place, len(all))
 	for i, token := range all {

@@ -1,0 +1,86 @@
+package inprocess
+
+import (
+	"context"
+	"errors"
+	"io"
+	"net/http"
+	"sync"
+)
+
+// errCut is the error of an answer that its handler gave up after it had begun.
+var errCut = errors.New("the answer broke off")
+
+// Transport carries requests to a handler in this process. It implements http.RoundTripper.
+type Transport struct {
+	Handler http.Handler
+	// As returns the context in which the handler serves.
+	As func(ctx context.Context) context.Context
+}
+
+// RoundTrip serves the request and returns when its answer has begun. The caller closes the body, which waits for the handler.
+func (t Transport) RoundTrip(r *http.Request) (*http.Response, error) {
+	out, in := io.Pipe()
+	answer := &streamed{header: make(http.Header), body: in, begun: make(chan struct{})}
+	served := r.WithContext(t.As(r.Context()))
+	served.RequestURI = r.URL.RequestURI()
+	if served.Body == nil {
+		served.Body = http.NoBody // a handler may read what a server gives it
+	}
+	ended := make(chan struct{})
+	go func() {
+		defer close(ended)
+		defer answer.WriteHeader(http.StatusOK)
+		defer func() {
+			if cut := recover(); cut != nil { // http.ErrAbortHandler, or a defect
+				_ = in.CloseWithError(errCut)
+			}
+		}()
+		t.Handler.ServeHTTP(answer, served)
+		_ = in.CloseWithError(r.Context().Err()) // nil is the end
+	}()
+	<-answer.begun
+	return &http.Response{StatusCode: answer.status, Header: answer.sent, Body: body{out, ended}, Request: r, ContentLength: -1}, nil
+}
+
+// body is that of an answer.
+type body struct {
+	*io.PipeReader
+
+	ended <-chan struct{}
+}
+
+// Close gives up what was not read, and waits for the end of the handler.
+func (b body) Close() error {
+	err := b.PipeReader.Close()
+	<-b.ended
+	return err
+}
+
+// streamed is the answer under way. Its body is written when it is read.
+type streamed struct {
+	header, sent http.Header
+	status       int
+	body         *io.PipeWriter
+	once         sync.Once
+	begun        chan struct{}
+}
+
+// Header is the answer's.
+func (s *streamed) Header() http.Header { return s.header }
+
+// WriteHeader begins the answer.
+func (s *streamed) WriteHeader(status int) {
+	if status >= http.StatusOK {
+		s.once.Do(func() {
+			s.status, s.sent = status, s.header.Clone()
+			close(s.begun)
+		})
+	}
+}
+
+// Write passes a part of the body on.
+func (s *streamed) Write(p []byte) (int, error) {
+	s.WriteHeader(http.StatusOK)
+	return s.body.Write(p)
+}

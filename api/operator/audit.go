@@ -1,0 +1,73 @@
+package operator
+
+import (
+	"cmp"
+	"context"
+	"net/url"
+
+	"modelrelay/storage/audit"
+)
+
+// Auditor keeps and reads what was changed, as audit.Log does.
+type Auditor interface {
+	Record(ctx context.Context, entry audit.Entry)
+	Page(ctx context.Context, filter audit.Filter, cursor string, limit int) (found []audit.Entry, next string, err error)
+}
+
+// AuditQuery selects entries of the audit log.
+type AuditQuery struct {
+	By      string `query:"by" json:"by,omitempty" enum:"operator,token,cli,file,nobody" doc:"Those of one kind"`
+	Who     string `query:"who" json:"who,omitempty" doc:"Those of an operator's name or a token's id"`
+	What    string `query:"what" json:"what,omitempty" doc:"Those of an operation's word"`
+	Subject string `query:"subject" json:"subject,omitempty" doc:"Those about an id or a name"`
+	Outcome string `query:"outcome" json:"outcome,omitempty" enum:"done,refused" doc:"Those that ended so"`
+	Since   string `query:"since" json:"since,omitempty" doc:"Those since a date or a time of RFC 3339"`
+	Until   string `query:"until" json:"until,omitempty" doc:"Those before a date or such a time"`
+	PageOf
+}
+
+// AuditList is a page of the audit log.
+type AuditList struct {
+	Object string        `json:"object" enum:"list"`
+	Data   []audit.Entry `json:"data" nullable:"false"`
+	After  *string       `json:"after" doc:"What to send as after for the next page; null at the end"`
+}
+
+// ListAudit returns a page of the audit log, the newest entries first.
+func (s *Service) ListAudit(ctx context.Context, _ Actor, in *AuditQuery) (AuditList, error) {
+	return s.readAudit(ctx, in, in.limit())
+}
+
+// TableAudit is ListAudit for a table: without a limit it returns all entries that the log keeps.
+func (s *Service) TableAudit(ctx context.Context, _ Actor, in *AuditQuery) (AuditList, error) {
+	return s.readAudit(ctx, in, cmp.Or(in.Limit, audit.Recent))
+}
+
+func (s *Service) readAudit(ctx context.Context, in *AuditQuery, limit int) (AuditList, error) {
+	filter := audit.Filter{By: in.By, Who: in.Who, What: in.What, Subject: in.Subject, Outcome: in.Outcome}
+	err := check(in)
+	if err == nil {
+		filter.Since, filter.Until, err = span(in.Since, in.Until)
+	}
+	if err == nil && !audit.IsCursor(in.After) {
+		err = noCursor()
+	}
+	if err != nil {
+		return AuditList{}, err
+	}
+	found, next, err := s.Audit.Page(ctx, filter, in.After, limit)
+	list := AuditList{Object: "list", Data: orNone(found)}
+	if next != "" {
+		list.After = &next
+	}
+	return list, StoreFault("entry", "", err)
+}
+
+// receiverHost is the scheme and host of a webhook's address, whose other parts may be secret; "" for none.
+func receiverHost(address string) string {
+	parsed, err := url.Parse(address)
+	if err != nil || address == "" {
+		return ""
+	}
+	return (&url.URL{Scheme: parsed.Scheme, Host: parsed.Host}).String()
+}

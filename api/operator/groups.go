@@ -1,0 +1,67 @@
+package operator
+
+import (
+	"context"
+	"maps"
+	"slices"
+
+	"github.com/danielgtaylor/huma/v2"
+
+	"modelrelay/storage/tokens"
+)
+
+// GroupRules are what the tokens of a group have in common.
+type GroupRules struct {
+	tokens.GroupLimits
+
+	Forbid   []string // what its tokens may not ask for
+	Channels []string // that they may use, by name
+}
+
+// Limits are all limits of a token, or of a group.
+type Limits struct {
+	tokens.LimitChange         // all are there
+	Budget             float64 `json:"budget" doc:"Money, in the unit of prices; 0: no limit"`
+}
+
+// TransformSchema declares that all limits are there, which in a change none need be.
+func (Limits) TransformSchema(_ huma.Registry, s *huma.Schema) *huma.Schema { return withLimits(s) }
+
+// withLimits requires all limits of a token, as documents name them.
+func withLimits(s *huma.Schema) *huma.Schema {
+	for _, limit := range tokens.ListLimits(tokens.Limits{}) {
+		s.Required = append(s.Required, limit.Key)
+	}
+	return s
+}
+
+// Group is a group of tokens.
+type Group struct {
+	Object   string   `json:"object" enum:"group"`
+	Name     string   `json:"name"`
+	Channels []string `json:"channels" nullable:"false" doc:"Those that its tokens may use, by name"`
+	Defaults Limits   `json:"defaults" doc:"Limits of tokens that have none of their own; 0: none"`
+	Ceilings Limits   `json:"ceilings" doc:"Highest limits that hold for its tokens; 0: any"`
+	Forbid   []string `json:"forbid" nullable:"false" doc:"What its tokens may not ask for: background, service_tier, hosted_tools, inference_geo, cached_content, long_cache, long_context, other_models"`
+}
+
+// GroupList is all groups.
+type GroupList struct {
+	Object string  `json:"object" enum:"list"`
+	Data   []Group `json:"data" nullable:"false"`
+}
+
+// ListGroups returns the groups that the configuration file describes, those that channels name, and default, by name.
+func (s *Service) ListGroups(context.Context, Actor, *struct{}) (GroupList, error) {
+	groups := s.Groups()
+	list := GroupList{Object: "list", Data: []Group{}}
+	for _, name := range slices.Sorted(maps.Keys(groups)) {
+		group := groups[name]
+		list.Data = append(list.Data, Group{
+			Object: "group", Name: name, Channels: orNone(group.Channels), Forbid: orNone(group.Forbid),
+			Defaults: Limits{tokens.AllLimits(group.Defaults), group.DefaultBudget},
+			Ceilings: Limits{tokens.AllLimits(group.Ceilings), group.CeilingBudget},
+		})
+	}
+	return list, nil
+}

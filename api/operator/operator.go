@@ -1,0 +1,124 @@
+// Package operator has the operators' actions, one method of Service for each. HTTP, the pages of a browser and the command line
+// are thin layers over it: an action's role check, validation and audit entry are here, and its input and result are what they
+// send. It knows no HTTP request and no configuration file.
+package operator
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"net/http"
+	"reflect"
+
+	"github.com/danielgtaylor/huma/v2"
+
+	"modelrelay/api/edge"
+	"modelrelay/providers/pricing"
+	"modelrelay/storage/audit"
+	"modelrelay/storage/tokens"
+)
+
+// Actor performs an action.
+type Actor struct {
+	// Operator is the name and the role. The command line has the name audit.CLI, which no configured operator has.
+	edge.Operator
+	// From is the address of the request, or the host of the command; "" if it is not known.
+	From string
+	// RequestID is the id of the request, "" for none.
+	RequestID string
+}
+
+// Options are what the actions work with. All of it stays the caller's.
+type Options struct {
+	// Tokens has the client tokens.
+	Tokens TokenStore
+	// CheckToken returns a token that is made (was is nil), or changed from what it was, as it is stored, or a *providers.Fault that
+	// names the field that is wrong.
+	CheckToken func(was *tokens.Token, token tokens.Token) (tokens.Token, error)
+	// Groups are all groups by their names.
+	Groups func() map[string]GroupRules
+	// Tasks has the tasks of all tokens, Webhooks their deliveries; Counter counts the tasks.
+	Tasks    TaskStore
+	Webhooks Redeliverer
+	Counter  Counter
+	// Ledger has what was used, Money what tokens with a budget have spent and reserved, Prices what models cost.
+	Ledger UsageReader
+	Money  Settler
+	Prices *pricing.List
+	// Audit keeps what operators do; nil: nothing is kept.
+	Audit Auditor
+}
+
+// Service performs the actions of operators. It is safe for concurrent use.
+type Service struct{ Options }
+
+// New makes a service. It starts nothing.
+func New(o Options) *Service { return &Service{o} }
+
+// change performs an action that changes something. It refuses an actor who may only read and an input that breaks the rules of its
+// type, and records the action, whatever comes of it. do adds to the entry what it is about and what it changed.
+func change[O any](ctx context.Context, s *Service, by Actor, what, subject string, in any, do func(entry *audit.Entry) (O, error)) (out O, err error) {
+	entry := audit.Entry{What: what, Subject: subject}
+	if err = by.Permit(http.MethodPost); err == nil {
+		err = check(in)
+	}
+	if err == nil {
+		out, err = do(&entry)
+	}
+	s.record(ctx, by, entry, err)
+	return out, err
+}
+
+// Refused records an action that was refused before its method was called, such as one with a body that is no JSON.
+func (s *Service) Refused(ctx context.Context, by Actor, what, subject string, err error) {
+	s.record(ctx, by, audit.Entry{What: what, Subject: subject}, err)
+}
+
+// record notes in the audit log what an actor did, or tried and failed with err.
+func (s *Service) record(ctx context.Context, by Actor, entry audit.Entry, err error) {
+	if s.Audit == nil {
+		return
+	}
+	entry.By, entry.Who, entry.From, entry.RequestID, entry.Outcome = audit.Operator, by.Name, by.From, by.RequestID, audit.Done
+	if by.Name == string(audit.CLI) {
+		entry.By = audit.CLI
+	}
+	if err != nil {
+		entry.Outcome, entry.Reason, entry.Changes = audit.Refused, message(err), nil
+	}
+	s.Audit.Record(ctx, entry)
+}
+
+// check returns the fault of the first field that breaks the rules in its tags, as the document has them. Of an input with a Body
+// that is the body; of another one its query.
+func check(in any) error {
+	if in == nil {
+		return nil
+	}
+	value := reflect.Indirect(reflect.ValueOf(in))
+	if body := value.FieldByName("Body"); body.IsValid() {
+		if value = reflect.Indirect(body); !value.IsValid() {
+			return nil // an absent body
+		}
+	}
+	raw, err := json.Marshal(value.Interface())
+	if err != nil {
+		return fmt.Errorf("encode the input: %w", err)
+	}
+	var fields any
+	if err := json.Unmarshal(raw, &fields); err != nil {
+		return fmt.Errorf("read the input: %w", err)
+	}
+	if errs := huma.NewModelValidator().Validate(value.Type(), fields); len(errs) > 0 {
+		return edge.InvalidInput(errs)
+	}
+	return nil
+}
+
+// orNone is a list that JSON never has as null.
+func orNone[T any](list []T) []T {
+	if list == nil {
+		return []T{}
+	}
+	return list
+}

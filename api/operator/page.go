@@ -1,0 +1,95 @@
+package operator
+
+import (
+	"bytes"
+	"cmp"
+	"encoding/base64"
+	"hash/crc32"
+	"time"
+
+	"modelrelay/api/edge"
+	"modelrelay/providers"
+)
+
+// Lengths of a page: where none is asked for, and at most.
+const (
+	defaultPage = 50
+	MostPage    = 500
+)
+
+// PageOf is which page of a list is asked for. A limit of 0 is the default.
+type PageOf struct {
+	After string `query:"after" json:"after,omitempty" doc:"The cursor of the page before"`
+	Limit int    `query:"limit" json:"limit,omitempty" minimum:"1" maximum:"500" default:"50" doc:"Length of the page"`
+}
+
+func (p PageOf) limit() int { return cmp.Or(p.Limit, defaultPage) }
+
+// cursor is where the page begins, empty for the first one. filters are names and values of what else is asked for.
+func (p PageOf) cursor(filters ...string) ([]byte, error) {
+	if err := plainFilters(filters...); err != nil {
+		return nil, err
+	}
+	cursor, ok := readCursor(p.After)
+	if !ok {
+		return nil, noCursor()
+	}
+	return cursor, nil
+}
+
+func noCursor() error {
+	return providers.InvalidField("after", "Invalid request: 'after' is no cursor of this list.")
+}
+
+// span reads the times between which something was made.
+func span(sinceText, untilText string) (since, until time.Time, err error) {
+	if since, err = edge.Moment("since", sinceText); err != nil {
+		return since, until, err
+	}
+	if until, err = edge.Moment("until", untilText); err == nil && !until.IsZero() && !since.Before(until) {
+		err = providers.InvalidField("until", "Invalid request: 'until' does not lie after 'since'.")
+	}
+	return since, until, err
+}
+
+// after is the cursor of the next page as clients have it, nil at the end.
+func after(next []byte) *string {
+	if len(next) == 0 {
+		return nil
+	}
+	return new(writeCursor(next))
+}
+
+// writeCursor writes a cursor of the engine's with a checksum in front: what is none of its cursors the engine answers in
+// as many ways as it has stores.
+func writeCursor(cursor []byte) string {
+	return base64.RawURLEncoding.EncodeToString(append(checksum(cursor), cursor...))
+}
+
+// readCursor is the cursor that was written; of "" the empty one.
+func readCursor(text string) (cursor []byte, ok bool) {
+	if text == "" {
+		return nil, true
+	}
+	raw, err := base64.RawURLEncoding.DecodeString(text)
+	if err != nil || len(raw) <= crc32.Size || !bytes.Equal(raw[:crc32.Size], checksum(raw[crc32.Size:])) {
+		return nil, false
+	}
+	return raw[crc32.Size:], true
+}
+
+func checksum(cursor []byte) []byte {
+	sum := crc32.NewIEEE()
+	_, _ = sum.Write(cursor) // it never fails
+	return sum.Sum(nil)
+}
+
+// plainFilters refuses filters, given as names and values, that no name of anything here matches and no query takes.
+func plainFilters(pairs ...string) error {
+	for i := 0; i+1 < len(pairs); i += 2 {
+		if !providers.Plain(pairs[i+1]) {
+			return providers.InvalidField(pairs[i], "Invalid request: '%s' holds a control character.", pairs[i])
+		}
+	}
+	return nil
+}

@@ -1,0 +1,263 @@
+package operator
+
+import (
+	"cmp"
+	"context"
+	"time"
+
+	"modelrelay/api/edge"
+	"modelrelay/providers"
+	"modelrelay/storage/audit"
+	"modelrelay/workflows"
+	"modelrelay/workflows/tasks"
+)
+
+// TaskStore sees and moves the tasks of all tokens, as tasks.Operator does.
+type TaskStore interface {
+	// Page reads tasks newest first behind a cursor, empty for the first page; next is empty at the end.
+	Page(ctx context.Context, filter tasks.Filter, cursor []byte, limit int) (found []tasks.Listed, next []byte, err error)
+	// Deliveries reads deliveries of webhooks as Page reads tasks.
+	Deliveries(ctx context.Context, filter tasks.DeliveryFilter, cursor []byte, limit int) (found []tasks.ListedDelivery, next []byte, err error)
+	Show(ctx context.Context, id string) (tasks.Story, error)
+	Task(ctx context.Context, id string) (tasks.Task, error)
+	Cancel(ctx context.Context, id string) error
+	Fail(ctx context.Context, id, reason string) error
+	// Wait returns the task when it has ended, or as it is after so long.
+	Wait(ctx context.Context, id string, most time.Duration) (tasks.Task, error)
+	RetryArchive(ctx context.Context, id string) (run string, err error)
+}
+
+// Redeliverer delivers the end of a task to its webhook once more, as tasks.Client does.
+type Redeliverer interface {
+	Redeliver(ctx context.Context, id string, wait time.Duration) (tasks.Notice, error)
+}
+
+// Counter counts the tasks of all tokens, as tasks.Counter does.
+type Counter interface {
+	Census(ctx context.Context) (tasks.Census, error)
+}
+
+const (
+	// MostWait is how many seconds an action waits at most.
+	MostWait = 60
+	// anyState selects deliveries in all states.
+	anyState = "any"
+)
+
+// TaskQuery selects tasks.
+type TaskQuery struct {
+	Token   string `query:"token" json:"token,omitempty" doc:"Tasks of this token, by id or name"`
+	Model   string `query:"model" json:"model,omitempty" doc:"Tasks of this model"`
+	Channel string `query:"channel" json:"channel,omitempty" doc:"Tasks on this channel"`
+	State   string `query:"state" json:"state,omitempty" enum:"queued,submitting,polling,archiving,completed,failed" doc:"Tasks in this state"`
+	Stuck   bool   `query:"stuck" json:"stuck,omitempty" doc:"Those that have been in their state for longer than usual"`
+	Since   string `query:"since" json:"since,omitempty" doc:"Those made since a date or a time of RFC 3339"`
+	Until   string `query:"until" json:"until,omitempty" doc:"Those made before a date or a time of RFC 3339"`
+	PageOf
+}
+
+// TaskList is a page of tasks.
+type TaskList struct {
+	Object string         `json:"object" enum:"list"`
+	Data   []tasks.Listed `json:"data" nullable:"false"`
+	After  *string        `json:"after" doc:"What to send as after for the next page, which may be empty; null at the end"`
+}
+
+// TaskName names one task.
+type TaskName struct {
+	ID string `path:"task_id" doc:"Video task id"`
+}
+
+// EndTask is the input of Service.CancelTask.
+type EndTask struct {
+	TaskName
+	Wait int `query:"wait" json:"wait,omitempty" minimum:"1" maximum:"60" default:"2" doc:"How long to wait for the end, in seconds"`
+}
+
+// RedeliverTask is the input of Service.Redeliver.
+type RedeliverTask struct {
+	TaskName
+	Wait int `query:"wait" json:"wait,omitempty" minimum:"1" maximum:"60" default:"10" doc:"How long to wait for the receiver, in seconds"`
+}
+
+// FailTask is the input of Service.FailTask.
+type FailTask struct {
+	EndTask
+
+	Body TaskFailure
+}
+
+// TaskFailure is why a task is ended as failed.
+type TaskFailure struct {
+	Reason string   `json:"reason" minLength:"1" maxLength:"1000" doc:"What the client reads"`
+	_      struct{} `json:"-" additionalProperties:"false"`
+}
+
+// Notice is how far a delivery got.
+type Notice struct {
+	WorkflowID string     `json:"workflow_id" doc:"The delivery's own, in the Temporal UI"`
+	EventID    string     `json:"event_id" doc:"The event's id, the same in every try"`
+	Type       string     `json:"type" enum:"video.completed,video.failed"`
+	State      string     `json:"state" enum:"delivering,delivered,undelivered"`
+	Host       string     `json:"host" doc:"The receiver's host name"`
+	Status     int        `json:"status" doc:"HTTP status of the receiver's last answer; 0: it has not answered"`
+	Tries      int        `json:"tries" doc:"Tries so far"`
+	Reason     string     `json:"reason" doc:"Why the last try failed"`
+	Next       *time.Time `json:"next" doc:"When it is tried again"`
+}
+
+// TaskCounts is how many tasks there are.
+type TaskCounts struct {
+	Object      string    `json:"object" enum:"task_counts"`
+	Queued      int64     `json:"queued"`
+	Submitting  int64     `json:"submitting"`
+	Polling     int64     `json:"polling"`
+	Archiving   int64     `json:"archiving"`
+	Stuck       int64     `json:"stuck" doc:"Those of them that have been in their state for longer than usual"`
+	Failed      int64     `json:"failed" doc:"Tasks that failed within the last 24 hours"`
+	Undelivered int64     `json:"undelivered" doc:"Webhooks that were given up within the last 24 hours"`
+	Workers     int64     `json:"workers" doc:"Processes that asked for tasks within the last minutes; 0: nobody works on them"`
+	CountedAt   time.Time `json:"counted_at" doc:"At most ten seconds ago"`
+}
+
+// Running is the number of tasks that vendors work on, or whose results are copied.
+func (c TaskCounts) Running() int64 { return c.Submitting + c.Polling + c.Archiving }
+
+// DeliveryQuery selects deliveries of webhooks. A state of "" is undelivered.
+type DeliveryQuery struct {
+	Token string `query:"token" json:"token,omitempty" doc:"Of tasks of this token, by id or name"`
+	Model string `query:"model" json:"model,omitempty" doc:"Of tasks of this model"`
+	State string `query:"state" json:"state,omitempty" enum:"delivering,delivered,undelivered,any" default:"undelivered" doc:"Where they stand; undelivered: given up"`
+	Since string `query:"since" json:"since,omitempty" doc:"Those begun since a date or a time of RFC 3339"`
+	Until string `query:"until" json:"until,omitempty" doc:"Those begun before a date or a time of RFC 3339"`
+	PageOf
+}
+
+// DeliveryList is a page of deliveries.
+type DeliveryList struct {
+	Object string                 `json:"object" enum:"list"`
+	Data   []tasks.ListedDelivery `json:"data" nullable:"false"`
+	After  *string                `json:"after" doc:"What to send as after for the next page, which may be empty; null at the end"`
+}
+
+// ListTasks returns a page of the tasks of all tokens, newest first.
+func (s *Service) ListTasks(ctx context.Context, _ Actor, in *TaskQuery) (list TaskList, err error) {
+	if err := check(in); err != nil {
+		return list, err
+	}
+	filter := tasks.Filter{Model: in.Model, Channel: in.Channel, Phase: workflows.Phase(in.State), Stuck: in.Stuck}
+	cursor, err := in.cursor("model", in.Model, "channel", in.Channel)
+	if err == nil {
+		filter.Since, filter.Until, err = span(in.Since, in.Until)
+	}
+	if err == nil {
+		filter.Token, err = s.TokenID(ctx, in.Token)
+	}
+	if err != nil {
+		return list, err
+	}
+	found, next, err := s.Tasks.Page(ctx, filter, cursor, in.limit())
+	return TaskList{Object: "list", Data: orNone(found), After: after(next)}, err
+}
+
+// ListDeliveries returns a page of the deliveries of webhooks, newest first.
+func (s *Service) ListDeliveries(ctx context.Context, _ Actor, in *DeliveryQuery) (list DeliveryList, err error) {
+	if err := check(in); err != nil {
+		return list, err
+	}
+	filter := tasks.DeliveryFilter{Model: in.Model, Phase: workflows.PhaseUndelivered}
+	switch in.State {
+	case "":
+	case anyState:
+		filter.Phase = ""
+	default:
+		filter.Phase = workflows.Phase(in.State)
+	}
+	cursor, err := in.cursor("model", in.Model)
+	if err == nil {
+		filter.Since, filter.Until, err = span(in.Since, in.Until)
+	}
+	if err == nil {
+		filter.Token, err = s.TokenID(ctx, in.Token)
+	}
+	if err != nil {
+		return list, err
+	}
+	found, next, err := s.Tasks.Deliveries(ctx, filter, cursor, in.limit())
+	return DeliveryList{Object: "list", Data: orNone(found), After: after(next)}, err
+}
+
+// CountTasks counts the tasks of all tokens. The counts are at most ten seconds old.
+func (s *Service) CountTasks(ctx context.Context, _ Actor, _ *struct{}) (TaskCounts, error) {
+	census, err := s.Counter.Census(ctx)
+	return TaskCounts{
+		Object: "task_counts", Queued: census.Phases[workflows.PhaseQueued], Submitting: census.Phases[workflows.PhaseSubmitting],
+		Polling: census.Phases[workflows.PhasePolling], Archiving: census.Phases[workflows.PhaseArchiving], Stuck: census.Stuck,
+		Failed: census.Failed, Undelivered: census.Undelivered, Workers: census.Workers, CountedAt: census.At,
+	}, err
+}
+
+// Task returns all that is known of a task.
+func (s *Service) Task(ctx context.Context, by Actor, in *TaskName) (tasks.Story, error) {
+	story, err := s.Tasks.Show(ctx, in.ID)
+	if req, ok := story.Request.(providers.VideoRequest); ok && by.Role == edge.RoleViewer {
+		req.WebhookURL = receiverHost(req.WebhookURL)
+		story.Request = req
+	}
+	return story, err
+}
+
+// CancelTask ends a task as its client could, and waits a moment for the end.
+func (s *Service) CancelTask(ctx context.Context, by Actor, in *EndTask) (tasks.Story, error) {
+	return change(ctx, s, by, "cancel_task", in.ID, in, func(*audit.Entry) (tasks.Story, error) {
+		return s.ended(ctx, by, in, s.Tasks.Cancel(ctx, in.ID))
+	})
+}
+
+// FailTask ends a task as failed, and waits a moment for the end.
+func (s *Service) FailTask(ctx context.Context, by Actor, in *FailTask) (tasks.Story, error) {
+	return change(ctx, s, by, "fail_task", in.ID, in, func(entry *audit.Entry) (tasks.Story, error) {
+		entry.Changes = []audit.Change{audit.Set("reason", in.Body.Reason)}
+		return s.ended(ctx, by, &in.EndTask, s.Tasks.Fail(ctx, in.ID, in.Body.Reason))
+	})
+}
+
+// ended waits a moment for the end of a task, and returns the task.
+func (s *Service) ended(ctx context.Context, by Actor, in *EndTask, err error) (tasks.Story, error) {
+	if err != nil {
+		return tasks.Story{}, err
+	}
+	_, _ = s.Tasks.Wait(ctx, in.ID, time.Duration(cmp.Or(in.Wait, 2))*time.Second) // the result is read next
+	return s.Task(ctx, by, &in.TaskName)
+}
+
+// RetryArchive lets a task that failed with archive_failed try it again.
+func (s *Service) RetryArchive(ctx context.Context, by Actor, in *TaskName) (tasks.Story, error) {
+	return change(ctx, s, by, "retry_archive", in.ID, nil, func(*audit.Entry) (tasks.Story, error) {
+		if _, err := s.Tasks.RetryArchive(ctx, in.ID); err != nil {
+			return tasks.Story{}, err
+		}
+		return s.Task(ctx, by, in)
+	})
+}
+
+// Redeliver delivers the event of a task's end to its webhook again, and waits for the receiver.
+func (s *Service) Redeliver(ctx context.Context, by Actor, in *RedeliverTask) (Notice, error) {
+	return change(ctx, s, by, "redeliver", in.ID, in, func(*audit.Entry) (Notice, error) {
+		n, err := s.Webhooks.Redeliver(ctx, in.ID, time.Duration(cmp.Or(in.Wait, 10))*time.Second)
+		return Notice{
+			WorkflowID: n.WorkflowID, EventID: n.EventID, Type: n.Type, State: string(n.State), Host: n.Delivery.Host,
+			Status: n.Delivery.Status, Tries: n.Delivery.Tries, Reason: n.Delivery.Reason, Next: timeOrNull(n.Delivery.Next),
+		}, err
+	})
+}
+
+// ReadContent serves what a task made, and records that.
+func (s *Service) ReadContent(ctx context.Context, by Actor, in *TaskName, serve func(tasks.Task) error) error {
+	task, err := s.Tasks.Task(ctx, in.ID)
+	if err == nil {
+		err = serve(task)
+	}
+	s.record(ctx, by, audit.Entry{What: "get_task_content", Subject: in.ID}, err)
+	return err
+}

@@ -1,0 +1,155 @@
+package operator
+
+import (
+	"context"
+	"slices"
+	"strconv"
+	"time"
+
+	"modelrelay/api/edge"
+	"modelrelay/providers"
+	"modelrelay/providers/pricing"
+	"modelrelay/storage/ledger"
+)
+
+// UsageReader reads the ledger, as ledger.Reader does.
+type UsageReader interface {
+	// Read returns the rows of the days from and to, both included, of one token id or, when it is empty, of all.
+	Read(ctx context.Context, from, to time.Time, token string) ([]ledger.Row, error)
+}
+
+// usageDays is how many days usage is shown of where nobody says otherwise, today among them.
+const usageDays = 30
+
+// day is one of the ledger's.
+const day = 24 * time.Hour
+
+// UsageRow is a sum of the ledger as operators read it, in JSON and CSV alike.
+type UsageRow struct {
+	Day     string `json:"day,omitempty" doc:"Day in UTC; absent where the sums are not by day, as token, model and channel are where the sums are not by them"`
+	Token   string `json:"token,omitempty" doc:"Token id"`
+	Model   string `json:"model,omitempty" doc:"Public model name"`
+	Channel string `json:"channel,omitempty" doc:"Channel that answered"`
+
+	Requests     int64         `json:"requests" doc:"Calls relayed, failed ones too"`
+	Tasks        int64         `json:"tasks" doc:"Video tasks that ended"`
+	Failed       int64         `json:"failed" doc:"Requests and tasks that failed"`
+	InputTokens  int64         `json:"input_tokens" doc:"Input tokens, cached ones included"`
+	CachedTokens int64         `json:"cached_tokens" doc:"Input tokens that the vendor served from its cache"`
+	OutputTokens int64         `json:"output_tokens"`
+	Images       int64         `json:"images"`
+	AudioSeconds float64       `json:"audio_seconds"`
+	VideoSeconds float64       `json:"video_seconds"`
+	Cost         pricing.Money `json:"cost" doc:"In units of the prices"`
+	Priced       *bool         `json:"priced,omitempty" doc:"False: the model has no price now; absent where models are summed"`
+}
+
+func newUsageRow(r ledger.Row, prices *pricing.List) UsageRow {
+	var known *bool
+	if r.Model != "" {
+		_, priced := prices.Of(r.Model)
+		known = &priced
+	}
+	return UsageRow{
+		Priced: known,
+
+		Day: r.Day, Token: r.Token, Model: r.Model, Channel: r.Channel, Requests: r.Requests, Tasks: r.Tasks, Failed: r.Failed,
+		InputTokens: r.InputTokens, CachedTokens: r.CachedTokens, OutputTokens: r.OutputTokens, Images: r.Images,
+		AudioSeconds: r.Audio.Seconds(), VideoSeconds: r.Video.Seconds(), Cost: pricing.Money(r.Cost),
+	}
+}
+
+// UsageHead names the columns of UsageRow.Cells: the words that the sums are by, and the counters.
+func UsageHead(by []string) []string {
+	return slices.Concat(by, []string{
+		"requests", "tasks", "failed", "input_tokens", "cached_tokens", "output_tokens", "images", "audio_seconds", "video_seconds", "cost",
+	})
+}
+
+// Cells is the row as text, in the order of UsageHead.
+func (u UsageRow) Cells(by []string) []string {
+	names := map[string]string{
+		ledger.ByDay: u.Day, ledger.ByToken: u.Token, ledger.ByModel: u.Model, ledger.ByChannel: u.Channel,
+	}
+	cells := make([]string, 0, len(by)+10)
+	for _, word := range by {
+		cells = append(cells, names[word])
+	}
+	for _, n := range []int64{u.Requests, u.Tasks, u.Failed, u.InputTokens, u.CachedTokens, u.OutputTokens, u.Images} {
+		cells = append(cells, strconv.FormatInt(n, 10))
+	}
+	for _, seconds := range []float64{u.AudioSeconds, u.VideoSeconds} {
+		cells = append(cells, strconv.FormatFloat(seconds, 'f', -1, 64))
+	}
+	return append(cells, u.Cost.String())
+}
+
+// Record is Cells for a CSV file.
+func (u UsageRow) Record(by []string) []string {
+	cells := u.Cells(by)
+	for i, name := range cells[:len(by)] {
+		cells[i] = edge.PlainCell(name)
+	}
+	return cells
+}
+
+// UsageList is sums of the ledger.
+type UsageList struct {
+	Object string     `json:"object" enum:"list"`
+	From   string     `json:"from" doc:"First day"`
+	To     string     `json:"to" doc:"Last day"`
+	Data   []UsageRow `json:"data" nullable:"false"`
+}
+
+// UsageQuery selects sums of the ledger.
+type UsageQuery struct {
+	// From and To are within the first and the last day; zero: 30 days up to the last, and today.
+	From, To time.Time
+	// Token is an id or a name, Model a public name; "": all.
+	Token, Model string
+	// By are the words that the sums are by, as ledger.Groups has them.
+	By []string
+}
+
+// Usage returns sums of the ledger.
+func (s *Service) Usage(ctx context.Context, _ Actor, in *UsageQuery) (list UsageList, err error) {
+	query := *in
+	if query.Token, err = s.TokenID(ctx, in.Token); err != nil {
+		return list, err
+	}
+	return s.UsageOf(ctx, query)
+}
+
+// Days completes the days of a query. It returns the fault of days in the wrong order.
+func (q *UsageQuery) Days(now time.Time) error {
+	if q.To.IsZero() {
+		q.To = now.UTC()
+	}
+	if q.From.IsZero() {
+		q.From = q.To.AddDate(0, 0, 1-usageDays)
+	}
+	if q.From.Truncate(day).After(q.To) { // days count, not their hours
+		return providers.InvalidField("from", "Invalid request: 'from' lies after 'to'.")
+	}
+	return nil
+}
+
+// UsageOf returns sums of the ledger for the one token whose id the query has, or for all.
+func (s *Service) UsageOf(ctx context.Context, q UsageQuery) (list UsageList, err error) {
+	if err := q.Days(time.Now()); err != nil {
+		return list, err
+	}
+	rows, err := s.Ledger.Read(ctx, q.From, q.To, q.Token)
+	if err != nil {
+		return list, StoreFault("token", q.Token, err)
+	}
+	if q.Model != "" {
+		rows = slices.DeleteFunc(rows, func(row ledger.Row) bool { return row.Model != q.Model })
+	}
+	sums := ledger.Sum(rows, q.By)
+	list = UsageList{Object: "list", From: q.From.Format(time.DateOnly), To: q.To.Format(time.DateOnly), Data: make([]UsageRow, len(sums))}
+	for i, sum := range sums {
+		list.Data[i] = newUsageRow(sum, s.Prices)
+	}
+	return list, nil
+}
