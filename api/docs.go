@@ -2,9 +2,10 @@ package api
 
 import (
 	"cmp"
-	_ "embed" // the page and its script
+	_ "embed" // the landing page
 	"encoding/json"
 	"fmt"
+	"io/fs"
 	"net/http"
 	"strings"
 	"sync"
@@ -12,25 +13,15 @@ import (
 	"github.com/go-chi/chi/v5"
 
 	"modelrelay/api/console"
+	"modelrelay/api/docs"
 	"modelrelay/api/edge"
 )
 
-//go:embed docs/index.html
-var docsPage []byte
-
-//go:embed docs/root.html
+//go:embed root.html
 var rootPage []byte
 
-//go:embed docs/rapidoc-min.js
-var docsScript []byte
-
-// docsPolicy lets the page load nothing that this server does not serve. The renderer puts style elements into its
-// shadow tree, hence the inline styles.
-const docsPolicy = "default-src 'none'; script-src 'self'; style-src 'unsafe-inline'; img-src 'self' data:; " +
-	"connect-src 'self'; base-uri 'none'; form-action 'none'; frame-ancestors 'none'"
-
-// addDocs adds the OpenAPI document, which is encoded when somebody first asks for it, and the page that shows it.
-func (s *Server) addDocs(mux chi.Router) {
+// addDocs adds the OpenAPI document, which the first request encodes, and the manual.
+func (s *Server) addDocs(mux chi.Router, manual fs.FS) {
 	encoded := func(contentType string, encode func() ([]byte, error)) http.HandlerFunc {
 		doc := sync.OnceValue(func() []byte {
 			doc, err := encode()
@@ -43,15 +34,7 @@ func (s *Server) addDocs(mux chi.Router) {
 	}
 	mux.Get("/openapi.json", encoded("application/json", func() ([]byte, error) { return json.Marshal(s.api.OpenAPI()) }))
 	mux.Get("/openapi.yaml", encoded("application/yaml", s.api.OpenAPI().YAML))
-	mux.Get("/docs", func(w http.ResponseWriter, r *http.Request) {
-		w.Header().Set("Content-Security-Policy", docsPolicy)
-		w.Header().Set("Referrer-Policy", "no-referrer")
-		document("text/html; charset=utf-8", docsPage)(w, r)
-	})
-	mux.Get("/docs/rapidoc-min.js", func(w http.ResponseWriter, r *http.Request) {
-		w.Header().Set("Cache-Control", "public, max-age=3600")
-		document("text/javascript; charset=utf-8", docsScript)(w, r)
-	})
+	docs.Routes(mux, manual, s.edge.Origin)
 }
 
 // consoleRoot is the folder of the console's paths.
@@ -102,7 +85,7 @@ func forBrowser(r *http.Request) bool { return strings.Contains(r.Header.Get("Ac
 const rootPath = "/"
 
 // rootLine is what it says to those that are no browser.
-const rootLine = "Model Relay answers here. /docs lists the paths that there are, /readyz tells how it is.\n"
+const rootLine = "Model Relay. /docs/ is the manual, /llms.txt its index, /docs/api the API reference, /readyz the health.\n"
 
 // root answers with a page for browsers and a line for others.
 func root(w http.ResponseWriter, r *http.Request) {
@@ -112,7 +95,7 @@ func root(w http.ResponseWriter, r *http.Request) {
 		document("text/plain; charset=utf-8", []byte(rootLine))(w, r)
 		return
 	}
-	w.Header().Set("Content-Security-Policy", docsPolicy)
+	w.Header().Set("Content-Security-Policy", docs.Policy)
 	w.Header().Set("Referrer-Policy", "no-referrer")
 	document("text/html; charset=utf-8", rootPage)(w, r)
 }

@@ -2,6 +2,7 @@ package api
 
 import (
 	"context"
+	"io/fs"
 	"log/slog"
 	"net/http"
 	"net/netip"
@@ -55,6 +56,8 @@ type Options struct {
 	// PublicURL is where clients reach the server, for the addresses that answers hold, without a slash at its end; "": the
 	// host that a request names.
 	PublicURL string
+	// Manual has the pages of /docs/; nil: none.
+	Manual fs.FS
 	// Version is the program's own, for /healthz, /readyz and the OpenAPI document.
 	Version string
 }
@@ -140,12 +143,12 @@ func New(o Options) *Server {
 	}
 	openAI, anthropicA, geminiB, vendorC := openai.Format(), anthropic.Format(), gemini.Format(), videos.VendorCFormat()
 	e := edge.New(edge.Options{
-		Tokens: o.Tokens, Limits: o.Limits, Proxies: o.Proxies, Origins: o.Origins, MaxBody: o.MaxBody, BodyMemory: o.BodyMemory,
+		Tokens: o.Tokens, Limits: o.Limits, Proxies: o.Proxies, Origins: o.Origins, PublicURL: o.PublicURL, MaxBody: o.MaxBody, BodyMemory: o.BodyMemory,
 		BodyTimeout: o.BodyTimeout, WriteTimeout: o.WriteTimeout, Tracer: o.Tracer, Seen: o.Seen, Called: o.Called, Acted: acted, Log: o.Log,
 	}, anthropicA, geminiB, vendorC, openAI)
 	s := &Server{
 		edge: e, calls: calls.New(e, calls.Options{Relay: o.Relay, Router: o.Router, Ledger: o.Ledger, Prices: o.Prices, Forbids: o.Forbids}), proxies: o.Proxies,
-		videos: videos.New(e, videos.Options{Tasks: o.Tasks, Archive: o.Archive, Links: o.Links, Router: o.Router, Forbids: o.Forbids, DefaultModel: o.DefaultVideoModel, PublicURL: o.PublicURL}),
+		videos: videos.New(e, videos.Options{Tasks: o.Tasks, Archive: o.Archive, Links: o.Links, Router: o.Router, Forbids: o.Forbids, DefaultModel: o.DefaultVideoModel}),
 	}
 	mux := chi.NewMux()
 	mux.NotFound(edge.NotFound)
@@ -168,7 +171,7 @@ func New(o Options) *Server {
 	o.Admin.Content = s.videos.ServeContent
 	admin.Add(s.api, openAI, o.Admin, o.Prices)
 	dropHumaErrors(s.api.OpenAPI())
-	s.addDocs(mux)
+	s.addDocs(mux, o.Manual)
 	s.inside = anew(e.Handler(mux))
 	if o.Console != nil {
 		s.addConsole(mux, o.Console(s.inside))

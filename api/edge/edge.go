@@ -38,6 +38,8 @@ type Options struct {
 	// Proxies are the networks of reverse proxies whose X-Forwarded-For and Forwarded name the address that a request
 	// comes from; none: the connection's own address counts.
 	Proxies Proxies
+	// PublicURL is the address at which clients reach the server, without a slash at the end; "": the host of each request.
+	PublicURL string
 	// Origins are those whose pages may call /v1 and /v1beta from a browser, "*" for every one; none: only pages of this
 	// server's own.
 	Origins []string

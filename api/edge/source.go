@@ -52,6 +52,19 @@ func NetworkOf(source netip.Addr) netip.Prefix {
 	return prefix
 }
 
+// Origin returns the scheme and host at which the client reaches the gateway, without a slash at the end: Options.PublicURL,
+// else the host that the request names. A trusted proxy reports the scheme.
+func (e *Edge) Origin(r *http.Request) string {
+	if e.options.PublicURL != "" {
+		return e.options.PublicURL
+	}
+	scheme := "http"
+	if e.Secured(r) {
+		scheme = "https"
+	}
+	return scheme + "://" + r.Host
+}
+
 // Secured tells whether the client speaks TLS: to the gateway itself, or to the trusted proxy that the connection is of, which
 // says so at the end of X-Forwarded-Proto or Forwarded.
 func (e *Edge) Secured(r *http.Request) bool {

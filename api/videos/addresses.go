@@ -2,7 +2,6 @@ package videos
 
 import (
 	"context"
-	"net/http"
 	"strconv"
 	"time"
 
@@ -15,8 +14,6 @@ import (
 type addresses struct {
 	// links makes addresses that need no token; nil where the deployment has none.
 	links Links
-	// publicURL begins the gateway's own addresses; "": the host that a request names.
-	publicURL string
 	edge      *edge.Edge
 }
 
@@ -50,17 +47,4 @@ func (a addresses) outputs(ctx context.Context, task tasks.Task, base string) []
 		}
 	}
 	return urls
-}
-
-// origin begins the addresses that answers hold: the gateway's own where it is configured, else that at which the client
-// reached it, behind a trusted proxy that says so too.
-func (a addresses) origin(r *http.Request) string {
-	if a.publicURL != "" {
-		return a.publicURL
-	}
-	scheme := "http"
-	if a.edge.Secured(r) {
-		scheme = "https"
-	}
-	return scheme + "://" + r.Host
 }

@@ -142,7 +142,7 @@ func (f gemini) read(x *edge.Request, r *http.Request, id string) error {
 	if err != nil {
 		return err
 	}
-	return x.JSON(newGeminiOperation(task, f.service.addresses.origin(r)))
+	return x.JSON(newGeminiOperation(task, f.service.addresses.edge.Origin(r)))
 }
 
 func operationName(task tasks.Task) string {

@@ -172,7 +172,7 @@ func (a interactions) begin(x *edge.Request, r *http.Request, b *body.JSON) (tak
 	if err != nil {
 		return true, err
 	}
-	return true, x.JSON(interactionOf(task, a.service.addresses.origin(r)))
+	return true, x.JSON(interactionOf(task, a.service.addresses.edge.Origin(r)))
 }
 
 // read is the task of an interaction's id.
@@ -189,7 +189,7 @@ func (a interactions) read(_ *edge.Request, r *http.Request, id string) (any, er
 	if err != nil {
 		return nil, err
 	}
-	i := interactionOf(task, a.service.addresses.origin(r))
+	i := interactionOf(task, a.service.addresses.edge.Origin(r))
 	if query.Get("include_input") == "true" {
 		i.Input = task.Request.Prompt
 	}
@@ -199,7 +199,7 @@ func (a interactions) read(_ *edge.Request, r *http.Request, id string) (any, er
 // cancel cancels the task of an interaction's id.
 func (a interactions) cancel(x *edge.Request, r *http.Request, id string) (any, error) {
 	task, err := a.service.tasks.Cancel(r.Context(), id, x.Caller.ID)
-	return interactionOf(task, a.service.addresses.origin(r)), err
+	return interactionOf(task, a.service.addresses.edge.Origin(r)), err
 }
 
 // remove deletes the task of an interaction's id.

@@ -169,7 +169,7 @@ func (v vendorC) getResult(x *edge.Request, r *http.Request) error {
 		if data.Status = "expired"; !expired(task) {
 			data.Status = "done"
 		}
-		for _, url := range v.service.addresses.outputs(r.Context(), task, v.service.addresses.origin(r)) {
+		for _, url := range v.service.addresses.outputs(r.Context(), task, v.service.addresses.edge.Origin(r)) {
 			data.VideoURL = url
 			break // the vendor makes one
 		}

@@ -60,8 +60,6 @@ type Options struct {
 	Forbids func(group string) []string
 	// DefaultModel serves creates that name no model; "" refuses them.
 	DefaultModel string
-	// PublicURL begins the addresses that answers hold, without a slash at its end; "": the host that a request names.
-	PublicURL string
 }
 
 // Service is the operations on video tasks: each format's, over what all of them do with a task. It is safe for concurrent
@@ -85,7 +83,7 @@ func New(e *edge.Edge, o Options) *Service {
 		reader:    reader{o.Tasks, e},
 		events:    &events{tasks: o.Tasks, edge: e, every: eventsEvery},
 		content:   content{o.Tasks, o.Archive},
-		addresses: addresses{o.Links, o.PublicURL, e},
+		addresses: addresses{o.Links, e},
 	}
 }
 

@@ -1,6 +1,9 @@
 package main
 
 import (
+	"github.com/alecthomas/kong"
+
+	"modelrelay/cmd/gateway/internal/cli"
 	"modelrelay/providers/relay"
 	"modelrelay/storage/stickiness"
 )
@@ -16,3 +19,8 @@ var Growth = growth
 
 // ConnectionsWithin is how many connections of clients there are within a limit of open files.
 func ConnectionsWithin(files int) (int, error) { return connectionsWithin(files) }
+
+// CommandLine returns the commands with their flags, for the manual.
+func CommandLine() (*kong.Kong, error) {
+	return kong.New(new(commands), append([]kong.Option{kong.Name("gateway")}, cli.Options(func(string) (string, bool) { return "", false })...)...)
+}

@@ -184,6 +184,7 @@ type commands struct {
 	Console  cli.Console  `cmd:"" help:"Print a link that signs one person in to the console in a browser."`
 	Health   cli.Health   `cmd:"" help:"Ask a running gateway or worker of this configuration how it is."`
 	Check    cli.Config   `cmd:"" name:"config" help:"Check the configuration file."`
+	Docs     cli.Docs     `cmd:"" help:"Print a page of the manual."`
 	OpenAPI  cli.OpenAPI  `cmd:"" name:"openapi" help:"Print the OpenAPI document."`
 	Version  cli.Version  `cmd:"" help:"Print the version, or the licences of what the program is linked with."`
 }

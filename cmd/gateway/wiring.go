@@ -18,6 +18,7 @@ import (
 	"modelrelay/api"
 	"modelrelay/api/admin"
 	"modelrelay/api/videos"
+	"modelrelay/cmd/gateway/docs"
 	"modelrelay/cmd/gateway/internal/buildinfo"
 	"modelrelay/cmd/gateway/internal/config"
 	"modelrelay/cmd/gateway/internal/engine"
@@ -154,6 +155,7 @@ func (p *parts) server(m *Main, tokens *tokens.Store, tasks *tasks.Client) (*api
 		},
 		Proxies: p.cfg.Proxies(), Origins: p.cfg.CORS.Origins,
 		PublicURL: strings.TrimRight(p.cfg.PublicURL, "/"),
+		Manual:    docs.Pages,
 		Stores:    api.Stores{Tokens: tokens, Limits: limits, Ledger: usage, Archive: p.archive, Links: links},
 		Prices:    p.prices,
 		Forbids:   func(group string) []string { return p.current().Forbids(group) },

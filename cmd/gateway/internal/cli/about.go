@@ -2,10 +2,12 @@ package cli
 
 import (
 	"fmt"
+	"strings"
 
 	"go.yaml.in/yaml/v4"
 
 	"modelrelay/api"
+	"modelrelay/cmd/gateway/docs"
 	"modelrelay/cmd/gateway/internal/buildinfo"
 )
 
@@ -23,6 +25,21 @@ func (c *Version) Run(p *Program) error {
 	}
 	b := p.Build
 	return p.showFields(b, fields{{"version", b.Version}, {"commit", b.Commit}, {"commit date", b.Date}, {"go version", b.Go}})
+}
+
+// Docs is gateway docs.
+type Docs struct {
+	Page string `arg:"" optional:"" help:"Page of the manual, such as use/python; the index without it." default:"index"`
+}
+
+// Run prints a page of the manual as Markdown.
+func (c *Docs) Run(p *Program) error {
+	page, err := docs.Pages.ReadFile(strings.TrimSuffix(strings.TrimPrefix(c.Page, "/"), ".md") + ".md")
+	if err != nil {
+		return &UsageError{fmt.Errorf("the manual has no page %q; gateway docs lists the pages", c.Page)}
+	}
+	_, err = p.Stdout.Write(page)
+	return err
 }
 
 // OpenAPI is gateway openapi.
