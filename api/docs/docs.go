@@ -1,8 +1,8 @@
 // Package docs serves the manual and the API reference.
 //
 // The manual is a file system of Markdown pages. Its index.md names every page: a heading of the second level begins a
-// section, and each link in the section is a page. Browsers read a page as HTML at /docs/PAGE, and programs read it as
-// Markdown at /docs/PAGE.md. /llms.txt is the index with full addresses.
+// section, and each link in the section is a page. Browsers read a page as HTML at /docs/PAGE. Programs read it as Markdown at
+// the same address with the ending of Markdown files. /llms.txt is the index with full addresses.
 package docs
 
 import (
@@ -31,7 +31,7 @@ var reference []byte
 //go:embed page.html
 var frame string
 
-//go:embed rapidoc-min.js
+//go:embed rapidoc/rapidoc-min.js
 var script []byte
 
 // Policy is the Content-Security-Policy of the pages: they load only what this server serves. The renderer of the
@@ -49,7 +49,9 @@ const index = "index.md"
 func Routes(mux chi.Router, manual fs.FS, address func(*http.Request) string) {
 	p := &pages{manual: manual, address: address, frame: template.Must(template.New("page").Parse(frame))}
 	p.sections = sync.OnceValues(p.readSections)
-	mux.Get("/docs", func(w http.ResponseWriter, r *http.Request) { http.Redirect(w, r, "/docs/", http.StatusMovedPermanently) })
+	mux.Get("/docs", func(w http.ResponseWriter, r *http.Request) {
+		http.Redirect(w, r, "/docs/", http.StatusMovedPermanently)
+	})
 	mux.Get("/docs/*", p.serve)
 	mux.Get("/docs/api", func(w http.ResponseWriter, _ *http.Request) { html(w, reference) })
 	mux.Get("/docs/rapidoc-min.js", func(w http.ResponseWriter, _ *http.Request) {

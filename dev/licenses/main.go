@@ -75,7 +75,7 @@ func read(ctx context.Context, root string) ([]part, error) {
 	if found["std"], err = licenseFiles(strings.TrimSpace(goRoot)); err != nil {
 		return nil, err
 	}
-	docs := filepath.Join(root, "api", "docs")
+	docs := filepath.Join(root, "api", "docs", "rapidoc")
 	version, err := rapidocVersion(filepath.Join(docs, "rapidoc-min.js"))
 	if err != nil {
 		return nil, err
@@ -190,7 +190,7 @@ func allowed() []string {
 func (p part) license() string {
 	var ids []string
 	if strings.HasPrefix(p.name, "rapidoc@") {
-		ids = append(ids, "BSD-3-Clause") // of libraries in its script, by api/docs/rapidoc-min.js.LICENSE.txt
+		ids = append(ids, "BSD-3-Clause") // of libraries in its script, by api/docs/rapidoc/rapidoc-min.js.LICENSE.txt
 	}
 	for _, file := range p.files {
 		for _, match := range file.matches {
