@@ -519,7 +519,7 @@ func check(err error) func(context.Context) error { return func(context.Context)
 func TestDocs(t *testing.T) {
 	t.Parallel()
 	g := newGateway(t, nil, nil)
-	page := g.do(t, request("GET", "/docs", "", "Authorization", ""))
+	page := g.do(t, request("GET", "/docs/api", "", "Authorization", ""))
 	if page.Code != 200 || strings.Contains(page.Body.String(), "://") {
 		t.Errorf("got %d, and the page may not name another host: %s", page.Code, page.Body)
 	}
