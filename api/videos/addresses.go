@@ -14,7 +14,7 @@ import (
 type addresses struct {
 	// links makes addresses that need no token; nil where the deployment has none.
 	links Links
-	edge      *edge.Edge
+	edge  *edge.Edge
 }
 
 // linkLife is how long a link works that needs no token: enough to fetch a video, and of little use to others later.
