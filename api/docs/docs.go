@@ -221,5 +221,5 @@ func html(w http.ResponseWriter, page []byte) {
 
 func write(w http.ResponseWriter, contentType string, content []byte) {
 	w.Header().Set("Content-Type", contentType)
-	_, _ = w.Write(content) // a client that is gone needs no answer
+	_, _ = w.Write(content) //nolint:gosec // a page of the program with an escaped address; a client that is gone needs no answer
 }

@@ -49,6 +49,8 @@ type Act struct {
 }
 
 // From is where the request comes from, for the audit log: the host of a command, or an address; "" if it is not known.
+//
+//nolint:contextcheck // it reads the request's own context
 func (x *Request) From() string {
 	if inside := InsiderOf(x.http.Context()); inside != nil && inside.From != "" {
 		return inside.From

@@ -42,10 +42,10 @@ func TestWebhooks(t *testing.T) {
 		before := len(all.Requests())
 		notice, err := g.Redeliver(t, video.ID)
 		event := all.AwaitVerified(t, before+1, video.ID)
-		if err != nil || notice.State != workflows.PhaseDelivered || !notice.Delivery.Delivered || notice.EventID != event.ID || event.ID != all.Requests()[0].Header.Get("Webhook-Id") {
+		if err != nil || notice.State != string(workflows.PhaseDelivered) || notice.Status != http.StatusOK || notice.EventID != event.ID || event.ID != all.Requests()[0].Header.Get("Webhook-Id") {
 			t.Errorf("notice = %+v, %v; event %s", notice, err, event.ID)
 		}
-		if _, stderr, err := g.Command(t.Context(), "video", "redeliver", "video_00000000000000000000000000"); err == nil || !strings.Contains(stderr, "No video task") {
+		if _, stderr, err := g.Command(t.Context(), "video", "redeliver", "video_00000000000000000000000000"); err == nil || !strings.Contains(stderr, "no video task") {
 			t.Errorf("of an unknown task: %v %s", err, stderr)
 		}
 		waiting := g.Create(t.Context(), "sora-2-manual", "not ended", hooked)
@@ -140,7 +140,7 @@ func TestWebhooks(t *testing.T) {
 			return err == nil && count.GetCount() == 1
 		})
 		notice, err := g.Redeliver(t, id)
-		if err == nil || notice.State != workflows.PhaseUndelivered || notice.Delivery.Status != http.StatusGone {
+		if err == nil || notice.State != string(workflows.PhaseUndelivered) || notice.Status != http.StatusGone {
 			t.Errorf("notice = %+v, %v", notice, err)
 		}
 	})
@@ -241,7 +241,7 @@ func TestPrivateWebhookRefused(t *testing.T) {
 		return err == nil && video.Status == openai.VideoStatusCompleted
 	})
 	notice, err := strict.Redeliver(t, id)
-	if err == nil || notice.State != workflows.PhaseUndelivered || !strings.Contains(notice.Delivery.Reason, "allow_private_networks") {
+	if err == nil || notice.State != string(workflows.PhaseUndelivered) || !strings.Contains(notice.Reason, "allow_private_networks") {
 		t.Errorf("notice = %+v, %v", notice, err)
 	}
 	if n := len(receiver.Requests()); n != 0 {
@@ -282,7 +282,7 @@ func TestHistoriesOfDeliveries(t *testing.T) {
 		t.Fatal(err)
 	}
 	record(s, "notify", id)
-	if notice, err := g.Redeliver(t, video.ID); err == nil || notice.State != workflows.PhaseUndelivered {
+	if notice, err := g.Redeliver(t, video.ID); err == nil || notice.State != string(workflows.PhaseUndelivered) {
 		t.Errorf("notice = %+v, %v", notice, err)
 	}
 }

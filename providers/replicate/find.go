@@ -93,8 +93,8 @@ func (v *Videos) find(ctx context.Context, to providers.Target, req providers.Vi
 				found = append(found, providers.Ticket{Job: string(one.ID)})
 			}
 		}
-		next, err := url.Parse(string(page.Next))
-		if err != nil || next.RawQuery == "" {
+		next, _ := url.Parse(string(page.Next)) // nil: the list ends here
+		if next == nil || next.RawQuery == "" {
 			break
 		}
 		path = "/predictions?" + next.RawQuery // the address itself is not followed with the key

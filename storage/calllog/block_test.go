@@ -16,7 +16,7 @@ import (
 // usual is the record of a call that was answered, with ids and numbers as different and as long as they are.
 func usual(i int) calllog.Record {
 	r := full()
-	random := rand.New(rand.NewPCG(1, uint64(i))) //nolint:gosec // of a test
+	random := rand.New(rand.NewPCG(1, uint64(i)))
 	text := func(letters string, n int) string {
 		b := make([]byte, n)
 		for i := range b {

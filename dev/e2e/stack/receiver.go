@@ -15,7 +15,6 @@ import (
 	"github.com/openai/openai-go/v3/webhooks"
 
 	"modelrelay/storage/testwait"
-	"modelrelay/workflows/tasks"
 )
 
 // HookToken is the key of the client of WithReceiver, HookSecret what its webhooks are signed with.
@@ -92,11 +91,19 @@ func WithReceiver(url string) GatewayOptions {
 	}
 }
 
+// Notice is what gateway video redeliver --json prints.
+type Notice struct {
+	EventID string `json:"event_id"`
+	State   string `json:"state"`
+	Status  int    `json:"status"`
+	Reason  string `json:"reason"`
+}
+
 // Redeliver runs the operator's command and reads its answer.
-func (g *Gateway) Redeliver(t *testing.T, id string) (tasks.Notice, error) {
+func (g *Gateway) Redeliver(t *testing.T, id string) (Notice, error) {
 	t.Helper()
 	stdout, stderr, err := g.Command(t.Context(), "video", "redeliver", id, "--json")
-	var notice tasks.Notice
+	var notice Notice
 	if wrong := json.Unmarshal([]byte(stdout), &notice); wrong != nil {
 		t.Fatalf("redeliver: %v, %s %s", err, stdout, stderr)
 	}

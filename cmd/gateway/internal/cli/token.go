@@ -193,7 +193,7 @@ func tokenFields(t operator.Token) fields {
 		budget = ofGroup(strconv.FormatFloat(t.InForce.Budget, 'f', -1, 64), t.Budget != t.InForce.Budget)
 	}
 	list := fields{{"name", t.Name}, {"id", t.ID}, {"hint", t.Hint}, {"state", standing(t)}, {"group", t.Group}, {"models", orAll(t.Models)}}
-	own := tokens.ListLimits(t.LimitChange.All())
+	own := tokens.ListLimits(t.All())
 	for i, limit := range tokens.ListLimits(t.InForce.All()) {
 		list = append(list, [2]string{strings.ReplaceAll(limit.Key, "_", " "), ofGroup(limitText(limit), limit.Value != own[i].Value)})
 	}
