@@ -62,11 +62,11 @@ func register[I, O any](g *edge.Group, op huma.Operation, do func(ctx context.Co
 	edge.Register(g, op, func(ctx context.Context, in *I) (O, error) {
 		x := edge.Of(ctx)
 		x.Act.Recorded = true
-		return do(ctx, actorOf(x), in)
+		return do(ctx, actorOf(ctx, x), in)
 	})
 }
 
 // actorOf is the operator who sent a request.
-func actorOf(x *edge.Request) operator.Actor {
-	return operator.Actor{Operator: *x.Act.By, From: x.From(), RequestID: x.AnswerID()}
+func actorOf(ctx context.Context, x *edge.Request) operator.Actor {
+	return operator.Actor{Operator: *x.Act.By, From: x.From(ctx), RequestID: x.AnswerID()}
 }

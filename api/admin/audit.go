@@ -76,7 +76,7 @@ func (o *auditOperations) read(x *edge.Request, r *http.Request) error {
 	if err := q.Err(); err != nil {
 		return err
 	}
-	list, err := read(r.Context(), actorOf(x), &in)
+	list, err := read(r.Context(), actorOf(r.Context(), x), &in)
 	if err != nil {
 		return err
 	}

@@ -95,7 +95,7 @@ func addContent(g *edge.Group, s *operator.Service, serve ServeContent) {
 		},
 	}
 	answer := func(x *edge.Request, r *http.Request) error {
-		return s.ReadContent(r.Context(), actorOf(x), &operator.TaskName{ID: r.PathValue("task_id")}, func(task tasks.Task) error { return serve(x, r, task) })
+		return s.ReadContent(r.Context(), actorOf(r.Context(), x), &operator.TaskName{ID: r.PathValue("task_id")}, func(task tasks.Task) error { return serve(x, r, task) })
 	}
 	g.Handle(op, answer)
 	op.Method, op.OperationID, op.Hidden = http.MethodHead, "adminHeadTaskContent", true

@@ -84,7 +84,7 @@ func addUsage(g *edge.Group, s *operator.Service) {
 		Responses:   UsageResponses(g.OpenAPI().Components.Schemas),
 	}, func(x *edge.Request, r *http.Request) error {
 		return ServeUsage(x, r, AllUsage(), func(ctx context.Context, q operator.UsageQuery) (operator.UsageList, error) {
-			return s.Usage(ctx, actorOf(x), &q)
+			return s.Usage(ctx, actorOf(ctx, x), &q)
 		})
 	})
 }

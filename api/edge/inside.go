@@ -48,11 +48,9 @@ type Act struct {
 	Recorded bool
 }
 
-// From is where the request comes from, for the audit log: the host of a command, or an address; "" if it is not known.
-//
-//nolint:contextcheck // it reads the request's own context
-func (x *Request) From() string {
-	if inside := InsiderOf(x.http.Context()); inside != nil && inside.From != "" {
+// From returns where the request with ctx comes from, for the audit log: the host of a command, or an address; "" if it is not known.
+func (x *Request) From(ctx context.Context) string {
+	if inside := InsiderOf(ctx); inside != nil && inside.From != "" {
 		return inside.From
 	}
 	if source := x.Source(); source.IsValid() {
@@ -74,7 +72,7 @@ func (x report) audit() {
 	if by.Name == string(audit.CLI) { // which no operator of the file is called
 		entry.By = audit.CLI
 	}
-	entry.From = x.From()
+	entry.From = x.From(x.http.Context())
 	if x.Fault != nil {
 		entry.Outcome, entry.Reason, entry.Changes = audit.Refused, x.Fault.Message, nil
 	}
