@@ -46,7 +46,7 @@ func (t *table) model(group, name string) (Model, bool) {
 func newModel(id string, routes []route) (Model, bool) {
 	model := Model{ID: id}
 	for _, route := range routes {
-		endpoints := route.channel.endpoints()
+		endpoints := route.channel.endpoints
 		if len(endpoints) > 0 && model.Vendor == "" {
 			model.Vendor = route.channel.Vendor
 		}
@@ -88,15 +88,16 @@ type ListedChannel struct {
 func (r *Router) Catalogue() (models []Listed, open []string) {
 	t := r.table.Load()
 	byName := make(map[string]*Listed)
+	joined := make(map[*Listed]map[*channelState]bool)
 	for _, group := range slices.Sorted(maps.Keys(t.models)) {
 		for _, model := range t.models[group] {
 			listed := byName[model.ID]
 			if listed == nil {
 				listed = &Listed{Model: model}
 				listed.Endpoints = slices.Clone(model.Endpoints)
-				byName[model.ID] = listed
+				byName[model.ID], joined[listed] = listed, make(map[*channelState]bool)
 			}
-			listed.join(model, group, t.routes[routeKey{group, model.Public}])
+			listed.join(model, group, t.routes[routeKey{group, model.Public}], joined[listed])
 		}
 	}
 	for _, name := range slices.Sorted(maps.Keys(byName)) {
@@ -116,8 +117,8 @@ func (r *Router) Catalogue() (models []Listed, open []string) {
 	return models, open
 }
 
-// join adds what a group has of the model.
-func (l *Listed) join(model Model, group string, routes []route) {
+// join adds what a group has of the model. joined are the channels that it has already.
+func (l *Listed) join(model Model, group string, routes []route, joined map[*channelState]bool) {
 	l.Groups = append(l.Groups, group)
 	for _, endpoint := range model.Endpoints {
 		if !slices.Contains(l.Endpoints, endpoint) {
@@ -129,7 +130,8 @@ func (l *Listed) join(model Model, group string, routes []route) {
 	}
 	for _, route := range routes {
 		c := route.channel
-		if !slices.ContainsFunc(l.Channels, func(known ListedChannel) bool { return known.Name == c.Name }) {
+		if !joined[c] {
+			joined[c] = true
 			l.Channels = append(l.Channels, ListedChannel{
 				Name: c.Name, Vendor: c.Vendor, Upstream: cmp.Or(route.model, model.Public), Groups: c.Groups, Priority: c.Priority, Weight: max(c.Weight, 1),
 			})

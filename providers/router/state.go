@@ -317,10 +317,12 @@ func (c *circuit) state(now time.Duration, rules *rules) CircuitState {
 // they tell one another within moments. What one does not configure is of the others alone.
 func MergeStates(lists ...[]ChannelState) []ChannelState {
 	merged := []ChannelState{}
+	index := make(map[string]int)
 	for _, list := range lists {
 		for _, state := range list {
-			i := slices.IndexFunc(merged, func(known ChannelState) bool { return known.Name == state.Name })
-			if i < 0 {
+			i, is := index[state.Name]
+			if !is {
+				index[state.Name] = len(merged)
 				state.Keys = slices.Clone(state.Keys)
 				merged = append(merged, state)
 				continue

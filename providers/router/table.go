@@ -24,6 +24,8 @@ type table struct {
 	models   map[string][]Model
 	// aliases are public names by the names that clients may ask for in their place.
 	aliases map[string]string
+	// compared counts how often a model was looked for at a channel: a test bounds its growth.
+	compared int
 }
 
 type routeKey struct{ group, model string }
@@ -75,9 +77,11 @@ type channelState struct {
 	vendor providers.Vendor
 	// translated are the endpoints whose calls the channel gets in another format.
 	translated []providers.Endpoint
-	health     *health
-	pause      *atomic.Pointer[Pause]
-	keys       []*keyState
+	// endpoints are all that it takes, as they are or translated.
+	endpoints []providers.Endpoint
+	health    *health
+	pause     *atomic.Pointer[Pause]
+	keys      []*keyState
 	// seed places the channel for an affinity, the same in every process.
 	seed uint64
 	// turn counts the picks, so that the keys take turns.
@@ -116,6 +120,7 @@ func (v vendors) table(channels []providers.Channel, aliases map[string]string, 
 		state := newChannelState(channel, v.catalog[channel.Vendor], before)
 		state.pause = pauses.of(channel.Name)
 		state.translated = v.translations(state)
+		state.endpoints = state.takes()
 		t.channels[channel.Name] = state
 		if !channel.Disabled {
 			ordered = append(ordered, state)
@@ -123,53 +128,97 @@ func (v vendors) table(channels []providers.Channel, aliases map[string]string, 
 	}
 	slices.SortStableFunc(ordered, func(a, b *channelState) int { return cmp.Compare(b.Priority, a.Priority) })
 
-	listed := make(map[string]map[string]bool) // group → the models its channels list
+	groups := make(map[string]*groupIndex)
 	for _, state := range ordered {
 		for _, group := range slices.Compact(slices.Sorted(slices.Values(state.Groups))) {
-			if listed[group] == nil {
-				listed[group] = make(map[string]bool)
+			if groups[group] == nil {
+				groups[group] = &groupIndex{listed: make(map[string][]int)}
 			}
-			patterns := false
-			for model := range state.Models {
-				if providers.IsPattern(model) {
-					patterns = true
-				} else {
-					listed[group][model] = true
-				}
-			}
+			groups[group].add(state)
 			if _, open := state.Models[providers.AnyModel]; open {
 				t.open[group] = append(t.open[group], route{channel: state})
 			}
-			if patterns {
-				t.wide[group] = append(t.wide[group], state)
+		}
+	}
+	for group, index := range groups {
+		if slices.ContainsFunc(index.wide, func(at int) bool { return !onlyOpen(index.states[at].Models) }) { // else open has all of them
+			for _, at := range index.wide {
+				t.wide[group] = append(t.wide[group], index.states[at])
 			}
 		}
-	}
-	for group, states := range t.wide {
-		if !slices.ContainsFunc(states, func(state *channelState) bool { return !onlyOpen(state.Models) }) {
-			delete(t.wide, group) // open says it all
-		}
-	}
-	for group, models := range listed {
-		aliased(models, aliases)
-		for _, model := range slices.Sorted(maps.Keys(models)) {
+		for _, model := range index.models(aliases) {
 			public := cmp.Or(aliases[model], model)
-			var routes []route
-			for _, state := range ordered {
-				if upstream, ok := state.UpstreamModel(public); ok && state.Serves(group) {
-					routes = append(routes, route{channel: state, model: upstream})
-				}
-			}
-			if public == model {
-				t.routes[routeKey{group, model}] = routes
+			routes, listed := t.routes[routeKey{group, public}]
+			if !listed {
+				routes = index.routes(public)
+				t.routes[routeKey{group, public}] = routes
 			}
 			if entry, ok := newModel(model, routes); ok {
 				entry.Public = public
 				t.models[group] = append(t.models[group], entry)
 			}
 		}
+		t.compared += index.compared
 	}
 	return t
+}
+
+// groupIndex has the channels of one group, by priority.
+type groupIndex struct {
+	states []*channelState
+	listed map[string][]int // the channels that list a model by its name
+	wide   []int            // the channels that have patterns
+	// compared counts how often a model was looked for at a channel.
+	compared int
+}
+
+// add adds a channel after those of higher or the same priority.
+func (g *groupIndex) add(state *channelState) {
+	at, wide := len(g.states), false
+	g.states = append(g.states, state)
+	for model := range state.Models {
+		if providers.IsPattern(model) {
+			wide = true
+		} else {
+			g.listed[model] = append(g.listed[model], at)
+		}
+	}
+	if wide {
+		g.wide = append(g.wide, at)
+	}
+}
+
+// models are the names that channels of the group list, the aliases, and the models behind them, in their order.
+func (g *groupIndex) models(aliases map[string]string) []string {
+	names := slices.Collect(maps.Keys(g.listed))
+	for asked, public := range aliases {
+		names = append(names, asked, public)
+	}
+	slices.Sort(names)
+	return slices.Compact(names)
+}
+
+// routes are the routes of a model to the channels that list it and to those with a pattern that fits, by priority. The work grows
+// with the channels that list the model and with those that have patterns, not with all channels.
+func (g *groupIndex) routes(model string) []route {
+	listed, wide := g.listed[model], g.wide
+	routes := make([]route, 0, len(listed))
+	for len(listed) > 0 || len(wide) > 0 {
+		var at int
+		if len(wide) == 0 || len(listed) > 0 && listed[0] <= wide[0] {
+			if at = listed[0]; len(wide) > 0 && wide[0] == at {
+				wide = wide[1:]
+			}
+			listed = listed[1:]
+		} else {
+			at, wide = wide[0], wide[1:]
+		}
+		g.compared++
+		if upstream, ok := g.states[at].UpstreamModel(model); ok {
+			routes = append(routes, route{channel: g.states[at], model: upstream})
+		}
+	}
+	return routes
 }
 
 // onlyOpen tells whether the only pattern of a channel is the one that fits every name.
@@ -180,13 +229,6 @@ func onlyOpen(models map[string]string) bool {
 		}
 	}
 	return true
-}
-
-// aliased adds the aliases to the models that are listed, and the models behind them.
-func aliased(models map[string]bool, aliases map[string]string) {
-	for asked, public := range aliases {
-		models[asked], models[public] = true, true
-	}
 }
 
 // matching are the ways of a model that no channel of a group lists to those whose patterns it fits.
@@ -219,8 +261,8 @@ func (v vendors) translations(c *channelState) (from []providers.Endpoint) {
 // native tells whether the channel takes the endpoint as it is.
 func (c *channelState) native(e providers.Endpoint) bool { return c.vendor.Serves(e) && c.Speaks(e) }
 
-// endpoints lists what the channel takes, as it is or translated.
-func (c *channelState) endpoints() []providers.Endpoint {
+// takes lists what the channel takes, as it is or translated.
+func (c *channelState) takes() []providers.Endpoint {
 	v, endpoints := c.vendor, slices.Clone(c.translated)
 	for _, endpoint := range v.Endpoints {
 		if c.native(endpoint) {
