@@ -107,14 +107,14 @@ func TestAdminModels(t *testing.T) {
 func TestAdminPriceDraft(t *testing.T) {
 	t.Parallel()
 	o, _ := pricedEnv(t)
-	const list = `{
-		"gpt-4o": {"input_cost_per_token": 2.5e-06, "cache_read_input_token_cost": 1.25e-06, "output_cost_per_token": 1e-05},
-		"gpt-4o-mini": {"input_cost_per_token": 1.5e-07, "output_cost_per_token": 6e-07},
-		"openai/sora-2": {"output_cost_per_video_per_second": 0.1, "mode": "video_generation"}
-	}`
+	const list = `{"openai": {"models": {
+		"gpt-4o": {"cost": {"input": 2.5, "cache_read": 1.25, "output": 10}},
+		"gpt-4o-mini": {"cost": {"input": 0.15, "output": 0.6}},
+		"org/llama:70b": {"cost": {}}
+	}}}`
 	var draft struct {
-		Source, YAML string
-		Data         []struct {
+		YAML string
+		Data []struct {
 			Model, Found, Change string
 			Before, After        *struct{ Input, Output, Second *float64 }
 		}
@@ -125,17 +125,17 @@ func TestAdminPriceDraft(t *testing.T) {
   "fast": {input: 0.15, output: 0.6}
   "gpt-4o": {input: 2.5, cached_input: 1.25, output: 10}
 `
-	if draft.Source != "litellm" || draft.YAML != want || !slices.Equal(draft.Missing, []string{"open", "org/llama:70b"}) {
-		t.Errorf("drafted %s:\n%swithout %v", draft.Source, draft.YAML, draft.Missing)
+	if draft.YAML != want || !slices.Equal(draft.Missing, []string{"open", "org/llama:70b", "sora-2"}) {
+		t.Errorf("drafted:\n%swithout %v", draft.YAML, draft.Missing)
 	}
 	changes := make(map[string]string)
 	for _, row := range draft.Data {
 		changes[row.Model] = row.Change
 	}
-	if len(changes) != 3 || changes["fast"] != "new" || changes["gpt-4o"] != "changed" || changes["sora-2"] != "same" {
+	if len(changes) != 2 || changes["fast"] != "new" || changes["gpt-4o"] != "changed" {
 		t.Errorf("changes: %v", changes)
 	}
-	if gpt := draft.Data[1]; *gpt.Before.Output != 8 || *gpt.After.Output != 10 || gpt.Found != "gpt-4o" {
+	if gpt := draft.Data[1]; *gpt.Before.Output != 8 || *gpt.After.Output != 10 || gpt.Found != "openai/gpt-4o" {
 		t.Errorf("gpt-4o: %+v", gpt)
 	}
 	for _, body := range []string{"", "[]", "{}", `{"gpt-4o":1}`, "prices"} {

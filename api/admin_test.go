@@ -20,8 +20,10 @@ import (
 	"modelrelay/api/edge"
 	"modelrelay/api/operator"
 	"modelrelay/providers"
+	"modelrelay/providers/channeltest"
 	"modelrelay/providers/pricing"
 	"modelrelay/providers/router"
+	"modelrelay/storage"
 	"modelrelay/storage/audit"
 	"modelrelay/storage/ledger"
 	"modelrelay/storage/slots"
@@ -119,29 +121,26 @@ func (o *adminEnv) tell(t *testing.T, status int, method, path, body string, int
 // desk is the router's own, without other processes; its upstream has one answer.
 type desk struct{ *router.Router }
 
-func (d desk) Has(channel string) bool {
-	_, has := d.Channel(channel)
-	return has
-}
-
 func (d desk) Pause(_ context.Context, channel string, pause *router.Pause) error {
+	if _, known := d.Channel(channel); !known {
+		return storage.ErrNotFound
+	}
 	d.Router.Pause(channel, pause)
 	return nil
 }
 
 func (d desk) Wake(_ context.Context, channel string) error {
-	d.Router.Wake(channel)
+	if !d.Router.Wake(channel) {
+		return storage.ErrNotFound
+	}
 	return nil
 }
 
-func (d desk) Try(_ context.Context, trial admin.ChannelTrial) (admin.ChannelTested, error) {
-	if trial.Pay && trial.Told != nil {
-		trial.Told("job_1")
+func (d desk) Test(_ context.Context, channel string, key providers.Secret) (channeltest.Result, error) {
+	if _, known := d.Channel(channel); !known {
+		return channeltest.Result{}, providers.Faultf(providers.NotFound, "There is no channel %q.", channel)
 	}
-	return admin.ChannelTested{
-		ChannelAsked: admin.ChannelAsked{Channel: trial.Channel}, Object: "channel.test", Test: true, OK: trial.Key == "", Said: trial.Prompt, Status: 200,
-		Paid: &admin.ChannelPaid{Made: trial.Pay, Kind: "chat"},
-	}, nil
+	return channeltest.Result{Object: "channel.test", Channel: channel, OK: key == "", Code: "test.good"}, nil
 }
 
 // operator keeps tasks in memory.

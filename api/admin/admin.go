@@ -8,6 +8,7 @@ import (
 
 	"github.com/danielgtaylor/huma/v2"
 
+	"modelrelay/api/console/words"
 	"modelrelay/api/edge"
 	"modelrelay/api/logs"
 	"modelrelay/api/operator"
@@ -45,13 +46,14 @@ func Add(api huma.API, format *edge.Format, o Options, prices *pricing.List) {
 		Kinds: faultKinds, Words: faultWords,
 	})
 	g.UseSimpleModifier(func(op *huma.Operation) { op.Tags = []string{Tag} })
+	texts := words.Load()
 	addTokens(g, o.Service)
-	(&channelOperations{o.Channels}).add(g)
+	(&channelOperations{o.Channels, texts}).add(g)
 	addUsage(g, o.Service)
 	addTasks(g, o.Service)
 	addContent(g, o.Service, o.Content)
 	(&auditOperations{o.Service}).add(g)
-	(&setupOperations{SetupOptions: o.Setup}).add(g)
+	(&setupOperations{SetupOptions: o.Setup, texts: texts}).add(g)
 	(&modelOperations{ModelOptions: o.Models, states: o.Channels.States, usage: o.Service.Ledger, prices: prices}).add(g)
 	(&priceOperations{o.Models.Catalogue, prices}).add(g)
 	logs.AddOperator(g, Root, o.Logs, o.Service.TokenID)

@@ -45,7 +45,6 @@ type adminAmbiguous struct {
 
 type adminPriceDraft struct {
 	Object    string             `json:"object" enum:"price_draft"`
-	Source    string             `json:"source" enum:"litellm,models.dev,openrouter"`
 	YAML      string             `json:"yaml" doc:"What is new or changed, to be put into the configuration file's prices; empty: nothing is"`
 	Data      []adminPriceChange `json:"data" nullable:"false" doc:"Models that the list has"`
 	Ambiguous []adminAmbiguous   `json:"ambiguous" nullable:"false"`
@@ -62,9 +61,8 @@ type priceOperations struct {
 func (o *priceOperations) add(g *edge.Group) {
 	edge.Register(g, huma.Operation{
 		OperationID: "adminDraftPrices", Method: http.MethodPost, Path: Root + "/prices/draft", Summary: "Draft prices from a public list",
-		Description: "The body is LiteLLM's model_prices_and_context_window.json, models.dev's api.json or OpenRouter's /api/v1/models, up to 8 MiB. Nothing is " +
-			"fetched and nothing is changed: the answer has YAML to put into the configuration file, and what it differs in. Prices for long " +
-			"inputs, for tiers and for tools are not read; the list's currency is taken for the file's.",
+		Description: "The body is models.dev's api.json, up to 8 MiB. Nothing is fetched and nothing is changed: the answer has YAML to put into the " +
+			"configuration file, and what it differs in. Prices of tokens are read; the list's currency is taken for the file's.",
 		MaxBodyBytes: MostPriceList, BodyReadTimeout: priceListTimeout,
 	}, o.draft)
 }
@@ -75,9 +73,9 @@ func (o *priceOperations) draft(_ context.Context, in *struct {
 ) (adminPriceDraft, error) {
 	offers, err := pricing.ParseOffers(in.Body)
 	if err != nil {
-		return adminPriceDraft{}, &providers.Fault{Kind: providers.Invalid, Message: "Invalid request: this is none of the price lists that are read: " + pricing.ErrOffers.Error() + ".", Err: err}
+		return adminPriceDraft{}, &providers.Fault{Kind: providers.Invalid, Message: "Invalid request: this is not a price list that is read: " + pricing.ErrOffers.Error() + ".", Err: err}
 	}
-	draft := adminPriceDraft{Object: "price_draft", Source: offers.Source, Data: []adminPriceChange{}, Ambiguous: []adminAmbiguous{}, Missing: []string{}}
+	draft := adminPriceDraft{Object: "price_draft", Data: []adminPriceChange{}, Ambiguous: []adminAmbiguous{}, Missing: []string{}}
 	models, _ := o.catalogue.Catalogue()
 	var yaml bytes.Buffer
 	for _, model := range models {
@@ -135,10 +133,6 @@ func (o *priceOperations) change(model string, offer pricing.Offer) adminPriceCh
 		{&change.After.Input, offer.Input},
 		{&change.After.CachedInput, offer.Cached},
 		{&change.After.Output, offer.Output},
-		{&change.After.Request, offer.Request},
-		{&change.After.Image, offer.Image},
-		{&change.After.AudioSecond, offer.AudioSecond},
-		{&change.After.Second, offer.Second},
 	} {
 		if part.from == "" || part.from == *part.into {
 			continue

@@ -1,10 +1,6 @@
 package console
 
 import (
-	"cmp"
-	"encoding/json"
-	"errors"
-	"net/http"
 	"slices"
 	"strconv"
 	"strings"
@@ -121,8 +117,7 @@ func channelsPage() page {
 	return page{
 		name: "channels", path: "/channels", roles: staff(), nav: "channels", key: "n",
 		show: func(v *View) (any, error) { return showChannels(v) },
-		csv:  func(_ *View, data any) (*Table, error) { return data.(*channelsData).Table, nil }, //nolint:forcetypeassert // of show
-		acts: map[string]act{"draft": {roles: []Role{Operator}, do: draftChannel}},
+		csv:  func(_ *View, data any) (*Table, error) { return data.(*Table), nil }, //nolint:forcetypeassert // of show
 	}
 }
 
@@ -134,17 +129,7 @@ func readChannels(v *View) ([]channelState, error) {
 	return list.Data, err
 }
 
-// channelsData is the page of all channels.
-type channelsData struct {
-	Table *Table
-	// Vendors and Groups are what a draft may name; nil where they could not be read, and where only the table is wanted.
-	Vendors []channelVendor
-	Groups  []tokenGroup
-	// Draft is the answer of this page alone.
-	Draft *channelDraft
-}
-
-func showChannels(v *View) (*channelsData, error) {
+func showChannels(v *View) (*Table, error) {
 	channels, err := readChannels(v)
 	if err != nil {
 		return nil, err
@@ -184,97 +169,11 @@ func showChannels(v *View) (*channelsData, error) {
 			Text(models), Text(strings.Join(c.Groups, ", ")), c.lastOfAll().fault(v),
 		}})
 	}
-	data := &channelsData{Table: table}
-	if v.May() && !v.Refreshes() {
-		data.Vendors, data.Groups = vendorsOf(v), groupsFor(v, "")
-	}
-	return data, nil
+	return table, nil
 }
 
 // shownModels is how many of a channel's models stand in its row.
 const shownModels = 4
-
-// channelVendor is a kind of upstream.
-type channelVendor struct {
-	Name    string `json:"name"`
-	BaseURL string `json:"base_url"`
-}
-
-// channelDraft is a channel for the configuration file, as the API wrote it.
-type channelDraft struct {
-	YAML     string       `json:"yaml"`
-	Variable string       `json:"variable"`
-	Warnings []finding    `json:"warnings"`
-	Tested   *channelTest `json:"tested"`
-}
-
-// vendorsOf are those that a channel may have; nil where they cannot be read: a name can be typed.
-func vendorsOf(v *View) []channelVendor {
-	var list struct {
-		Data []channelVendor `json:"data"`
-	}
-	if v.Get("/admin/vendors", nil, &list) != nil {
-		return nil
-	}
-	return list.Data
-}
-
-// draftChannel shows a channel for the configuration file. A typed key goes to the API, which forgets it, and nowhere else.
-func draftChannel(v *View) (string, any, error) {
-	models, err := inprocess.Models(strings.FieldsFunc(v.Form.Value("models"), func(r rune) bool { return r == ',' || r == '\n' || r == '\r' || r == '\uff0c' }))
-	if wrong, _ := errors.AsType[*inprocess.ModelsError](err); wrong != nil {
-		problem := &inprocess.Problem{Status: http.StatusBadRequest, Param: "models", Message: v.T("channel.draft.twice", "name", wrong.Name)}
-		if wrong.Name == "" {
-			problem.Message = v.T("channel.draft.nameless")
-		}
-		return "", nil, problem
-	}
-	body := map[string]any{
-		"name": v.Form.Value("name"), "vendor": v.Form.Value("vendor"), "base_url": v.Form.Value("base_url"), "models": models,
-		"groups": splitList(v.Form.Value("groups")), "variable": v.Form.Value("variable"), "key": v.Form.Value("key"),
-	}
-	for _, field := range draftNumbers() {
-		n, err := strconv.Atoi(cmp.Or(v.Form.Value(field.Name), strconv.Itoa(field.Value)))
-		if err != nil {
-			return "", nil, &inprocess.Problem{Status: http.StatusBadRequest, Param: field.Name, Message: v.T("bulk.number")}
-		}
-		body[field.Name] = n
-	}
-	draft := new(channelDraft)
-	if err := v.Do(http.MethodPost, "/admin/channels/draft", body, draft); err != nil {
-		return "", nil, err
-	}
-	data, err := showChannels(v)
-	if err != nil {
-		return "", nil, err
-	}
-	for i := range draft.Warnings {
-		draft.Warnings[i].Message = draft.Warnings[i].said(v)
-	}
-	data.Draft = draft
-	return "", data, nil
-}
-
-// draftNumbers are the numbers of a draft's form, with what stands in them at first.
-func draftNumbers() []NamedNumber {
-	return []NamedNumber{
-		{Name: "priority", Word: "channel.draft.priority"},
-		{Name: "weight", Word: "channel.draft.weight", Value: 1},
-		{Name: "max_jobs", Word: "channel.draft.max_jobs"},
-		{Name: "max_calls", Word: "channel.draft.max_calls"},
-	}
-}
-
-// Numbers are those of the draft's form, as they were sent.
-func (*channelsData) Numbers(v *View) []NamedNumber {
-	list := draftNumbers()
-	for i := range list {
-		if n, err := strconv.Atoi(v.Form.Value(list[i].Name)); err == nil {
-			list[i].Value = n
-		}
-	}
-	return list
-}
 
 // channelData is the page of one channel.
 type channelData struct {
@@ -287,33 +186,21 @@ type channelData struct {
 	Tested *channelTest
 }
 
-// channelTest is what came of a test.
+// channelTest is the outcome of a test.
 type channelTest struct {
 	OK        bool              `json:"ok"`
-	Verdict   string            `json:"verdict"`
 	Code      string            `json:"code"`
 	Values    map[string]string `json:"values"`
 	Operation string            `json:"operation"`
-	Model     string            `json:"model"`
 	Key       string            `json:"key"`
 	Status    int               `json:"status"`
-	Said      string            `json:"said"`
-	FirstByte float64           `json:"first_byte_ms"`
 	Took      float64           `json:"ms"`
 	Reason    string            `json:"reason"`
-	// Paid is what a paid test makes, or has made.
-	Paid *struct {
-		Made    bool         `json:"made"`
-		Kind    string       `json:"kind"`
-		Model   string       `json:"model"`
-		Seconds string       `json:"seconds"`
-		Price   *json.Number `json:"price"`
-	} `json:"paid"`
 }
 
-// Told is the verdict in the view's language.
-func (t *channelTest) Told(v *View) string {
-	return finding{Message: t.Verdict, Code: t.Code, Values: t.Values}.said(v)
+// Text is the verdict in the view's language.
+func (t *channelTest) Text(v *View) string {
+	return v.Finding(t.Code, t.Values)
 }
 
 func channelPage() page {
@@ -371,7 +258,7 @@ func testChannel(v *View) (string, any, error) {
 	if err != nil {
 		return "", nil, err
 	}
-	body := map[string]any{"model": v.Form.Value("model"), "prompt": v.Form.Value("prompt"), "stream": v.Form.Value("stream") != "", "pay": v.Form.Value("pay") != ""}
+	body := map[string]any{}
 	if key := v.Form.Value("key"); key != "" {
 		body["key"] = key
 	}

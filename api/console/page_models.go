@@ -70,9 +70,8 @@ type modelUse struct {
 }
 
 type priceDraft struct {
-	Source string `json:"source"`
-	YAML   string `json:"yaml"`
-	Data   []struct {
+	YAML string `json:"yaml"`
+	Data []struct {
 		Model  string      `json:"model"`
 		Found  string      `json:"found"`
 		Change string      `json:"change"`

@@ -12,13 +12,13 @@ import (
 	"modelrelay/api/console/snippets"
 )
 
-// check is one line of the list: what is right, or what is wrong and the command that mends it.
+// check is one line of the list: what is right, or what is wrong and the command that fixes it.
 type check struct {
 	Name, Word string
 	// State is ok, bad, warn, or todo.
 	State string
-	// Said is the gateway's own word for it; Mend a command.
-	Said, Mend string
+	// Said is the gateway's own word for it; Fix a command.
+	Said, Fix string
 	// Findings say more of a part.
 	Findings []finding
 	Millis   float64
@@ -80,7 +80,7 @@ func readSetup(v *View) setupData {
 	return data
 }
 
-// setupFindings are those of /admin/setup: a line for each part, and in it each finding with what mends it.
+// setupFindings are those of /admin/setup: a line for each part, and in it each finding with its fix.
 func setupFindings(v *View, data *setupData) {
 	var found struct {
 		Version string    `json:"version"`
@@ -99,9 +99,9 @@ func setupFindings(v *View, data *setupData) {
 	data.Version, data.At = found.Version, found.Checked
 	for _, part := range found.Data {
 		for i := range part.Findings {
-			part.Findings[i].Message = part.Findings[i].said(v)
-			if i > 0 && part.Findings[i-1].Mend == part.Findings[i].Mend { // once, below all that it mends
-				part.Findings[i-1].Mend = ""
+			part.Findings[i].Message = v.Finding(part.Findings[i].Code, part.Findings[i].Values)
+			if i > 0 && part.Findings[i-1].Fix == part.Findings[i].Fix { // once, below all that it fixes
+				part.Findings[i-1].Fix = ""
 			}
 		}
 		line := check{Name: part.Name, State: stateOf(part.Status), Findings: part.Findings, Millis: part.Latency}
@@ -112,29 +112,14 @@ func setupFindings(v *View, data *setupData) {
 	}
 }
 
-// finding is one of a part of the set-up: what was found, and what mends it.
+// finding is one of a part of the set-up.
 type finding struct {
-	Status  string            `json:"status"`
-	Message string            `json:"message"`
-	Code    string            `json:"code"`
-	Values  map[string]string `json:"values"`
-	Mend    string            `json:"mend"`
-}
-
-// said is what was found in the view's language, or in the API's own words where nobody has put these into another.
-func (f finding) said(v *View) string {
-	key := "finding." + f.Code
-	if f.Code == "" || !v.s.words.Has(key) {
-		return f.Message
-	}
-	pairs := make([]any, 0, 2*len(f.Values))
-	for name, value := range f.Values {
-		if reason := "reason." + f.Values["reason"]; name == "error" && v.s.words.Has(reason) {
-			value = v.T(reason, "error", value)
-		}
-		pairs = append(pairs, name, value)
-	}
-	return v.T(key, pairs...)
+	Status string            `json:"status"`
+	Code   string            `json:"code"`
+	Values map[string]string `json:"values"`
+	Fix    string            `json:"fix"`
+	// Message is the sentence in the view's language.
+	Message string `json:"-"`
 }
 
 // Mark is the finding's.
@@ -173,7 +158,7 @@ func testChannels(v *View) (string, any, error) {
 	data := readSetup(v)
 	data.Tested = &Table{
 		ID: "tested", Caption: "setup.tested", Empty: "channels.empty", Rows: rows,
-		Columns: []Column{{Word: "channel.name"}, {Word: "channel.tested"}, {Word: "channel.took", Number: true}, {Word: "channel.said"}},
+		Columns: []Column{{Word: "channel.name"}, {Word: "channel.tested"}, {Word: "channel.took", Number: true}, {Word: "channel.verdict"}},
 	}
 	return "", data, nil
 }
@@ -187,7 +172,7 @@ func testRow(v *View, name string) Row {
 	case err != nil:
 		outcome, said = Cell{Word: "channel.bad", Mark: "failed"}, err.Error()
 	case !tested.OK:
-		outcome, said = Cell{Word: "channel.bad", Mark: "failed"}, cut(cmp.Or(tested.Told(v), tested.Said), saidMost)
+		outcome, said = Cell{Word: "channel.bad", Mark: "failed"}, cut(tested.Text(v), saidMost)
 	}
 	return Row{ID: name, Cells: []Cell{{Text: name, Link: v.To("channels", name)}, outcome, {Text: Lasted(tested.Took)}, {Text: said}}}
 }
@@ -216,7 +201,7 @@ func channelStep(v *View) check {
 	}
 	switch {
 	case len(list.Data) == 0:
-		step.Mend = "channels:\n  - name: main\n    vendor: openai\n    base_url: https://api.openai.com/v1\n    keys: [\"${OPENAI_API_KEY}\"]\n    models: {gpt-4o-mini: }"
+		step.Fix = "channels:\n  - name: main\n    vendor: openai\n    base_url: https://api.openai.com/v1\n    keys: [\"${OPENAI_API_KEY}\"]\n    models: {gpt-4o-mini: }"
 	case working == 0:
 		step.State = "bad"
 	default:

@@ -74,9 +74,9 @@ func (d *desk) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	case strings.Contains(r.URL.Path, "video_2/cancel"):
 		refuse(w, http.StatusConflict, "video_2 has ended: it is failed.")
 	case strings.HasSuffix(r.URL.Path, "/prices/draft") && strings.Contains(string(body), "none"):
-		refuse(w, http.StatusBadRequest, "Invalid request: this is none of the price lists that are read.")
+		refuse(w, http.StatusBadRequest, "Invalid request: this is not a price list that is read.")
 	case strings.HasSuffix(r.URL.Path, "/prices/draft"):
-		_, _ = io.WriteString(w, `{"source":"litellm","yaml":"prices:\n  \"gpt-4o\": {input: 2.5, output: 11}\n","data":[{"model":"gpt-4o","found":"gpt-4o","change":"changed","before":{"input":2.5,"output":10},"after":{"input":2.5,"output":11}}],
+		_, _ = io.WriteString(w, `{"yaml":"prices:\n  \"gpt-4o\": {input: 2.5, output: 11}\n","data":[{"model":"gpt-4o","found":"gpt-4o","change":"changed","before":{"input":2.5,"output":10},"after":{"input":2.5,"output":11}}],
 			"ambiguous":[{"model":"sora-2","found":["a/sora-2","b/sora-2"]}],"missing":["other"]}`)
 	default:
 		_, _ = io.WriteString(w, `{"id":"video_9"}`)
@@ -297,7 +297,7 @@ func TestPriceDraftPage(t *testing.T) {
 	}
 	rec := send(string(list))
 	checkPage(t, "draft", rec)
-	for _, want := range []string{"{input: 2.5, output: 11}", "litellm", "out 10.00", "out 11.00", "a/sora-2, b/sora-2", "other"} {
+	for _, want := range []string{"{input: 2.5, output: 11}", "out 10.00", "out 11.00", "a/sora-2, b/sora-2", "other"} {
 		if !strings.Contains(rec.Body.String(), want) {
 			t.Errorf("the draft lacks %q", want)
 		}
@@ -305,7 +305,7 @@ func TestPriceDraftPage(t *testing.T) {
 	if len(d.sent) != 1 || len(d.sent[0]) < 2<<20 {
 		t.Errorf("sent %d lists", len(d.sent))
 	}
-	if rec := send(`{"none":"of them"}`); rec.Code != http.StatusBadRequest || !strings.Contains(rec.Body.String(), "This is none of the three lists") {
+	if rec := send(`{"none":"of them"}`); rec.Code != http.StatusBadRequest || !strings.Contains(rec.Body.String(), "This is not the list of models.dev") {
 		t.Errorf("another list: got %d", rec.Code)
 	}
 	d.sent = d.sent[:1]

@@ -77,7 +77,6 @@ func accessTable() []routeRow {
 		{"GET /console/setup", away, none, none, served, served},
 		{"POST /console/setup test", over, none, none, denied, served},
 		{"GET /console/channels", away, none, none, served, served},
-		{"POST /console/channels draft", over, none, none, denied, served},
 		{"GET /console/channels/{name}", away, none, none, served, served},
 		{"POST /console/channels/{name} pause", over, none, none, denied, served},
 		{"POST /console/channels/{name} resume", over, none, none, denied, served},

@@ -63,6 +63,11 @@ func (v *View) LookingAt(token string) Who { return Who{Kind: "token", Owner: to
 // T is a text in the view's language; see words.Texts.
 func (v *View) T(key string, pairs ...any) string { return v.s.words.Say(v.Look.lang, key, pairs...) }
 
+// Finding is the sentence of a code in the view's language; see words.Texts.
+func (v *View) Finding(code string, values map[string]string) string {
+	return v.s.words.Finding(v.Look.lang, code, values)
+}
+
 // Link is the address of a path of the gateway, such as /console/tokens, as seen from the page: a proxy in front may have
 // the gateway below a folder of its own.
 func (v *View) Link(path string) string {

@@ -180,7 +180,6 @@ type commands struct {
 	Prices   cli.Prices   `cmd:"" help:"Draft prices for the configuration file."`
 	Traffic  cli.Traffic  `cmd:"" help:"Show the sums of calls of the last hours by channel or model."`
 	Audit    cli.Audit    `cmd:"" help:"Show who changed what."`
-	Setup    cli.Setup    `cmd:"" help:"Look at what the gateway stands on, and name what mends it."`
 	Console  cli.Console  `cmd:"" help:"Print a link that signs one person in to the console in a browser."`
 	Health   cli.Health   `cmd:"" help:"Ask a running gateway or worker of this configuration how it is."`
 	Check    cli.Config   `cmd:"" name:"config" help:"Check the configuration file."`

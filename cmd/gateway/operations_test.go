@@ -44,7 +44,7 @@ func TestOperations(t *testing.T) {
 		t.Errorf("models --json: %s", out)
 	}
 	list := filepath.Join(t.TempDir(), "prices.json")
-	if err := os.WriteFile(list, []byte(`{"gpt-4o":{"litellm_provider":"openai","mode":"chat","input_cost_per_token":0.000003,"output_cost_per_token":0.000002}}`), 0o600); err != nil {
+	if err := os.WriteFile(list, []byte(`{"openai":{"models":{"gpt-4o":{"cost":{"input":3,"output":2}}}}}`), 0o600); err != nil {
 		t.Fatal(err)
 	}
 	out, told := command(0, "prices", "draft", list)
@@ -72,9 +72,9 @@ func TestOperations(t *testing.T) {
 	if _, told = command(2, "traffic", "--from", "nonsense"); !strings.Contains(told, "--from") {
 		t.Errorf("traffic of no time: %s", told)
 	}
-	out, told = command(1, "setup") // nothing but Redis is there
+	out, told = command(1, "config", "check", "--connect") // only Redis is there
 	if !strings.Contains(out, "redis") || !strings.Contains(out, "→") || !strings.Contains(told, "not ready") || !strings.Contains(told, "temporal") {
-		t.Errorf("setup: %s%s", out, told)
+		t.Errorf("config check --connect: %s%s", out, told)
 	}
 	if _, told = command(1, "video", "counts"); told == "" {
 		t.Error("counts without Temporal say nothing")

@@ -30,9 +30,9 @@ func (p *parts) admin(store *tokens.Store, service *tasks.Client) admin.Options 
 			Tasks: p.taskOperator(), Webhooks: service, Counter: counter,
 			Ledger: ledger.NewReader(p.redis), Money: p.settler(), Prices: p.prices, Audit: p.audit,
 		}),
-		Channels: admin.ChannelOptions{Desk: p.desk(p.cfg, p.log), States: p.health.States, Draft: p.draftChannel, Vendors: p.desk(p.cfg, p.log).vendors},
+		Channels: admin.ChannelOptions{Desk: p.desk(), States: p.health.States},
 		Models:   admin.ModelOptions{Catalogue: p.router, Durations: taskindex.NewDurations(p.redis)},
-		Setup:    admin.SetupOptions{Checks: newSetup(p, counter).checks(), Version: buildinfo.Read().Version},
+		Setup:    admin.SetupOptions{Checks: p.setup().Running(), Version: buildinfo.Read().Version},
 		Logs:     p.calls().logs(),
 	}
 }
@@ -77,9 +77,8 @@ func (m *Main) open(file string) (*cli.Services, error) {
 	}
 	return &cli.Services{
 		Config: cfg, Redis: p.redis, Index: p.index(), Operator: p.taskOperator(),
-		Channels: p.health.States, Desk: p.desk(cfg, p.log),
 		Inside:  func() (http.RoundTripper, error) { return p.inside(m) },
-		Connect: newSetup(p, nil).connect(),
+		Connect: p.setup().Before(),
 	}, nil
 }
 

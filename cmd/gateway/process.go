@@ -58,7 +58,7 @@ func (p *parts) attend(ctx context.Context, watch *watcher, tokens *tokens.Store
 	defer all.Wait()
 	all.Go(func() { p.prepareArchive(ctx) })
 	all.Go(func() { watch.run(ctx, tokens) })
-	all.Go(func() { p.health.run(ctx) })
+	all.Go(func() { p.health.Run(ctx) })
 	all.Go(func() { countTasks(ctx) })
 	all.Go(func() { p.flushAudit(ctx) })
 }

@@ -20,8 +20,8 @@ func TestSetup(t *testing.T) {
 		Data   []struct {
 			Name, Status string
 			Findings     []struct {
-				Status, Message, Code, Mend string
-				Values                      map[string]string
+				Status, Message, Code, Fix string
+				Values                     map[string]string
 			}
 		}
 	}
@@ -36,17 +36,13 @@ func TestSetup(t *testing.T) {
 	for _, part := range decode[setup](t, body).Data {
 		found[part.Name] = part.Status
 		for _, finding := range part.Findings {
-			if finding.Message == "" || finding.Status != "ok" && finding.Status != "unknown" && finding.Mend == "" {
+			if finding.Message == "" || finding.Status != "ok" && finding.Status != "unknown" && finding.Fix == "" {
 				t.Errorf("%s: %+v says not what to do", part.Name, finding)
-			}
-			var pairs []any
-			for name, value := range finding.Values {
-				pairs = append(pairs, name, value)
 			}
 			if part.Name == "store" && finding.Values["reason"] != "refused" {
 				t.Errorf("%+v does not say that nothing listens", finding)
 			}
-			english, chinese := texts.Say("en", "finding."+finding.Code, pairs...), texts.Say("zh", "finding."+finding.Code, pairs...)
+			english, chinese := texts.Finding("en", finding.Code, finding.Values), texts.Finding("zh", finding.Code, finding.Values)
 			if english != finding.Message || chinese == english || strings.ContainsAny(english+chinese, "{}") {
 				t.Errorf("%s: %+v is %q and %q", part.Name, finding, english, chinese)
 			}

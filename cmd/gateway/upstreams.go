@@ -7,12 +7,12 @@ import (
 
 	"modelrelay/cmd/gateway/internal/config"
 	"modelrelay/providers"
+	"modelrelay/providers/channeltest"
+	"modelrelay/providers/health"
 	"modelrelay/providers/pricing"
 	"modelrelay/providers/router"
 	"modelrelay/providers/translate"
 	"modelrelay/providers/vendors"
-	"modelrelay/storage/channelhealth"
-	"modelrelay/storage/slots"
 )
 
 // upstreams is everything about channels: which there are, how they are reached, how they are, and what they cost.
@@ -20,23 +20,22 @@ type upstreams struct {
 	catalog providers.Catalog
 	trust   *authorities
 	router  *router.Router
-	health  *healthSharer
+	health  *health.Sharer
 	prices  *pricing.List
 	models  *knownModels
 }
 
 // openUpstreams makes the channels of a configuration. Main's Close ends their connections.
 func (m *Main) openUpstreams(cfg config.Config, client redis.UniversalClient, log *slog.Logger) *upstreams {
-	u := &upstreams{trust: new(authorities), prices: pricing.NewList(nil), models: new(knownModels), health: newHealthSharer(channelhealth.New(client), log)}
+	u := &upstreams{trust: new(authorities), prices: pricing.NewList(nil), models: new(knownModels), health: health.New(client, introduce(), log)}
 	connections := upstreamClient(cfg.Egress, u.trust.config)
 	m.onClose(func() error { connections.CloseIdleConnections(); return nil })
 	u.catalog = vendors.New(connections)
 	u.router = router.New(u.catalog, nil, &router.Options{
 		Cooldown: cfg.Relay.Cooldown, CooldownFailures: cfg.Relay.CooldownFailures, CooldownShare: cfg.Relay.CooldownShare,
-		CooldownWindow: cfg.Relay.CooldownWindow, Reaches: translate.Reaches, Tell: u.health.publish,
+		CooldownWindow: cfg.Relay.CooldownWindow, Reaches: translate.Reaches, Tell: u.health.Publish,
 	})
-	u.health.router, u.health.slots = u.router, slots.New(client)
-	u.health.store.Introduce(introduce())
+	u.health.Route(u.router)
 	u.load(cfg)
 	return u
 }
@@ -47,4 +46,14 @@ func (u *upstreams) load(cfg config.Config) {
 	u.prices.Load(cfg.PriceList())
 	u.trust.load(cfg.Authorities(u.catalog))
 	u.router.Load(cfg.Routes(), cfg.Aliases)
+}
+
+// channelDesk is what operators do with channels. It implements admin.ChannelDesk.
+type channelDesk struct {
+	*health.Sharer
+	channeltest.Tester
+}
+
+func (u *upstreams) desk() channelDesk {
+	return channelDesk{u.health, channeltest.Tester{Channel: u.router.Channel, Vendors: u.catalog}}
 }

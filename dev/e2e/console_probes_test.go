@@ -322,9 +322,9 @@ func (p *probed) prices(b *chromiumTab, plain plainPage) {
 	b.t.Helper()
 	models := make(map[string]any)
 	for _, probe := range p.printed {
-		models[probe] = map[string]any{"input_cost_per_token": 0.000001, "output_cost_per_token": 0.000002, "mode": "chat", "litellm_provider": probe}
+		models[probe] = map[string]any{"cost": map[string]any{"input": 1, "output": 2}}
 	}
-	raw, _ := json.Marshal(models)
+	raw, _ := json.Marshal(map[string]any{p.printed[0]: map[string]any{"models": models}})
 	file := filepath.Join(b.t.TempDir(), `'"><img src=x onerror=alert(1)>.json`)
 	if err := os.WriteFile(file, raw, 0o600); err != nil {
 		b.t.Fatal(err)

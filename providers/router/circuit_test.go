@@ -485,8 +485,8 @@ func TestCircuitNews(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		there := router.New(vendors(), pair(), nil)
-		var told []router.Cooldown
-		here := router.New(vendors(), pair(), &router.Options{Tell: func(rest router.Cooldown) {
+		var told []router.Event
+		here := router.New(vendors(), pair(), &router.Options{Tell: func(rest router.Event) {
 			told = append(told, rest)
 			there.Learn(rest)
 		}})

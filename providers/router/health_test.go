@@ -178,7 +178,7 @@ func TestNews(t *testing.T) {
 		configured := []providers.Channel{channel("a", "talks", func(c *providers.Channel) { c.Keys = []providers.Secret{"k0", "k1"} })}
 		there := router.New(vendors(), configured, nil)
 		told := 0
-		here := router.New(vendors(), configured, &router.Options{Tell: func(rest router.Cooldown) {
+		here := router.New(vendors(), configured, &router.Options{Tell: func(rest router.Event) {
 			told++
 			there.Learn(rest)
 		}})
@@ -193,7 +193,7 @@ func TestNews(t *testing.T) {
 				t.Error("the other process uses the key that rests")
 			}
 		}
-		for _, rest := range []router.Cooldown{
+		for _, rest := range []router.Event{
 			{Channel: "a", Upstream: "another", Key: key.Key.Fingerprint(), Left: time.Hour}, {Channel: "none", Left: time.Hour}, {Channel: "a", Key: "none", Left: time.Hour},
 		} {
 			there.Learn(rest)

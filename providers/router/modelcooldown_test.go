@@ -33,8 +33,8 @@ func TestRestOfAModel(t *testing.T) {
 			channel("spare", "talks", func(c *providers.Channel) { c.Models = map[string]string{"*": ""} }),
 		}
 		there := router.New(vendors(), channels, nil)
-		var told []router.Cooldown
-		here := router.New(vendors(), channels, &router.Options{Tell: func(rest router.Cooldown) {
+		var told []router.Event
+		here := router.New(vendors(), channels, &router.Options{Tell: func(rest router.Event) {
 			told = append(told, rest)
 			there.Learn(rest)
 		}})

@@ -74,7 +74,7 @@ func (r *Router) Wake(channel string) bool {
 		return false
 	}
 	now := r.now()
-	of := Cooldown{Channel: state.Name, Upstream: upstreamOf(state.Channel)}
+	of := Event{Channel: state.Name, Upstream: upstreamOf(state.Channel)}
 	r.wake(now, state.health, of)
 	for _, key := range state.keys {
 		keyOf := of

@@ -10,7 +10,7 @@ import (
 // by that.
 type monitor struct {
 	rules rules
-	tell  func(Cooldown) // nil: nobody is told
+	tell  func(Event) // nil: nobody is told
 	start time.Time
 }
 
@@ -38,13 +38,13 @@ func (m *monitor) Report(to Pick, fault *providers.Fault) {
 			break
 		}
 		if fault.Unreached {
-			m.countFault(to, &channel.whole, Cooldown{Circuit: true}, now, fault, trouble)
+			m.countFault(to, &channel.whole, Event{Circuit: true}, now, fault, trouble)
 			break
 		}
-		m.countFault(to, channel.circuits.begin(to.Model, now, to.token), Cooldown{Circuit: true, Model: to.Model}, now, fault, trouble)
+		m.countFault(to, channel.circuits.begin(to.Model, now, to.token), Event{Circuit: true, Model: to.Model}, now, fault, trouble)
 		if _, is := channel.whole.openSince(now); !is && channel.spans(now) {
 			channel.whole.learn(now, m.rules.cooldown, open)
-			m.began(to, Cooldown{Circuit: true}, m.rules.cooldown, open, trouble)
+			m.began(to, Event{Circuit: true}, m.rules.cooldown, open, trouble)
 		}
 	case fault.Blame == providers.BlameKey && to.key != nil:
 		m.refused(to, now, fault)
@@ -62,13 +62,13 @@ func (m *monitor) ReportPoll(to Pick, fault *providers.Fault) {
 	switch {
 	case fault == nil:
 		if to.channel.whole.succeeded(now, to.token, to.picked, &m.rules) {
-			m.ended(to, Cooldown{Circuit: true})
+			m.ended(to, Event{Circuit: true})
 		}
 	case fault.Blame == providers.BlameChannel:
 		trouble := newTrouble(fault, to.Key)
 		to.channel.trouble.Store(trouble)
 		if fault.Unreached {
-			m.countFault(to, &to.channel.whole, Cooldown{Circuit: true}, now, fault, trouble)
+			m.countFault(to, &to.channel.whole, Event{Circuit: true}, now, fault, trouble)
 		}
 	case fault.Blame == providers.BlameKey && to.key != nil && !sparesKey(fault):
 		m.refused(to, now, fault)
@@ -97,7 +97,7 @@ func (p Pick) evidence(fault *providers.Fault) evidence {
 }
 
 // stop counts a fault against a circuit, and tells others when that opens it for all.
-func (m *monitor) countFault(to Pick, of *circuit, what Cooldown, now time.Duration, fault *providers.Fault, trouble *Trouble) {
+func (m *monitor) countFault(to Pick, of *circuit, what Event, now time.Duration, fault *providers.Fault, trouble *Trouble) {
 	if left, level := of.failed(now, to.evidence(fault), &m.rules); level > closed {
 		m.began(to, what, left, level, trouble)
 	}
@@ -107,7 +107,7 @@ func (m *monitor) countFault(to Pick, of *circuit, what Cooldown, now time.Durat
 func (m *monitor) refused(to Pick, now time.Duration, fault *providers.Fault) {
 	trouble := newTrouble(fault, to.Key)
 	to.key.trouble.Store(trouble)
-	what := Cooldown{Key: to.Key.Fingerprint()}
+	what := Event{Key: to.Key.Fingerprint()}
 	if sparesKey(fault) || !fault.NamesKey() && !to.key.doubted(to.token, fault.Key, now) {
 		if to.blamed && fault.Key == providers.KeyForbidden {
 			return
@@ -133,10 +133,10 @@ func (m *monitor) succeeded(to Pick, now time.Duration) {
 		channel.answered.Store(int64(to.picked))
 	}
 	if channel.whole.succeeded(now, to.token, to.picked, &m.rules) {
-		m.ended(to, Cooldown{Circuit: true})
+		m.ended(to, Event{Circuit: true})
 	}
 	if channel.circuits.of(to.Model).succeeded(now, to.token, to.picked, &m.rules) {
-		m.ended(to, Cooldown{Circuit: true, Model: to.Model})
+		m.ended(to, Event{Circuit: true, Model: to.Model})
 	}
 	if to.key == nil {
 		return
@@ -145,18 +145,18 @@ func (m *monitor) succeeded(to Pick, now time.Duration) {
 		to.key.doubt.Store(nil)
 	}
 	if to.key.cooldown.succeeded(to.picked) {
-		m.ended(to, Cooldown{Key: to.Key.Fingerprint()})
+		m.ended(to, Event{Key: to.Key.Fingerprint()})
 	}
 	if cooldown := to.key.cooldowns.of(to.Model); cooldown != nil && cooldown.succeeded(to.picked) {
-		m.ended(to, Cooldown{Key: to.Key.Fingerprint(), Model: to.Model})
+		m.ended(to, Event{Key: to.Key.Fingerprint(), Model: to.Model})
 	}
 	if to.key.circuits.of(to.Model).succeeded(now, to.token, to.picked, &m.rules) {
-		m.ended(to, Cooldown{Circuit: true, Key: to.Key.Fingerprint(), Model: to.Model})
+		m.ended(to, Event{Circuit: true, Key: to.Key.Fingerprint(), Model: to.Model})
 	}
 }
 
 // began and ended tell others of a cooldown.
-func (m *monitor) began(to Pick, what Cooldown, left time.Duration, level standing, trouble *Trouble) {
+func (m *monitor) began(to Pick, what Event, left time.Duration, level standing, trouble *Trouble) {
 	if m.tell == nil {
 		return
 	}
@@ -165,7 +165,7 @@ func (m *monitor) began(to Pick, what Cooldown, left time.Duration, level standi
 	m.tell(what)
 }
 
-func (m *monitor) ended(to Pick, what Cooldown) {
+func (m *monitor) ended(to Pick, what Event) {
 	if m.tell == nil {
 		return
 	}
@@ -174,7 +174,7 @@ func (m *monitor) ended(to Pick, what Cooldown) {
 }
 
 // wake ends the cooldowns of a channel or a key.
-func (m *monitor) wake(now time.Duration, h *health, of Cooldown) {
+func (m *monitor) wake(now time.Duration, h *health, of Event) {
 	told := func(model string, circuit bool) {
 		if m.tell != nil {
 			news := of

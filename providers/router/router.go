@@ -37,9 +37,9 @@ type Options struct {
 	Aliases map[string]string
 	// Reaches tells whether a call of one endpoint can be translated to another; nil: none can.
 	Reaches func(from, to providers.Endpoint) bool
-	// Tell gets the news of this process's own cooldowns, for others to Learn; nil: nobody does. It is called while calls
-	// wait, so it must not.
-	Tell func(Cooldown)
+	// Tell gets the events of this process's own cooldowns, for other processes to Learn; nil: none does. It is called while calls
+	// wait, so it must not block.
+	Tell func(Event)
 }
 
 // Router says which channel a call or a task tries next: those of the group that carry the model and serve the

@@ -3,15 +3,16 @@ package router
 import (
 	"cmp"
 	"maps"
+	"net/url"
 	"slices"
 	"time"
 
 	"modelrelay/providers"
 )
 
-// Cooldown is what processes tell one another of a cooldown: of a circuit that the evidence has opened for all, or of a key that
-// cools down.
-type Cooldown struct {
+// Event is what processes report to one another of a channel: a cooldown that begins, grows or ends, of a circuit that the evidence has
+// opened for all or of a key; or an operator's pause, its end, or the end of all cooldowns.
+type Event struct {
 	Channel string `json:"channel,omitempty"`
 	// Upstream names what the channel of that name leads to.
 	Upstream string `json:"upstream,omitempty"`
@@ -31,7 +32,37 @@ type Cooldown struct {
 	Asked bool `json:"asked,omitempty"`
 	// Trouble is why; nil when it has ended.
 	Trouble *Trouble `json:"trouble,omitempty"`
+
+	// Paused is a channel that an operator pauses for as long as Left. Resumed is one whose pause an operator ends; the event is stored
+	// as long as a pause may last, for processes that missed it. Woken is one whose cooldowns an operator ends.
+	Paused  string `json:"paused,omitempty"`
+	Resumed string `json:"resumed,omitempty"`
+	Woken   string `json:"woken,omitempty"`
+	By      string `json:"by,omitempty"`
+	Reason  string `json:"reason,omitempty"`
 }
+
+// Name names what the event is about: a later event of the same name replaces it. Channels of one name with different upstreams are
+// different channels.
+func (e *Event) Name() string {
+	switch {
+	case e.Paused != "", e.Resumed != "":
+		return "pause " + url.QueryEscape(e.Paused+e.Resumed)
+	case e.Woken != "":
+		return "wake " + url.QueryEscape(e.Woken)
+	}
+	name := url.QueryEscape(e.Channel) + " " + e.Upstream + " " + e.Key
+	if e.Model != "" {
+		name += " " + url.QueryEscape(e.Model)
+	}
+	if e.Circuit {
+		name = "circuit " + name
+	}
+	return name
+}
+
+// Firm reports whether the event replaces one of its name that ends later: an operator's word does.
+func (e *Event) Firm() bool { return e.Paused != "" || e.Resumed != "" }
 
 // upstreamOf names what the channel leads to, so that news of one of the same name in another configuration is not taken
 // for this one's.
@@ -39,8 +70,19 @@ func upstreamOf(c providers.Channel) string {
 	return providers.Secret(c.Vendor + " " + c.BaseURL).Fingerprint()
 }
 
-// Learn takes over another process's news. What this process's configuration does not have is ignored.
-func (r *Router) Learn(news Cooldown) {
+// Learn applies an event of another process. What this process's configuration does not have is ignored.
+func (r *Router) Learn(news Event) {
+	switch {
+	case news.Paused != "":
+		r.Pause(news.Paused, &Pause{Until: time.Now().Add(news.Left).UTC(), By: news.By, Reason: news.Reason})
+		return
+	case news.Resumed != "":
+		r.Pause(news.Resumed, nil)
+		return
+	case news.Woken != "":
+		r.Wake(news.Woken)
+		return
+	}
 	channel := r.table.Load().channels[news.Channel]
 	if channel == nil || upstreamOf(channel.Channel) != news.Upstream {
 		return
@@ -63,7 +105,7 @@ func (r *Router) Learn(news Cooldown) {
 	}
 }
 
-func (h *health) learnKeyCooldown(now time.Duration, news Cooldown) {
+func (h *health) learnKeyCooldown(now time.Duration, news Event) {
 	whole := &h.cooldown
 	if news.Model != "" {
 		if whole = h.cooldowns.of(news.Model); whole == nil && news.Left > 0 {
@@ -75,7 +117,7 @@ func (h *health) learnKeyCooldown(now time.Duration, news Cooldown) {
 	}
 }
 
-func (h *health) learnOpening(now time.Duration, news Cooldown) {
+func (h *health) learnOpening(now time.Duration, news Event) {
 	of := &h.whole
 	if news.Model != "" {
 		if of = h.circuits.of(news.Model); of == nil && news.Left > 0 {

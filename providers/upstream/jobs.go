@@ -52,7 +52,7 @@ func NewJobs(client *http.Client, vendor JobVendor) *Jobs {
 		}
 	}
 	if vendor.Reason == nil {
-		vendor.Reason = reasonOf
+		vendor.Reason = Reason
 	}
 	return &Jobs{client: client, submit: Fresh(client), results: NewResults(client), vendor: vendor}
 }
@@ -336,8 +336,8 @@ func OneOutput(output int) error {
 	return nil
 }
 
-// reasonOf finds the words of an error answer where most vendors have them.
-func reasonOf(body []byte) string {
+// Reason reads the message of an error answer where most vendors have it; "" where there is none.
+func Reason(body []byte) string {
 	var answer struct {
 		Error   json.RawMessage `json:"error"`
 		Message Loose           `json:"message"`

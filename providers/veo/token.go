@@ -43,10 +43,10 @@ func isAccount(key providers.Secret) bool {
 	return text == ApplicationDefault || strings.HasPrefix(text, "{")
 }
 
-// LeadsElsewhere tells that a key which somebody typed would have the gateway ask an address for a token that the key itself names
-// and neither Google's accounts nor own, the keys that the file has for the channel, have; or have it act as the machine that it runs
-// on. A service account's JSON names that address in token_uri, which golang.org/x/oauth2/google asks whatever it is.
-func LeadsElsewhere(key providers.Secret, own []providers.Secret) bool {
+// leadsElsewhere reports whether a typed key would have the gateway ask for a token at an address that the key itself names and that is
+// neither Google's nor in own, the keys that the file has for the channel; or have it act as the machine that it runs on. A service
+// account's JSON names that address in token_uri, which golang.org/x/oauth2/google asks whatever it is.
+func leadsElsewhere(key providers.Secret, own []providers.Secret) bool {
 	known := []string{"", "https://oauth2.googleapis.com/token", "https://accounts.google.com/o/oauth2/token"}
 	for _, one := range own {
 		known = append(known, tokenAddress(one))

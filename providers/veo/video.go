@@ -64,11 +64,16 @@ func NewVideos(client *http.Client) *Videos {
 	return v
 }
 
-// Apart is the same adapter with access tokens of its own, which end with it: for keys that must not be kept, such as a typed one.
-func (v *Videos) Apart() providers.VideoAdapter {
+// Apart returns the same adapter with access tokens of its own, which end with it: for a typed key, which must not be stored. own are
+// the keys of the channel. The error is a *providers.Fault: the typed key names an address of its own, or is the machine's account.
+func (v *Videos) Apart(typed providers.Secret, own []providers.Secret) (providers.VideoAdapter, error) {
+	if leadsElsewhere(typed, own) {
+		return nil, providers.InvalidField("key", "Invalid request: 'key' is an account that names an address of its own, which the file does not "+
+			"have, or is the account of the machine. Such a key is tested once the file has it: gateway channels test.")
+	}
 	apart := NewVideos(v.tokens.client)
 	apart.storage = v.storage
-	return apart
+	return apart, nil
 }
 
 func (v *Videos) authorize(req *http.Request, key providers.Secret) error {

@@ -497,7 +497,13 @@ func TestApart(t *testing.T) {
 		}
 	}
 	submit(adapter, own)
-	apart := adapter.Apart()
+	apart, err := adapter.Apart(typed.Key, nil)
+	if err == nil {
+		t.Fatal("an account that names an address of its own was taken")
+	}
+	if apart, err = adapter.Apart(typed.Key, []providers.Secret{typed.Key}); err != nil {
+		t.Fatal(err)
+	}
 	submit(apart, typed)
 	submit(apart, typed)
 	submit(adapter, own)
@@ -506,8 +512,8 @@ func TestApart(t *testing.T) {
 	}
 }
 
-// TestLeadsElsewhere: a typed key must not have the gateway ask an address of its sender's, nor act as the machine.
-func TestLeadsElsewhere(t *testing.T) {
+// TestApartRefuses: a typed key must not have the gateway ask an address of its sender's, nor act as the machine.
+func TestApartRefuses(t *testing.T) {
 	t.Parallel()
 	own := []providers.Secret{"an-api-key", `{"type":"service_account","token_uri":"https://oauth2.own.example/token"}`}
 	for key, leads := range map[string]bool{
@@ -524,8 +530,8 @@ func TestLeadsElsewhere(t *testing.T) {
 		`{"Token_URI":"https://oauth2.other.example/token"}`:         true, // as the library reads it
 		`{"token_uri":"http://oauth2.googleapis.com/token"}`:         true,
 	} {
-		if got := veo.LeadsElsewhere(providers.Secret(key), own); got != leads {
-			t.Errorf("%q: got %t, want %t", key, got, leads)
+		if _, err := veo.NewVideos(http.DefaultClient).Apart(providers.Secret(key), own); (err != nil) != leads {
+			t.Errorf("%q: got %v, want refused %t", key, err, leads)
 		}
 	}
 }

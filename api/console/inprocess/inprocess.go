@@ -179,32 +179,3 @@ func Segment(text string) string {
 	}
 	return url.PathEscape(text)
 }
-
-// ModelsError is why names do not say which models a channel has: Name is there twice, or "" for a model without a public name.
-type ModelsError struct{ Name string }
-
-// Error says so.
-func (e *ModelsError) Error() string {
-	if e.Name == "" {
-		return "a model has no public name"
-	}
-	return fmt.Sprintf("the model %q is there twice", e.Name)
-}
-
-// Models reads names of models as people write them for the draft of a channel, in a form as in a command: public, or public=upstream.
-// Blank ones are passed over. It returns upstream names by public ones, "" for the same; the error is a *ModelsError.
-func Models(names []string) (map[string]string, error) {
-	models := make(map[string]string, len(names))
-	for _, name := range names {
-		if strings.TrimSpace(name) == "" {
-			continue
-		}
-		public, upstream, _ := strings.Cut(name, "=")
-		public = strings.TrimSpace(public)
-		if _, twice := models[public]; twice || public == "" {
-			return nil, &ModelsError{public}
-		}
-		models[public] = strings.TrimSpace(upstream)
-	}
-	return models, nil
-}

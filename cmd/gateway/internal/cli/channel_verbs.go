@@ -2,10 +2,10 @@ package cli
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"net/http"
+	"strconv"
 	"strings"
 	"time"
 
@@ -13,10 +13,11 @@ import (
 	"modelrelay/api/console/inprocess"
 	"modelrelay/providers"
 	"modelrelay/providers/router"
-	"modelrelay/storage/audit"
 )
 
 type channelPauseCmd struct {
+	remote
+
 	Name   string        `arg:"" help:"The channel's name."`
 	For    time.Duration `help:"How long, such as 30m or 8h; 30 days at most." default:"1h"`
 	Reason string        `help:"What other operators read."`
@@ -27,15 +28,14 @@ func (c *channelPauseCmd) Run(ctx context.Context, p *Program) error {
 	if c.For < time.Minute || c.For > router.PauseMost {
 		return &UsageError{Err: errors.New("--for: wants 1m to 720h")}
 	}
-	pause := &router.Pause{Until: time.Now().Add(c.For).UTC(), By: string(audit.CLI), Reason: c.Reason}
-	changes := []audit.Change{audit.Set("minutes", int(c.For.Minutes())), audit.Set("reason", c.Reason)}
-	return p.channelVerb(ctx, "pause_channel", c.Name, changes, func(ctx context.Context, desk admin.ChannelDesk) (string, error) {
-		return "paused until " + moment(pause.Until), desk.Pause(ctx, c.Name, pause)
-	})
+	body := map[string]any{"minutes": int(c.For.Minutes()), "reason": c.Reason}
+	return p.channelVerb(ctx, c.Name, "pause", body, func(state router.ChannelState) string { return "paused until " + moment(state.Pause.Until) })
 }
 
 // channelName names the one channel of a command.
 type channelName struct {
+	remote
+
 	Name string `arg:"" help:"The channel's name."`
 }
 
@@ -43,90 +43,78 @@ type channelResumeCmd struct{ channelName }
 
 // Run ends the channel's pause.
 func (c *channelResumeCmd) Run(ctx context.Context, p *Program) error {
-	return p.channelVerb(ctx, "resume_channel", c.Name, nil, func(ctx context.Context, desk admin.ChannelDesk) (string, error) {
-		return "not paused any more", desk.Pause(ctx, c.Name, nil)
-	})
+	return p.channelVerb(ctx, c.Name, "resume", nil, func(router.ChannelState) string { return "not paused any more" })
 }
 
 type channelWakeCmd struct{ channelName }
 
 // Run ends the channel's cooldowns.
 func (c *channelWakeCmd) Run(ctx context.Context, p *Program) error {
-	return p.channelVerb(ctx, "wake_channel", c.Name, nil, func(ctx context.Context, desk admin.ChannelDesk) (string, error) {
-		return "has no cooldowns any more", desk.Wake(ctx, c.Name)
-	})
+	return p.channelVerb(ctx, c.Name, "wake", nil, func(router.ChannelState) string { return "awake: it has no cooldowns any more" })
 }
 
-// channelVerb does something with a channel, notes it in the audit log and says what is so now.
-func (p *Program) channelVerb(ctx context.Context, what, name string, changes []audit.Change, do func(context.Context, admin.ChannelDesk) (string, error)) error {
-	return p.work(ctx, func(ctx context.Context, s *Services) error {
-		said, err := "", noChannel(name)
-		if s.Desk.Has(name) {
-			said, err = do(ctx, s.Desk)
+// channelVerb calls an operation on a channel, and prints the state that done reads from the answer.
+func (p *Program) channelVerb(ctx context.Context, name, verb string, body any, done func(router.ChannelState) string) error {
+	var state router.ChannelState
+	if err := p.call(ctx, http.MethodPost, channelPath(name, verb), body, &state); err != nil {
+		return err
+	}
+	return p.say(map[string]string{"channel": name, "done": done(state)}, "%s is %s\n", providers.Shown(name), done(state))
+}
+
+func channelPath(name, verb string) string {
+	return "/admin/channels/" + inprocess.Segment(name) + "/" + verb
+}
+
+type channelsTestCmd struct {
+	remote
+
+	Name string `arg:"" optional:"" help:"The channel's name; none: each of the configuration."`
+}
+
+// Run tests the channels one after the other. It fails where one of them is not good.
+func (c *channelsTestCmd) Run(ctx context.Context, p *Program) error {
+	names := []string{c.Name}
+	if c.Name == "" {
+		var list struct {
+			Data []router.ChannelState `json:"data"`
 		}
-		if err := note(ctx, s.Redis, what, name, changes, err); err != nil {
+		if err := p.ask(ctx, "/admin/channels", nil, &list); err != nil {
 			return err
 		}
-		return p.say(map[string]string{"channel": name, "done": said}, "%s is %s\n", providers.Shown(name), strings.Replace(said, "has ", "awake: it has ", 1))
-	})
-}
-
-func noChannel(name string) error { return fmt.Errorf("the configuration has no channel %q", name) }
-
-type channelVendorsCmd struct{}
-
-// Run lists the vendors.
-func (channelVendorsCmd) Run(ctx context.Context, p *Program) error {
-	var list page
-	if err := p.ask(ctx, "/admin/vendors", nil, &list); err != nil {
-		return err
+		names = names[:0]
+		for _, channel := range list.Data {
+			names = append(names, channel.Name)
+		}
 	}
-	return printRows(p, list.Data, []string{"VENDOR", "FOR", "BASE URL"}, func(v admin.ChannelVendor) []string {
-		return []string{v.Name, strings.Join(v.Operations, " "), orDash(v.BaseURL)}
-	})
-}
-
-type channelDraftCmd struct {
-	Name     string   `arg:"" help:"The channel's name."`
-	Vendor   string   `required:"" help:"Code for this kind of upstream: gateway channels vendors." placeholder:"NAME"`
-	BaseURL  string   `name:"base-url" help:"Address as that vendor's own SDK takes it; none: the vendor's own, where it has one." placeholder:"URL"`
-	Models   []string `required:"" help:"Public names with commas between; public=upstream where the upstream has another name." placeholder:"NAMES"`
-	Groups   []string `help:"Token groups that may use it, with commas between; none: default." placeholder:"NAMES"`
-	Priority int      `help:"Higher first."`
-	Weight   int      `help:"Share among channels of one priority." default:"1"`
-	MaxJobs  int      `help:"Video jobs in flight at this upstream; 0: no limit."`
-	MaxCalls int      `help:"Calls in flight at this upstream, of each process; 0: no limit."`
-	Variable string   `help:"Environment variable that holds the key; none: one that is made of the name." placeholder:"NAME"`
-}
-
-// Run prints the section channels with the entry, and beside it what an operator may not want of it.
-func (c *channelDraftCmd) Run(ctx context.Context, p *Program) error {
-	models, err := inprocess.Models(c.Models)
-	if err != nil {
-		return &UsageError{Err: fmt.Errorf("--models: %w", err)}
+	results := make([]admin.ChannelTested, len(names))
+	failed := 0
+	for i, name := range names {
+		err := p.call(ctx, http.MethodPost, channelPath(name, "test"), nil, &results[i])
+		switch {
+		case err != nil && c.Name != "":
+			return err
+		case err != nil:
+			results[i].Object, results[i].Channel, results[i].Verdict = "channel.test", name, err.Error()
+		}
+		if !results[i].OK {
+			failed++
+		}
 	}
-	if len(models) == 0 {
-		return &UsageError{Err: errors.New("--models: wants at least one")}
+	err := printList(p, results, []string{"CHANNEL", "VERDICT", "KEY", "STATUS", "MS", "SAID"}, testedRow)
+	if err == nil && failed > 0 {
+		err = fmt.Errorf("%d of %d channels are not good", failed, len(results))
 	}
-	var document json.RawMessage
-	err = p.call(ctx, http.MethodPost, "/admin/channels/draft", admin.ChannelDraft{
-		Name: c.Name, Vendor: c.Vendor, BaseURL: c.BaseURL, Models: models, Groups: c.Groups, Priority: c.Priority, Weight: &c.Weight,
-		MaxJobs: c.MaxJobs, MaxCalls: c.MaxCalls, Variable: c.Variable,
-	}, &document)
-	if err != nil {
-		return err
-	}
-	if p.JSON {
-		return printJSON(p.Stdout, document)
-	}
-	var draft admin.ChannelDrafted
-	if err := json.Unmarshal(document, &draft); err != nil {
-		return fmt.Errorf("read the draft: %w", err)
-	}
-	for _, warning := range draft.Warnings {
-		fmt.Fprintln(p.Stderr, warning.Message)
-	}
-	fmt.Fprintf(p.Stderr, "%s holds the key: a file that names it is refused where it is not set.\n", draft.Variable)
-	_, err = fmt.Fprint(p.Stdout, draft.YAML)
 	return err
+}
+
+// mostVerdict bounds what is printed of a verdict, in bytes.
+const mostVerdict = 300
+
+func testedRow(r admin.ChannelTested) []string {
+	good := "good"
+	if !r.OK {
+		good = "failed"
+	}
+	return []string{r.Channel, good, r.Key, count(r.Status), strconv.Itoa(int(r.Took)), providers.Cut(strings.Join(strings.Fields(r.Verdict), " "), mostVerdict)}
 }

@@ -16,29 +16,28 @@ type Channels struct {
 	Pause  channelPauseCmd  `cmd:"" help:"Keep a channel out of routing for a while, within a second; its video jobs go on."`
 	Resume channelResumeCmd `cmd:"" help:"End a channel's pause."`
 	Wake   channelWakeCmd   `cmd:"" help:"End the cooldowns of a channel, its models and keys."`
-	Test   channelsTestCmd  `cmd:"" help:"Ask each channel, or one, something free, and say whether address, key and rights are good; with --paid make the cheapest video or a short chat."`
-	Draft  channelDraftCmd  `cmd:"" help:"Write a channel for the configuration file, and check it as the file is checked. Nothing is changed."`
-
-	Vendors channelVendorsCmd `cmd:"" help:"List the vendors that a channel may have."`
+	Test   channelsTestCmd  `cmd:"" help:"Ask each channel, or one, something free, and report whether address, key and rights are good."`
 }
 
 type channelsListCmd struct {
+	remote
+
 	Models bool `help:"Show what their video models take."`
 }
 
 // Run shows how the processes that serve find the channels.
 func (c *channelsListCmd) Run(ctx context.Context, p *Program) error {
-	return p.work(ctx, func(ctx context.Context, s *Services) error {
-		states, err := s.Channels(ctx)
-		if err != nil {
-			return err
+	var list struct {
+		Data []router.ChannelState `json:"data"`
+	}
+	if err := p.ask(ctx, "/admin/channels", nil, &list); err != nil {
+		return err
+	}
+	return p.show(list.Data, func() error {
+		if c.Models {
+			return printVideoModels(p, list.Data)
 		}
-		return p.show(states, func() error {
-			if c.Models {
-				return printVideoModels(p, states)
-			}
-			return printChannels(p, states)
-		})
+		return printChannels(p, list.Data)
 	})
 }
 

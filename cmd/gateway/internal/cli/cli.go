@@ -4,7 +4,6 @@
 package cli
 
 import (
-	"context"
 	"errors"
 	"fmt"
 	"io"
@@ -16,11 +15,10 @@ import (
 	"github.com/alecthomas/kong"
 	"github.com/redis/go-redis/v9"
 
-	"modelrelay/api/admin"
+	"modelrelay/api/setup"
 	"modelrelay/cmd/gateway/internal/buildinfo"
 	"modelrelay/cmd/gateway/internal/config"
 	"modelrelay/providers"
-	"modelrelay/providers/router"
 	"modelrelay/storage/taskindex"
 	"modelrelay/workflows/tasks"
 )
@@ -63,14 +61,10 @@ type Services struct {
 	Redis    redis.UniversalClient
 	Index    *taskindex.Index
 	Operator *tasks.Operator
-	// Channels lists the channels as the processes that serve find them.
-	Channels func(context.Context) ([]router.ChannelState, error)
-	// Desk pauses, wakes and tests them.
-	Desk admin.ChannelDesk
 	// Inside carries requests to the operators' operations in this process.
 	Inside func() (http.RoundTripper, error)
 	// Connect looks at what a deployment needs, for config check --connect.
-	Connect []admin.SetupCheck
+	Connect []setup.Check
 }
 
 // UsageError says that the arguments are wrong; nothing was done.

@@ -7,10 +7,11 @@ import (
 	"io"
 	"strconv"
 	"strings"
-	"sync"
 	"time"
 
 	"modelrelay/api/admin"
+	"modelrelay/api/console/words"
+	"modelrelay/api/setup"
 	"modelrelay/cmd/gateway/internal/config"
 	"modelrelay/cmd/gateway/internal/engine"
 )
@@ -119,42 +120,22 @@ func checkTemporal(ctx context.Context, cfg config.Config) (warning string, err 
 	return warning, temporal.Namespace.Check(ctx, cfg.Video.Retention)
 }
 
-// connectAtOnce is how many checks run together: a file may name hundreds of channels.
-const connectAtOnce = 8
-
-// connect runs the checks and prints what they found, in their own order. It fails where one of them did.
-func connect(ctx context.Context, p *Program, checks []admin.SetupCheck) error {
-	results := make([]admin.SetupResult, len(checks))
-	var all sync.WaitGroup
-	turns := make(chan struct{}, connectAtOnce)
-	for i, check := range checks {
-		turns <- struct{}{}
-		all.Go(func() {
-			defer func() { <-turns }()
-			results[i] = admin.RunSetupCheck(ctx, check)
-		})
-	}
-	all.Wait()
-	return printSetup(p, results)
-}
-
-// printSetup prints what checks found. It fails where one of them did.
-func printSetup(p *Program, results []admin.SetupResult) error {
+// connect runs the checks and prints their findings. It fails where one of them did.
+func connect(ctx context.Context, p *Program, checks []setup.Check) error {
+	results := admin.SetupResults(words.Load(), setup.Run(ctx, checks))
 	var bad []string
 	rows := make([][]string, 0, len(results))
 	for _, result := range results {
-		if result.Status == admin.SetupFailed || result.Status == admin.SetupUnknown {
+		if result.Status == setup.Failed || result.Status == setup.Unknown {
 			bad = append(bad, result.Name)
 		}
-		for i, finding := range result.Findings {
-			name, took := result.Name, time.Duration(result.Latency*float64(time.Millisecond)).Round(time.Millisecond).String()
-			if i > 0 {
-				name, took = "", ""
-			}
+		name, took := result.Name, time.Duration(result.Latency*float64(time.Millisecond)).Round(time.Millisecond).String()
+		for _, finding := range result.Findings {
 			rows = append(rows, []string{name, string(finding.Status), took, finding.Message})
-			if finding.Mend != "" {
-				rows = append(rows, []string{"", "", "", "  → " + strings.ReplaceAll(finding.Mend, "\n", " ")})
+			if finding.Fix != "" {
+				rows = append(rows, []string{"", "", "", "  → " + strings.ReplaceAll(finding.Fix, "\n", " ")})
 			}
+			name, took = "", ""
 		}
 	}
 	err := p.show(results, func() error { return printTable(p.Stdout, []string{"PART", "STATE", "TOOK", "FINDING"}, rows) })

@@ -120,13 +120,13 @@ func priceText(price map[string]json.RawMessage) string {
 
 // Prices is gateway prices.
 type Prices struct {
-	Draft pricesDraftCmd `cmd:"" help:"Draft the prices section from a public price list: LiteLLM's, models.dev's or OpenRouter's. Nothing is fetched and nothing is changed."`
+	Draft pricesDraftCmd `cmd:"" help:"Draft the prices section from models.dev's public price list. Nothing is fetched and nothing is changed."`
 }
 
 type pricesDraftCmd struct {
 	remote
 
-	File string `arg:"" type:"existingfile" help:"The list: LiteLLM's model_prices_and_context_window.json, models.dev's api.json or OpenRouter's /api/v1/models."`
+	File string `arg:"" type:"existingfile" help:"The list: models.dev's api.json."`
 }
 
 // Run prints lines for the configuration file, and beside them what they change.
@@ -151,8 +151,8 @@ func (c *pricesDraftCmd) Run(ctx context.Context, p *Program) error {
 		return printJSON(p.Stdout, document)
 	}
 	var draft struct {
-		Source, YAML string
-		Data         []struct {
+		YAML string
+		Data []struct {
 			Model, Found, Change string
 			Before, After        map[string]json.RawMessage
 		}
@@ -177,7 +177,7 @@ func (c *pricesDraftCmd) Run(ctx context.Context, p *Program) error {
 	for _, one := range draft.Ambiguous {
 		rows = append(rows, []string{one.Model, strings.Join(one.Found, ", "), "ambiguous"})
 	}
-	fmt.Fprintf(p.Stderr, "From %s's list: %d of %d models change.\n", draft.Source, strings.Count(draft.YAML, "\n")-min(1, len(draft.YAML)), len(draft.Data)+len(draft.Ambiguous)+len(draft.Missing))
+	fmt.Fprintf(p.Stderr, "From models.dev: %d of %d models change.\n", strings.Count(draft.YAML, "\n")-min(1, len(draft.YAML)), len(draft.Data)+len(draft.Ambiguous)+len(draft.Missing))
 	if len(rows) > 0 {
 		if err := printTable(p.Stderr, []string{"MODEL", "IN THE LIST", "CHANGE", "BEFORE", "AFTER"}, rows); err != nil {
 			return err
@@ -187,18 +187,4 @@ func (c *pricesDraftCmd) Run(ctx context.Context, p *Program) error {
 		fmt.Fprintf(p.Stderr, "Not in the list: %s.\n", strings.Join(draft.Missing, ", "))
 	}
 	return nil
-}
-
-// Setup is gateway setup.
-type Setup struct{ remote }
-
-// Run looks at what the gateway stands on, and names what mends it.
-func (c *Setup) Run(ctx context.Context, p *Program) error {
-	var found struct {
-		Data []admin.SetupResult `json:"data"`
-	}
-	if err := p.ask(ctx, "/admin/setup", nil, &found); err != nil {
-		return err
-	}
-	return printSetup(p, found.Data)
 }

@@ -96,15 +96,25 @@ func checkPrice(v *validator, at string, p Price) {
 // warnPrices warns of models without a price, of tiers that never count, and of videos that reserve nothing.
 func warnPrices(v *validator, c Config, vendors providers.Catalog) {
 	if len(c.Prices) > 0 {
-		warnUnpriced(v, c.unpriced())
+		warnUnpriced(v, c)
 	}
 	for _, model := range slices.Sorted(maps.Keys(c.Prices)) {
 		warnTiers(v, c, vendors, model)
 	}
 }
 
-// warnUnpriced says of models that they have no price.
-func warnUnpriced(v *validator, free []string) {
+// warnUnpriced warns of the models that channels list by name and that have no price.
+func warnUnpriced(v *validator, c Config) {
+	var free []string
+	for _, channel := range c.Channels {
+		for model := range channel.Models {
+			if _, priced := c.Prices[model]; !priced && !channel.Disabled && !providers.IsPattern(model) {
+				free = append(free, strconv.Quote(model))
+			}
+		}
+	}
+	slices.Sort(free)
+	free = slices.Compact(free)
 	if len(free) == 0 {
 		return
 	}
@@ -167,17 +177,3 @@ func (c Config) videoTables(vendors providers.Catalog, model string) (tables []p
 
 // maxUnpriced bounds the names of models in a warning.
 const maxUnpriced = 10
-
-// unpriced are the models that channels list by name and that have no price, in the order of their names.
-func (c Config) unpriced() []string {
-	var models []string
-	for _, channel := range c.Channels {
-		for model := range channel.Models {
-			if _, priced := c.Prices[model]; !priced && !channel.Disabled && !strings.Contains(model, "*") {
-				models = append(models, strconv.Quote(model))
-			}
-		}
-	}
-	slices.Sort(models)
-	return slices.Compact(models)
-}

@@ -1,0 +1,406 @@
+package setup
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"net/url"
+	"slices"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/redis/go-redis/v9"
+
+	"modelrelay/providers/channeltest"
+	"modelrelay/providers/pricing"
+	"modelrelay/providers/router"
+	"modelrelay/storage"
+	"modelrelay/storage/archive"
+	"modelrelay/storage/ledger"
+	"modelrelay/workflows"
+	"modelrelay/workflows/tasks"
+)
+
+const (
+	// clockTolerance is how far two clocks may differ: windows of limits and sessions are minutes long, and a store refuses requests
+	// from a quarter of an hour on.
+	clockTolerance = 2 * time.Second
+	// calledWithin is how far back the ledger is read for channels without calls, and calledTTL how long the result is reused.
+	calledWithin = 30 * 24 * time.Hour
+	calledTTL    = time.Minute
+	// mostNamed is how many names one finding lists.
+	mostNamed = 20
+)
+
+// Config is what the checks read of the configuration.
+type Config struct {
+	RedisGrace, Retention, ArchiveDeadline time.Duration
+	Bucket, Namespace, TaskQueue           string
+	// Channels are the names of those that are not disabled, Tokens how many tokens the file has.
+	Channels []string
+	Tokens   int
+	// Models are those that prices and aliases name. Priced: some model has a price.
+	Models []string
+	Priced bool
+	// Warnings are those of the file.
+	Warnings []Finding
+	// Console: people may sign in to the console, at ConsoleURL where it is not nil. Operators: there are operators.
+	Console    bool
+	ConsoleURL *url.URL
+	Operators  bool
+}
+
+// Temporal is what the checks ask of Temporal.
+type Temporal struct {
+	Reach func(context.Context) error
+	// Misconfigured reports whether an error of Reach names a key of the configuration.
+	Misconfigured func(error) bool
+	// Namespace checks the namespace; its error may be a *workflows.LackError.
+	Namespace func(context.Context) error
+	// Version is that of the workers; Current reports whether it is the current one of its deployment.
+	Version workflows.Version
+	Current func(context.Context) (bool, error)
+}
+
+// Processes are the processes that run, with the state of their channels.
+type Processes interface {
+	States(ctx context.Context) ([]router.ChannelState, error)
+	// Abouts are their Abouts as JSON.
+	Abouts(ctx context.Context) ([][]byte, error)
+}
+
+// About is what a process reports of itself to operators.
+type About struct {
+	Version string `json:"version"`
+	Commit  string `json:"commit,omitempty"`
+	Host    string `json:"host"`
+	PID     int    `json:"pid"`
+}
+
+// Setup checks what the gateway depends on.
+type Setup struct {
+	// Config is the configuration as it is now.
+	Config    func() Config
+	Redis     redis.UniversalClient
+	Temporal  Temporal
+	Archive   *archive.Store
+	Tasks     *tasks.Counter
+	Usage     *ledger.Reader
+	Router    *router.Router
+	Prices    *pricing.List
+	Processes Processes
+	Channels  channeltest.Tester
+
+	mu     sync.Mutex
+	called map[string]bool // channels with calls within calledWithin
+	at     time.Time
+}
+
+// Running are the checks of an installation that runs.
+func (s *Setup) Running() []Check {
+	return append(s.services(),
+		Check{"workers", s.workers}, Check{"configuration", s.configuration}, Check{"models", s.models}, Check{"channels", s.channels},
+		Check{"clocks", s.clocks}, Check{"versions", s.versions}, Check{"console", s.console},
+	)
+}
+
+// Before are the checks of what must work before a process is started: nothing of processes that run, and each channel by itself.
+func (s *Setup) Before() []Check {
+	checks := append(s.services(),
+		Check{"rights in the bucket", s.rights}, Check{"clock of redis", s.clocks}, Check{"clock of the store", s.storeClock},
+		Check{"configuration", s.configuration}, Check{"models", s.models}, Check{"console", s.console},
+	)
+	for _, name := range s.Config().Channels {
+		checks = append(checks, Check{"channel " + name, func(ctx context.Context) ([]Finding, error) { return s.channel(ctx, name) }})
+	}
+	return checks
+}
+
+func (s *Setup) services() []Check {
+	return []Check{{"redis", s.redis}, {"temporal", s.temporal}, {"store", s.store}}
+}
+
+// channel asks a channel's vendor something free.
+func (s *Setup) channel(ctx context.Context, name string) ([]Finding, error) {
+	tested, err := s.Channels.Test(ctx, name, "")
+	if err != nil {
+		return nil, err
+	}
+	finding := Finding{Status: OK, Code: tested.Code, Values: tested.Values}
+	if !tested.OK {
+		finding.Status, finding.Fix = Failed, "gateway channels test "+name
+	}
+	return []Finding{finding}, nil
+}
+
+func (s *Setup) redis(ctx context.Context) ([]Finding, error) {
+	if err := storage.PingRedis(ctx, s.Redis); err != nil {
+		return found(Failed, `redis-cli -u "$REDIS_URL" SET ping 1`, "redis.away", "grace", s.Config().RedisGrace, "error", err), nil
+	}
+	count, err := s.Redis.HLen(ctx, storage.Prefix+"tokens").Result()
+	if err != nil {
+		return nil, storage.RedisError("count tokens", err)
+	}
+	if count == 0 {
+		return found(Warning, "gateway token create --name app", "redis.tokenless"), nil
+	}
+	return fine("redis.ok", "n", count), nil
+}
+
+func (s *Setup) temporal(ctx context.Context) ([]Finding, error) {
+	t := s.Temporal
+	if err := t.Reach(ctx); err != nil {
+		if t.Misconfigured(err) {
+			return found(Failed, "gateway config check", "temporal.misconfigured", "error", err), nil
+		}
+		return found(Failed, "temporal operator cluster health "+t.Version.CLI, "temporal.away", "error", err), nil
+	}
+	err := t.Namespace(ctx)
+	if lacks := (*workflows.LackError)(nil); errors.As(err, &lacks) {
+		var all []Finding
+		for _, lack := range lacks.Lacks {
+			all = append(all, Finding{Status: Failed, Code: "temporal." + lack.Code, Values: lack.Values, Fix: lack.Run})
+		}
+		return all, nil
+	}
+	if err != nil {
+		return nil, err
+	}
+	if t.Version.Deployment != "" {
+		// The workers log an error of this request.
+		if current, err := t.Current(ctx); err == nil && !current {
+			return found(Warning, t.Version.Promote(), "temporal.version", "deployment", t.Version.Deployment, "build", t.Version.BuildID), nil
+		}
+	}
+	return fine("temporal.ok", "namespace", s.Config().Namespace), nil
+}
+
+func (s *Setup) store(ctx context.Context) ([]Finding, error) {
+	cfg := s.Config()
+	if err := s.Archive.Ping(ctx); err != nil {
+		fix := fmt.Sprintf("archive: {endpoint: …, bucket: %s, access_key: …, secret_key: …}", cfg.Bucket)
+		return found(Failed, fix, "store.away", "time", cfg.ArchiveDeadline, "error", err), nil
+	}
+	return fine("store.ok", "bucket", cfg.Bucket), nil
+}
+
+// rights tries everything that the archive does with its bucket.
+func (s *Setup) rights(ctx context.Context) ([]Finding, error) {
+	bucket := s.Config().Bucket
+	err := s.Archive.CheckRights(ctx)
+	switch {
+	case errors.Is(err, archive.ErrNotHeeded):
+		return found(Warning, "archive: {endpoint: …} of a store with conditional writes", "store.unconditional"), nil
+	case err != nil:
+		return found(Failed, "give the key this right for "+bucket+" and "+bucket+"/*", "store.rightless", "bucket", bucket, "error", err), nil
+	}
+	return fine("store.rights", "bucket", bucket), nil
+}
+
+func (s *Setup) workers(ctx context.Context) ([]Finding, error) {
+	census, err := s.Tasks.Census(ctx)
+	if err != nil {
+		return nil, err
+	}
+	var unfinished int64
+	for _, n := range census.Phases {
+		unfinished += n
+	}
+	switch {
+	case census.Workers == 0:
+		return found(Failed, "gateway worker", "workers.none", "queue", s.Config().TaskQueue, "n", unfinished), nil
+	case census.Stuck > 0:
+		return found(Warning, "gateway video list --stuck", "workers.stuck", "workers", census.Workers, "stuck", census.Stuck, "n", unfinished), nil
+	}
+	return fine("workers.ok", "workers", census.Workers, "n", unfinished), nil
+}
+
+// configuration reports the warnings of gateway config check, among them keys that can be guessed.
+func (s *Setup) configuration(context.Context) ([]Finding, error) {
+	cfg := s.Config()
+	all := cfg.Warnings
+	if len(cfg.Channels) == 0 {
+		all = append(all, found(Warning, "channels:\n  - {name: main, vendor: openai, keys: [\"${OPENAI_API_KEY}\"], models: {gpt-4o: }}", "config.channelless")...)
+	}
+	if len(all) == 0 {
+		return fine("config.ok", "channels", len(cfg.Channels), "tokens", cfg.Tokens), nil
+	}
+	return all, nil
+}
+
+// models reports those that the file names and no channel serves, and those without a price.
+func (s *Setup) models(context.Context) ([]Finding, error) {
+	cfg := s.Config()
+	listed, open := s.Router.Catalogue()
+	served := make(map[string]bool, len(listed))
+	var unpriced, unserved []string
+	for _, model := range listed {
+		served[model.ID] = true
+		if _, priced := s.Prices.Of(model.Public); !priced && model.Public == model.ID {
+			unpriced = append(unpriced, model.ID)
+		}
+	}
+	for _, model := range cfg.Models {
+		if !served[model] && len(open) == 0 {
+			unserved = append(unserved, model)
+		}
+	}
+	slices.Sort(unserved)
+	unserved = slices.Compact(unserved)
+	var all []Finding
+	if len(unserved) > 0 {
+		all = append(all, found(Warning, "channels: [{models: {"+unserved[0]+": }}]", "models.unserved", "models", some(unserved))...)
+	}
+	switch {
+	case len(unpriced) > 0 && cfg.Priced:
+		all = append(all, found(Warning, "prices: {"+unpriced[0]+": {input: …, output: …}}", "models.unpriced", "models", some(unpriced))...)
+	case len(unpriced) > 0:
+		all = append(all, fine("models.priceless")...)
+	}
+	if all == nil {
+		return fine("models.ok", "n", len(listed)), nil
+	}
+	return all, nil
+}
+
+// some lists names up to a bound.
+func some(names []string) string {
+	if len(names) > mostNamed {
+		return strings.Join(names[:mostNamed], ", ") + fmt.Sprintf(" … (+%d)", len(names)-mostNamed)
+	}
+	return strings.Join(names, ", ")
+}
+
+// channels reports those that cool down, and those without calls.
+func (s *Setup) channels(ctx context.Context) ([]Finding, error) {
+	states, err := s.Processes.States(ctx)
+	if err != nil {
+		return nil, err
+	}
+	called, err := s.calledChannels(ctx)
+	if err != nil {
+		return nil, err
+	}
+	var resting, never []string
+	for _, state := range states {
+		switch {
+		case state.State == router.StateOpen || state.State == router.StateHalfOpen:
+			resting = append(resting, state.Name)
+		case state.State != router.StateDisabled && !called[state.Name] && state.LastFault == nil && state.CallsPerMinute == 0:
+			never = append(never, state.Name)
+		}
+	}
+	var all []Finding
+	if len(resting) > 0 {
+		all = append(all, found(Warning, "gateway channels", "channels.resting", "channels", some(resting))...)
+	}
+	if len(never) > 0 {
+		all = append(all, found(Warning, "gateway channels test "+never[0], "channels.untried", "channels", some(never))...)
+	}
+	if all == nil {
+		return fine("channels.ok", "n", len(states)), nil
+	}
+	return all, nil
+}
+
+// calledChannels are those with calls or tasks in the ledger.
+func (s *Setup) calledChannels(ctx context.Context) (map[string]bool, error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	now := time.Now()
+	if now.Sub(s.at) < calledTTL {
+		return s.called, nil
+	}
+	rows, err := s.Usage.Read(ctx, now.Add(-calledWithin), now, "")
+	if err != nil {
+		return nil, err
+	}
+	called := make(map[string]bool)
+	for _, row := range rows {
+		called[row.Channel] = true
+	}
+	s.called, s.at = called, now
+	return called, nil
+}
+
+// clocks compares this process's clock with Redis's, by which all processes count.
+func (s *Setup) clocks(ctx context.Context) ([]Finding, error) {
+	before := time.Now()
+	theirs, err := s.Redis.Time(ctx).Result()
+	if err != nil {
+		return nil, storage.RedisError("read the clock", err)
+	}
+	return clock("Redis", before, theirs, time.Now()), nil
+}
+
+// storeClock compares this process's clock with the store's, by which signatures are valid.
+func (s *Setup) storeClock(ctx context.Context) ([]Finding, error) {
+	before := time.Now()
+	theirs, err := s.Archive.Clock(ctx)
+	if err != nil {
+		return nil, err
+	}
+	// The store writes whole seconds.
+	return clock("the store", before.Add(-time.Second), theirs, time.Now()), nil
+}
+
+// clock compares a clock that was read between two times of this process's own.
+func clock(whose string, before, theirs, after time.Time) []Finding {
+	off := time.Duration(0)
+	switch {
+	case theirs.Before(before):
+		off = before.Sub(theirs)
+	case theirs.After(after):
+		off = theirs.Sub(after)
+	}
+	if off > clockTolerance {
+		return found(Warning, "timedatectl set-ntp true", "clocks.differ", "whose", whose, "time", off.Round(time.Millisecond))
+	}
+	return fine("clocks.ok", "whose", whose, "time", max(off, after.Sub(before)).Round(time.Millisecond))
+}
+
+// versions reports whether all processes have one version.
+func (s *Setup) versions(ctx context.Context) ([]Finding, error) {
+	texts, err := s.Processes.Abouts(ctx)
+	if err != nil {
+		return nil, err
+	}
+	hosts := make(map[string][]string)
+	processes := 0
+	for _, text := range texts {
+		var a About
+		if json.Unmarshal(text, &a) == nil {
+			version := strings.TrimSpace(a.Version + " " + a.Commit)
+			hosts[version] = append(hosts[version], fmt.Sprintf("%s (%d)", a.Host, a.PID))
+			processes++
+		}
+	}
+	var versions []string
+	for version, on := range hosts {
+		slices.Sort(on)
+		versions = append(versions, version+": "+some(on))
+	}
+	slices.Sort(versions)
+	if len(versions) > 1 {
+		return found(Warning, "gateway version", "versions.several", "versions", strings.Join(versions, "; ")), nil
+	}
+	return fine("versions.ok", "n", processes, "version", strings.Join(versions, "")), nil
+}
+
+// console checks where people sign in.
+func (s *Setup) console(context.Context) ([]Finding, error) {
+	cfg := s.Config()
+	switch at := cfg.ConsoleURL; {
+	case !cfg.Console:
+		return fine("console.off"), nil
+	case at == nil:
+		return found(Warning, "console: {url: https://gateway.example.com}", "console.local"), nil
+	case at.Scheme != "https":
+		return found(Warning, "console: {url: https://"+at.Host+"}", "console.plain"), nil
+	case !cfg.Operators:
+		return found(Warning, "operators:\n  - {name: anna, key: ${ANNA_KEY}, role: operator}", "console.nobody"), nil
+	}
+	return fine("console.ok", "address", cfg.ConsoleURL), nil
+}

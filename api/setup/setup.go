@@ -1,0 +1,154 @@
+// Package setup checks what the gateway depends on: its services, its configuration, and its channels. A check returns codes and
+// values; those who show them format the sentences, which are the texts finding.<code> of the console.
+package setup
+
+import (
+	"context"
+	"fmt"
+	"strings"
+	"sync"
+	"time"
+)
+
+const (
+	// Timeout bounds each check.
+	Timeout = 4 * time.Second
+	// atOnce is how many checks run together: a file may have hundreds of channels.
+	atOnce = 16
+)
+
+// Status is the outcome of a check.
+type Status string
+
+const (
+	// OK: nothing is to be done.
+	OK Status = "ok"
+	// Warning: it works, and an operator may want to change something.
+	Warning Status = "warning"
+	// Failed: something does not work.
+	Failed Status = "failed"
+	// Unknown: it could not be checked.
+	Unknown Status = "unknown"
+)
+
+// Finding is one result of a check. Nothing in it is secret.
+type Finding struct {
+	Status Status            `json:"status" enum:"ok,warning,failed,unknown"`
+	Code   string            `json:"code" doc:"Names the sentence, such as redis.ok"`
+	Values map[string]string `json:"values,omitempty" doc:"Values of the sentence by name; reason: the cause of the error, where it is known (refused, host, tls, denied, late)"`
+	Fix    string            `json:"fix,omitempty" doc:"The command, or the lines of the configuration file, that fix it"`
+}
+
+// Check checks one part.
+type Check struct {
+	// Name is a word such as redis.
+	Name string
+	// Run checks until ctx ends. An error means that the part could not be asked: Unknown.
+	Run func(ctx context.Context) ([]Finding, error)
+}
+
+// Result is the outcome of one check.
+type Result struct {
+	Name     string
+	Status   Status // the worst of its findings
+	Findings []Finding
+	Took     time.Duration
+}
+
+// Run runs the checks, several at a time, each for Timeout at most. The results are in the order of the checks.
+func Run(ctx context.Context, checks []Check) []Result {
+	results := make([]Result, len(checks))
+	var all sync.WaitGroup
+	slots := make(chan struct{}, atOnce)
+	for i, check := range checks {
+		slots <- struct{}{}
+		all.Go(func() {
+			defer func() { <-slots }()
+			results[i] = check.run(ctx)
+		})
+	}
+	all.Wait()
+	return results
+}
+
+// run runs the check. One that ignores the end of its context is left behind.
+func (c Check) run(ctx context.Context) Result {
+	ctx, cancel := context.WithTimeout(ctx, Timeout)
+	defer cancel()
+	began, done := time.Now(), make(chan []Finding, 1)
+	go func() {
+		findings, err := c.Run(ctx)
+		if err != nil {
+			findings = append(findings, found(Unknown, "", "unchecked", "error", err)...)
+		}
+		done <- findings
+	}()
+	result := Result{Name: c.Name, Status: OK}
+	select {
+	case result.Findings = <-done:
+	case <-ctx.Done():
+		result.Findings = found(Unknown, "", "late", "time", Timeout)
+	}
+	result.Took = time.Since(began)
+	for _, finding := range result.Findings {
+		result.Status = worse(result.Status, finding.Status)
+	}
+	return result
+}
+
+// Worst is the worst status of the results.
+func Worst(results []Result) Status {
+	worst := OK
+	for _, result := range results {
+		worst = worse(worst, result.Status)
+	}
+	return worst
+}
+
+func worse(a, b Status) Status {
+	rank := map[Status]int{OK: 0, Unknown: 1, Warning: 2, Failed: 3}
+	if rank[b] > rank[a] {
+		return b
+	}
+	return a
+}
+
+// found is one finding with values: name, value, name, value. An error among the values adds its reason.
+func found(status Status, fix, code string, pairs ...any) []Finding {
+	f := Finding{Status: status, Code: code, Fix: fix}
+	for i := 0; i+1 < len(pairs); i += 2 {
+		if f.Values == nil {
+			f.Values = make(map[string]string)
+		}
+		f.Values[fmt.Sprint(pairs[i])] = fmt.Sprint(pairs[i+1])
+		if err, ok := pairs[i+1].(error); ok && reasonOf(err) != "" {
+			f.Values["reason"] = reasonOf(err)
+		}
+	}
+	return []Finding{f}
+}
+
+// fine is one finding with which nothing is to be done.
+func fine(code string, pairs ...any) []Finding { return found(OK, "", code, pairs...) }
+
+// reasonOf is the cause of an error in a word: refused, host, tls, denied or late; "" for another one. An error of gRPC, or of a
+// store, has the cause only in its text.
+func reasonOf(err error) string {
+	for _, known := range []struct {
+		word  string
+		texts []string
+	}{
+		{"refused", []string{"connection refused"}},
+		{"host", []string{"no such host"}},
+		{"tls", []string{"x509:", "tls:"}},
+		{"denied", []string{"WRONGPASS", "NOAUTH", "NOPERM", "AccessDenied", "InvalidAccessKeyId", "SignatureDoesNotMatch", "PermissionDenied", "Unauthenticated"}},
+		{"late", []string{"deadline exceeded", "i/o timeout"}},
+	} {
+		for _, text := range known.texts {
+			if strings.Contains(err.Error(), text) {
+				return known.word
+			}
+		}
+	}
+	return ""
+}
