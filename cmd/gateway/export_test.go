@@ -11,9 +11,6 @@ import (
 // NewStickiness keeps in the store who made which response.
 func NewStickiness(store *stickiness.Store) relay.Makers { return stickyResponses{store} }
 
-// MemoryLimit is how much memory a process may take whose system has such files.
-var MemoryLimit = memoryLimit
-
 // Growth is the percentage at which a heap with so much live, and so many roots beside it, grows to floor bytes.
 var Growth = growth
 

@@ -2,11 +2,12 @@ package main
 
 import (
 	"math"
-	"os"
 	"runtime"
 	"runtime/debug"
 	"runtime/metrics"
 	"sync/atomic"
+
+	"github.com/KimMachineGun/automemlimit/memlimit"
 )
 
 const (
@@ -17,7 +18,23 @@ const (
 	heapPercent, mostPercent = 100, 1000
 	// percentStep is by how much a percentage must differ to be set: setting it stops the process for a moment.
 	percentStep = 20
+	// unknownMemory is used where neither a control group nor the machine reports its memory.
+	unknownMemory = 4 << 30
 )
+
+// memoryLimit returns how much memory the process may take: the least of limit, which is Go's own (math.MaxInt64 for none), the
+// limit of its control group, and the memory of the machine.
+func memoryLimit(limit int64) int64 {
+	for _, report := range []memlimit.Provider{memlimit.FromCgroup, memlimit.FromSystem} {
+		if n, err := report(); err == nil {
+			limit = int64(min(uint64(limit), n))
+		}
+	}
+	if limit == math.MaxInt64 {
+		return unknownMemory
+	}
+	return limit
+}
 
 // collector spares a small heap collections: the next one comes when the heap has grown to floor bytes, and from half of
 // that on when it has doubled, as is Go's own rule. A gateway's calls leave little behind and allocate much: a heap of 15 MB
@@ -32,7 +49,7 @@ type collector struct {
 // collects no heap below memory.least_heap. What GOGC and GOMEMLIMIT say stands.
 func (p *parts) spareCollections(env func(string) (string, bool)) (stop func()) {
 	if debug.SetMemoryLimit(-1) == math.MaxInt64 { // nobody has set one
-		debug.SetMemoryLimit(memoryLimit(os.DirFS("/"), math.MaxInt64) / 100 * memoryShare)
+		debug.SetMemoryLimit(memoryLimit(math.MaxInt64) / 100 * memoryShare)
 	}
 	c := &collector{floor: int64(p.cfg.Memory.LeastHeap), percent: heapPercent}
 	if percent, _ := env("GOGC"); percent == "" && c.floor > 0 {

@@ -5,6 +5,7 @@ import (
 	"testing"
 
 	main "modelrelay/cmd/gateway"
+	"modelrelay/cmd/gateway/internal/config"
 )
 
 // TestGrowth: a small heap grows to the floor, by Go's own formula, and a larger one doubles.
@@ -34,5 +35,24 @@ func TestLeastHeapOfConfig(t *testing.T) {
 		if got != code || code != 0 && !strings.Contains(stderr, "memory.least_heap") {
 			t.Errorf("%s: code %d: %s", text, got, stderr)
 		}
+	}
+}
+
+// TestBodyMemoryOfConfig: 0 is a quarter of the memory, with room for four of the largest bodies; less than that is refused.
+func TestBodyMemoryOfConfig(t *testing.T) {
+	t.Parallel()
+	cfg := config.Default()
+	for limit, want := range map[int64]int64{8 << 30: 2 << 30, 512 << 20: 256 << 20} {
+		if got := config.Relay.BodyMemory(cfg.Relay, limit); got != want {
+			t.Errorf("of %d: got %d, want %d", limit, got, want)
+		}
+	}
+	cfg.Relay.MaxBodyMemory = 300 << 20
+	if got := config.Relay.BodyMemory(cfg.Relay, 8<<30); got != 300<<20 {
+		t.Errorf("configured: got %d", got)
+	}
+	_, stderr, code := run(t, nil, "config", "check", "--config", writeFile(t, "gateway.yaml", "relay: {max_body: 64MiB, max_body_memory: 100MiB}\n"))
+	if code != 2 || !strings.Contains(stderr, "relay.max_body_memory") || !strings.Contains(stderr, "256MiB") {
+		t.Errorf("too little: code %d: %s", code, stderr)
 	}
 }

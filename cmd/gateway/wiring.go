@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
-	"os"
 	"runtime/debug"
 	"strings"
 	"sync/atomic"
@@ -164,7 +163,7 @@ func (p *parts) server(m *Main, tokens *tokens.Store, tasks *tasks.Client) (*api
 			DefaultVideoModel: p.cfg.Video.DefaultModel, DefaultModerationModel: p.cfg.Relay.ModerationModel,
 			DefaultRealtimeModel: p.cfg.Relay.RealtimeModel,
 		},
-		Bodies:    api.Bodies{MaxBody: int64(p.cfg.Relay.MaxBody), BodyMemory: p.cfg.Relay.BodyMemory(memoryLimit(os.DirFS("/"), debug.SetMemoryLimit(-1)))},
+		Bodies:    api.Bodies{MaxBody: int64(p.cfg.Relay.MaxBody), BodyMemory: p.cfg.Relay.BodyMemory(memoryLimit(debug.SetMemoryLimit(-1)))},
 		Telemetry: api.Telemetry{Log: p.log, Seen: p.metrics.Seen(), Called: called, Tracer: p.tracer},
 		Version:   buildinfo.Read().Version,
 	})
