@@ -61,43 +61,31 @@ type Session struct {
 // Realtime dials a channel for a token of the group and falls over as Do does, so that a refusal can still be answered
 // as one. The error is a *providers.Fault, that of the last attempt. ctx bounds the dials alone.
 func (r *Relay) Realtime(ctx context.Context, group string, call providers.RealtimeCall) (*Session, error) {
-	session := &Session{sockets: r.sockets}
-	want := router.Want{Group: group, Token: call.Token, Model: call.Model, Asked: call.Asked, Endpoint: providers.RealtimeSession()}
-	var err error
-	d := dialing{r, call, session}
-	session.Attempts, err = r.failover.run(ctx, want, attempts{call.RequestID, call.Trail, d.prepare, d.send})
-	if err != nil {
-		return nil, err
+	tries := r.attempts(router.Want{
+		Group: group, Token: call.Token, Model: call.Model, Asked: call.Asked, Endpoint: providers.RealtimeSession(),
+	}, call.RequestID, call.Trail)
+	defer tries.abandon()
+	for tries.next(ctx) {
+		dialing, span := tries.begin(ctx, providers.RealtimeSession())
+		session, said, fault := r.dial(dialing, tries.to, call, span)
+		if tries.end(ctx, said, fault) {
+			session.Attempts = tries.number
+			return session, nil
+		}
 	}
-	return session, nil
+	return nil, tries.err
 }
 
-// dialing is one conversation, dial by dial.
-type dialing struct {
-	relay   *Relay
-	call    providers.RealtimeCall
-	session *Session
-}
-
-// prepare is that of attempts: no conversation is translated.
-func (d *dialing) prepare(context.Context, router.Pick) (at providers.Endpoint, answered bool, fault *providers.Fault) {
-	return providers.RealtimeSession(), false, nil
-}
-
-// send is that of attempts.
-func (d *dialing) send(ctx context.Context, to router.Pick, span *upstream.Span) (reply, *providers.Fault) {
-	d.session.span = span
-	return d.relay.dial(ctx, to, d.call, d.session)
-}
-
-// dial opens one target's conversation for the session.
-func (r *Relay) dial(ctx context.Context, to router.Pick, call providers.RealtimeCall, session *Session) (reply, *providers.Fault) {
+// dial opens one target's conversation.
+func (r *Relay) dial(ctx context.Context, to router.Pick, call providers.RealtimeCall, span *upstream.Span) (*Session, reply, *providers.Fault) {
 	dialing, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
 	clock := newWatch(cancel, r.waits.firstByte)
 	defer clock.stop()
+	vendor := r.catalog[to.Channel.Vendor]
+	session := &Session{sockets: r.sockets, span: span, Channel: to.Channel.Name, Vendor: to.Channel.Vendor, UpstreamModel: to.Model, Provider: vendor.Convention()}
 	session.underway.Begin(to)
-	err := r.catalog[to.Channel.Vendor].Realtime.DialRealtime(to.Target, call, func(client *http.Client, address string, header http.Header) (err error) {
+	err := vendor.Realtime.DialRealtime(to.Target, call, func(client *http.Client, address string, header http.Header) (err error) {
 		session.upstream, err = upstream.DialSocket(dialing, client, address, header)
 		return err
 	})
@@ -105,15 +93,13 @@ func (r *Relay) dial(ctx context.Context, to router.Pick, call providers.Realtim
 		session.underway.End()
 		fault := providers.AsFault(err)
 		scrub(fault, to.Key)
-		return reply{}, fault
+		return nil, reply{}, fault
 	}
-	session.span.Answered(http.StatusSwitchingProtocols, false)
-	session.Channel, session.Vendor, session.UpstreamModel = to.Channel.Name, to.Channel.Vendor, to.Model
-	session.Provider = r.catalog[to.Channel.Vendor].Convention()
+	span.Answered(http.StatusSwitchingProtocols, false)
 	if shape := r.counters[counting{to.Channel.Vendor, providers.RealtimeSession()}]; shape != nil {
 		session.usage = usage.NewConversation(shape)
 	}
-	return reply{http.StatusSwitchingProtocols, session.upstream.RequestID()}, nil
+	return session, reply{http.StatusSwitchingProtocols, session.upstream.RequestID()}, nil
 }
 
 // Close drops a session that is not run.

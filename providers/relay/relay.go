@@ -6,9 +6,7 @@
 package relay
 
 import (
-	"context"
 	"log/slog"
-	"slices"
 	"time"
 
 	"go.opentelemetry.io/otel/trace"
@@ -62,7 +60,10 @@ type Options struct {
 type Relay struct {
 	catalog  providers.Catalog
 	picker   *picker
-	failover *failover
+	most     int // attempts of one call
+	log      *slog.Logger
+	tracer   trace.Tracer
+	tried    func(Attempt)
 	door     *translate.Door
 	makers   Makers
 	counters map[counting]*usage.Shape
@@ -84,8 +85,7 @@ type counting struct {
 func New(channels *router.Router, catalog providers.Catalog, opts *Options) *Relay {
 	picker := &picker{router: channels, patience: DefaultSlotWait, slots: make(map[string]*slots)}
 	r := &Relay{
-		catalog: catalog, picker: picker,
-		failover: &failover{picker: picker, catalog: catalog, most: DefaultMaxAttempts, log: slog.New(slog.DiscardHandler)},
+		catalog: catalog, picker: picker, most: DefaultMaxAttempts, log: slog.New(slog.DiscardHandler),
 		door:     translate.New(nil),
 		counters: make(map[counting]*usage.Shape),
 		waits:    waits{DefaultFirstByte, DefaultIdle},
@@ -96,15 +96,15 @@ func New(channels *router.Router, catalog providers.Catalog, opts *Options) *Rel
 		r.waits.idle = positiveOr(opts.Idle, r.waits.idle)
 		picker.patience = positiveOr(opts.SlotWait, picker.patience)
 		if opts.MaxAttempts > 0 {
-			r.failover.most = opts.MaxAttempts
+			r.most = opts.MaxAttempts
 		}
 		if opts.Log != nil {
-			r.failover.log = opts.Log
+			r.log = opts.Log
 		}
 		if opts.Door != nil {
 			r.door = opts.Door
 		}
-		r.makers, r.failover.tracer, r.failover.tried = opts.Makers, opts.Tracer, opts.Tried
+		r.makers, r.tracer, r.tried = opts.Makers, opts.Tracer, opts.Tried
 	}
 	for name, vendor := range catalog {
 		for endpoint, shape := range vendor.Usage {
@@ -126,30 +126,3 @@ func positiveOr(option, otherwise time.Duration) time.Duration {
 
 // Waiting is how many calls wait for a slot at the channel.
 func (r *Relay) Waiting(channel string) int { return r.picker.waiting(channel) }
-
-// Do sends the call for a token of the group and returns the first answer that begins. Until then it falls over: to
-// another key when one is refused or limited, to another channel when one cannot be reached, answers 5xx or nonsense,
-// or lets its first byte wait too long. The error is a *providers.Fault, that of the last attempt; it is held by a *Left
-// where ctx ended when an upstream had all of the call. ctx ends the upstream request at once, also while the body is read;
-// a call so ended blames no channel.
-//
-// The caller closes the Answer's body. It must not change or reuse call.Body afterwards, not even after an error: the
-// transport may still be reading it.
-func (r *Relay) Do(ctx context.Context, group string, call providers.Call) (*Answer, error) {
-	want := router.Want{
-		Group: group, Token: call.Token, Model: call.Model, Asked: call.Asked, Endpoint: call.Endpoint, OpenValues: call.OpenValues, Affinity: call.Affinity,
-	}
-	if err := r.findMaker(ctx, call, &want); err != nil {
-		return nil, err
-	}
-	if own := translate.Without(call); own != nil {
-		call.Edits = append(slices.Clip(call.Edits), own...)
-	}
-	s := sending{relay: r, call: call}
-	took, err := r.failover.run(ctx, want, attempts{call.RequestID, call.Trail, s.prepare, s.send})
-	if err != nil {
-		return nil, err
-	}
-	s.answer.Attempts = took
-	return s.answer, nil
-}
