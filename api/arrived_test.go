@@ -8,9 +8,11 @@ import (
 	"net"
 	"net/http"
 	"slices"
+	"strconv"
 	"strings"
 	"sync"
 	"testing"
+	"time"
 
 	"modelrelay/api"
 	"modelrelay/providers"
@@ -44,9 +46,18 @@ func (l *askedLimits) take() []storage.Allowance {
 	return l.asked
 }
 
+// await waits until the limits were asked n times.
+func (l *askedLimits) await(t *testing.T, n int) {
+	t.Helper()
+	testwait.Eventually(t, "the limits are asked", patience, func() bool {
+		l.mu.Lock()
+		defer l.mu.Unlock()
+		return len(l.asked) == n
+	})
+}
+
 // metered is a gateway at a listener whose good token has limits and a budget, of which each call takes a thousandth.
 func metered(t *testing.T, token tokens.Token, upstream relayer) (listening, *askedLimits) {
-	t.Helper()
 	t.Helper()
 	token.ID, token.Name, token.Group = "good", "good", "default"
 	asked := &askedLimits{Limiter: redisLimits(t)}
@@ -72,13 +83,11 @@ type client struct {
 
 func (l listening) client(t *testing.T) client {
 	t.Helper()
-	t.Helper()
 	conn := l.connect(t, "127.0.0.1")
 	return client{conn, bufio.NewReader(conn)}
 }
 
 func (c client) send(t *testing.T, text string) {
-	t.Helper()
 	t.Helper()
 	if _, err := io.WriteString(c, text); err != nil {
 		t.Fatal(err)
@@ -87,7 +96,6 @@ func (c client) send(t *testing.T, text string) {
 
 // answer reads the next answer.
 func (c client) answer(t *testing.T) (*http.Response, string) {
-	t.Helper()
 	t.Helper()
 	resp, err := http.ReadResponse(c.answers, nil)
 	if err != nil {
@@ -101,9 +109,9 @@ func (c client) answer(t *testing.T) (*http.Response, string) {
 	return resp, string(text)
 }
 
-// TestArrivedCallAsksItsLimitsOnce: a call that comes in one piece is counted and its money reserved in one step; one whose body
-// is still to come is counted before that is awaited. Both on one connection, in turns.
-func TestArrivedCallAsksItsLimitsOnce(t *testing.T) {
+// TestShortCallAsksItsLimitsOnce: a call with a short body is counted and its money reserved in one step, once the body is there; one with
+// a long body is counted before that is awaited. All on one connection, in turns.
+func TestShortCallAsksItsLimitsOnce(t *testing.T) {
 	t.Parallel()
 	token := tokens.Token{Limits: tokens.Limits{RequestsPerMinute: 100, TokensPerMinute: 1 << 20, Concurrency: 5}, Budget: 1}
 	bodies := make(chan string, 1)
@@ -113,46 +121,66 @@ func TestArrivedCallAsksItsLimitsOnce(t *testing.T) {
 	})
 	token.ID = "good"
 	c := l.client(t)
-	remaining := []string{"99", "98", "97", "96"}
-	for i, inOne := range []bool{true, false, true, false} {
-		want := []storage.Allowance{token.Admitted()}
-		if inOne {
-			c.send(t, chatHead(len(smallChat))+smallChat)
+	long := strings.Replace(smallChat, "{", "{"+strings.Repeat(" ", 20<<10), 1)
+	for i, test := range []struct {
+		body  string
+		inOne bool
+		want  []storage.Allowance
+	}{
+		{smallChat, true, []storage.Allowance{token.Admitted()}},
+		{smallChat, false, []storage.Allowance{token.Admitted()}},
+		{long, true, []storage.Allowance{token.Counted(), token.Charged()}},
+		{long, false, []storage.Allowance{token.Counted(), token.Charged()}},
+		{smallChat, true, []storage.Allowance{token.Admitted()}},
+	} {
+		if c.send(t, chatHead(len(test.body))); test.inOne {
+			c.send(t, test.body)
 		} else {
-			want = []storage.Allowance{token.Counted(), token.Charged()}
-			c.send(t, chatHead(len(smallChat))+smallChat[:10])
-			testwait.Eventually(t, "the limits are asked", patience, func() bool {
-				asked.mu.Lock()
-				defer asked.mu.Unlock()
-				return len(asked.asked) > 0
-			})
-			c.send(t, smallChat[10:])
+			c.send(t, test.body[:10])
+			if len(test.want) > 1 {
+				asked.await(t, 1)
+			}
+			c.send(t, test.body[10:])
 		}
 		resp, text := c.answer(t)
-		if resp.StatusCode != http.StatusOK || resp.Header.Get("X-Ratelimit-Remaining-Requests") != remaining[i] {
+		if resp.StatusCode != http.StatusOK || resp.Header.Get("X-Ratelimit-Remaining-Requests") != strconv.Itoa(99-i) {
 			t.Fatalf("call %d: got %s %v %s", i, resp.Status, resp.Header, text)
 		}
-		if got := <-bodies; got != smallChat {
-			t.Errorf("call %d: the upstream got %q", i, got)
+		if got := <-bodies; got != test.body {
+			t.Errorf("call %d: the upstream got %d bytes, want %d", i, len(got), len(test.body))
 		}
-		if got := asked.take(); !slices.Equal(got, want) {
-			t.Errorf("call %d: the limits were asked for %+v, want %+v", i, got, want)
+		if got := asked.take(); !slices.Equal(got, test.want) {
+			t.Errorf("call %d: the limits were asked for %+v, want %+v", i, got, test.want)
 		}
-	}
-	long := strings.Replace(smallChat, "{", "{"+strings.Repeat(" ", 12<<10), 1) // more than the server reads at once
-	c.send(t, chatHead(len(long))+long)
-	if resp, text := c.answer(t); resp.StatusCode != http.StatusOK {
-		t.Fatalf("a long call: got %s %s", resp.Status, text)
-	}
-	if got := <-bodies; got != long {
-		t.Errorf("the upstream got %d bytes of a long call, want %d", len(got), len(long))
 	}
 }
 
-// TestLimitsHoldBeforeABodyThatIsAwaited is TestLimitsHoldBeforeTheBody for short bodies over connections: nothing is awaited of
-// a call beyond its limits, and one whose body never comes has counted.
+// TestShortBodyHasATime: a short body that does not come in its time ends the call, which has counted.
+func TestShortBodyHasATime(t *testing.T) {
+	t.Parallel()
+	asked := &askedLimits{Limiter: redisLimits(t)}
+	g := newGateway(t, nil, func(g *gateway, o *api.Options) {
+		g.tokens[goodKey] = &tokens.Token{ID: "good", Group: "default", Limits: tokens.Limits{RequestsPerMinute: 1}, Budget: 1}
+		o.Limits, o.BodyTimeout = asked, 50*time.Millisecond
+	})
+	l := listenWith(t, g, 100)
+	for _, status := range []int{http.StatusBadRequest, http.StatusTooManyRequests} {
+		c := l.client(t)
+		c.send(t, chatHead(len(smallChat))+smallChat[:10])
+		if resp, text := c.answer(t); resp.StatusCode != status {
+			t.Errorf("got %s %s, want %d", resp.Status, text, status)
+		}
+	}
+	if n := len(asked.take()); n != 2 {
+		t.Errorf("the limits were asked %d times, want 2", n)
+	}
+}
+
+// TestLimitsHoldBeforeABodyThatIsAwaited is TestLimitsHoldBeforeTheBody over connections: no long body is awaited of a call beyond its
+// limits, and one whose body never comes has counted.
 func TestLimitsHoldBeforeABodyThatIsAwaited(t *testing.T) {
 	t.Parallel()
+	long := strings.Replace(smallChat, "{", "{"+strings.Repeat(" ", 20<<10), 1)
 	for name, limits := range map[string]tokens.Limits{
 		"calls at a time":   {Concurrency: 2},
 		"requests a minute": {RequestsPerMinute: 2},
@@ -162,21 +190,13 @@ func TestLimitsHoldBeforeABodyThatIsAwaited(t *testing.T) {
 			l, asked := metered(t, tokens.Token{Limits: limits, Budget: 1}, nil)
 			slow := []client{l.client(t), l.client(t)}
 			for _, c := range slow {
-				c.send(t, chatHead(len(smallChat))+smallChat[:1])
+				c.send(t, chatHead(len(long))+long[:1])
 			}
-			testwait.Eventually(t, "both have counted", patience, func() bool {
-				asked.mu.Lock()
-				defer asked.mu.Unlock()
-				return len(asked.asked) == 2
-			})
+			asked.await(t, 2)
 			third := l.client(t)
-			third.send(t, chatHead(len(smallChat)))
-			testwait.Eventually(t, "the limits are asked for the third", patience, func() bool {
-				asked.mu.Lock()
-				defer asked.mu.Unlock()
-				return len(asked.asked) == 3
-			})
-			third.send(t, smallChat) // net/http awaits it before it sends an answer
+			third.send(t, chatHead(len(long)))
+			asked.await(t, 3)
+			third.send(t, long) // net/http awaits it before it sends an answer
 			if resp, text := third.answer(t); resp.StatusCode != http.StatusTooManyRequests {
 				t.Errorf("the third: got %s %s, want 429", resp.Status, text)
 			}
@@ -232,8 +252,8 @@ func TestRefusedCallsCount(t *testing.T) {
 	}
 }
 
-// TestArrivedCallIsLeft: the end of a client whose call came in one piece is noticed while its upstream works.
-func TestArrivedCallIsLeft(t *testing.T) {
+// TestCallIsLeft: the end of a client whose call came in one piece is noticed while its upstream works.
+func TestCallIsLeft(t *testing.T) {
 	t.Parallel()
 	began, left := make(chan struct{}), make(chan struct{})
 	l, _ := metered(t, tokens.Token{Budget: 1}, func(ctx context.Context, _ providers.Target, _ providers.Call) (*http.Response, error) {

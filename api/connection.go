@@ -11,7 +11,6 @@ import (
 	"net/http"
 	"net/netip"
 	"sync"
-	"sync/atomic"
 	"time"
 
 	"github.com/pires/go-proxyproto"
@@ -38,8 +37,6 @@ type placed struct {
 	leave    func()
 	// begun: its first bytes were looked at.
 	begun bool
-	// hasty: reads take what has arrived and wait for no more.
-	hasty atomic.Bool
 }
 
 // Close closes the descriptor before its place is free.
@@ -48,18 +45,11 @@ func (c *placed) Close() error {
 	return c.TCPConn.Close()
 }
 
-// Await implements edge.Connection.
-func (c *placed) Await(wait bool) { c.hasty.Store(!wait) }
-
 // LastReceived implements edge.Connection.
 func (c *placed) LastReceived() time.Time { return lastReceived(c.TCPConn) }
 
 // Read tells the log of a header that does not count, which would be read as a broken request.
 func (c *placed) Read(p []byte) (int, error) {
-	// Behind a body's end net/http waits for a single byte, to see whether the client leaves: that is no part of the body.
-	if len(p) > 1 && c.hasty.Load() {
-		return readArrived(c.TCPConn, p), nil
-	}
 	n, err := c.TCPConn.Read(p)
 	if !c.begun && n > 0 {
 		c.begun = true

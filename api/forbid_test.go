@@ -7,7 +7,6 @@ import (
 	"testing"
 
 	"modelrelay/api"
-	"modelrelay/api/calls"
 	"modelrelay/providers"
 	"modelrelay/providers/relay"
 	"modelrelay/providers/router"
@@ -35,7 +34,7 @@ func TestForbids(t *testing.T) {
 		o.Relay = relay.New(o.Router.(*router.Router), catalog, nil)
 		o.Forbids = func(group string) []string {
 			if group == "default" {
-				return calls.Forbiddable()
+				return providers.Forbiddable()
 			}
 			return nil
 		}
@@ -157,7 +156,7 @@ func TestForbids(t *testing.T) {
 func TestForbidsInVideos(t *testing.T) {
 	t.Parallel()
 	g := newGateway(t, nil, func(_ *gateway, o *api.Options) {
-		o.Forbids = func(string) []string { return calls.Forbiddable() }
+		o.Forbids = func(string) []string { return providers.Forbiddable() }
 	})
 	for more, want := range map[string]string{
 		`"service_tier":"flex"`:                        "service_tier",

@@ -15,6 +15,7 @@ import (
 
 	"modelrelay/api"
 	"modelrelay/providers"
+	vendors "modelrelay/providers/catalog"
 	"modelrelay/providers/relay"
 	"modelrelay/providers/router"
 	"modelrelay/storage"
@@ -83,7 +84,7 @@ func newGateway(tb testing.TB, answer relayer, change func(*gateway, *api.Option
 	options := api.Options{
 		Relay: own, Router: router, Tasks: g.tasks,
 		Stores:    api.Stores{Tokens: g.tokens, Limits: &g.limits, Ledger: &g.ledger, Archive: g.archive},
-		Telemetry: api.Telemetry{Log: slog.New(slog.NewJSONHandler(g.log, nil))}, Version: "test",
+		Telemetry: api.Telemetry{Log: slog.New(slog.NewJSONHandler(g.log, nil))}, Version: "test", Priced: vendors.New(http.DefaultClient).Priced(),
 	}
 	if change != nil {
 		change(g, &options)

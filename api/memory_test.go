@@ -176,8 +176,8 @@ func TestLimitsHoldBeforeTheBody(t *testing.T) {
 				g.tokens[goodKey], o.Limits = &token, limits
 				o.Prices = pricing.NewList(map[string]pricing.Price{"gpt-4o": {Request: rate(t, "0.000001")}})
 			})
-			bodies := []slowBody{g.sendSlowly(t, goodKey, 64<<20, "{"), g.sendSlowly(t, goodKey, 100, "{")}
-			testwait.Eventually(t, "both bodies are begun", patience, func() bool { return g.BodiesTaken() > 100 })
+			bodies := []slowBody{g.sendSlowly(t, goodKey, 64<<20, "{"), g.sendSlowly(t, goodKey, 20<<10, "{")}
+			testwait.Eventually(t, "both bodies are begun", patience, func() bool { return g.BodiesTaken() > 20<<10 })
 			third := g.sendSlowly(t, goodKey, 64<<20, "")
 			select {
 			case rec := <-third.done:

@@ -13,8 +13,8 @@ import (
 	"github.com/coder/websocket"
 
 	"modelrelay/api"
-	"modelrelay/api/calls"
 	"modelrelay/api/edge"
+	"modelrelay/providers"
 	"modelrelay/providers/relay"
 	"modelrelay/providers/upstream"
 )
@@ -28,7 +28,7 @@ func TestRealtimeForbids(t *testing.T) {
 	d := newDialog(t, dialogOptions{api: func(o *api.Options) {
 		o.Forbids = func(string) []string {
 			if strict.Load() {
-				return calls.Forbiddable()
+				return providers.Forbiddable()
 			}
 			return nil
 		}
@@ -88,11 +88,11 @@ func TestRealtimeForbidsFromNowOn(t *testing.T) {
 		before, after []string
 		ends          bool
 	}{
-		"the first word":   {nil, []string{calls.ForbidHostedTools}, true},
-		"a further word":   {[]string{calls.ForbidServiceTier}, []string{calls.ForbidServiceTier, calls.ForbidHostedTools}, true},
-		"another word":     {[]string{calls.ForbidServiceTier}, []string{calls.ForbidHostedTools}, true},
-		"in another order": {[]string{calls.ForbidServiceTier, calls.ForbidBackground}, []string{calls.ForbidBackground, calls.ForbidServiceTier}, false},
-		"fewer words":      {[]string{calls.ForbidServiceTier, calls.ForbidBackground}, []string{calls.ForbidBackground}, false},
+		"the first word":   {nil, []string{providers.ForbidHostedTools}, true},
+		"a further word":   {[]string{providers.ForbidServiceTier}, []string{providers.ForbidServiceTier, providers.ForbidHostedTools}, true},
+		"another word":     {[]string{providers.ForbidServiceTier}, []string{providers.ForbidHostedTools}, true},
+		"in another order": {[]string{providers.ForbidServiceTier, providers.ForbidBackground}, []string{providers.ForbidBackground, providers.ForbidServiceTier}, false},
+		"fewer words":      {[]string{providers.ForbidServiceTier, providers.ForbidBackground}, []string{providers.ForbidBackground}, false},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -146,7 +146,7 @@ func TestRealtimeHoldsWithinItsShare(t *testing.T) {
 	t.Parallel()
 	d := newDialog(t, dialogOptions{api: func(o *api.Options) {
 		o.BodyMemory = 256 << 10 // and half of it for a token
-		o.Forbids = func(string) []string { return calls.Forbiddable() }
+		o.Forbids = func(string) []string { return providers.Forbiddable() }
 	}}, echo)
 	conn := d.dial(t)
 	for range 3 { // what was held is given back
@@ -164,7 +164,7 @@ func TestRealtimeRefusalWithinAMessage(t *testing.T) {
 		const piece = 64 << 10
 		rest := make(chan struct{})
 		options := dialogOptions{relay: relay.Options{SocketStall: time.Second}, api: func(o *api.Options) {
-			o.Forbids = func(string) []string { return calls.Forbiddable() }
+			o.Forbids = func(string) []string { return providers.Forbiddable() }
 		}}
 		d := newDialogInABubble(t, options, func(ctx context.Context, conn *websocket.Conn) {
 			message, err := conn.Writer(ctx, websocket.MessageText)

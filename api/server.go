@@ -43,8 +43,10 @@ type Options struct {
 	Tasks  videos.Tasks
 	// Prices are what calls cost; nil charges nothing.
 	Prices *pricing.List
-	// Forbids says what the tokens of a group may not ask for (calls.Forbid*); nil: nothing.
+	// Forbids says what the tokens of a group may not ask for, in the words of providers.Forbiddable; nil: nothing.
 	Forbids func(group string) []string
+	// Priced is what the vendors bill beside tokens, which Forbids is about.
+	Priced providers.Priced
 	// Health are the checks of /readyz.
 	Health []Check
 	// Proxies are the networks of reverse proxies whose X-Forwarded-For and Forwarded name the address that a request
@@ -79,7 +81,7 @@ type Operator struct {
 // Stores keep tokens, their limits, what they used, and videos.
 type Stores struct {
 	Tokens  edge.Tokens
-	Limits  edge.Limits
+	Limits  calls.Limits
 	Ledger  calls.Ledger
 	Archive videos.Archive
 	// Links, where it is set, makes the addresses of finished videos, which need no token then; nil has them read through
@@ -143,12 +145,15 @@ func New(o Options) *Server {
 	}
 	openAI, anthropicA, geminiB, vendorC := openai.Format(), anthropic.Format(), gemini.Format(), videos.VendorCFormat()
 	e := edge.New(edge.Options{
-		Tokens: o.Tokens, Limits: o.Limits, Proxies: o.Proxies, Origins: o.Origins, PublicURL: o.PublicURL, MaxBody: o.MaxBody, BodyMemory: o.BodyMemory,
+		Tokens: o.Tokens, Proxies: o.Proxies, Origins: o.Origins, PublicURL: o.PublicURL, MaxBody: o.MaxBody, BodyMemory: o.BodyMemory,
 		BodyTimeout: o.BodyTimeout, WriteTimeout: o.WriteTimeout, Tracer: o.Tracer, Seen: o.Seen, Called: o.Called, Acted: acted, Log: o.Log,
 	}, anthropicA, geminiB, vendorC, openAI)
+	c := calls.New(e, calls.Options{Relay: o.Relay, Router: o.Router, Limits: o.Limits, Ledger: o.Ledger, Prices: o.Prices, Forbids: o.Forbids, Priced: o.Priced})
 	s := &Server{
-		edge: e, calls: calls.New(e, calls.Options{Relay: o.Relay, Router: o.Router, Ledger: o.Ledger, Prices: o.Prices, Forbids: o.Forbids}), proxies: o.Proxies,
-		videos: videos.New(e, videos.Options{Tasks: o.Tasks, Archive: o.Archive, Links: o.Links, Router: o.Router, Forbids: o.Forbids, DefaultModel: o.DefaultVideoModel}),
+		edge: e, calls: c, proxies: o.Proxies,
+		videos: videos.New(e, videos.Options{
+			Tasks: o.Tasks, Archive: o.Archive, Links: o.Links, Router: o.Router, Calls: c, DefaultModel: o.DefaultVideoModel,
+		}),
 	}
 	mux := chi.NewMux()
 	mux.NotFound(edge.NotFound)

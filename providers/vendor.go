@@ -38,6 +38,10 @@ type Vendor struct {
 	NamesFields bool
 	// Realtime opens conversations; nil where it has none.
 	Realtime Dialer
+	// Priced is what the vendor bills beside the tokens of a call.
+	Priced Priced
+	// Dialects tells that a channel may serve only one of the vendor's two chat endpoints (Channel.Dialect).
+	Dialects bool
 	// BaseURL is the vendor's own address, for a channel that names none; "" where each channel must.
 	BaseURL string
 	// CheckBaseURL tells whether an address is as the vendor's own SDK takes it; nil accepts any.

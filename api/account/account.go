@@ -32,9 +32,14 @@ type Balances interface {
 	Balances(ctx context.Context, tokenIDs []string) (map[string]ledger.Balance, error)
 }
 
+// Limits holds each token to its limits; a call of nothing returns where they are.
+type Limits interface {
+	Admit(ctx context.Context, caller storage.Allowance, cost limits.Cost) (limits.Grant, error)
+}
+
 // Options are what the operations work with. It stays the caller's.
 type Options struct {
-	Limits edge.Limits
+	Limits Limits
 	Money  Balances
 	// Usage sums the ledger of the token whose id the query has.
 	Usage func(ctx context.Context, q operator.UsageQuery) (operator.UsageList, error)
@@ -85,14 +90,15 @@ type budget struct {
 func Add(g *edge.Group, o Options) {
 	s := &service{o}
 	tags := []string{edge.AccountTag}
-	edge.Register(g, huma.Operation{
+	reads := g.With(edge.Access{Meter: edge.MeterReads})
+	edge.Register(reads, huma.Operation{
 		OperationID: "getOwnToken", Method: http.MethodGet, Path: Root, Summary: "What the token may do, and what is left",
 		Description: "Limits and what is left of them, the budget, the models that it can call now, and when it ends.",
-		Tags:        tags, Metadata: edge.Reads(),
+		Tags:        tags,
 	}, s.show)
-	g.Handle(huma.Operation{
+	reads.Handle(huma.Operation{
 		OperationID: "getOwnUsage", Method: http.MethodGet, Path: Root + "/usage", Summary: "What the token used",
-		Description: "Sums of the ledger by day and model. A call is in it about a second after its end.", Tags: tags, Metadata: edge.Reads(),
+		Description: "Sums of the ledger by day and model. A call is in it about a second after its end.", Tags: tags,
 		Parameters: admin.UsageParameters(admin.OwnUsage()), Responses: admin.UsageResponses(g.OpenAPI().Components.Schemas),
 	}, s.usage)
 	logs.AddOwn(g, Root, edge.AccountTag, o.Logs)

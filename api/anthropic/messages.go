@@ -68,13 +68,13 @@ type anthropicTokens struct {
 func Add(g *edge.Group, c *calls.Calls) {
 	registry := g.OpenAPI().Components.Schemas
 	tags := []string{"Messages format (format A)"}
+	g = g.With(calls.Access())
 	g.Handle(huma.Operation{
 		OperationID: "createMessage", Method: http.MethodPost, Path: messagesPath, Tags: tags, Summary: "Messages",
 		Description: "Streaming and non-streaming. Fields that are not listed here reach the upstream untouched.",
 		Parameters:  parameters(),
 		RequestBody: body.DeclareJSON[anthropicMessages](registry),
 		Responses:   calls.DeclareAnswer("A message, or its events", true),
-		Metadata:    edge.CallsThatReserve(),
 	}, relay(c, providers.Messages, body.NewChecker[anthropicMessages](registry, "thinking.budget_tokens", "container.id")))
 	g.Handle(huma.Operation{
 		OperationID: "countMessageTokens", Method: http.MethodPost, Path: messagesPath + "/count_tokens", Tags: tags,
@@ -82,14 +82,13 @@ func Add(g *edge.Group, c *calls.Calls) {
 		Parameters:  parameters(),
 		RequestBody: body.DeclareJSON[anthropicCount](registry),
 		Responses:   body.DeclareAnswer[anthropicTokens](registry, "The count"),
-		Metadata:    edge.CallsThatReserve(),
 	}, relay(c, providers.CountTokens, body.NewChecker[anthropicCount](registry)))
 }
 
 // relay relays an operation of the format.
 func relay(c *calls.Calls, name providers.Operation, check *body.Checker) edge.Handler {
 	endpoint := providers.Endpoint{Format: providers.Anthropic, Operation: name}
-	return func(x *edge.Request, r *http.Request) error {
+	return c.Charged(func(x *edge.Request, r *http.Request, ch *calls.Charge) error {
 		version := version(r)
 		if version == "" {
 			return providers.InvalidField("vendorA-version", "Invalid request: the header 'vendorA-version' is required.")
@@ -114,8 +113,8 @@ func relay(c *calls.Calls, name providers.Operation, check *body.Checker) edge.H
 		if call.ContinuesFrom, err = goesOn(b); err != nil {
 			return err
 		}
-		return c.Do(x, r, call)
-	}
+		return c.Do(x, r, ch, call)
+	})
 }
 
 // isStop tells the last event of a stream.

@@ -1,4 +1,4 @@
-// Package calls carries a call from a format that has read it to an upstream and its answer back: it reserves what the call
+// Package calls carries a call from a format that has read it to an upstream and its answer back: it admits the call, reserves what it
 // may cost, hands it to the relay, copies or streams the answer, and settles. Conversations go the same way.
 //
 // It knows operations, and of a format what its calls say. It must not read a body.
@@ -46,17 +46,21 @@ type Ledger interface {
 type Options struct {
 	Relay  Relay
 	Router Router
+	Limits Limits
 	Ledger Ledger
 	// Prices are what calls cost; nil charges nothing.
 	Prices *pricing.List
-	// Forbids says what the tokens of a group may not ask for, as Forbid* name it; nil: nothing.
+	// Forbids says what the tokens of a group may not ask for, in the words of providers.Forbiddable; nil: nothing.
 	Forbids func(group string) []string
+	// Priced is what the vendors bill beside tokens, which Forbids is about.
+	Priced providers.Priced
 }
 
 // Calls relays calls and conversations. It is safe for concurrent use.
 type Calls struct {
 	options Options
 	edge    *edge.Edge
+	priced  priced
 	sockets atomic.Int64 // open conversations
 
 	buffers sync.Pool // of *[copyBuffer]byte
@@ -65,7 +69,14 @@ type Calls struct {
 }
 
 // New makes the calls of an edge's requests.
-func New(e *edge.Edge, o Options) *Calls { return &Calls{options: o, edge: e} }
+func New(e *edge.Edge, o Options) *Calls {
+	return &Calls{options: o, edge: e, priced: newPriced(o.Priced)}
+}
+
+// Access is that of an operation whose handler reads a JSON body and then calls Do.
+func Access() edge.Access {
+	return edge.Access{Permission: edge.RelayPermission, Meter: edge.MeterCalls, Reserves: true}
+}
 
 // Call is one call as a format reads it from a request.
 type Call struct {
@@ -84,28 +95,13 @@ type Call struct {
 }
 
 // Do relays one call and copies its answer out.
-func (c *Calls) Do(x *edge.Request, r *http.Request, call Call) error {
-	if public := c.options.Router.Public(call.Model); public != call.Model {
-		call.Asked, call.Model = call.Model, public
-	}
-	if call.Unlisted != nil && c.refusesUnlisted(x, call) {
-		return call.Unlisted
-	}
+func (c *Calls) Do(x *edge.Request, r *http.Request, ch *Charge, call Call) error {
 	o := &x.Outcome
-	o.Model = call.Model
-	if !x.Caller.Allows(call.Model) {
-		return ModelNotFound(call.Named())
-	}
-	o.Operation = call.Endpoint.Operation
-	if err := c.forbidden(x, call); err != nil {
+	if err := c.check(x, &call); err != nil {
 		return err
 	}
-	ch := charge{
-		request: x, operation: call.Endpoint.Operation, length: int64(len(call.Body)), sound: call.Sound, output: call.Output, n: call.N,
-		background: call.Background, stops: stops(call.Call, call.Background),
-	}
-	var err error
-	if ch.price, err = c.afford(x, r, call.Model, ch.mayCost()); err != nil {
+	ch.size = sizeOf(call)
+	if err := ch.Reserve(r.Context(), call.Model, ch.mayUse()); err != nil {
 		return err
 	}
 	if err := x.WhilePermitted(); err != nil { // since the body began to come
@@ -113,24 +109,24 @@ func (c *Calls) Do(x *edge.Request, r *http.Request, call Call) error {
 	}
 	call.RequestID, call.Token, call.Key, call.Trail, o.Sent = x.ID, x.Caller.ID, x.Key(), &o.Trail, time.Now()
 	answer, err := c.options.Relay.Do(r.Context(), x.Caller.Group, call.Call)
-	call.Body = nil // nobody needs it any more, however long the answer takes
+	call.Body = nil // it is not used any more, however long the answer takes
 	x.ReleaseBody()
 	if err != nil {
 		ch.leave(r, err)
 		if kind := providers.AsFault(err).Kind; kind != providers.ModelNotFound && kind != providers.NotFound {
-			c.record(&ch, true) // names of a client's own making would grow the ledger
+			ch.record(true) // names of a client's own making would grow the ledger
 		}
 		return err
 	}
 	defer func() { _ = answer.Body.Close() }()
 	o.Channel, o.Attempts, o.Provider, o.Stream, o.Answered = answer.Channel, answer.Attempts, answer.Provider, answer.Stream, time.Now()
 	o.Translated = answer.Translated
-	x.Admission.Spent = unsaid(call.Endpoint.Operation)
+	ch.spent = ch.unsaid()
 	maps.Copy(x.Header(), answer.Header)
 	if answer.Stream {
-		err = c.copyStream(&ch, r, answer, call.Events)
+		err = c.copyStream(ch, r, answer, call.Events)
 	} else {
-		err = c.copyPlain(&ch, r, answer, call.Endpoint.Operation == providers.StreamContent)
+		err = c.copyPlain(ch, r, answer, call.Endpoint.Operation == providers.StreamContent)
 	}
 	_ = answer.Body.Close() // what was read has been counted
 	if answer.Stream && ch.settled && err != nil && providers.AsFault(err).Kind == providers.Canceled {
@@ -138,24 +134,46 @@ func (c *Calls) Do(x *edge.Request, r *http.Request, call Call) error {
 	}
 	ch.left = err != nil && edge.Left(r.Context())
 	ch.settle(answer, 0, err != nil)
-	c.record(&ch, err != nil)
+	ch.record(err != nil)
+	return finish(x, answer, err, errors.Is(err, errBroken))
+}
+
+// finish ends an answer that err, nil for none, broke off: one that the client has seen nothing of is err's, and the connection of another is cut
+// where the client could take a part for the whole.
+func finish(x *edge.Request, answer *relay.Answer, err error, cut bool) error {
 	switch {
 	case err == nil:
 		return nil
-	case x.Status() == 0: // the client has seen nothing of it, and gets the fault instead
+	case x.Status() == 0:
 		for name := range answer.Header {
 			x.Header().Del(name)
 		}
 		return err
 	}
 	x.Fault = providers.AsFault(err)
-	if errors.Is(err, errBroken) {
+	if cut {
 		panic(http.ErrAbortHandler)
 	}
 	return nil
 }
 
-// refusesUnlisted tells whether there are channels for the call's model and none of them takes values that are not listed.
+// check makes the call one of a public model, and refuses one that its caller may not make.
+func (c *Calls) check(x *edge.Request, call *Call) error {
+	if public := c.options.Router.Public(call.Model); public != call.Model {
+		call.Asked, call.Model = call.Model, public
+	}
+	if call.Unlisted != nil && c.refusesUnlisted(x, *call) {
+		return call.Unlisted
+	}
+	x.Outcome.Model = call.Model
+	if !x.Caller.Allows(call.Model) {
+		return ModelNotFound(call.Named())
+	}
+	x.Outcome.Operation = call.Endpoint.Operation
+	return c.forbidden(x, *call)
+}
+
+// refusesUnlisted reports whether there are channels for the call's model and none of them takes values that are not listed.
 func (c *Calls) refusesUnlisted(x *edge.Request, call Call) bool {
 	want := router.Want{Group: x.Caller.Group, Model: call.Model, Endpoint: call.Endpoint}
 	if !x.Caller.Allows(call.Model) || !c.options.Router.Serves(want) {
@@ -163,16 +181,6 @@ func (c *Calls) refusesUnlisted(x *edge.Request, call Call) bool {
 	}
 	want.OpenValues = true
 	return !c.options.Router.Serves(want)
-}
-
-// record puts a call into the ledger.
-func (c *Calls) record(ch *charge, failed bool) {
-	o := &ch.request.Outcome
-	c.options.Ledger.Record(ledger.Entry{
-		Token: ch.request.Caller.ID, Model: o.Model, Channel: o.Channel, Requests: 1, Failed: failed,
-		InputTokens: o.Usage.Input, CachedTokens: o.Usage.Cached, OutputTokens: o.Usage.Output,
-		Images: o.Usage.Images, Audio: o.Usage.Audio, Cost: int64(o.Cost), Reservation: ch.reservation,
-	})
 }
 
 // JSONCall is the call of a checked JSON body, whatever that says of the model.

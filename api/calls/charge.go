@@ -1,174 +1,179 @@
 package calls
 
 import (
-	"cmp"
+	"context"
 	"errors"
 	"net/http"
-	"time"
+	"strconv"
 
 	"modelrelay/api/edge"
 	"modelrelay/providers"
 	"modelrelay/providers/pricing"
 	"modelrelay/providers/relay"
+	"modelrelay/storage"
+	"modelrelay/storage/ledger"
 	"modelrelay/storage/limits"
 )
 
-// What is reserved of a budget before anybody knows what a call costs. The reservation becomes the cost at its end.
-const (
-	// maxInputEstimate is in tokens. It is more than maxTokenEstimate, since money is lost where a long prompt is
-	// underrated, and bounded, since inline media make a body long without costing what its length says.
-	maxInputEstimate = 32 << 10
-	// defaultOutput is in tokens, for calls that do not bound their output: most answers are shorter.
-	defaultOutput = 4 << 10
-	// soundPerSecond is in bytes: sound at 32 kbit/s, the least that is usual for speech. It is used where a file does not say how
-	// long it lasts. mostPerSecond is sound on two channels at 48 kHz and 16 bits: a file that claims to be shorter than its size
-	// allows at that rate is not believed.
-	soundPerSecond, mostPerSecond = 4 << 10, 192_000
-	// heardPerSecond and spokenPerSecond are tokens of sound, as OpenAI counts them: one for 100 ms of a user's sound, one for 50 ms
-	// of an assistant's.
-	heardPerSecond, spokenPerSecond = 10, 20
-	// spokenBytes is about how many bytes of text are spoken in a second, in Latin and in Chinese script.
-	spokenBytes = 15
-	// streamBytesPerToken is what one token takes of a stream: 200 and more where each is an event, 20 to 60 where an
-	// event holds several. It is used for answers that broke off before they said what they used.
-	streamBytesPerToken = 100
-)
+// Limits holds each token to its limits.
+type Limits interface {
+	// Admit says by the grant whether the call may go on; an allowed call's is released when it is over. The error is
+	// the caller's own cancellation.
+	Admit(ctx context.Context, caller storage.Allowance, cost limits.Cost) (limits.Grant, error)
+}
 
-// charge is what one call may cost, and what it came to in the end. It is settled once.
-type charge struct {
+// Charge is all of the money of one call, and its place among the calls of its caller. It is used in the order of this file: Admit,
+// Reserve, Settle, release. One goroutine uses it.
+type Charge struct {
+	calls   *Calls
 	request *edge.Request
-	price   pricing.Price
-	// operation, length, output and n say what the call may cost; see Call.
-	operation providers.Operation
-	length    int64 // of the request's body
-	sound     time.Duration
-	output, n int64
-	// background: see Call. stops: the upstream stops when it is left.
-	background, stops bool
+	size
+	price pricing.Price
 
-	left    bool  // the client did not wait for an answer that an upstream was asked for
-	unsent  int64 // bytes of the answer that had come when its client was not there any more
-	settled bool
+	// tokens is what the limits count of the call before its body is read.
+	tokens   int
+	admitted bool
+	// place is the call's among its caller's calls, and money what is reserved of the budget: nothing where there is none, and the same
+	// grant as place where one round trip granted both.
+	place, money limits.Grant
+
+	left   bool  // the client did not wait for an answer that an upstream was asked for
+	unsent int64 // bytes of the answer that had come when its client had left
 	// outputCounted is what the answer has counted so far, and countedAt how many of its bytes had been sent before that count.
 	outputCounted, countedAt int64
+
+	settled bool
+	// spent is what the limits count of the call: 0 of one that cost nothing.
+	spent int
 	// reservation is what the ledger's entry of a settled call names.
 	reservation string
 }
 
-// mayCost is what the call may come to at most, as far as it can be told from its request.
-func (ch *charge) mayCost() pricing.Measure {
-	n, output := max(1, ch.n), cmp.Or(ch.output, defaultOutput)
-	m := pricing.Measure{Requests: 1, Usage: providers.Usage{Input: guessInput(ch.length), Output: output * n}}
-	switch ch.operation {
-	case providers.CountTokens:
-		return pricing.Measure{}
-	case providers.Embeddings, providers.BatchEmbeddings, providers.Rerank, providers.Moderations:
-		m.Usage = ch.reads()
-	case providers.Speech:
-		m.Usage = ch.speaks()
-	case providers.ImageGeneration, providers.ImageEdit, providers.GenerateContent, providers.StreamContent:
-		m.Usage.Images = n
-	case providers.Transcriptions, providers.Translations:
-		m.Usage.Audio = ch.heard()
-	}
-	return m
-}
+// Handler reads a call from a request and has it made.
+type Handler func(x *edge.Request, r *http.Request, ch *Charge) error
 
-// reads is what a call uses that is of text alone and makes none.
-func (ch *charge) reads() providers.Usage {
-	return providers.Usage{Input: ch.length / edge.BytesPerToken}
-}
-
-// speaks is about what a call uses whose text is spoken.
-func (ch *charge) speaks() providers.Usage {
-	return providers.Usage{
-		Input: ch.length / edge.BytesPerToken, Output: ch.length * spokenPerSecond / spokenBytes,
-		Audio: time.Duration(ch.length) * time.Second / spokenBytes,
+// Charged serves an operation that is metered as calls are: h gets a charge that was admitted, or that Reserve admits. A request counts as
+// a call whatever refuses it, and what it still holds at its end is released.
+func (c *Calls) Charged(h Handler) edge.Handler {
+	return func(x *edge.Request, r *http.Request) error {
+		x.Recorded = true
+		ch := &Charge{calls: c, request: x, tokens: int(min(max(r.ContentLength, 0)/bytesPerToken, maxTokenEstimate))}
+		defer ch.release()
+		if !x.Access.Reserves || x.Caller.Budget <= 0 || !x.IsShort(r) {
+			if err := ch.Admit(r.Context()); err != nil {
+				return err
+			}
+		}
+		err := h(x, r, ch)
+		if err == nil {
+			return nil
+		}
+		if refused := ch.Admit(context.WithoutCancel(r.Context())); refused != nil { // the client may have left
+			return refused
+		}
+		return err
 	}
 }
 
-// heard is how long the sound of a request lasts.
-func (ch *charge) heard() time.Duration {
-	if ch.sound == 0 {
-		return time.Duration(ch.length) * time.Second / soundPerSecond
+// Admit holds the call to its caller's limits of calls. The second time nothing happens.
+func (ch *Charge) Admit(ctx context.Context) error {
+	if ch.admitted {
+		return nil
 	}
-	return max(ch.sound, time.Duration(ch.length)*time.Second/mostPerSecond)
+	grant, err := ch.calls.options.Limits.Admit(ctx, ch.request.Caller.Counted(), limits.Cost{Requests: 1, Tokens: ch.tokens})
+	if err != nil {
+		return err
+	}
+	return ch.take(grant)
 }
 
-func guessInput(length int64) int64 { return min(length/edge.BytesPerToken, maxInputEstimate) }
-
-// answersText tells the operations whose answers' length says how many tokens they took.
-func answersText(operation providers.Operation) bool {
-	switch operation {
-	case providers.Chat, providers.Completions, providers.Responses, providers.CompactResponse, providers.Messages,
-		providers.GenerateContent, providers.StreamContent, providers.Interactions:
-		return true
-	default:
-		return false
-	}
-}
-
-// afford looks up what a model costs and, where the caller has a budget, reserves it.
-func (c *Calls) afford(x *edge.Request, r *http.Request, model string, may pricing.Measure) (price pricing.Price, err error) {
-	price, x.Outcome.Priced = c.options.Prices.Of(model)
-	if x.Caller.Budget <= 0 {
-		return price, nil
-	}
-	cost := limits.Cost{Model: model}
-	if x.Outcome.Priced {
-		cost.Money = int64(price.Cost(may))
-	}
-	return price, x.Reserve(r.Context(), cost)
-}
-
-// lengthIsInput tells the operations whose requests' length says how many tokens they have: the others upload media.
-func lengthIsInput(operation providers.Operation) bool {
-	switch operation {
-	case providers.CountTokens, providers.Transcriptions, providers.Translations, providers.ImageEdit:
-		return false
-	default:
-		return true
-	}
-}
-
-// stops tells whether an upstream stops its work when its connection ends. One that writes its answer as it makes it does,
-// and wants to be paid for what it has read and written; one that answers in one piece makes the whole of it first, and
-// pictures are made to their end however they are sent. A response in the background has nothing to do with a connection.
-func stops(call providers.Call, background bool) bool {
-	switch call.Endpoint.Operation {
-	case providers.ImageGeneration, providers.ImageEdit:
-		return false
-	case providers.StreamContent, providers.Speech:
-		return true
-	default:
-		return call.Stream && !background
-	}
-}
-
-// unsaid is what the limits count of an answer that does not say it.
-func unsaid(operation providers.Operation) int {
-	if operation == providers.CountTokens {
-		return 0 // counting makes no tokens
-	}
-	return edge.TokensUnknown
-}
-
-// leave settles a call whose client left before the first byte of its answer, once an upstream had all of it: that will
-// have read it, and will want to be paid for that at least, and for the whole answer where nothing stops it.
-func (ch *charge) leave(r *http.Request, err error) {
-	gone := (*relay.Left)(nil)
-	if !errors.As(err, &gone) || !edge.Left(r.Context()) {
-		return
-	}
+// take takes what the limits granted, and shows it to the client.
+func (ch *Charge) take(grant limits.Grant) error {
 	x := ch.request
-	x.Outcome.Channel, x.Outcome.Attempts, x.Outcome.Provider = gone.Channel, gone.Attempts, gone.Provider
-	ch.left, x.Admission.Spent = true, unsaid(ch.operation)
-	ch.settle(new(relay.Answer), 0, true)
+	ch.admitted = true
+	x.ShowLimit("requests", grant.Requests)
+	x.ShowLimit("tokens", grant.Tokens)
+	if !grant.Allowed {
+		fault := &providers.Fault{Kind: providers.RateLimited, RetryAfter: grant.RetryAfter}
+		x.Outcome.Refused, fault.Message = refusal(grant)
+		return fault
+	}
+	ch.place = grant
+	return nil
+}
+
+// refusal names the limit that was reached, and the message for the client.
+func refusal(grant limits.Grant) (limit edge.Limit, message string) {
+	switch {
+	case grant.Busy:
+	case grant.Requests.Limit > 0 && grant.Requests.Remaining == 0:
+		return edge.LimitRequests, "Rate limit reached: " + strconv.Itoa(grant.Requests.Limit) + " requests per minute."
+	case grant.Tokens.Limit > 0 && grant.Tokens.Remaining < maxTokenEstimate:
+		return edge.LimitTokens, "Rate limit reached: " + strconv.Itoa(grant.Tokens.Limit) + " tokens per minute."
+	}
+	return edge.LimitConcurrency, "Rate limit reached: too many calls in flight."
+}
+
+// Reserve looks up what a model costs, reserves of the caller's budget what the call may use, and admits a call that is not admitted yet.
+func (ch *Charge) Reserve(ctx context.Context, model string, may pricing.Measure) error {
+	o := &ch.request.Outcome
+	ch.price, o.Priced = ch.calls.options.Prices.Of(model)
+	cost := limits.Cost{Model: model}
+	if o.Priced {
+		cost.Money = int64(ch.price.Cost(may))
+	}
+	return ch.reserve(ctx, cost)
+}
+
+// CheckBudget is Reserve for a task, whose own start reserves what it costs: the budget must not be used up.
+func (ch *Charge) CheckBudget(ctx context.Context) error { return ch.reserve(ctx, limits.Cost{}) }
+
+func (ch *Charge) reserve(ctx context.Context, cost limits.Cost) error {
+	caller, all := ch.request.Caller, ch.calls.options.Limits
+	if caller.Budget <= 0 {
+		return ch.Admit(ctx)
+	}
+	if !ch.admitted {
+		both := cost
+		both.Requests, both.Tokens = 1, ch.tokens
+		grant, err := all.Admit(ctx, caller.Admitted(), both)
+		if err != nil {
+			return err
+		}
+		if !grant.Spent {
+			ch.money = grant
+			return ch.take(grant)
+		}
+		if err := ch.Admit(ctx); err != nil { // a call that only its budget refuses has counted as one
+			return err
+		}
+	}
+	money, err := all.Admit(ctx, caller.Charged(), cost)
+	if err != nil {
+		return err
+	}
+	if !money.Allowed {
+		ch.request.Outcome.Refused = edge.LimitBudget
+		return &providers.Fault{
+			Kind: providers.Quota, RetryAfter: money.RetryAfter,
+			Message: "The budget of this API key does not cover what the call may cost.",
+		}
+	}
+	ch.money = money
+	return nil
+}
+
+// passes notes, before bytes that were read are sent, what the answer has counted.
+func (ch *Charge) passes(answer *relay.Answer) {
+	if usage, _ := answer.Usage(); usage.Output > ch.outputCounted {
+		ch.outputCounted, ch.countedAt = usage.Output, ch.request.Sent()
+	}
 }
 
 // settle ends the call's hold on the caller's limits once its answer is over, but for the last bytes: what it used and
-// cost is known. Where the upstream did not come to say it, it is estimated from the bytes that passed.
-func (ch *charge) settle(answer *relay.Answer, last int, broken bool) {
+// cost is known. It comes before the last byte is sent, since the client may send its next call after that one. Where the upstream did not
+// come to say what was used, it is estimated from the bytes that passed.
+func (ch *Charge) settle(answer *relay.Answer, last int, broken bool) {
 	if ch.settled {
 		return
 	}
@@ -176,52 +181,46 @@ func (ch *charge) settle(answer *relay.Answer, last int, broken bool) {
 	x, o := ch.request, &ch.request.Outcome
 	usage, counted := answer.Usage()
 	if o.Usage = usage; counted {
-		x.Admission.Spent = int(usage.Input + usage.Output)
+		ch.spent = int(usage.Input + usage.Output)
 	}
-	served := last > 0 || x.Status() != 0 || ch.left // else the client is answered a fault, for which nobody pays
-	counts := ch.operation == providers.CountTokens
-	length := x.Sent() + int64(last) + ch.unsent
-	switch {
-	case !served || counts:
-	case answersText(ch.operation):
-		if !counted || broken && (answer.Stream || ch.operation == providers.StreamContent) { // else it counts once, at its end
+	served := last > 0 || x.Status() != 0 || ch.left // else the client is answered a fault, which costs nothing
+	if served && ch.operation != providers.CountTokens {
+		length := x.Sent() + int64(last) + ch.unsent
+		switch {
+		case !answersText(ch.operation):
+			ch.estimateOthers(counted, length)
+		case !counted || broken && (answer.Stream || ch.operation == providers.StreamContent): // else it counts once, at its end
 			ch.estimate(counted, answer.Stream, length-ch.countedAt)
 		}
-	default:
-		ch.estimateOthers(counted, length)
+		if !counted && (ch.background || ch.left && !ch.stops) {
+			ch.finish()
+		}
+		if o.Priced {
+			o.Cost = ch.price.Cost(pricing.Measure{Requests: 1, Usage: o.Usage})
+		}
 	}
-	if served && !counted && (ch.background || ch.left && !ch.stops) && !counts {
-		ch.finish()
-	}
-	if served && o.Priced && !counts {
-		o.Cost = ch.price.Cost(pricing.Measure{Requests: 1, Usage: o.Usage})
-	}
-	ch.reservation = x.Admission.Settle(int64(o.Cost))
+	ch.money.Settle(ch.spent, int64(o.Cost)) // first: it may be place as well
+	ch.place.Release(ch.spent)
+	ch.reservation = ch.money.Reservation()
 }
 
-// finish makes up for an answer that nobody will see the end of, though its upstream makes it and wants to be paid: it costs
-// what was reserved for it, but for no more than most answers have.
-func (ch *charge) finish() {
+// leave settles a call whose client left before the first byte of its answer, once an upstream had all of it: that will
+// have read it, and will want to be paid for that at least, and for the whole answer where nothing stops it.
+func (ch *Charge) leave(r *http.Request, err error) {
+	gone := (*relay.Left)(nil)
+	if !errors.As(err, &gone) || !edge.Left(r.Context()) {
+		return
+	}
 	o := &ch.request.Outcome
-	n := max(1, ch.n)
-	may := ch.mayCost().Usage
-	o.Estimated = true
-	o.Usage.Output = max(o.Usage.Output, min(may.Output, defaultOutput*n))
-	o.Usage.Images = max(o.Usage.Images, may.Images)
-	o.Usage.Audio = max(o.Usage.Audio, may.Audio)
-}
-
-// passes notes, before bytes that were read are sent, what the answer has counted.
-func (ch *charge) passes(answer *relay.Answer) {
-	if usage, _ := answer.Usage(); usage.Output > ch.outputCounted {
-		ch.outputCounted, ch.countedAt = usage.Output, ch.request.Sent()
-	}
+	o.Channel, o.Attempts, o.Provider = gone.Channel, gone.Attempts, gone.Provider
+	ch.left, ch.spent = true, ch.unsaid()
+	ch.settle(new(relay.Answer), 0, true)
 }
 
 // estimate adds what an answer of text did not count: the output in the length bytes since its last count and, where it counted
 // nothing, its input.
-func (ch *charge) estimate(counted, stream bool, length int64) {
-	per := int64(edge.BytesPerToken)
+func (ch *Charge) estimate(counted, stream bool, length int64) {
+	per := int64(bytesPerToken)
 	if stream {
 		per = streamBytesPerToken
 	}
@@ -234,27 +233,10 @@ func (ch *charge) estimate(counted, stream bool, length int64) {
 	o.Estimated = o.Estimated || !counted || more > 0
 }
 
-// estimateOthers estimates what an answer that is not a model's text did not count; length is its size. Sound is charged by its
-// length or by its tokens, whichever the operator prices.
-func (ch *charge) estimateOthers(counted bool, length int64) {
-	o := &ch.request.Outcome
-	var guess providers.Usage
-	switch ch.operation {
-	case providers.Embeddings, providers.BatchEmbeddings, providers.Rerank, providers.Moderations:
-		guess = ch.reads()
-	case providers.Speech:
-		if guess = ch.speaks(); length == 0 { // its client left before the sound
-			guess.Output, guess.Audio = 0, 0
-		}
-	case providers.Transcriptions, providers.Translations:
-		guess = providers.Usage{
-			Input: int64(ch.heard().Seconds() * heardPerSecond), Output: length / edge.BytesPerToken, Audio: ch.heard(),
-		}
-	default: // images are counted as they come; what is left is the text of a call that its client left
-		if ch.left && lengthIsInput(ch.operation) {
-			guess.Input = guessInput(ch.length)
-		}
-	}
+// estimateOthers estimates what an answer of length bytes that is not a model's text did not count. Sound is charged by its length or by its
+// tokens, whichever the operator prices.
+func (ch *Charge) estimateOthers(counted bool, length int64) {
+	o, guess := &ch.request.Outcome, ch.uses(length, ch.left)
 	bySecond := guess.Audio > 0 && (ch.price.AudioSecond != nil || ch.price.Input == nil && ch.price.Output == nil)
 	switch {
 	case bySecond && o.Usage.Audio == 0:
@@ -262,4 +244,64 @@ func (ch *charge) estimateOthers(counted bool, length int64) {
 	case !bySecond && !counted && guess != (providers.Usage{}):
 		o.Usage.Input, o.Usage.Output, o.Estimated = guess.Input, guess.Output, true
 	}
+}
+
+// finish makes up for an answer whose end the gateway does not see, though its upstream makes it and is paid for it: it costs
+// what was reserved for it, but for no more than most answers have.
+func (ch *Charge) finish() {
+	o, may := &ch.request.Outcome, ch.mayUse().Usage
+	o.Estimated = true
+	o.Usage.Output = max(o.Usage.Output, min(may.Output, defaultOutput*max(1, ch.n)))
+	o.Usage.Images = max(o.Usage.Images, may.Images)
+	o.Usage.Audio = max(o.Usage.Audio, may.Audio)
+}
+
+// record puts the call into the ledger.
+func (ch *Charge) record(failed bool) {
+	o := &ch.request.Outcome
+	ch.calls.options.Ledger.Record(ledger.Entry{
+		Token: ch.request.Caller.ID, Model: o.Model, Channel: o.Channel, Requests: 1, Failed: failed,
+		InputTokens: o.Usage.Input, CachedTokens: o.Usage.Cached, OutputTokens: o.Usage.Output,
+		Images: o.Usage.Images, Audio: o.Usage.Audio, Cost: int64(o.Cost), Reservation: ch.reservation,
+	})
+}
+
+// recordTurn puts what one event of a conversation counted into the ledger and the caller's limits at once: a conversation may last for
+// an hour. It reports whether the budget is used up: others spend of it meanwhile.
+func (ch *Charge) recordTurn(ctx context.Context, usage providers.Usage) (overdrawn bool) {
+	o := &ch.request.Outcome
+	o.Usage.Input += usage.Input
+	o.Usage.Cached += usage.Cached
+	o.Usage.Output += usage.Output
+	o.Usage.Audio += usage.Audio
+	tokens := int(usage.Input + usage.Output)
+	ch.spent += tokens
+	ch.place.Spend(tokens)
+	cost := ch.price.Cost(pricing.Measure{Usage: usage})
+	o.Cost += cost
+	ch.calls.options.Ledger.Record(ledger.Entry{
+		Token: ch.request.Caller.ID, Model: o.Model, Channel: o.Channel,
+		InputTokens: usage.Input, CachedTokens: usage.Cached, OutputTokens: usage.Output, Audio: usage.Audio, Cost: int64(cost),
+	})
+	return ch.request.Caller.Budget > 0 && (int64(o.Cost) > ch.money.Left || ch.money.Overdrawn(ctx))
+}
+
+// recordConversation puts the conversation itself into the ledger, as one request, which costs something once an upstream
+// took it.
+func (ch *Charge) recordConversation(failed bool) {
+	o := &ch.request.Outcome
+	var cost pricing.Money
+	if o.Channel != "" {
+		cost = ch.price.Cost(pricing.Measure{Requests: 1})
+	}
+	o.Cost += cost
+	ch.calls.options.Ledger.Record(ledger.Entry{
+		Token: ch.request.Caller.ID, Model: o.Model, Channel: o.Channel, Requests: 1, Failed: failed, Cost: int64(cost),
+	})
+}
+
+// release gives back what settle did not.
+func (ch *Charge) release() {
+	ch.money.Release(ch.spent)
+	ch.place.Release(ch.spent)
 }

@@ -10,9 +10,8 @@ import (
 
 	"modelrelay/api/edge"
 	"modelrelay/providers"
-	"modelrelay/providers/pricing"
 	"modelrelay/providers/upstream"
-	"modelrelay/storage/ledger"
+	"modelrelay/storage/limits"
 )
 
 // Why a conversation ends that neither side wanted to end; the peers read it.
@@ -37,7 +36,7 @@ type Dialogue struct {
 // Converse dials an upstream, takes the client's WebSocket and carries messages until either leaves. Messages that ask for what
 // the caller's group forbids are answered with a refusal. A conversation whose group forbids more while it is open ends within
 // edge.CallerCheck: what its session has been told, by messages that were let pass, would hold on.
-func (c *Calls) Converse(x *edge.Request, r *http.Request, call providers.RealtimeCall, in Dialogue) error { //nolint:contextcheck // attend tells why a conversation outlives its request
+func (c *Calls) Converse(x *edge.Request, r *http.Request, ch *Charge, call providers.RealtimeCall, in Dialogue) error { //nolint:contextcheck // attend tells why a conversation outlives its request
 	o, asked := &x.Outcome, call.Model
 	if public := c.options.Router.Public(asked); public != asked {
 		call.Asked, call.Model = asked, public
@@ -49,11 +48,10 @@ func (c *Calls) Converse(x *edge.Request, r *http.Request, call providers.Realti
 	case c.edge.Draining():
 		return &providers.Fault{Kind: providers.Overloaded, Message: "The gateway is stopping.", RetryAfter: time.Second}
 	}
-	price, err := c.afford(x, r, call.Model, oneTurn())
-	if err != nil {
+	if err := ch.Reserve(r.Context(), call.Model, oneTurn()); err != nil {
 		return err
 	}
-	leavePlace, err := x.AdmitSocket(r.Context())
+	leavePlace, err := c.admitSocket(x, r)
 	if err != nil {
 		return err
 	}
@@ -64,32 +62,47 @@ func (c *Calls) Converse(x *edge.Request, r *http.Request, call providers.Realti
 	call.RequestID, call.Token, call.Trail = x.ID, x.Caller.ID, &o.Trail
 	session, err := c.options.Relay.Realtime(r.Context(), x.Caller.Group, call)
 	if err != nil {
-		c.recordSession(x, price, true)
+		ch.recordConversation(true)
 		return err
 	}
 	o.Channel, o.Attempts, o.Provider = session.Channel, session.Attempts, session.Provider
 	client, err := upstream.AcceptSocket(x, r, in.Protocol)
 	if err != nil {
 		session.Close()
-		c.recordSession(x, price, true)
+		ch.recordConversation(true)
 		return edge.ClientGone(err) // the library has answered
 	}
 	words := c.forbids(x) // before the looker asks for them: what comes between the two ends the conversation
 	ctx, end, leave := c.attend(x, r, words)
 	defer leave()
 	err = session.Run(ctx, client, c.looker(x, in), func(usage providers.Usage) { //nolint:contextcheck // attend tells why it is not the request's
-		c.recordUsage(x, price, usage)
-		if x.Caller.Budget > 0 && x.Admission.Overdrawn(ctx, int64(o.Cost)) {
+		if ch.recordTurn(ctx, usage) {
 			end(errSpent)
 		}
 	})
 	x.Hijacked(session.Sent())
 	if rest := session.Unfinished(); rest != (providers.Usage{}) { // the upstream wants to be paid for it all the same
 		o.Estimated = true
-		c.recordUsage(x, price, rest)
+		ch.recordTurn(ctx, rest)
 	}
-	c.recordSession(x, price, err != nil)
+	ch.recordConversation(err != nil)
 	return err
+}
+
+// admitSocket takes a place among the caller's open conversations until leave is called.
+func (c *Calls) admitSocket(x *edge.Request, r *http.Request) (leave func(), err error) {
+	place, err := c.options.Limits.Admit(r.Context(), x.Caller.Sockets(), limits.Cost{})
+	if err != nil {
+		return nil, err
+	}
+	if !place.Allowed {
+		x.Outcome.Refused = edge.LimitSockets
+		return nil, &providers.Fault{
+			Kind: providers.RateLimited, RetryAfter: place.RetryAfter,
+			Message: "Rate limit reached: too many open realtime connections.",
+		}
+	}
+	return func() { place.Release(0) }, nil
 }
 
 // attend returns a context that ends, with what the peers are told as its cause, when the process stops, when the client's
@@ -129,41 +142,4 @@ func (c *Calls) attend(x *edge.Request, r *http.Request, words []string) (attend
 		cancel(nil)
 		watching.Wait()
 	}
-}
-
-// oneTurn is what a conversation has reserved as long as it lasts, so that it may begin at all: about one turn. What its
-// turns cost counts as they end, and the one that exceeds the budget is the last.
-func oneTurn() pricing.Measure {
-	return pricing.Measure{Requests: 1, Usage: providers.Usage{Input: defaultOutput, Output: defaultOutput}}
-}
-
-// recordUsage puts what one event counted into the ledger and the caller's limits at once: a conversation may last for
-// an hour.
-func (c *Calls) recordUsage(x *edge.Request, price pricing.Price, usage providers.Usage) {
-	o := &x.Outcome
-	o.Usage.Input += usage.Input
-	o.Usage.Cached += usage.Cached
-	o.Usage.Output += usage.Output
-	o.Usage.Audio += usage.Audio
-	x.Admission.Spend(int(usage.Input + usage.Output))
-	cost := price.Cost(pricing.Measure{Usage: usage})
-	o.Cost += cost
-	c.options.Ledger.Record(ledger.Entry{
-		Token: x.Caller.ID, Model: o.Model, Channel: o.Channel,
-		InputTokens: usage.Input, CachedTokens: usage.Cached, OutputTokens: usage.Output, Audio: usage.Audio, Cost: int64(cost),
-	})
-}
-
-// recordSession puts the conversation itself into the ledger, as one request, which costs something once an upstream
-// took it.
-func (c *Calls) recordSession(x *edge.Request, price pricing.Price, failed bool) {
-	o := &x.Outcome
-	var cost pricing.Money
-	if o.Channel != "" {
-		cost = price.Cost(pricing.Measure{Requests: 1})
-	}
-	o.Cost += cost
-	c.options.Ledger.Record(ledger.Entry{
-		Token: x.Caller.ID, Model: o.Model, Channel: o.Channel, Requests: 1, Failed: failed, Cost: int64(cost),
-	})
 }

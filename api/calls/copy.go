@@ -28,7 +28,7 @@ var errBroken = errors.New("the answer broke off")
 // copyPlain carries an answer of one piece; inParts, if it is an array whose elements the client uses as they come. One
 // that fails between two of them ends with the format's error as its last. The error of one that fails before anything
 // was sent is what the client is answered.
-func (c *Calls) copyPlain(ch *charge, r *http.Request, answer *relay.Answer, inParts bool) error {
+func (c *Calls) copyPlain(ch *Charge, r *http.Request, answer *relay.Answer, inParts bool) error {
 	x := ch.request
 	out := x.Paced()
 	buf := c.buffer()

@@ -40,23 +40,14 @@ func (c *Calls) Kept(x *edge.Request, r *http.Request, kept providers.Kept) erro
 	o := &x.Outcome
 	o.Channel, o.Attempts, o.Provider, o.Stream = answer.Channel, answer.Attempts, answer.Provider, answer.Stream
 	maps.Copy(x.Header(), answer.Header)
-	ch := charge{request: x, settled: true} // the call that made it was charged
+	ch := Charge{request: x, settled: true} // the call that made it was charged
 	if answer.Stream {
 		err = c.copyStream(&ch, r, answer, Events{})
 	} else {
 		err = c.copyPlain(&ch, r, answer, false)
 	}
-	switch {
-	case err == nil:
-		return nil
-	case x.Status() == 0:
-		for name := range answer.Header {
-			x.Header().Del(name)
-		}
-		return err
-	case answer.Stream && providers.AsFault(err).Kind == providers.Canceled:
+	if err != nil && answer.Stream && x.Status() != 0 && providers.AsFault(err).Kind == providers.Canceled {
 		return nil // clients leave behind a stream's last event
 	}
-	x.Fault = providers.AsFault(err)
-	panic(http.ErrAbortHandler) // so that no client takes a part for the whole
+	return finish(x, answer, err, true)
 }

@@ -13,7 +13,7 @@ import (
 // copyStream carries an event stream and flushes each event at once. A stream that fails ends with the format's error
 // event, in place of the one it broke off in; one whose client is gone just ends. The error of a stream that fails in
 // its first event is what the client is answered.
-func (c *Calls) copyStream(ch *charge, r *http.Request, answer *relay.Answer, format Events) error {
+func (c *Calls) copyStream(ch *Charge, r *http.Request, answer *relay.Answer, format Events) error {
 	x := ch.request
 	out := x.Paced()
 	small := c.smallBuffer()
@@ -67,7 +67,7 @@ func (c *Calls) copyStream(ch *charge, r *http.Request, answer *relay.Answer, fo
 }
 
 // sendEvents sends the next events of a stream. The error is that of a client that is gone.
-func (ch *charge) sendEvents(out *edge.Writer, answer *relay.Answer, events []byte, format Events) error {
+func (ch *Charge) sendEvents(out *edge.Writer, answer *relay.Answer, events []byte, format Events) error {
 	x := ch.request
 	if x.Status() == 0 {
 		x.Header().Set("X-Accel-Buffering", "no")

@@ -70,10 +70,11 @@ func (x *Request) authenticate(r *http.Request, permission string) error {
 	return nil
 }
 
-// The words that Permit takes.
+// The words of Access and Permit.
 const (
-	RelayPermission = tokens.OperationRelay
-	VideoPermission = tokens.OperationVideo
+	RelayPermission    = tokens.OperationRelay
+	VideoPermission    = tokens.OperationVideo
+	RealtimePermission = tokens.OperationRealtime
 )
 
 // Permit tells whether the caller may go on with what is an operation of this word: nil, or why not. It holds from then on.

@@ -13,8 +13,10 @@ import (
 )
 
 const (
-	// maxUnread bounds the wait for a body that is not read, or not to its end.
+	// maxUnread bounds the wait for a body that is not read, or not to its end, and for a short one.
 	maxUnread = 10 * time.Second
+	// shortBody is the longest body, in bytes, that is read within maxUnread.
+	shortBody = 16 << 10
 	// maxTrailing is how much may follow what was read of a body, such as the end of a form, in bytes.
 	maxTrailing = 4 << 10
 	// trustedBody is how long a body may say that it is and get its memory at once. Of a longer one memory is taken as it
@@ -27,30 +29,35 @@ const (
 	largestPiece = 1 << 20
 )
 
+// IsShort reports whether the body of a request is short, of known length, and on its way: it is read in no more than ten seconds.
+func (x *Request) IsShort(r *http.Request) bool {
+	return r.ContentLength > 0 && r.ContentLength <= min(shortBody, x.edge.options.MaxBody) &&
+		len(r.Header["Expect"]) == 0 && len(r.Header["Content-Encoding"]) == 0
+}
+
 // ReadBody reads a whole request body into one buffer of its own size. The error is a fault: TooLarge past the limit,
 // at once where Content-Length says so, UnsupportedMedia for an encoding other than gzip and zstd, Invalid when the body does not arrive in full, RateLimited or
 // Overloaded when there is no room for it. What the body holds is given back by ReleaseBody.
-func (x *Request) ReadBody(r *http.Request) ([]byte, error) {
-	raw, have, err := readArrived(x, r)
-	if err != nil || have > 0 && have == len(raw) {
-		return raw, err
+func (x *Request) ReadBody(r *http.Request) (raw []byte, err error) {
+	short := x.IsShort(r)
+	if !short { // the time of a short one runs since the request came
+		stop, err := x.openBody(r)
+		if err != nil {
+			return nil, err
+		}
+		defer stop()
 	}
-	stop, err := x.openBody(r)
-	if err != nil {
-		return nil, err
-	}
-	defer stop()
-	switch {
-	case raw != nil:
-		_, err = io.ReadFull(r.Body, raw[have:])
-	case r.ContentLength >= 0:
+	if r.ContentLength >= 0 {
 		raw, err = readSized(r.Body, int(r.ContentLength), x.growBody)
-	default:
+	} else {
 		raw, err = readPieces(r.Body, x.growBody)
 	}
 	if err != nil {
 		x.ReleaseBody() // before stop, which may wait
 		return nil, readFault(r, err)
+	}
+	if short {
+		_ = http.NewResponseController(x.ResponseWriter).SetReadDeadline(time.Time{})
 	}
 	return raw, nil
 }
@@ -131,9 +138,6 @@ func join(full [][]byte, last []byte, size int) []byte {
 // openBody bounds a body in size and time before it is read. stop follows the reading: it lifts the time limit of a body
 // that came to its end, where it would cut off the answer, and shortens that of any other.
 func (x *Request) openBody(r *http.Request) (stop func(), err error) {
-	if err := x.admitDue(r.Context()); err != nil {
-		return nil, err
-	}
 	most := x.edge.options.MaxBody
 	if r.ContentLength > most {
 		return nil, tooLarge(most)

@@ -14,7 +14,7 @@ type Called func(record *calllog.Record)
 // called shows a call that is over to the log of calls.
 func (x report) called() {
 	e := x.edge
-	if e.options.Called == nil || !x.recorded {
+	if e.options.Called == nil || !x.Recorded {
 		return
 	}
 	r, _ := e.records.Get().(*calllog.Record)

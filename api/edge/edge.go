@@ -1,9 +1,9 @@
 // Package edge is what every request passes on its way in and its answer on the way out: it gives the request an id, a log
-// line and a trace, finds its caller, asks whether the caller may do this and holds it to its limits, reads its body within
-// the memory of all bodies, and renders faults in the client's format. Operations are declared through its groups.
+// line and a trace, finds its caller, checks whether the caller may use the operation, reads its body within the memory of all
+// bodies, and renders faults in the client's format. Operations are declared through its groups.
 //
 // It names no format and no operation: formats are tables of functions that the composer gives. It must not know what an
-// operation does.
+// operation does, nor what one costs.
 package edge
 
 import (
@@ -31,10 +31,9 @@ const (
 	DefaultWriteTimeout = time.Minute
 )
 
-// Options are what an Edge works with. Tokens and Limits are needed to serve. They stay the caller's.
+// Options are what an Edge works with. Tokens are needed to serve. They stay the caller's.
 type Options struct {
 	Tokens Tokens
-	Limits Limits
 	// Proxies are the networks of reverse proxies whose X-Forwarded-For and Forwarded name the address that a request
 	// comes from; none: the connection's own address counts.
 	Proxies Proxies

@@ -139,12 +139,8 @@ func wholeSeconds(d time.Duration) int {
 	return max(1, int(math.Ceil(d.Seconds())))
 }
 
-// Fail answers a request with a fault in its format. After the header is sent it only notes the fault. A request that fails
-// before it was admitted counts as a call all the same, and learns of its limits first.
+// Fail answers a request with a fault in its format. After the header is sent it only notes the fault.
 func (x *Request) Fail(err error) {
-	if refused := x.admitDue(x.presence.ctx); refused != nil {
-		err = refused
-	}
 	x.FailWith(0, x.presence.whose(providers.AsFault(err)))
 }
 

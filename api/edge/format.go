@@ -2,6 +2,8 @@ package edge
 
 import (
 	"net/http"
+	"strconv"
+	"time"
 
 	"github.com/danielgtaylor/huma/v2"
 
@@ -56,4 +58,35 @@ func (f *Format) status(kind providers.Kind) int {
 		return f.Status(kind)
 	}
 	return Status(kind)
+}
+
+// ShowLimit shows in the answer's header the state of a limit that the token has, of "requests" or "tokens".
+func (x *Request) ShowLimit(name string, window limits.Window) {
+	switch header := x.Header(); {
+	case window.Limit <= 0:
+	case x.Format.Limit != nil:
+		x.Format.Limit(header, name, window)
+	default:
+		names := limitHeaders(name)
+		values := []string{strconv.Itoa(window.Limit), strconv.Itoa(window.Remaining), resetText(window.Reset)}
+		for i, name := range names {
+			header[name] = values[i : i+1 : i+1]
+		}
+	}
+}
+
+// limitHeaders are the names of the headers of a limit: what it is, what is left of it, and when it is whole again.
+func limitHeaders(name string) [3]string {
+	if name == "tokens" {
+		return [3]string{"X-Ratelimit-Limit-Tokens", "X-Ratelimit-Remaining-Tokens", "X-Ratelimit-Reset-Tokens"}
+	}
+	return [3]string{"X-Ratelimit-Limit-Requests", "X-Ratelimit-Remaining-Requests", "X-Ratelimit-Reset-Requests"}
+}
+
+// resetText is a duration as the vendors write it: "120ms", "1s", "6m0s".
+func resetText(d time.Duration) string {
+	if d > time.Second {
+		return (d + time.Second - 1).Truncate(time.Second).String()
+	}
+	return (d + time.Millisecond - 1).Truncate(time.Millisecond).String()
 }

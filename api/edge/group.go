@@ -4,13 +4,11 @@ import (
 	"context"
 	"net/http"
 	"net/url"
-	"slices"
 	"strings"
 
 	"github.com/danielgtaylor/huma/v2"
 
 	"modelrelay/providers"
-	"modelrelay/storage/tokens"
 )
 
 // GroupOptions say what the operations of a group have in common. A nil function means what clients' operations have.
@@ -19,7 +17,9 @@ type GroupOptions struct {
 	Formats []*Format
 	// Title begins the names of their faults in the OpenAPI document; "" means that of the one format.
 	Title string
-	// Enter lets a request in that is none of a client's; nil: clients authenticate, and are held to their limits.
+	// Access is what the operations ask of a client.
+	Access Access
+	// Enter lets a request in that is none of a client's; nil: clients authenticate, as Access says.
 	Enter func(x *Request, r *http.Request, op *huma.Operation) error
 	// Security are the ways to authenticate, as the document has them.
 	Security []map[string][]string
@@ -31,10 +31,35 @@ type GroupOptions struct {
 	ConflictsPass bool
 }
 
+// Access is what an operation asks of the client that uses it.
+type Access struct {
+	// Permission is the word of a token's operations that the operation belongs to; "": every token may use it, or its handler calls
+	// Permit.
+	Permission string
+	Meter      Meter
+	// Reserves: the handler of a call reads the body and reserves what the call may cost, and does nothing in between that a call beyond
+	// its limits must not do. So a short body is read first, and one round trip admits the call and reserves its money.
+	Reserves bool
+}
+
+// Meter is which of a token's limits an operation counts for.
+type Meter int
+
+// The meters.
+const (
+	// Unmetered operations count for none, or their handler counts.
+	Unmetered Meter = iota
+	// MeterReads is for operations that read a task, or look for one, of which a task's client makes a hundred.
+	MeterReads
+	// MeterCalls is for calls and the creates of tasks, which cost something: package calls charges them.
+	MeterCalls
+)
+
 // Group is operations that share how they authenticate, the shape of their faults and how they are declared.
 type Group struct {
 	*huma.Group
 
+	api     huma.API
 	options GroupOptions
 }
 
@@ -47,12 +72,12 @@ func NewGroup(api huma.API, o GroupOptions) *Group {
 		o.Title = o.Formats[0].Title
 	}
 	if o.Kinds == nil {
-		o.Kinds, o.Words, o.ConflictsPass = faultKinds, FaultWords, true
+		o.Words, o.ConflictsPass = FaultWords, true
 	}
-	g := &Group{Group: huma.NewGroup(api), options: o}
+	g := &Group{Group: huma.NewGroup(api), api: api, options: o}
 	g.UseMiddleware(func(ctx huma.Context, next func(huma.Context)) {
 		r, x := unwrap(ctx)
-		if err := g.enter(x, r, ctx.Operation()); err != nil {
+		if err := g.enter(x, r, ctx.Operation(), o.Access); err != nil {
 			x.Fail(err)
 			return
 		}
@@ -60,8 +85,8 @@ func NewGroup(api huma.API, o GroupOptions) *Group {
 	})
 	g.UseSimpleModifier(func(op *huma.Operation) {
 		op.Security = o.Security
-		if permission := permissionOf(op); permission != "" && o.Enter == nil {
-			op.Extensions = map[string]any{permissionKey: permission}
+		if o.Access.Permission != "" {
+			op.Extensions = map[string]any{permissionKey: o.Access.Permission}
 		}
 		if op.Responses == nil {
 			op.Responses = make(map[string]*huma.Response)
@@ -71,9 +96,16 @@ func NewGroup(api huma.API, o GroupOptions) *Group {
 	return g
 }
 
+// With returns the group for operations with another access.
+func (g *Group) With(access Access) *Group {
+	o := g.options
+	o.Access = access
+	return NewGroup(g.api, o)
+}
+
 // enter lets a request into an operation: it tells the request where it is, who its caller is, and whether that may do this
 // now.
-func (g *Group) enter(x *Request, r *http.Request, op *huma.Operation) error {
+func (g *Group) enter(x *Request, r *http.Request, op *huma.Operation, access Access) error {
 	at(x, op.Path)
 	if x.Format.RequestID != "" {
 		x.Header().Set(x.Format.RequestID, x.AnswerID())
@@ -81,24 +113,18 @@ func (g *Group) enter(x *Request, r *http.Request, op *huma.Operation) error {
 	if g.options.Enter != nil {
 		return g.options.Enter(x, r, op)
 	}
-	x.operationID, x.recorded = op.OperationID, op.Metadata[limitKey] == callLimit
-	if err := x.authenticate(r, permissionOf(op)); err != nil {
+	calls := access.Meter == MeterCalls
+	x.operationID, x.Access, x.Recorded = op.OperationID, access, calls
+	if err := x.authenticate(r, access.Permission); err != nil {
 		return err
 	}
-	if changes := r.Method != http.MethodGet && r.Method != http.MethodHead; x.presence.inside.looks() && (changes || op.Metadata[limitKey] == callLimit) {
+	if changes := r.Method != http.MethodGet && r.Method != http.MethodHead; x.presence.inside.looks() && (changes || calls) {
 		return providers.Faultf(providers.Forbidden, "This is for the holder of the token: others may look at what is the token's.")
 	}
-	switch op.Metadata[limitKey] {
-	case callLimit:
-		if x.Admission.due = op.Metadata[reserveKey] == true && admitsLater(x, r); x.Admission.due {
-			return nil
-		}
-		return x.Admit(r)
-	case readLimit:
+	if access.Meter == MeterReads {
 		return x.TakeReads(1)
-	default:
-		return nil
 	}
+	return nil
 }
 
 // at notes the operation, whose answer is the caller's alone.
@@ -118,7 +144,7 @@ func (g *Group) HandleAt(route string, op huma.Operation, h Handler) {
 	routed.Path = route
 	g.Adapter().Handle(&routed, func(ctx huma.Context) {
 		r, x := unwrap(ctx)
-		err := g.enter(x, r, &op)
+		err := g.enter(x, r, &op, g.options.Access)
 		if err == nil {
 			err = h(x, r)
 		}
@@ -128,79 +154,36 @@ func (g *Group) HandleAt(route string, op huma.Operation, h Handler) {
 	})
 }
 
-// HandleAny routes several declared operations at once, among which find chooses.
-func (g *Group) HandleAny(method, route string, find func(x *Request, r *http.Request) (*huma.Operation, Handler, error)) {
-	g.Adapter().Handle(&huma.Operation{Method: method, Path: route}, func(ctx huma.Context) {
-		r, x := unwrap(ctx)
-		at(x, route)
-		op, h, err := find(x, r)
-		if err == nil {
-			err = g.enter(x, r, op)
-		}
-		if err == nil {
-			err = h(x, r)
-		}
-		if err != nil {
-			x.Fail(err)
-		}
-	})
-}
-
-// PathOperation is a declared operation whose handler is told a part of the path that the router cannot tell.
+// PathOperation is a declared operation whose handler is given a part of the path that the router cannot cut off.
 type PathOperation struct {
 	Operation *huma.Operation
+	Access    Access
 	Handle    func(x *Request, r *http.Request, part string) error
 }
 
-// limitKey is where an operation's metadata says which limits hold for it: the caller's limits of calls, for what costs
-// something, or that of reads of tasks, of which a task's client makes a hundred.
-const (
-	limitKey  = "limit"
-	callLimit = "calls"
-	readLimit = "reads"
-)
+// Document declares the operation in the group.
+func (op PathOperation) Document(g *Group) { g.With(op.Access).DocumentOperation(op.Operation) }
 
-// Calls marks an operation that costs something: a call, or the create of a task.
-func Calls() map[string]any { return map[string]any{limitKey: callLimit} }
-
-// reserveKey is where an operation's metadata says that its handler reads the body, and then calls Reserve.
-const reserveKey = "reserve"
-
-// CallsThatReserve is Calls of an operation whose handler calls ReadBody and then Reserve, and does nothing in between that a
-// call beyond its limits must not do.
-func CallsThatReserve() map[string]any { return map[string]any{limitKey: callLimit, reserveKey: true} }
-
-// Reads marks an operation that reads a task, or looks for one.
-func Reads() map[string]any { return map[string]any{limitKey: readLimit} }
-
-// permitKey is where an operation's metadata says that its handler calls Permit.
-const permitKey = "permit"
-
-// CallsAsRead is Calls of an operation whose body decides which word of a token's operations it belongs to: its handler calls
-// Permit once it has read it.
-func CallsAsRead() map[string]any { return map[string]any{limitKey: callLimit, permitKey: true} }
-
-// ReadsPermitted is Reads of an operation whose id decides which word of a token's operations it belongs to: its handler calls
-// Permit.
-func ReadsPermitted() map[string]any { return map[string]any{limitKey: readLimit, permitKey: true} }
+// HandleAny routes several declared operations at once. find chooses one of them, and cuts the part off the path.
+func (g *Group) HandleAny(method, route string, find func(x *Request, r *http.Request) (PathOperation, string, error)) {
+	g.Adapter().Handle(&huma.Operation{Method: method, Path: route}, func(ctx huma.Context) {
+		r, x := unwrap(ctx)
+		at(x, route)
+		op, part, err := find(x, r)
+		if err == nil {
+			err = g.enter(x, r, op.Operation, op.Access)
+		}
+		if err == nil {
+			err = op.Handle(x, r, part)
+		}
+		if err != nil {
+			x.Fail(err)
+		}
+	})
+}
 
 // permissionKey is where the OpenAPI document says of an operation which word of a token's operations it belongs to.
 const permissionKey = "x-permission"
-
-// permissionOf is the word of a token's operations that an operation belongs to, by its category in the document; "" for
-// the model lists and what is its own, which every token may read, and for what its handler permits.
-func permissionOf(op *huma.Operation) string {
-	switch {
-	case slices.Contains(op.Tags, ModelsTag), slices.Contains(op.Tags, AccountTag), op.Metadata[permitKey] == true:
-		return ""
-	case slices.Contains(op.Tags, VideoTag):
-		return tokens.OperationVideo
-	case slices.Contains(op.Tags, RealtimeTag):
-		return tokens.OperationRealtime
-	default:
-		return tokens.OperationRelay
-	}
-}
 
 // Register declares and routes an operation whose input huma reads and checks, and whose answer is JSON.
 func Register[I, B any](g *Group, op huma.Operation, answer func(context.Context, *I) (B, error)) {

@@ -21,7 +21,11 @@ const (
 // declareFaults adds to an operation the answers to what can go wrong with it, each a component that the operations of a
 // group share: of the kinds that its own making gives rise to. What no kind foresees is "default".
 func (g *Group) declareFaults(op *huma.Operation) {
-	for _, kind := range g.options.Kinds(op) {
+	kinds := faultKinds(op, g.options.Access)
+	if g.options.Kinds != nil {
+		kinds = g.options.Kinds(op)
+	}
+	for _, kind := range kinds {
 		for _, status := range g.statuses(kind) {
 			code := strconv.Itoa(status)
 			if op.Responses[code] == nil {
@@ -49,7 +53,7 @@ func (g *Group) FaultSchema() *huma.Schema {
 }
 
 // faultKinds are the kinds of faults an operation may answer with.
-func faultKinds(op *huma.Operation) []providers.Kind {
+func faultKinds(op *huma.Operation, access Access) []providers.Kind {
 	kinds := []providers.Kind{
 		providers.Unauthenticated, providers.Forbidden, providers.RateLimited, providers.Internal, providers.Overloaded,
 	}
@@ -69,7 +73,7 @@ func faultKinds(op *huma.Operation) []providers.Kind {
 	if op.RequestBody != nil {
 		kinds = append(kinds, providers.TooLarge, providers.UnsupportedMedia)
 	}
-	switch metered := op.RequestBody != nil || op.Metadata[limitKey] != nil; {
+	switch metered := op.RequestBody != nil || access.Meter != Unmetered; {
 	case task && op.RequestBody == nil: // it reads
 		kinds = append(kinds, providers.RateLimited)
 	case metered && task:

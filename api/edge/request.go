@@ -33,10 +33,9 @@ type Request struct {
 	// Act is what an operator's operation does; zero for all others.
 	Act Act
 	// Fault is how it failed, nil as long as it did not.
-	Fault     *providers.Fault
-	Outcome   Outcome
-	Admission Admission
-	presence  presence
+	Fault    *providers.Fault
+	Outcome  Outcome
+	presence presence
 	// span is the request's in a trace, nil where nothing is traced.
 	span trace.Span
 	// held is what its body counts for in the memory of all bodies, in bytes.
@@ -47,9 +46,11 @@ type Request struct {
 type route struct {
 	// Operation is the pattern of its path, "" where none matched.
 	Operation string
-	// operationID is its name in the document. recorded: it is one of those that the log of calls has.
+	// operationID is its name in the document.
 	operationID string
-	recorded    bool
+	Access      Access
+	// Recorded: it is one of those that the log of calls has.
+	Recorded bool
 }
 
 // answer is the ResponseWriter of one request.

@@ -76,7 +76,6 @@ func (x *Request) finish() {
 	x.edge.callers.leave(&x.presence)
 	x.presence.end(nil)
 	aborted := x.edge.recovered(x, panicked)
-	x.Admission.release()
 	over := report{x}
 	over.audit()
 	over.log()

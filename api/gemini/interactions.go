@@ -49,7 +49,7 @@ func (objectOrMany) Schema(huma.Registry) *huma.Schema {
 const InteractionsTag = "Interactions"
 
 // BeginVideo begins the video of a checked interaction; false for one that makes no video.
-type BeginVideo func(x *edge.Request, r *http.Request, b *body.JSON) (taken bool, err error)
+type BeginVideo func(x *edge.Request, r *http.Request, ch *calls.Charge, b *body.JSON) (taken bool, err error)
 
 // AddInteractions adds the create of interactions below both prefixes of the format: those of a video are begun, others relayed as
 // they are.
@@ -58,7 +58,7 @@ func AddInteractions(g *edge.Group, c *calls.Calls, begin BeginVideo) {
 	check := body.NewChecker[geminiInteraction](registry, "generation_config.max_output_tokens")
 	for _, under := range [...]struct{ prefix, suffix string }{{"/v1beta", ""}, {"/v1", "V1"}} {
 		prefix, suffix := under.prefix, under.suffix
-		g.Handle(huma.Operation{
+		g.With(edge.Access{Meter: edge.MeterCalls}).Handle(huma.Operation{ // its body decides which permission it needs
 			OperationID: "createInteraction" + suffix, Method: http.MethodPost, Path: prefix + interactionsPath, Tags: []string{InteractionsTag},
 			Summary: "Create an interaction, " + prefix,
 			Description: "With background and a response_format of type video it makes a video task, at any vendor, and needs a token that may " +
@@ -68,8 +68,7 @@ func AddInteractions(g *edge.Group, c *calls.Calls, begin BeginVideo) {
 				Schema: body.Text(),
 			}},
 			RequestBody: body.DeclareJSON[geminiInteraction](registry), Responses: calls.DeclareAnswer("The interaction, or its events", true),
-			Metadata: edge.CallsAsRead(),
-		}, func(x *edge.Request, r *http.Request) error {
+		}, c.Charged(func(x *edge.Request, r *http.Request, ch *calls.Charge) error {
 			raw, err := x.ReadBody(r)
 			if err != nil {
 				return err
@@ -78,16 +77,16 @@ func AddInteractions(g *edge.Group, c *calls.Calls, begin BeginVideo) {
 			if err != nil {
 				return err
 			}
-			if taken, err := begin(x, r, b); taken || err != nil {
+			if taken, err := begin(x, r, ch, b); taken || err != nil {
 				return err
 			}
-			return relayInteraction(c, x, r, b)
-		})
+			return relayInteraction(c, x, r, ch, b)
+		}))
 	}
 }
 
 // relayInteraction relays an interaction that makes no video. What works on behind its answer is read where it was made.
-func relayInteraction(c *calls.Calls, x *edge.Request, r *http.Request, b *body.JSON) error {
+func relayInteraction(c *calls.Calls, x *edge.Request, r *http.Request, ch *calls.Charge, b *body.JSON) error {
 	if err := x.Permit(edge.RelayPermission); err != nil {
 		return err
 	}
@@ -108,7 +107,7 @@ func relayInteraction(c *calls.Calls, x *edge.Request, r *http.Request, b *body.
 	if previous := b.Text("previous_interaction_id"); previous != "" {
 		call.ContinuesFrom = []providers.Made{{ID: previous, Param: "previous_interaction_id"}}
 	}
-	return c.Do(x, r, call)
+	return c.Do(x, r, ch, call)
 }
 
 // KeptInteraction reads, stops or deletes an interaction that was relayed, at the upstream that made it.

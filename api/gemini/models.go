@@ -73,20 +73,21 @@ func addModels(g *edge.Group, c *calls.Calls, read edge.PathOperation) {
 		Parameters: []*huma.Param{edge.PathParameter("model", "Model id; it may hold slashes and colons")},
 		Responses:  body.DeclareAnswer[geminiModel](registry, "The model"),
 	}
-	g.DocumentOperation(one)
-	g.DocumentOperation(read.Operation)
-	g.HandleAny(http.MethodGet, "/v1beta/models/*", func(_ *edge.Request, r *http.Request) (*huma.Operation, edge.Handler, error) {
+	ofModel := edge.PathOperation{Operation: one, Handle: func(x *edge.Request, _ *http.Request, name string) error {
+		model, err := c.Model(x.Caller, name)
+		if err != nil {
+			return err
+		}
+		return x.JSON(shape.One(model))
+	}}
+	ofModel.Document(g)
+	read.Document(g)
+	g.HandleAny(http.MethodGet, "/v1beta/models/*", func(_ *edge.Request, r *http.Request) (edge.PathOperation, string, error) {
 		const operations = "/operations/"
 		name := edge.PathTail(r)
 		if at := strings.LastIndex(name, operations); at > 0 && !strings.Contains(name[at+len(operations):], "/") {
-			return read.Operation, func(x *edge.Request, r *http.Request) error { return read.Handle(x, r, name[at+len(operations):]) }, nil
+			return read, name[at+len(operations):], nil
 		}
-		return one, func(x *edge.Request, _ *http.Request) error {
-			model, err := c.Model(x.Caller, name)
-			if err != nil {
-				return err
-			}
-			return x.JSON(shape.One(model))
-		}, nil
+		return ofModel, name, nil
 	})
 }

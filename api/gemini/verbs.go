@@ -73,7 +73,7 @@ func newChecker[Body any](registry huma.Registry) *body.Checker {
 // a long-running operation with a model, and read reads one: they are another package's.
 func Add(g *edge.Group, c *calls.Calls, long, read edge.PathOperation) {
 	addModels(g, c, read)
-	g.DocumentOperation(long.Operation)
+	long.Document(g)
 	addVerbs(g, c, "/v1beta", "", map[string]edge.PathOperation{longVerb: long})
 	addVerbs(g, c, "/v1", "V1", make(map[string]edge.PathOperation))
 }
@@ -98,7 +98,7 @@ func addVerbs(g *edge.Group, c *calls.Calls, prefix, suffix string, routes map[s
 			Tags: []string{verb.tag}, Summary: verb.summary + ", " + prefix,
 			Description: "Fields that are not listed here reach the upstream untouched.",
 			Parameters:  []*huma.Param{edge.PathParameter("model", "Model id; it may hold slashes and colons")},
-			RequestBody: requestBody, Responses: declareAnswer(verb.streams), Metadata: edge.CallsThatReserve(),
+			RequestBody: requestBody, Responses: declareAnswer(verb.streams),
 		}
 		if verb.streams {
 			op.Parameters = append(op.Parameters, &huma.Param{
@@ -106,37 +106,36 @@ func addVerbs(g *edge.Group, c *calls.Calls, prefix, suffix string, routes map[s
 				Description: "`sse` streams server-sent events; else the answer is one JSON array, element by element",
 			})
 		}
-		g.DocumentOperation(op)
-		routes[verb.verb] = edge.PathOperation{Operation: op, Handle: func(x *edge.Request, r *http.Request, model string) error {
-			return relay(c, x, r, model, route{verb, check})
+		to := edge.PathOperation{Operation: op, Access: calls.Access(), Handle: func(x *edge.Request, r *http.Request, model string) error {
+			return c.Charged(func(x *edge.Request, r *http.Request, ch *calls.Charge) error {
+				return relay(c, x, r, ch, model, route{verb, check})
+			})(x, r)
 		}}
+		to.Document(g)
+		routes[verb.verb] = to
 	}
-	g.HandleAny(http.MethodPost, prefix+"/models/*", func(x *edge.Request, r *http.Request) (*huma.Operation, edge.Handler, error) {
-		model, route, err := target(routes, x, r)
-		if err != nil {
-			return nil, nil, err
-		}
-		return route.Operation, func(x *edge.Request, r *http.Request) error { return route.Handle(x, r, model) }, nil
+	g.HandleAny(http.MethodPost, prefix+"/models/*", func(x *edge.Request, r *http.Request) (edge.PathOperation, string, error) {
+		return target(routes, x, r)
 	})
 }
 
 // target splits the path at its last colon. A path without one is a model's, which takes no POST.
-func target(routes map[string]edge.PathOperation, x *edge.Request, r *http.Request) (model string, to edge.PathOperation, err error) {
+func target(routes map[string]edge.PathOperation, x *edge.Request, r *http.Request) (to edge.PathOperation, model string, err error) {
 	tail := edge.PathTail(r)
 	colon := strings.LastIndexByte(tail, ':')
 	if colon < 0 {
 		x.Header().Set("Allow", http.MethodGet)
-		return "", to, providers.Faultf(providers.MethodNotAllowed, "This path does not take %s.", r.Method)
+		return to, "", providers.Faultf(providers.MethodNotAllowed, "This path does not take %s.", r.Method)
 	}
 	to, known := routes[tail[colon+1:]]
 	if !known {
-		return "", to, edge.NothingHere()
+		return to, "", edge.NothingHere()
 	}
-	return tail[:colon], to, nil
+	return to, tail[:colon], nil
 }
 
 // relay relays an operation of the format.
-func relay(c *calls.Calls, x *edge.Request, r *http.Request, model string, to route) error {
+func relay(c *calls.Calls, x *edge.Request, r *http.Request, ch *calls.Charge, model string, to route) error {
 	if err := calls.CheckModel(model); err != nil {
 		return err
 	}
@@ -155,7 +154,7 @@ func relay(c *calls.Calls, x *edge.Request, r *http.Request, model string, to ro
 	call.Model, call.ModelAt = model, providers.Span{}
 	call.Stream = to.verb.streams && r.URL.Query().Get("alt") == "sse"
 	call.Output, call.N = sizeOf(b)
-	return c.Do(x, r, call)
+	return c.Do(x, r, ch, call)
 }
 
 // sizeOf reads what a body's configuration says about its answer: the most tokens of one, and how many answers.

@@ -78,14 +78,14 @@ func (a adder) addAudio() {
 func addAudioForm[Form any](a adder, name providers.Operation, op huma.Operation) {
 	registry := a.registry()
 	fields := body.NewChecker[Form](registry)
-	op.Method, op.RequestBody, op.Metadata = http.MethodPost, body.DeclareForm[Form](registry), edge.Calls()
-	a.group.Handle(op, func(x *edge.Request, r *http.Request) error {
+	op.Method, op.RequestBody = http.MethodPost, body.DeclareForm[Form](registry)
+	a.group.With(calls.Access()).Handle(op, a.calls.Charged(func(x *edge.Request, r *http.Request, ch *calls.Charge) error {
 		boundary, form := body.IsForm(r.Header.Get("Content-Type"))
 		if !form {
 			return providers.InvalidField("", "The request body must be multipart/form-data.")
 		}
-		return a.relayForm(x, r, boundary, fields, name, nil)
-	})
+		return a.relayForm(x, r, ch, boundary, fields, name, nil)
+	}))
 }
 
 // speechStream tells whether sound comes as events.

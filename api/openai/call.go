@@ -57,11 +57,11 @@ type relayed struct {
 func addCall[Body any](a adder, op relayed) {
 	registry := a.registry()
 	check := newChecker[Body](registry)
-	op.Method, op.RequestBody, op.Metadata = http.MethodPost, body.DeclareJSON[Body](registry), edge.CallsThatReserve()
+	op.Method, op.RequestBody = http.MethodPost, body.DeclareJSON[Body](registry)
 	if op.route == "" {
 		op.route = op.Path
 	}
-	a.group.HandleAt(op.route, op.Operation, a.relayJSON(check, op))
+	a.group.With(calls.Access()).HandleAt(op.route, op.Operation, a.calls.Charged(a.relayJSON(check, op)))
 }
 
 // cacheKey is the field with which a client says which calls share a beginning. It is no field of the contract, so it
@@ -76,9 +76,9 @@ func newChecker[Body any](registry huma.Registry) *body.Checker {
 }
 
 // relayJSON reads, checks and relays a JSON body.
-func (a adder) relayJSON(check *body.Checker, op relayed) edge.Handler {
+func (a adder) relayJSON(check *body.Checker, op relayed) calls.Handler {
 	endpoint := providers.Endpoint{Format: providers.OpenAI, Operation: op.name}
-	return func(x *edge.Request, r *http.Request) error {
+	return func(x *edge.Request, r *http.Request, ch *calls.Charge) error {
 		raw, err := x.ReadBody(r)
 		if err != nil {
 			return err
@@ -106,14 +106,14 @@ func (a adder) relayJSON(check *body.Checker, op relayed) edge.Handler {
 				return err
 			}
 		}
-		return a.calls.Do(x, r, call)
+		return a.calls.Do(x, r, ch, call)
 	}
 }
 
 // relayForm reads, checks and relays a multipart body: part by part as it came, but for the model's name where the
 // channel has another one for it. finish, which may be nil, checks what the operation asks beyond its fields.
 func (a adder) relayForm(
-	x *edge.Request, r *http.Request, boundary string, fields *body.Checker, name providers.Operation, finish func(f *body.Form) error,
+	x *edge.Request, r *http.Request, ch *calls.Charge, boundary string, fields *body.Checker, name providers.Operation, finish func(f *body.Form) error,
 ) error {
 	raw, err := x.ReadBody(r)
 	if err != nil {
@@ -144,7 +144,7 @@ func (a adder) relayForm(
 	if err := calls.CheckModel(call.Model); err != nil {
 		return err
 	}
-	return a.calls.Do(x, r, call)
+	return a.calls.Do(x, r, ch, call)
 }
 
 // soundOf is how long a file of sound lasts, 0 where that is not known.

@@ -97,16 +97,16 @@ func (a adder) addImages() {
 	request.Content["multipart/form-data"] = body.DeclareForm[openAIImageForm](registry).Content["multipart/form-data"]
 	edit := relayed{name: providers.ImageEdit, finish: needPrompt}
 	relayJSON := a.relayJSON(check, edit)
-	a.group.Handle(huma.Operation{
+	a.group.With(calls.Access()).Handle(huma.Operation{
 		OperationID: "editImage", Method: http.MethodPost, Path: "/v1/images/edits", Tags: tags, Summary: "Edit an image",
 		Description: either + "Fields and parts that are not listed here reach the upstream untouched.",
-		RequestBody: request, Responses: calls.DeclareAnswer("The images", true), Metadata: edge.CallsThatReserve(),
-	}, func(x *edge.Request, r *http.Request) error {
+		RequestBody: request, Responses: calls.DeclareAnswer("The images", true),
+	}, a.calls.Charged(func(x *edge.Request, r *http.Request, ch *calls.Charge) error {
 		if boundary, form := body.IsForm(r.Header.Get("Content-Type")); form {
-			return a.relayForm(x, r, boundary, fields, edit.name, needPromptPart)
+			return a.relayForm(x, r, ch, boundary, fields, edit.name, needPromptPart)
 		}
-		return relayJSON(x, r)
-	})
+		return relayJSON(x, r, ch)
+	}))
 }
 
 // needPrompt wants one of the two ways to say what an image shows.

@@ -29,7 +29,7 @@ const (
 
 // addRealtime adds GET /v1/realtime.
 func (a adder) addRealtime(standard string) {
-	a.group.Handle(huma.Operation{
+	a.group.With(edge.Access{Permission: edge.RealtimePermission, Meter: edge.MeterCalls}).Handle(huma.Operation{
 		OperationID: "createRealtimeConversation", Method: http.MethodGet, Path: realtimePath,
 		Tags: []string{edge.RealtimeTag}, Summary: "Realtime conversation",
 		Description: "A WebSocket. Text and binary messages of up to 32 MiB, or of 1 MiB where the group of the token forbids fields of calls, close codes and reasons pass both ways. Where no " +
@@ -45,8 +45,7 @@ func (a adder) addRealtime(standard string) {
 				Content:     map[string]*huma.MediaType{"application/json": {Schema: a.group.FaultSchema()}},
 			},
 		},
-		Metadata: edge.Calls(),
-	}, func(x *edge.Request, r *http.Request) error {
+	}, a.calls.Charged(func(x *edge.Request, r *http.Request, ch *calls.Charge) error {
 		if err := checkUpgrade(x.Header(), r); err != nil {
 			return err
 		}
@@ -54,8 +53,8 @@ func (a adder) addRealtime(standard string) {
 		if err != nil {
 			return err
 		}
-		return a.calls.Converse(x, r, call, calls.Dialogue{Protocol: realtimeProtocol, Refusal: refuseEvent})
-	})
+		return a.calls.Converse(x, r, ch, call, calls.Dialogue{Protocol: realtimeProtocol, Refusal: refuseEvent})
+	}))
 }
 
 // refusedEvent is the event by which a conversation says that a message of its client went no further.

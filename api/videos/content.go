@@ -54,8 +54,8 @@ func (c content) add(g *edge.Group, tags []string) {
 			"412": {Description: "The video is not the one that the request's conditions name", Content: fault},
 			"416": {Description: "The range does not exist", Content: fault},
 		},
-		Metadata: edge.Reads(),
 	}
+	g = g.With(reads())
 	g.Handle(op, c.serveTask)
 	op.Method, op.OperationID, op.Hidden = http.MethodHead, "headVideoContent", true
 	g.Handle(op, c.serveTask)

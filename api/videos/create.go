@@ -13,7 +13,6 @@ import (
 	"modelrelay/api/edge"
 	"modelrelay/providers"
 	"modelrelay/providers/router"
-	"modelrelay/storage/limits"
 	"modelrelay/workflows/tasks"
 )
 
@@ -40,16 +39,15 @@ type dialect struct {
 type creator struct {
 	tasks  Tasks
 	router calls.Router
+	calls  *calls.Calls
 	checks fieldChecks
-	// forbids is that of calls.Options.
-	forbids func(group string) []string
 	// defaultModel serves requests that name no model; "" refuses them.
 	defaultModel string
 }
 
 // create serves the creates of a format: read → canonical request → task.
 func (c *creator) create(d dialect) edge.Handler {
-	return func(x *edge.Request, r *http.Request) error {
+	return c.calls.Charged(func(x *edge.Request, r *http.Request, ch *calls.Charge) error {
 		req, err := d.read(x, r)
 		if err != nil {
 			return err
@@ -57,12 +55,12 @@ func (c *creator) create(d dialect) edge.Handler {
 		if err := c.complete(x, &req, d.bare); err != nil {
 			return err
 		}
-		task, err := c.start(x, r, wordsOf(d.format), req)
+		task, err := c.start(x, r, ch, wordsOf(d.format), req)
 		if err != nil {
 			return err
 		}
 		return x.JSON(d.show(x, task))
-	}
+	})
 }
 
 // complete makes a request canonical: what it says in the fields of another format, or in its metadata, counts, and it names
@@ -105,7 +103,7 @@ func tooLong(name string) *providers.Fault {
 }
 
 // start makes the task of a canonical request, if its caller may use the model and some channel makes videos with it.
-func (c *creator) start(x *edge.Request, r *http.Request, in wording, req providers.VideoRequest) (tasks.Task, error) {
+func (c *creator) start(x *edge.Request, r *http.Request, ch *calls.Charge, in wording, req providers.VideoRequest) (tasks.Task, error) {
 	create, err := newCreate(x, r, in.format, req)
 	if err != nil {
 		return tasks.Task{}, err
@@ -120,12 +118,10 @@ func (c *creator) start(x *edge.Request, r *http.Request, in wording, req provid
 	if err := c.served(x, in, req); err != nil {
 		return c.repeated(x, r, create, err)
 	}
-	if x.Caller.Budget > 0 { // the task's own money is reserved by its start
-		if err := x.Reserve(r.Context(), limits.Cost{}); x.Outcome.Refused == edge.LimitBudget {
-			return c.repeated(x, r, create, err) // its task may be what the budget went for
-		} else if err != nil {
-			return tasks.Task{}, err
-		}
+	if err := ch.CheckBudget(r.Context()); x.Outcome.Refused == edge.LimitBudget {
+		return c.repeated(x, r, create, err) // its task may be what the budget went for
+	} else if err != nil {
+		return tasks.Task{}, err
 	}
 	task, err := c.tasks.Create(r.Context(), create)
 	x.Outcome.Task = task.ID
@@ -171,12 +167,8 @@ func addressIn(object json.RawMessage, depth int) string {
 
 // forbidden refuses what the caller's group forbids among the parameters that go to the vendor as they are.
 func (c *creator) forbidden(x *edge.Request, req providers.VideoRequest) error {
-	if c.forbids == nil {
-		return nil
-	}
-	words := c.forbids(x.Caller.Group)
 	for _, parameters := range []json.RawMessage{req.Extra, req.Metadata} {
-		if err := calls.Forbidden(words, parameters); err != nil {
+		if err := c.calls.Forbidden(x.Caller.Group, parameters); err != nil {
 			return err
 		}
 	}

@@ -32,7 +32,7 @@ type events struct {
 
 // add adds the event stream of a task at a path. object shows the task as the path's format does.
 func (e *events) add(g *edge.Group, operationID, path string, object func(context.Context, tasks.Task) any) {
-	g.Handle(huma.Operation{
+	g.With(reads()).Handle(huma.Operation{
 		OperationID: operationID, Method: http.MethodGet, Path: path, Tags: []string{edge.VideoTag},
 		Summary: "Follow a video task by server-sent events",
 		Description: "The task object at every change of state, progress or queue position. The stream ends with the " +
@@ -44,7 +44,6 @@ func (e *events) add(g *edge.Group, operationID, path string, object func(contex
 				Schema: &huma.Schema{Type: huma.TypeString},
 			},
 		},
-		Metadata: edge.Reads(),
 		Responses: map[string]*huma.Response{
 			"200": {Description: "Events whose data is the task object", Content: map[string]*huma.MediaType{
 				"text/event-stream": {Schema: &huma.Schema{Type: huma.TypeString}},

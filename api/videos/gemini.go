@@ -77,20 +77,21 @@ func (s *Service) AddGemini(g *edge.Group) (begin, read edge.PathOperation) {
 			Summary: "Create a video task, format B", Description: createWords,
 			Parameters:  []*huma.Param{edge.PathParameter("model", "Model id; it may hold slashes and colons"), idempotencyParameter()},
 			RequestBody: body.DeclareJSON[geminiVideoBody](registry), Responses: body.DeclareAnswer[geminiStarted](registry, "The operation"),
-			Metadata: edge.Calls(),
 		},
-		Handle: f.begin,
+		Access: creates(), Handle: func(x *edge.Request, r *http.Request, model string) error {
+			return s.creator.calls.Charged(func(x *edge.Request, r *http.Request, ch *calls.Charge) error { return f.begin(x, r, ch, model) })(x, r)
+		},
 	}
 	read = edge.PathOperation{
 		Operation: &huma.Operation{
 			OperationID: "getVideoOperation", Method: http.MethodGet, Path: "/v1beta/models/{model}/operations/{operation}", Tags: tags,
-			Summary: "Get a video task, format B", Metadata: edge.Reads(),
+			Summary: "Get a video task, format B",
 			Parameters: []*huma.Param{
 				edge.PathParameter("model", "Model id; it may hold slashes and colons"), edge.PathParameter("operation", "Video task id"), waitParameter(),
 			},
 			Responses: body.DeclareAnswer[geminiOperation](registry, "The operation"),
 		},
-		Handle: f.read,
+		Access: reads(), Handle: f.read,
 	}
 	f.addFiles(g, tags)
 	return begin, read
@@ -100,9 +101,9 @@ func (s *Service) AddGemini(g *edge.Group) (begin, read edge.PathOperation) {
 func (f gemini) addFiles(g *edge.Group, tags []string) {
 	file := &huma.MediaType{Schema: &huma.Schema{Type: huma.TypeString, Format: "binary"}}
 	for _, under := range [...]struct{ path, suffix string }{{filesPath, ""}, {"/v1/files/", "V1"}} {
-		g.HandleAt(under.path+"*", huma.Operation{
+		g.With(reads()).HandleAt(under.path+"*", huma.Operation{
 			OperationID: "downloadVideoFile" + under.suffix, Method: http.MethodGet, Path: under.path + "{file}:download", Tags: tags,
-			Summary: "Get the video file, format B", Description: "As getVideoContent does.", Metadata: edge.Reads(),
+			Summary: "Get the video file, format B", Description: "As getVideoContent does.",
 			Parameters: []*huma.Param{edge.PathParameter("file", "File id, as in an operation's uri")},
 			Responses:  map[string]*huma.Response{"200": {Description: "The video", Content: map[string]*huma.MediaType{"video/*": file}}},
 		}, func(x *edge.Request, r *http.Request) error {
@@ -116,7 +117,7 @@ func (f gemini) addFiles(g *edge.Group, tags []string) {
 }
 
 // begin serves predictLongRunning.
-func (f gemini) begin(x *edge.Request, r *http.Request, model string) error {
+func (f gemini) begin(x *edge.Request, r *http.Request, ch *calls.Charge, model string) error {
 	if err := calls.CheckModel(model); err != nil {
 		return err
 	}
@@ -125,7 +126,7 @@ func (f gemini) begin(x *edge.Request, r *http.Request, model string) error {
 		return err
 	}
 	req.Model = model
-	task, err := f.service.creator.workOn(x, r, wordsOf(providers.Gemini), req, work{source, providers.ExtendVideo})
+	task, err := f.service.creator.workOn(x, r, ch, wordsOf(providers.Gemini), req, work{source, providers.ExtendVideo})
 	if err != nil {
 		return err
 	}

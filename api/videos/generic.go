@@ -84,16 +84,16 @@ type generic struct{ service *Service }
 func (v generic) add(g *edge.Group) {
 	tags := []string{edge.VideoTag}
 	v.addCreate(g, tags)
-	edge.Register(g, huma.Operation{
+	edge.Register(g.With(reads()), huma.Operation{
 		OperationID: "getVideoGeneration", Method: http.MethodGet, Path: genericPath + "/{task_id}", Tags: tags,
-		Summary: "Get a video task, generic format", Metadata: edge.Reads(),
+		Summary: "Get a video task, generic format",
 	}, func(ctx context.Context, in *waitQuery) (genericVideo, error) {
 		task, err := v.service.reader.read(ctx, in.ID, in.wait())
 		return v.answer(ctx, task, err)
 	})
-	edge.Register(g, huma.Operation{
+	edge.Register(g.With(reads()), huma.Operation{
 		OperationID: "cancelVideoGeneration", Method: http.MethodPost, Path: genericPath + "/{task_id}/cancel", Tags: tags,
-		Summary: "Cancel a video task, generic format", Description: cancelWords, Metadata: edge.Reads(),
+		Summary: "Cancel a video task, generic format", Description: cancelWords,
 	}, func(ctx context.Context, in *videoPath) (genericVideo, error) {
 		task, err := v.service.tasks.Cancel(ctx, in.ID, edge.Of(ctx).Caller.ID)
 		return v.answer(ctx, task, err)
@@ -115,14 +115,13 @@ func (v generic) answer(ctx context.Context, task tasks.Task, err error) (generi
 func (v generic) addCreate(g *edge.Group, tags []string) {
 	registry := g.OpenAPI().Components.Schemas
 	check := body.NewChecker[genericVideoBody](registry)
-	g.Handle(huma.Operation{
+	g.With(creates()).Handle(huma.Operation{
 		OperationID: "createVideoGeneration", Method: http.MethodPost, Path: genericPath, Tags: tags,
 		Summary:     "Create a video task, generic format",
 		Description: createWords,
 		Parameters:  []*huma.Param{idempotencyParameter()},
 		RequestBody: body.DeclareJSON[genericVideoBody](registry),
 		Responses:   body.DeclareAnswer[genericCreated](registry, "The task"),
-		Metadata:    edge.Calls(),
 	}, v.service.creator.create(dialect{
 		format: providers.Generic,
 		read: func(x *edge.Request, r *http.Request) (providers.VideoRequest, error) {

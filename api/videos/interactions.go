@@ -7,6 +7,7 @@ import (
 	"github.com/danielgtaylor/huma/v2"
 
 	"modelrelay/api/body"
+	"modelrelay/api/calls"
 	"modelrelay/api/edge"
 	"modelrelay/providers"
 	"modelrelay/providers/router"
@@ -88,7 +89,7 @@ type interactions struct{ service *Service }
 // no tasks.
 func (s *Service) AddInteractions(
 	g *edge.Group, relayed func(x *edge.Request, r *http.Request, do providers.KeptVerb, id string) error,
-) (begin func(x *edge.Request, r *http.Request, b *body.JSON) (taken bool, err error)) {
+) (begin func(x *edge.Request, r *http.Request, ch *calls.Charge, b *body.JSON) (taken bool, err error)) {
 	a, registry := interactions{s}, g.OpenAPI().Components.Schemas
 	id := edge.PathParameter("interaction", "Id of a video task, or of a relayed interaction")
 	for _, under := range [...]struct{ prefix, suffix string }{{"/v1beta", ""}, {"/v1", "V1"}} {
@@ -121,8 +122,9 @@ func (s *Service) AddInteractions(
 		} {
 			op := operation.Operation
 			op.OperationID, op.Path, op.Summary = op.OperationID+suffix, prefix+"/interactions/{interaction}"+op.Path, op.Summary+", "+prefix
-			op.Tags, op.Metadata = []string{edge.VideoTag}, edge.ReadsPermitted()
-			g.Handle(op, func(x *edge.Request, r *http.Request) error {
+			op.Tags = []string{edge.VideoTag}
+			byID := g.With(edge.Access{Meter: edge.MeterReads}) // the id decides which permission is needed
+			byID.Handle(op, func(x *edge.Request, r *http.Request) error {
 				id := r.PathValue("interaction")
 				if !tasks.NamesTask(id) {
 					return relayed(x, r, operation.do, id)
@@ -145,7 +147,7 @@ func (s *Service) AddInteractions(
 const keptWords = "An interaction that was relayed is asked of the channel and key that made it, for a day, and answered as that upstream does. For another token it does not exist."
 
 // begin makes the task of an interaction that asks for a video in the background; false for any other.
-func (a interactions) begin(x *edge.Request, r *http.Request, b *body.JSON) (taken bool, err error) {
+func (a interactions) begin(x *edge.Request, r *http.Request, ch *calls.Charge, b *body.JSON) (taken bool, err error) {
 	relayed := router.Want{Group: x.Caller.Group, Model: a.service.creator.router.Public(b.Text("model")), Endpoint: providers.Endpoint{Format: providers.Gemini, Operation: providers.Interactions}}
 	if !isVideo(b) {
 		if relayed.Model != "" && b.Flag("background") && x.Caller.Allows(relayed.Model) && !a.service.creator.router.Serves(relayed) {
@@ -168,7 +170,7 @@ func (a interactions) begin(x *edge.Request, r *http.Request, b *body.JSON) (tak
 	if err != nil {
 		return true, err
 	}
-	task, err := a.service.creator.workOn(x, r, interactionWords(), req, on)
+	task, err := a.service.creator.workOn(x, r, ch, interactionWords(), req, on)
 	if err != nil {
 		return true, err
 	}

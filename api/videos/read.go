@@ -101,9 +101,9 @@ type videoDeleted struct {
 
 // addDelete adds the deletion of a task at a path.
 func (s *Service) addDelete(g *edge.Group, operationID, path string) {
-	edge.Register(g, huma.Operation{
+	edge.Register(g.With(reads()), huma.Operation{
 		OperationID: operationID, Method: http.MethodDelete, Path: path, Tags: []string{edge.VideoTag},
-		Summary: "Delete a video task", Metadata: edge.Reads(),
+		Summary: "Delete a video task",
 		Description: "Removes the task and its videos; one that runs is cancelled first. Waits up to two seconds for the effect; " +
 			"the task is not found from then on.",
 	}, func(ctx context.Context, in *videoPath) (videoDeleted, error) {

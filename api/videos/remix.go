@@ -8,6 +8,7 @@ import (
 	"github.com/danielgtaylor/huma/v2"
 
 	"modelrelay/api/body"
+	"modelrelay/api/calls"
 	"modelrelay/api/edge"
 	"modelrelay/providers"
 	"modelrelay/workflows/tasks"
@@ -30,7 +31,7 @@ type openAIRemixForm struct {
 func (s sora) addRemix(g *edge.Group, tags []string) {
 	registry := g.OpenAPI().Components.Schemas
 	check := body.NewChecker[openAIRemixBody](registry)
-	g.Handle(huma.Operation{
+	g.With(creates()).Handle(huma.Operation{
 		OperationID: "remixVideo", Method: http.MethodPost, Path: "/v1/videos/{task_id}/remix", Tags: tags,
 		Summary: "Make a variation of a completed video",
 		Description: "A new task at the upstream that made the video; upstreams that cannot do it are answered 400. Model, seconds " +
@@ -41,23 +42,22 @@ func (s sora) addRemix(g *edge.Group, tags []string) {
 			"multipart/form-data": {Schema: body.SchemaOf[openAIRemixForm](registry)},
 		}},
 		Responses: body.DeclareAnswer[openAIVideo](registry, "The new task"),
-		Metadata:  edge.Calls(),
-	}, func(x *edge.Request, r *http.Request) error {
+	}, s.service.creator.calls.Charged(func(x *edge.Request, r *http.Request, ch *calls.Charge) error {
 		req, err := s.service.checks.readRemix(x, r, check)
 		if err != nil {
 			return err
 		}
 		req.RemixOf = r.PathValue("task_id")
-		task, err := s.service.creator.remix(x, r, wordsOf(providers.OpenAI), req)
+		task, err := s.service.creator.remix(x, r, ch, wordsOf(providers.OpenAI), req)
 		if err != nil {
 			return err
 		}
 		return x.JSON(newOpenAIVideo(task))
-	})
+	}))
 }
 
 // remix starts the remix of the video RemixOf. A repeat needs that video no more.
-func (c *creator) remix(x *edge.Request, r *http.Request, in wording, req providers.VideoRequest) (tasks.Task, error) {
+func (c *creator) remix(x *edge.Request, r *http.Request, ch *calls.Charge, in wording, req providers.VideoRequest) (tasks.Task, error) {
 	source, err := c.tasks.Find(r.Context(), req.RemixOf, x.Caller.ID)
 	if fault, ok := errors.AsType[*providers.Fault](err); ok && fault.Kind == providers.NotFound {
 		create, bad := newCreate(x, r, in.format, req)
@@ -75,7 +75,7 @@ func (c *creator) remix(x *edge.Request, r *http.Request, in wording, req provid
 	if err := c.complete(x, &req, false); err != nil {
 		return tasks.Task{}, err
 	}
-	return c.start(x, r, in, req)
+	return c.start(x, r, ch, in, req)
 }
 
 // readRemix reads what is to change. Everything else belongs to the source: a field that says something of it is refused.

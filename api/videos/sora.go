@@ -95,16 +95,16 @@ func (s sora) add(g *edge.Group) {
 	tags := []string{edge.VideoTag}
 	s.addCreate(g, tags)
 
-	edge.Register(g, huma.Operation{
+	edge.Register(g.With(reads()), huma.Operation{
 		OperationID: "getVideo", Method: http.MethodGet, Path: "/v1/videos/{task_id}", Tags: tags,
-		Summary: "Get a video task", Metadata: edge.Reads(),
+		Summary: "Get a video task",
 	}, func(ctx context.Context, in *waitQuery) (openAIVideo, error) {
 		task, err := s.service.reader.read(ctx, in.ID, in.wait())
 		return newOpenAIVideo(task), err
 	})
-	edge.Register(g, huma.Operation{
+	edge.Register(g.With(reads()), huma.Operation{
 		OperationID: "cancelVideo", Method: http.MethodPost, Path: "/v1/videos/{task_id}/cancel", Tags: tags,
-		Summary: "Cancel a video task", Description: cancelWords, Metadata: edge.Reads(),
+		Summary: "Cancel a video task", Description: cancelWords,
 	}, func(ctx context.Context, in *videoPath) (openAIVideo, error) {
 		task, err := s.service.tasks.Cancel(ctx, in.ID, edge.Of(ctx).Caller.ID)
 		return newOpenAIVideo(task), err
@@ -124,7 +124,7 @@ func (s sora) add(g *edge.Group) {
 func (s sora) addCreate(g *edge.Group, tags []string) {
 	registry := g.OpenAPI().Components.Schemas
 	check := body.NewChecker[openAIVideoBody](registry)
-	g.Handle(huma.Operation{
+	g.With(creates()).Handle(huma.Operation{
 		OperationID: "createVideo", Method: http.MethodPost, Path: "/v1/videos", Tags: tags,
 		Summary:     "Create a video task",
 		Description: createWords,
@@ -134,7 +134,6 @@ func (s sora) addCreate(g *edge.Group, tags []string) {
 			"application/json":    {Schema: body.SchemaOf[openAIVideoBody](registry)},
 		}},
 		Responses: body.DeclareAnswer[openAIVideo](registry, "The task"),
-		Metadata:  edge.Calls(),
 	}, s.service.creator.create(dialect{
 		format: providers.OpenAI,
 		read: func(x *edge.Request, r *http.Request) (providers.VideoRequest, error) {
@@ -165,7 +164,7 @@ type openAIVideoList struct {
 
 // addList adds GET /v1/videos.
 func (s sora) addList(g *edge.Group, tags []string) {
-	edge.Register(g, huma.Operation{
+	edge.Register(g.With(edge.Access{Permission: edge.VideoPermission}), huma.Operation{
 		OperationID: "listVideos", Method: http.MethodGet, Path: "/v1/videos", Tags: tags,
 		Summary: "List the token's video tasks",
 	}, func(ctx context.Context, in *videoListQuery) (list openAIVideoList, err error) {

@@ -6,6 +6,7 @@ import (
 	"github.com/danielgtaylor/huma/v2"
 
 	"modelrelay/api/body"
+	"modelrelay/api/calls"
 	"modelrelay/api/edge"
 	"modelrelay/providers"
 	"modelrelay/workflows/tasks"
@@ -69,25 +70,25 @@ func (s sora) addSources(g *edge.Group, tags []string) {
 		{"editVideo", "/v1/videos/edits", "Edit a video", words + " A source of which only its upstream can make a variation is remixed there.", providers.SourceVideo},
 		{"extendVideo", "/v1/videos/extensions", "Extend a video", words, providers.ExtendVideo},
 	} {
-		g.Handle(huma.Operation{
+		g.With(creates()).Handle(huma.Operation{
 			OperationID: operation.id, Method: http.MethodPost, Path: operation.path, Tags: tags,
 			Summary: operation.summary, Description: operation.description, Parameters: []*huma.Param{idempotencyParameter()},
 			RequestBody: &huma.RequestBody{Required: true, Content: map[string]*huma.MediaType{
 				"multipart/form-data": {Schema: body.SchemaOf[openAISourceForm](registry)},
 				"application/json":    {Schema: body.SchemaOf[openAISourceBody](registry)},
 			}},
-			Responses: body.DeclareAnswer[openAIVideo](registry, "The new task"), Metadata: edge.Calls(),
-		}, func(x *edge.Request, r *http.Request) error {
+			Responses: body.DeclareAnswer[openAIVideo](registry, "The new task"),
+		}, s.service.creator.calls.Charged(func(x *edge.Request, r *http.Request, ch *calls.Charge) error {
 			req, source, err := s.service.checks.readSource(x, r, check)
 			if err != nil {
 				return err
 			}
-			task, err := s.service.creator.workOn(x, r, wordsOf(providers.OpenAI), req, work{source, operation.role})
+			task, err := s.service.creator.workOn(x, r, ch, wordsOf(providers.OpenAI), req, work{source, operation.role})
 			if err != nil {
 				return err
 			}
 			return x.JSON(newOpenAIVideo(task))
-		})
+		}))
 	}
 }
 
@@ -152,17 +153,18 @@ func (c fieldChecks) readSourceBody(x *edge.Request, r *http.Request, check *bod
 
 // addCharacters adds POST /v1/videos/characters and GET /v1/videos/characters/{character_id}, which say that there are none.
 func addCharacters(g *edge.Group, tags []string) {
+	g = g.With(reads())
 	refuse := func(*edge.Request, *http.Request) error {
 		return providers.InvalidField("", "Characters are not possible here: no vendor of this service keeps them. Send reference_images with the create instead.")
 	}
 	g.Handle(huma.Operation{
 		OperationID: "createVideoCharacter", Method: http.MethodPost, Path: "/v1/videos/characters", Tags: tags,
-		Summary: "Create a character", Description: "Always 400: no vendor keeps characters.", Metadata: edge.Reads(),
+		Summary: "Create a character", Description: "Always 400: no vendor keeps characters.",
 		RequestBody: body.DeclareForm[openAICharacterForm](g.OpenAPI().Components.Schemas),
 	}, refuse)
 	g.Handle(huma.Operation{
 		OperationID: "getVideoCharacter", Method: http.MethodGet, Path: "/v1/videos/characters/{character_id}", Tags: tags,
-		Summary: "Get a character", Description: "Always 400: no vendor keeps characters.", Metadata: edge.Reads(),
+		Summary: "Get a character", Description: "Always 400: no vendor keeps characters.",
 		Parameters: []*huma.Param{edge.PathParameter("character_id", "Character id")},
 		Responses: map[string]*huma.Response{"400": {
 			Description: "No vendor keeps characters", Content: map[string]*huma.MediaType{"application/json": {Schema: g.FaultSchema()}},

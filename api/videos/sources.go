@@ -6,6 +6,7 @@ import (
 	"net/http"
 	"strconv"
 
+	"modelrelay/api/calls"
 	"modelrelay/api/edge"
 	"modelrelay/providers"
 	"modelrelay/workflows"
@@ -20,12 +21,12 @@ type work struct {
 }
 
 // workOn starts the edit or the extension of a source. An edit that no model takes is a remix where that says as much.
-func (c *creator) workOn(x *edge.Request, r *http.Request, in wording, req providers.VideoRequest, on work) (tasks.Task, error) {
+func (c *creator) workOn(x *edge.Request, r *http.Request, ch *calls.Charge, in wording, req providers.VideoRequest, on work) (tasks.Task, error) {
 	asked := req
 	if on.source != "" {
 		model, err := c.addSource(x, r, &req, on)
 		if err != nil {
-			return c.repeatedWork(x, r, in, asked, on, err)
+			return c.repeatedWork(x, r, ch, in, asked, on, err)
 		}
 		req.Model = cmp.Or(req.Model, model)
 		if c.router.Public(asked.Model) == model {
@@ -43,13 +44,13 @@ func (c *creator) workOn(x *edge.Request, r *http.Request, in wording, req provi
 	refused := c.served(x, in, req)
 	if fault, ok := errors.AsType[*providers.Fault](refused); ok && fault.Param == cmp.Or(in.names["video"], "video") && c.remixes(asked, on) {
 		asked.RemixOf, _ = parseSource(on.source)
-		task, err := c.remix(x, r, in, asked)
+		task, err := c.remix(x, r, ch, in, asked)
 		if fault, ok := errors.AsType[*providers.Fault](err); ok && fault.Param == "video_id" { // nor does the upstream remix
 			return tasks.Task{}, refused
 		}
 		return task, err
 	}
-	return c.start(x, r, in, req)
+	return c.start(x, r, ch, in, req)
 }
 
 // remixes tells whether a remix is an edit as it is asked for: it has everything but the prompt from its source.
@@ -59,7 +60,7 @@ func (c *creator) remixes(asked providers.VideoRequest, on work) bool {
 }
 
 // repeatedWork answers an edit or an extension whose source is not there, as otherwise says: a repeat needs it no more.
-func (c *creator) repeatedWork(x *edge.Request, r *http.Request, in wording, asked providers.VideoRequest, on work, otherwise error) (tasks.Task, error) {
+func (c *creator) repeatedWork(x *edge.Request, r *http.Request, ch *calls.Charge, in wording, asked providers.VideoRequest, on work, otherwise error) (tasks.Task, error) {
 	req := asked
 	create, err := newCreate(x, r, in.format, req)
 	if err != nil || create.IdempotencyKey == "" && !create.Repeat {
@@ -84,7 +85,7 @@ func (c *creator) repeatedWork(x *edge.Request, r *http.Request, in wording, ask
 	asked.Model = "" // whether it was the source's, the remix tells
 	if fault, ok := errors.AsType[*providers.Fault](err); ok && fault.Kind == providers.Mismatch && c.remixes(asked, on) {
 		asked.RemixOf, _ = parseSource(on.source)
-		remix, other := c.remix(x, r, in, asked)
+		remix, other := c.remix(x, r, ch, in, asked)
 		if other == nil && model != "" && remix.Request.Model != model {
 			return tasks.Task{}, err
 		}

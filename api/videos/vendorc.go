@@ -110,7 +110,7 @@ func (s *Service) addVendorC(g *edge.Group) {
 	}
 	for _, path := range vendorCPaths() {
 		operation.Path, operation.Hidden = path, path != "/vendorC/"
-		g.Handle(operation, v.serve)
+		g.With(edge.Access{Permission: edge.VideoPermission}).Handle(operation, v.serve)
 	}
 }
 
@@ -128,9 +128,6 @@ func (v vendorC) serve(x *edge.Request, r *http.Request) error {
 	}
 	switch query.Get("Action") {
 	case actionSubmit:
-		if err := x.Admit(r); err != nil {
-			return err
-		}
 		return v.submit(x, r)
 	case actionResult:
 		return v.getResult(x, r)

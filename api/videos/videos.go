@@ -56,8 +56,8 @@ type Options struct {
 	// this server.
 	Links  Links
 	Router calls.Router
-	// Forbids is that of calls.Options.
-	Forbids func(group string) []string
+	// Calls charges the creates, and knows what they may not ask for.
+	Calls *calls.Calls
 	// DefaultModel serves creates that name no model; "" refuses them.
 	DefaultModel string
 }
@@ -79,7 +79,7 @@ func New(e *edge.Edge, o Options) *Service {
 	checks := newFieldChecks()
 	return &Service{
 		tasks: o.Tasks, checks: checks,
-		creator:   &creator{tasks: o.Tasks, router: o.Router, checks: checks, forbids: o.Forbids, defaultModel: o.DefaultModel},
+		creator:   &creator{tasks: o.Tasks, router: o.Router, calls: o.Calls, checks: checks, defaultModel: o.DefaultModel},
 		reader:    reader{o.Tasks, e},
 		events:    &events{tasks: o.Tasks, edge: e, every: eventsEvery},
 		content:   content{o.Tasks, o.Archive},
@@ -99,6 +99,15 @@ func (s *Service) Add(openAI, vendorC *edge.Group) {
 	sora{s}.add(openAI)
 	generic{s}.add(openAI)
 	s.addVendorC(vendorC)
+}
+
+// creates is the access of an operation that makes a task, and reads that of one about a task.
+func creates() edge.Access {
+	return edge.Access{Permission: edge.VideoPermission, Meter: edge.MeterCalls}
+}
+
+func reads() edge.Access {
+	return edge.Access{Permission: edge.VideoPermission, Meter: edge.MeterReads}
 }
 
 // Words of the document that all formats share.

@@ -6,17 +6,17 @@ import (
 	"strings"
 	"testing"
 
-	"modelrelay/api/calls"
+	"modelrelay/providers"
 	"modelrelay/storage/storagetest"
 )
 
 // TestForbiddableWords: what the file lets a group forbid is what calls are held to, no more and no less.
 func TestForbiddableWords(t *testing.T) {
 	t.Parallel()
-	words := strings.Join(calls.Forbiddable(), ", ")
+	words := strings.Join(providers.Forbiddable(), ", ")
 	file := writeFile(t, "gateway.yaml", configFor("redis://127.0.0.1:1", "http://127.0.0.1:1", "sk-demo", "")+"groups: {default: {forbid: ["+words+", money]}}\n")
 	_, stderr, code := run(t, nil, "config", "check", "--config", file)
-	if want := fmt.Sprintf("groups.default.forbid[%d]: \"money\" is unknown; known are %s\n", len(calls.Forbiddable()), words); code != 2 || !strings.Contains(stderr, want) || strings.Count(stderr, "forbid[") != 1 {
+	if want := fmt.Sprintf("groups.default.forbid[%d]: \"money\" is unknown; known are %s\n", len(providers.Forbiddable()), words); code != 2 || !strings.Contains(stderr, want) || strings.Count(stderr, "forbid[") != 1 {
 		t.Errorf("code %d: %s, want %s", code, stderr, want)
 	}
 }

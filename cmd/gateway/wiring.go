@@ -158,6 +158,7 @@ func (p *parts) server(m *Main, tokens *tokens.Store, tasks *tasks.Client) (*api
 		Stores:    api.Stores{Tokens: tokens, Limits: limits, Ledger: usage, Archive: p.archive, Links: links},
 		Prices:    p.prices,
 		Forbids:   func(group string) []string { return p.current().Forbids(group) },
+		Priced:    p.catalog.Priced(),
 		Health:    p.checks(tokens),
 		Defaults: api.Defaults{
 			DefaultVideoModel: p.cfg.Video.DefaultModel, DefaultModerationModel: p.cfg.Relay.ModerationModel,

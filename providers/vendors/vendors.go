@@ -39,6 +39,7 @@ func New(client *http.Client) providers.Catalog {
 			Endpoints:    anthropic.Endpoints(),
 			Takes:        anthropic.Endpoints(),
 			Usage:        anthropic.Usage(),
+			Priced:       anthropic.Priced(),
 			CheckBaseURL: anthropic.CheckBaseURL,
 		},
 		"ark": {
@@ -48,6 +49,7 @@ func New(client *http.Client) providers.Catalog {
 			VideoUsual:  providers.Footage{Seconds: "5", Resolution: "720p"},
 			VideoPaths:  providers.VideoPaths{Seconds: []string{"duration"}, Frames: []string{"frames"}, FPS: 24, Resolutions: []string{"resolution"}, Audio: []string{"generate_audio"}},
 			VideoModels: ark.VideoModels,
+			Priced:      ark.Priced(),
 			RefuseVideo: ark.RefuseVideo,
 		},
 		"bfl": {
@@ -74,6 +76,7 @@ func New(client *http.Client) providers.Catalog {
 			Endpoints:    gemini.Endpoints(),
 			Takes:        gemini.Endpoints(),
 			Usage:        gemini.Usage(),
+			Priced:       gemini.Priced(),
 			CheckBaseURL: gemini.CheckBaseURL,
 		},
 		"generic": {
@@ -145,6 +148,8 @@ func New(client *http.Client) providers.Catalog {
 			VideoPaths:  providers.VideoPaths{Seconds: []string{"seconds", "duration"}, Resolutions: []string{"size", "resolution"}, Audio: []string{"generate_audio"}},
 			VideoModels: openai.VideoModels,
 			Realtime:    openai.NewRealtime(client),
+			Priced:      openai.Priced(),
+			Dialects:    true,
 		},
 		"pixverse": {
 			Name:        "pixverse",

@@ -40,7 +40,7 @@ func checkChannel(v *validator, at string, c Channel, vendors providers.Catalog)
 		v.add(at+".models", `wants at least one model; "*": opens every name`)
 	}
 	checkModels(v, at+".models", c.Models)
-	checkDialect(v, at, c)
+	checkDialect(v, at, c, vendor)
 	checkFields(v, at+".fields", c.facts().Fields, vendor)
 	if len(c.Groups) == 0 {
 		v.add(at+".groups", "wants at least one group")
@@ -86,10 +86,10 @@ func checkAliases(v *validator, aliases map[string]string) {
 }
 
 // checkDialect checks what a channel says of translations.
-func checkDialect(v *validator, at string, c Channel) {
+func checkDialect(v *validator, at string, c Channel, vendor providers.Vendor) {
 	v.oneOf(at+".dialect", c.Dialect, providers.DialectBoth, providers.DialectChat, providers.DialectResponses)
-	if c.Dialect != providers.DialectBoth && c.Vendor != "openai" {
-		v.add(at+".dialect", "is of vendor openai alone")
+	if c.Dialect != providers.DialectBoth && vendor.Name != "" && !vendor.Dialects {
+		v.add(at+".dialect", "is of vendors that have both chat endpoints alone, which %s does not", vendor.Name)
 	}
 	for _, model := range slices.Sorted(maps.Keys(c.Traits)) {
 		for i, word := range c.Traits[model] {

@@ -264,7 +264,7 @@ func TestProblemsNameKeyLineAndColumn(t *testing.T) {
 		{"alias of itself", "aliases: {a: a}\n", "aliases.a: stands for itself"},
 		{"alias of nothing", "aliases: {a: }\n", "aliases: a name is empty"},
 		{"dialect", channel + "dialect: completions}\n", "channels[0].dialect: \"completions\" is unknown; known are both, chat, responses"},
-		{"dialect of another vendor", "channels:\n  - {name: a, vendor: vendorc, base_url: http://u.test, keys: [\"k:l\"], models: {m: }, dialect: chat}\n", "channels[0].dialect: is of vendor openai alone"},
+		{"dialect of another vendor", "channels:\n  - {name: a, vendor: vendorc, base_url: http://u.test, keys: [\"k:l\"], models: {m: }, dialect: chat}\n", "channels[0].dialect: is of vendors that have both chat endpoints alone, which vendorc does not"},
 		{"fields of another vendor", channel + "fields: {m: {image: i}}}\n", "2:82: channels[0].fields: is of vendors that host many models alone, which openai does not"},
 		{"field", hosting + "fields: {a/b.c: {images: i}}}\n", "2:98: channels[0].fields.a/b.c.images: is no field; known are aspect_ratio, audio, "},
 		{"field's key", hosting + "fields: {a/b.c: {image: {nam: i}}}}\n", "2:106: channels[0].fields.a/b.c.image.nam: unknown key; known here are as, name"},

@@ -5,6 +5,7 @@ import (
 	"slices"
 	"strings"
 
+	"modelrelay/providers"
 	"modelrelay/storage/tokens"
 )
 
@@ -25,11 +26,6 @@ type Defaults struct {
 type Ceilings struct {
 	tokens.Limits
 	Budget float64 `yaml:"budget" doc:"highest budget of a token, and that of one without, where defaults has none; 0: any"`
-}
-
-// forbiddable lists what Group.Forbid may hold.
-func forbiddable() []string {
-	return []string{"background", "service_tier", "hosted_tools", "inference_geo", "cached_content", "long_cache", "long_context", "other_models"}
 }
 
 // limits are those of the group as tokens are held to them.
@@ -109,7 +105,7 @@ func checkGroups(v *validator, groups map[string]Group) {
 		}
 		group.checkCeilings(v, at+".defaults", group.Defaults.Limits, group.Defaults.Budget, nil)
 		for i, word := range group.Forbid {
-			v.oneOf(key(at+".forbid", i), word, forbiddable()...)
+			v.oneOf(key(at+".forbid", i), word, providers.Forbiddable()...)
 		}
 	}
 }

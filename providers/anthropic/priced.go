@@ -1,0 +1,22 @@
+package anthropic
+
+import "modelrelay/providers"
+
+// Priced is what the vendor bills beside tokens: its pages "Pricing", "Service tiers", "Prompt caching" and "Data residency".
+func Priced() providers.Priced {
+	const usualCache = "5m" // what is written for an hour costs twice the price of input
+	return providers.Priced{
+		Members: []providers.PricedMember{
+			{Name: "service_tier", Forbid: providers.ForbidServiceTier},
+			{Name: "speed", Forbid: providers.ForbidServiceTier, Begins: '"', Unless: `"standard"`}, // of spoken text elsewhere a number
+			{Name: "inference_geo", Forbid: providers.ForbidInferenceGeo, Unless: `"global"`},
+			{Name: "fallbacks", Forbid: providers.ForbidOtherModels, Begins: '['},
+			{Name: "mcp_servers", Forbid: providers.ForbidHostedTools},
+		},
+		Marks: []providers.PricedMark{
+			{In: "cache_control", Name: "ttl", Usual: usualCache},
+			{In: "prompt_cache_breakpoint", Name: "ttl", Usual: usualCache},
+		},
+		Headers: []providers.PricedHeader{{Name: "anthropic-beta", Begins: "context-1m", Forbid: providers.ForbidLongContext}},
+	}
+}

@@ -1,0 +1,16 @@
+package gemini
+
+import "modelrelay/providers"
+
+// Priced is what the vendor bills beside tokens. What it caches is stored by the hour. In calls of OpenAI's format it reads its own members in
+// extra_body.google.
+func Priced() providers.Priced {
+	return providers.Priced{
+		Members: []providers.PricedMember{
+			{Name: "servicetier", Forbid: providers.ForbidServiceTier},
+			{Name: "cachedcontent", Forbid: providers.ForbidCachedContent},
+			{Name: "cached_content", Forbid: providers.ForbidCachedContent},
+		},
+		Within: []string{"extra_body", "google"},
+	}
+}

@@ -1,0 +1,28 @@
+package openai
+
+import "modelrelay/providers"
+
+// Priced is what OpenAI and the servers that copy its API bill beside tokens.
+func Priced() providers.Priced {
+	hosted, others := providers.ForbidHostedTools, providers.ForbidOtherModels
+	return providers.Priced{Members: []providers.PricedMember{
+		{Name: "background", Forbid: providers.ForbidBackground, Only: "true"}, // a picture's background is a text
+		{Name: "service_tier", Forbid: providers.ForbidServiceTier},
+		{Name: "web_search_options", Forbid: hosted},
+		{Name: "prompt", Forbid: hosted, Begins: '{'},                                    // one that the vendor keeps, with tools of its own
+		{Name: "models", Forbid: others, Begins: '['},                                    // OpenRouter: what answers is billed at its own price
+		{Name: "provider", Forbid: others, Begins: '{'},                                  // of gateways: who serves the model, at which price
+		{Name: "provideroptions", Forbid: others, Begins: '{'},                           // the same
+		{Name: "preset", Forbid: others, Begins: '"'},                                    // OpenRouter: what it keeps under a name, a model among it
+		{Name: "plugins", Forbid: hosted},                                                // OpenRouter, MiniMax
+		{Name: "data_sources", Forbid: hosted},                                           // Azure
+		{Name: "compound_custom", Forbid: hosted},                                        // Groq
+		{Name: "search_parameters", Forbid: hosted, Of: "mode", Unless: `"off"`},         // xAI
+		{Name: "enable_search", Forbid: hosted, Unless: "false"},                         // Qwen
+		{Name: "enable_code_interpreter", Forbid: hosted, Unless: "false"},               // Qwen
+		{Name: "enable_enhancement", Forbid: hosted, Unless: "false"},                    // Hunyuan
+		{Name: "force_search_enhancement", Forbid: hosted, Unless: "false"},              // Hunyuan
+		{Name: "web_search", Forbid: hosted, Begins: '{', Of: "enable", Unless: "false"}, // Qianfan
+		{Name: "connectors", Forbid: hosted, Begins: '['},                                // Cohere
+	}}
+}
