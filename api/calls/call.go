@@ -138,8 +138,8 @@ func (c *Calls) Do(x *edge.Request, r *http.Request, ch *Charge, call Call) erro
 	return finish(x, answer, err, errors.Is(err, errBroken))
 }
 
-// finish ends an answer that err, nil for none, broke off: one that the client has seen nothing of is err's, and the connection of another is cut
-// where the client could take a part for the whole.
+// finish ends an answer that err broke off; nil: it is whole. A client that has seen nothing of it is answered err. Else cut ends the
+// connection, where the client could take a part for the whole.
 func finish(x *edge.Request, answer *relay.Answer, err error, cut bool) error {
 	switch {
 	case err == nil:

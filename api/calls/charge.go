@@ -23,7 +23,7 @@ type Limits interface {
 }
 
 // Charge is all of the money of one call, and its place among the calls of its caller. It is used in the order of this file: Admit,
-// Reserve, Settle, release. One goroutine uses it.
+// Reserve, settle, release. One goroutine uses it.
 type Charge struct {
 	calls   *Calls
 	request *edge.Request
@@ -52,8 +52,8 @@ type Charge struct {
 // Handler reads a call from a request and has it made.
 type Handler func(x *edge.Request, r *http.Request, ch *Charge) error
 
-// Charged serves an operation that is metered as calls are: h gets a charge that was admitted, or that Reserve admits. A request counts as
-// a call whatever refuses it, and what it still holds at its end is released.
+// Charged returns the handler of an operation that is a call. h gets a charge that was admitted, or that Reserve admits. A request
+// counts as a call whatever refuses it, and what it holds at its end is released.
 func (c *Calls) Charged(h Handler) edge.Handler {
 	return func(x *edge.Request, r *http.Request) error {
 		x.Recorded = true
@@ -170,9 +170,9 @@ func (ch *Charge) passes(answer *relay.Answer) {
 	}
 }
 
-// settle ends the call's hold on the caller's limits once its answer is over, but for the last bytes: what it used and
-// cost is known. It comes before the last byte is sent, since the client may send its next call after that one. Where the upstream did not
-// come to say what was used, it is estimated from the bytes that passed.
+// settle ends the call's hold on the caller's limits once its answer is over, but for the last bytes: what it used and cost is known. It
+// comes before the last byte is sent, since the client may send its next call after that one. Where the upstream did not report what was
+// used, it is estimated from the bytes that passed.
 func (ch *Charge) settle(answer *relay.Answer, last int, broken bool) {
 	if ch.settled {
 		return
@@ -233,8 +233,8 @@ func (ch *Charge) estimate(counted, stream bool, length int64) {
 	o.Estimated = o.Estimated || !counted || more > 0
 }
 
-// estimateOthers estimates what an answer of length bytes that is not a model's text did not count. Sound is charged by its length or by its
-// tokens, whichever the operator prices.
+// estimateOthers estimates what an answer of length bytes that is not a model's text did not count. Sound is charged by its length or by
+// its tokens, whichever the operator prices.
 func (ch *Charge) estimateOthers(counted bool, length int64) {
 	o, guess := &ch.request.Outcome, ch.uses(length, ch.left)
 	bySecond := guess.Audio > 0 && (ch.price.AudioSecond != nil || ch.price.Input == nil && ch.price.Output == nil)

@@ -26,7 +26,8 @@ import (
 // transport may still be reading it.
 func (r *Relay) Do(ctx context.Context, group string, call providers.Call) (*Answer, error) {
 	tries := r.attempts(router.Want{
-		Group: group, Token: call.Token, Model: call.Model, Asked: call.Asked, Endpoint: call.Endpoint, OpenValues: call.OpenValues, Affinity: call.Affinity,
+		Group: group, Token: call.Token, Model: call.Model, Asked: call.Asked, Endpoint: call.Endpoint,
+		OpenValues: call.OpenValues, Affinity: call.Affinity,
 	}, call.RequestID, call.Trail)
 	defer tries.abandon()
 	if err := r.findMaker(ctx, call, &tries.want); err != nil {
