@@ -15,9 +15,9 @@ import (
 
 	"modelrelay/api"
 	"modelrelay/providers"
-	vendors "modelrelay/providers/catalog"
 	"modelrelay/providers/relay"
 	"modelrelay/providers/router"
+	"modelrelay/providers/vendors"
 	"modelrelay/storage"
 	"modelrelay/storage/archive"
 	"modelrelay/storage/ledger"
