@@ -124,8 +124,14 @@ func TestEventNames(t *testing.T) {
 	t.Parallel()
 	var names []string
 	for _, e := range []router.Event{
-		{Channel: "a", Upstream: "u"}, {Channel: "a", Upstream: "v"}, {Channel: "a", Upstream: "u", Key: "k"}, {Channel: "a", Upstream: "u", Key: "k", Model: "m"},
-		{Channel: "a", Upstream: "u", Circuit: true}, {Channel: "a u", Upstream: ""}, {Paused: "a"}, {Woken: "a"},
+		{Channel: "a", Upstream: "u"},
+		{Channel: "a", Upstream: "v"},
+		{Channel: "a", Upstream: "u", Key: "k"},
+		{Channel: "a", Upstream: "u", Key: "k", Model: "m"},
+		{Channel: "a", Upstream: "u", Circuit: true},
+		{Channel: "a u", Upstream: ""},
+		{Paused: "a"},
+		{Woken: "a"},
 	} {
 		names = append(names, e.Name())
 	}
