@@ -18,7 +18,7 @@ import (
 // testVendors stands in for the catalog: one vendor that takes any key and one with a shape of its own.
 func testVendors() providers.Catalog {
 	return providers.Catalog{
-		"openai": {Name: "openai"},
+		"openai": {Name: "openai", Dialects: true},
 		"hosts":  {Name: "hosts", NamesFields: true},
 		"vendorc": {Name: "vendorc", CheckKey: func(key providers.Secret) error {
 			if !strings.Contains(key.Reveal(), ":") {
