@@ -83,7 +83,7 @@ func (c *Calls) Converse(x *edge.Request, r *http.Request, ch *Charge, call prov
 	x.Hijacked(session.Sent())
 	if rest := session.Unfinished(); rest != (providers.Usage{}) { // the upstream wants to be paid for it all the same
 		o.Estimated = true
-		ch.recordTurn(ctx, rest)
+		ch.recordTurn(ctx, rest) //nolint:contextcheck // the context of attend, as above
 	}
 	ch.recordConversation(err != nil)
 	return err

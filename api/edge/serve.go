@@ -35,7 +35,7 @@ const (
 func (e *Edge) Handler(next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		x := e.begin(w, r)
-		defer x.finish()
+		defer x.finish() //nolint:contextcheck // it reads the request's own context
 		next.ServeHTTP(x, x.http)
 	})
 }

@@ -497,11 +497,11 @@ func TestApart(t *testing.T) {
 		}
 	}
 	submit(adapter, own)
-	apart, err := adapter.Apart(typed.Key, nil)
-	if err == nil {
+	if _, err := adapter.Apart(typed.Key, nil); err == nil {
 		t.Fatal("an account that names an address of its own was taken")
 	}
-	if apart, err = adapter.Apart(typed.Key, []providers.Secret{typed.Key}); err != nil {
+	apart, err := adapter.Apart(typed.Key, []providers.Secret{typed.Key})
+	if err != nil {
 		t.Fatal(err)
 	}
 	submit(apart, typed)

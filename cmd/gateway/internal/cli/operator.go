@@ -18,17 +18,6 @@ import (
 	"modelrelay/workflows/tasks"
 )
 
-// work has an operator's command work with the services of the configuration, for so long as an operator waits.
-func (p *Program) work(ctx context.Context, do func(context.Context, *Services) error) error {
-	s, err := p.Open()
-	if err != nil {
-		return err
-	}
-	ctx, cancel := context.WithTimeout(ctx, operatorTimeout)
-	defer cancel()
-	return do(ctx, s)
-}
-
 // note writes into the audit log what a command did without an operation, or tried and failed with err, and returns err. Commands that
 // only read leave nothing there.
 func note(ctx context.Context, client redis.UniversalClient, what, subject string, changes []audit.Change, err error) error {
