@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"maps"
+	"sync"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -14,15 +15,25 @@ import (
 
 // store is what a map writes to and reads from.
 type store struct {
+	mu            sync.Mutex
 	entries       map[string]string
 	away          bool
 	writes, reads int
+}
+
+// counts returns the numbers of reads and writes.
+func (s *store) counts() (reads, writes int) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.reads, s.writes
 }
 
 func (s *store) open(waiting, recent int) *writebehind.Map[string, string] {
 	return writebehind.New(writebehind.Options[string, string]{
 		Delay: time.Second, Waiting: waiting, Recent: recent, ReadMost: 2, Size: func(v string) int { return len(v) },
 		Write: func(_ context.Context, entries map[string]string) error {
+			s.mu.Lock()
+			defer s.mu.Unlock()
 			s.writes++
 			if s.away {
 				return storage.ErrUnavailable
@@ -31,6 +42,8 @@ func (s *store) open(waiting, recent int) *writebehind.Map[string, string] {
 			return nil
 		},
 		Read: func(_ context.Context, keys []string) (map[string]string, error) {
+			s.mu.Lock()
+			defer s.mu.Unlock()
 			s.reads++
 			if s.away {
 				return nil, storage.ErrUnavailable
@@ -55,16 +68,18 @@ func TestMap(t *testing.T) {
 		m.Put("x", "old")
 		m.Put("x", "new")
 		m.Put("y", "y")
-		if got := m.Find(t.Context(), []string{"x", "y"}); len(got) != 2 || got["x"] != "new" || s.reads+s.writes > 0 {
-			t.Errorf("got %v after %d reads and %d writes", got, s.reads, s.writes)
+		got := m.Find(t.Context(), []string{"x", "y"})
+		if reads, writes := s.counts(); len(got) != 2 || got["x"] != "new" || reads+writes > 0 {
+			t.Errorf("got %v after %d reads and %d writes", got, reads, writes)
 		}
 		<-time.NewTimer(2 * time.Second).C
 		synctest.Wait()
-		if s.entries["x"] != "new" || s.entries["y"] != "y" || s.writes != 1 {
-			t.Errorf("after %d writes: %v", s.writes, s.entries)
+		if _, writes := s.counts(); s.entries["x"] != "new" || s.entries["y"] != "y" || writes != 1 {
+			t.Errorf("after %d writes: %v", writes, s.entries)
 		}
-		if got := m.Find(t.Context(), []string{"a", "b", "none", "c", "x"}); len(got) != 4 || got["c"] != "3" || s.reads != 3 {
-			t.Errorf("got %v in %d reads", got, s.reads)
+		got = m.Find(t.Context(), []string{"a", "b", "none", "c", "x"})
+		if reads, _ := s.counts(); len(got) != 4 || got["c"] != "3" || reads != 3 {
+			t.Errorf("got %v in %d reads", got, reads)
 		}
 		m.Put("z", "last")
 		m.Close()
