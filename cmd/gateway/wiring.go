@@ -77,7 +77,8 @@ func (m *Main) wire(cfg config.Config) (*parts, error) {
 	m.onClose(p.redis.Close)
 	if cfg.Metrics.Listen != "" {
 		build := buildinfo.Read()
-		if p.metrics, err = metrics.New(metrics.Options{Version: build.Version, Commit: build.Commit, GoVersion: build.Go, Log: p.log}); err != nil {
+		options := metrics.Options{Version: build.Version, Commit: build.Commit, GoVersion: build.Go, Models: cfg.Metrics.Models, Log: p.log}
+		if p.metrics, err = metrics.New(options); err != nil {
 			return nil, err
 		}
 	}

@@ -91,9 +91,10 @@ type Console struct {
 	TraceURL string        `yaml:"trace_url" doc:"address of a trace in your tracing, with {trace_id} in it; empty: none"`
 }
 
-// Metrics is where Prometheus reads; never the public listener.
+// Metrics is where Prometheus reads, never the public listener, and how many labels it finds there.
 type Metrics struct {
 	Listen string `yaml:"listen" doc:"address of the Prometheus endpoint, one for each process of a machine; port 0 takes a free one and logs it; empty: none"`
+	Models int    `yaml:"models" doc:"how many models have labels of their own in one process; the others count as other"`
 }
 
 // Log shapes the process's own log on standard error.
@@ -221,7 +222,7 @@ func Default() Config {
 		Listen:   "127.0.0.1:8080",
 		Console:  Console{Enabled: true, Idle: 30 * time.Minute},
 		Audit:    Audit{Retention: 400 * 24 * time.Hour},
-		Metrics:  Metrics{Listen: "127.0.0.1:9464"},
+		Metrics:  Metrics{Listen: "127.0.0.1:9464", Models: 200},
 		Log:      Log{Level: "info", Format: "json"},
 		Redis:    Redis{URL: "redis://127.0.0.1:6379/0", Prefix: storage.Prefix},
 		Temporal: Temporal{Address: "127.0.0.1:7233", Namespace: "default", TaskQueue: "video"},

@@ -186,6 +186,7 @@ func TestProblemsNameKeyLineAndColumn(t *testing.T) {
 		{"listen", "listen: here\n", `1:1: listen: "here" is no host:port`},
 		{"port", "listen: 127.0.0.1:99999\n", `1:1: listen: "99999" is no port`},
 		{"metrics on the public listener", "listen: 127.0.0.1:1\nmetrics: {listen: 127.0.0.1:1}\n", "2:11: metrics.listen: is the address of listen"},
+		{"labels of no model", "metrics: {models: 0}\n", "1:11: metrics.models: wants 1 or more"},
 		{"admin on the public listener", "listen: 127.0.0.1:1\nadmin: {listen: 127.0.0.1:1}\n", "2:9: admin.listen: is the address of listen"},
 		{"admin's address", "admin: {listen: here}\n", `1:9: admin.listen: "here" is no host:port`},
 		{"proxy", "trusted_proxies: [10.0.0.0/8, balancer]\n", `1:31: trusted_proxies[1]: "balancer" is neither an address nor a CIDR range`},

@@ -29,6 +29,9 @@ func (c Config) Validate(vendors providers.Catalog) []Problem {
 	v := &validator{}
 	v.address("listen", c.Listen)
 	v.listener("metrics.listen", c.Metrics.Listen, "is the address of listen; metrics never share it", c.Listen)
+	if c.Metrics.Models < 1 {
+		v.add("metrics.models", "wants 1 or more")
+	}
 	checkCallers(v, c)
 	checkFront(v, c)
 	checkEgress(v, c.Egress)

@@ -30,6 +30,8 @@ type callMetrics struct {
 
 	requestSeries series[requestKey, []metric.RecordOption]
 	callSeries    series[callKey, callSeries]
+	beforeSeries  series[providers.Operation, []metric.RecordOption]
+	cachedSeries  series[carried, []metric.AddOption]
 	spentSeries   series[string, []metric.AddOption]
 }
 
@@ -53,9 +55,9 @@ type requestKey struct {
 }
 
 type callKey struct {
-	operation      providers.Operation
-	model, channel string
-	fault          providers.Kind
+	operation       providers.Operation
+	model, provider string
+	fault           providers.Kind
 }
 
 type attemptKey struct {
@@ -67,7 +69,6 @@ type attemptKey struct {
 // callSeries are the labels of one kind of call, for each of its instruments.
 type callSeries struct {
 	duration, call, input, output []metric.RecordOption
-	cached                        []metric.AddOption
 }
 
 // The buckets of the conventions end where most web requests do. An answer may be written for minutes.
@@ -93,7 +94,11 @@ func tokenBuckets() []float64 {
 	return []float64{1, 4, 16, 64, 256, 1024, 4096, 16384, 65536, 262144, 1048576, 4194304, 16777216, 67108864}
 }
 
-func newCallMetrics(in *instruments, names *atomic.Pointer[names]) *callMetrics {
+// histogramsPerModel bounds the sets of labels of the calls' histograms: as many times the models with labels of their own. A model
+// usually has one set of calls that ended well and a few of faults.
+const histogramsPerModel = 2
+
+func newCallMetrics(in *instruments, names *atomic.Pointer[names], models int) *callMetrics {
 	c := &callMetrics{
 		names:    names,
 		http:     in.seconds("http.server.request.duration", "Duration of HTTP requests, streams to their end.", httpBuckets()),
@@ -108,8 +113,19 @@ func newCallMetrics(in *instruments, names *atomic.Pointer[names]) *callMetrics 
 	c.refusals.counter = in.counter("gateway.refusals", "{request}", "Requests refused by a limit of their token.")
 	c.translated.counter = in.counter("gateway.calls.translated", "{call}", "Calls answered by an upstream of another format, by the client's endpoint and the upstream's.")
 	c.requestSeries.make = requestSeries
-	c.callSeries.make = newCallSeries(names)
+	c.callSeries = series[callKey, callSeries]{make: newCallSeries, most: histogramsPerModel * models, other: func(key callKey) callKey {
+		key.model = otherName
+		return key
+	}}
+	c.beforeSeries.make = func(operation providers.Operation) []metric.RecordOption { return records(operationLabel(operation)) }
+	c.cachedSeries.make = func(pair carried) []metric.AddOption {
+		return adds(attribute.String("model", pair.model), attribute.String("channel", pair.channel))
+	}
 	c.spentSeries.make = func(model string) []metric.AddOption { return adds(attribute.String("model", model)) }
+	c.attempts.series.most, c.attempts.series.other = seriesMost, func(key attemptKey) attemptKey {
+		key.channel = otherName
+		return key
+	}
 	c.attempts.series.make = func(key attemptKey) []metric.AddOption {
 		return adds(attribute.String("channel", key.channel), attribute.String("outcome", outcome(key.fault)), attribute.Bool("again", key.again))
 	}
@@ -135,15 +151,16 @@ func (c *callMetrics) prime(n *names) {
 		}
 	}
 	for model, channels := range n.carriers {
+		if !n.labels.models.has(model) {
+			continue
+		}
 		c.spent.Add(ctx, 0, c.spentSeries.of(model)...)
 		for _, channel := range channels {
-			c.cached.Add(ctx, 0, cachedLabels(model, channel)...)
+			if pair := (carried{channel, model}); n.labels.pairs.has(pair) {
+				c.cached.Add(ctx, 0, c.cachedSeries.of(pair)...)
+			}
 		}
 	}
-}
-
-func cachedLabels(model, channel string) []metric.AddOption {
-	return adds(attribute.String("model", model), attribute.String("channel", channel))
 }
 
 // Seen counts the requests of an api.Server; nil where nobody counts.
@@ -176,9 +193,9 @@ func (c *callMetrics) seen(s edge.Seen) {
 		return
 	}
 	names := c.names.Load()
-	model, channel := names.model(s.Model), names.channel(s.Channel)
-	series := c.callSeries.of(callKey{s.Operation, model, channel, s.Fault})
-	c.before.Record(ctx, s.Sent.Seconds(), series.call...)
+	model := names.model(s.Model)
+	series := c.callSeries.of(callKey{s.Operation, model, names.provider(s.Channel), s.Fault})
+	c.before.Record(ctx, s.Sent.Seconds(), c.beforeSeries.of(s.Operation)...)
 	if s.Operation != providers.Realtime { // which lasts as long as people talk
 		c.duration.Record(ctx, (s.Took - s.Sent).Seconds(), series.duration...)
 	}
@@ -195,7 +212,8 @@ func (c *callMetrics) seen(s edge.Seen) {
 		c.tokens.Record(ctx, s.Usage.Output, series.output...)
 	}
 	if s.Usage.Cached > 0 {
-		c.cached.Add(ctx, s.Usage.Cached, series.cached...)
+		pair := names.labels.pairs.of(carried{names.channel(s.Channel), model})
+		c.cached.Add(ctx, s.Usage.Cached, c.cachedSeries.of(pair)...)
 	}
 	if s.Cost > 0 {
 		c.spent.Add(ctx, money(int64(s.Cost)), c.spentSeries.of(model)...)
@@ -220,25 +238,26 @@ func requestSeries(key requestKey) []metric.RecordOption {
 	return records(labels...)
 }
 
-func newCallSeries(names *atomic.Pointer[names]) func(callKey) callSeries {
-	return func(key callKey) callSeries {
-		call := []attribute.KeyValue{
-			attribute.String("gen_ai.operation.name", key.operation.Convention()), attribute.String("gen_ai.request.model", key.model),
-			attribute.String("gen_ai.provider.name", names.Load().provider(key.channel)), attribute.String("channel", key.channel),
-		}
-		with := func(more ...attribute.KeyValue) []attribute.KeyValue {
-			return append(slices.Clip(call), more...)
-		}
-		s := callSeries{
-			call: records(call...), duration: records(call...), cached: cachedLabels(key.model, key.channel),
-			input:  records(with(attribute.String("gen_ai.token.type", "input"))...),
-			output: records(with(attribute.String("gen_ai.token.type", "output"))...),
-		}
-		if key.fault != "" {
-			s.duration = records(with(attribute.String("error.type", string(key.fault)))...)
-		}
-		return s
+func newCallSeries(key callKey) callSeries {
+	call := []attribute.KeyValue{
+		operationLabel(key.operation), attribute.String("gen_ai.request.model", key.model), attribute.String("gen_ai.provider.name", key.provider),
 	}
+	with := func(more ...attribute.KeyValue) []attribute.KeyValue {
+		return append(slices.Clip(call), more...)
+	}
+	s := callSeries{
+		call: records(call...), duration: records(call...),
+		input:  records(with(attribute.String("gen_ai.token.type", "input"))...),
+		output: records(with(attribute.String("gen_ai.token.type", "output"))...),
+	}
+	if key.fault != "" {
+		s.duration = records(with(attribute.String("error.type", string(key.fault)))...)
+	}
+	return s
+}
+
+func operationLabel(operation providers.Operation) attribute.KeyValue {
+	return attribute.String("gen_ai.operation.name", operation.Convention())
 }
 
 // knownMethod keeps a client's own words out of the labels, as the conventions have it.

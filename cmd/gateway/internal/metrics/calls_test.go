@@ -16,7 +16,7 @@ import (
 // oneCall counts a relayed call with everything that can be counted of one.
 func oneCall(tb testing.TB) func() {
 	tb.Helper()
-	m, err := metrics.New(metrics.Options{Log: slog.New(slog.DiscardHandler)})
+	m, err := metrics.New(metrics.Options{Log: slog.New(slog.DiscardHandler), Models: 200})
 	if err != nil {
 		tb.Fatal(err)
 	}

@@ -23,10 +23,10 @@ func (m *Metrics) WatchChannels(routes *router.Router) error {
 	in := &instruments{meter: m.meter}
 	states := in.gauge("gateway.channel.state", "1 for the state that the channel is in: closed, half-open (its cooldown is over, and nothing was answered since), open or disabled.")
 	keys := in.gauge("gateway.channel.keys", "Keys of the channel by their state.")
-	models := in.gauge("gateway.channel.model.state", "1 for the state of a model of the channel that is not closed: half-open or open.")
+	models := in.gauge("gateway.channel.model.state", "1 for the state of a model of the channel that is not closed: half-open or open; other: how many pairs without labels of their own are in the state.")
 	inFlight := in.gauge("gateway.channel.in_flight", "Relayed calls and conversations under way at the channel.")
-	all := in.gauge("gateway.model.channels", "Channels that the configuration has for the model.")
-	fit := in.gauge("gateway.model.channels.available", "Channels of the model that are not open for it, nor have all their keys open.")
+	all := in.gauge("gateway.model.channels", "Channels that the configuration has for the model; other: for the model that has the fewest available ones.")
+	fit := in.gauge("gateway.model.channels.available", "Channels of the model that are not open for it, nor have all their keys open; other: the fewest of a model without a label of its own.")
 	return m.observe(in, func(_ context.Context, o metric.Observer) {
 		names := m.names.Load()
 		available := map[string]bool{}
@@ -52,21 +52,44 @@ func (m *Metrics) WatchChannels(routes *router.Router) error {
 			o.ObserveInt64(inFlight, channel.InFlight, metric.WithAttributes(name, vendor))
 			available[channel.Name] = works(channel.State) && (len(channel.Keys) == 0 || of[router.StateClosed]+of[router.StateHalfOpen] > 0)
 		}
+		others := map[string]int64{} // pairs without labels of their own, by their state
+		least, leastOf := int64(-1), int64(0)
 		for model, channels := range names.carriers {
 			n := int64(0)
 			for _, channel := range channels {
 				state := cmp.Or(troubled[carried{channel, names.upstreams[carried{channel, model}]}], router.StateClosed)
 				n += is(available[channel] && works(state))
-				if state != router.StateClosed {
-					o.ObserveInt64(models, 1, metric.WithAttributes(
-						attribute.String("channel", channel), attribute.String("model", model), attribute.String("state", state)))
+				if state == router.StateClosed {
+					continue
 				}
+				pair := m.labels.pairs.of(carried{channel, model})
+				if pair.channel == otherName {
+					others[state]++
+					continue
+				}
+				o.ObserveInt64(models, 1, pairLabels(pair, state))
 			}
-			label := metric.WithAttributes(attribute.String("model", model))
-			o.ObserveInt64(all, int64(len(channels)), label)
-			o.ObserveInt64(fit, n, label)
+			if m.labels.models.has(model) {
+				label := metric.WithAttributes(attribute.String("model", model))
+				o.ObserveInt64(all, int64(len(channels)), label)
+				o.ObserveInt64(fit, n, label)
+			} else if least < 0 || n < least {
+				least, leastOf = n, int64(len(channels))
+			}
+		}
+		for state, n := range others {
+			o.ObserveInt64(models, n, pairLabels(carried{otherName, otherName}, state))
+		}
+		if least >= 0 {
+			label := metric.WithAttributes(attribute.String("model", otherName))
+			o.ObserveInt64(all, leastOf, label)
+			o.ObserveInt64(fit, least, label)
 		}
 	}, states, keys, models, inFlight, all, fit)
+}
+
+func pairLabels(pair carried, state string) metric.MeasurementOption {
+	return metric.WithAttributes(attribute.String("channel", pair.channel), attribute.String("model", pair.model), attribute.String("state", state))
 }
 
 // WatchSlots shows the calls at channels that bound them. waiting counts those that wait for a slot at a channel.

@@ -19,6 +19,7 @@ const (
 
 // names are the names that labels may have: those of the configuration.
 type names struct {
+	labels *labels
 	models map[string]bool
 	// providers are what the GenAI conventions call the channels' vendors.
 	providers map[string]string
@@ -34,13 +35,14 @@ type names struct {
 type carried struct{ channel, model string }
 
 // Learn takes over the names of a configuration: those of its channels and their models, and others that the
-// configuration names.
+// configuration names. Where all models have room, each has its label at once, else from its first use; the same holds for pairs.
 // Series of names that left stay until the process ends.
 func (m *Metrics) Learn(channels []providers.Channel, priced iter.Seq[string], vendors providers.Catalog) {
 	if m == nil {
 		return
 	}
 	n := &names{
+		labels: m.labels,
 		models: make(map[string]bool), providers: make(map[string]string), carriers: make(map[string][]string), upstreams: make(map[carried]string),
 	}
 	for _, channel := range channels {
@@ -62,6 +64,16 @@ func (m *Metrics) Learn(channels []providers.Channel, priced iter.Seq[string], v
 	for model := range priced { // of channels whose patterns it fits, so that an operator may list them
 		n.models[model] = true
 	}
+	if len(n.models) <= m.labels.models.most {
+		for model := range n.models {
+			m.labels.models.of(model)
+		}
+	}
+	if len(n.upstreams) <= pairsMost {
+		for pair := range n.upstreams {
+			m.labels.pairs.of(pair)
+		}
+	}
 	m.names.Store(n)
 	m.calls.prime(n)
 	m.tasks.prime(channels, vendors)
@@ -69,7 +81,7 @@ func (m *Metrics) Learn(channels []providers.Channel, priced iter.Seq[string], v
 
 func (n *names) model(name string) string {
 	if n.models[name] {
-		return name
+		return n.labels.models.of(name)
 	}
 	return orNone(name)
 }
@@ -95,34 +107,84 @@ func orNone(name string) string {
 	return otherName
 }
 
-// series keeps what is worked out once per set of labels, so that counting a call allocates nothing. Labels come from
-// the configuration, so there are few; a new one costs a copy of the table.
-type series[K comparable, V any] struct {
-	make  func(K) V
-	known atomic.Pointer[map[K]V]
-	mu    sync.Mutex
+// labels holds the names of models and of pairs that have labels of their own in this process. A name has one from its first use until
+// the process ends; the names beyond the limits count as `other`.
+type labels struct {
+	models series[string, string]
+	pairs  series[carried, carried]
 }
 
-func (s *series[K, V]) of(key K) V {
-	if known := s.known.Load(); known != nil {
-		if v, ok := (*known)[key]; ok {
-			return v
-		}
+// pairsMost is how many pairs of channel and model have labels of their own.
+const pairsMost = 200
+
+func newLabels(models int) *labels {
+	return &labels{
+		models: series[string, string]{most: models, make: func(name string) string { return name }, other: func(string) string { return otherName }},
+		pairs: series[carried, carried]{
+			most: pairsMost, make: func(pair carried) carried { return pair }, other: func(carried) carried { return carried{otherName, otherName} },
+		},
 	}
-	return s.add(key)
 }
 
-func (s *series[K, V]) add(key K) V {
-	v := s.make(key)
+// series stores what is computed once per set of labels, so that counting a call allocates nothing.
+type series[K comparable, V any] struct {
+	make func(K) V
+	// most is how many keys have a value of their own; 0: any number. The keys beyond it share the value of the key that other returns.
+	most  int
+	other func(K) K
+
+	known atomic.Pointer[map[K]V] // read without a lock; complete after as many misses as it has keys
+	mu    sync.Mutex
+	all   map[K]V
+	miss  int
+}
+
+// of returns the value of the key, and stores it at the first use.
+func (s *series[K, V]) of(key K) V {
+	if v, ok := s.lookUp(key); ok {
+		return v
+	}
+	return s.slow(key)
+}
+
+func (s *series[K, V]) lookUp(key K) (v V, ok bool) {
+	known := s.known.Load()
+	if known == nil {
+		return v, false
+	}
+	if v, ok = (*known)[key]; !ok && s.most > 0 && len(*known) > s.most {
+		v, ok = (*known)[s.other(key)]
+	}
+	return v, ok
+}
+
+func (s *series[K, V]) slow(key K) V {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	next := map[K]V{key: v}
-	if known := s.known.Load(); known != nil {
-		if len(*known) >= seriesMost { // names came and went with many reloads
-			return v
-		}
-		maps.Copy(next, *known)
+	v, ok := s.all[key]
+	if !ok && s.most > 0 && len(s.all) >= s.most {
+		key = s.other(key)
+		v, ok = s.all[key]
 	}
-	s.known.Store(&next)
+	if !ok {
+		if s.all == nil {
+			s.all = make(map[K]V)
+		}
+		v = s.make(key)
+		s.all[key] = v
+	}
+	if s.miss++; s.miss > len(s.all)/2 {
+		known := maps.Clone(s.all)
+		s.known.Store(&known)
+		s.miss = 0
+	}
 	return v
+}
+
+// has reports whether the key has a value of its own.
+func (s *series[K, V]) has(key K) bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	_, ok := s.all[key]
+	return ok
 }

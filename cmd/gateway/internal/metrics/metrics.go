@@ -31,8 +31,6 @@ const (
 	healthPath  = "/healthz"
 	// scrapeTimeout bounds one reading of the metrics: Prometheus gives up after ten seconds unless told otherwise.
 	scrapeTimeout = 10 * time.Second
-	// scrapesAtOnce is one for each of a pair of Prometheus servers, and as many for curious people.
-	scrapesAtOnce = 4
 	// seriesMost is how many sets of labels one instrument may have; what is beyond counts in one series that says so. A
 	// hundred models on ten channels come to a thousand.
 	seriesMost = 10_000
@@ -45,6 +43,7 @@ type Metrics struct {
 	provider *sdkmetric.MeterProvider
 	meter    metric.Meter
 	names    atomic.Pointer[names]
+	labels   *labels
 	log      *slog.Logger
 
 	calls *callMetrics
@@ -54,7 +53,9 @@ type Metrics struct {
 // Options are what New wants to know of the process: its build, and where to log.
 type Options struct {
 	Version, Commit, GoVersion string
-	Log                        *slog.Logger
+	// Models is how many models have labels of their own, at least 1.
+	Models int
+	Log    *slog.Logger
 }
 
 // New makes the metrics of a process, which must Learn a configuration before anything is counted.
@@ -67,7 +68,7 @@ func New(o Options) (*Metrics, error) {
 	if err != nil {
 		return nil, fmt.Errorf("open the metrics: %w", err)
 	}
-	m := &Metrics{registry: registry, log: o.Log, provider: sdkmetric.NewMeterProvider(
+	m := &Metrics{registry: registry, log: o.Log, labels: newLabels(o.Models), provider: sdkmetric.NewMeterProvider(
 		sdkmetric.WithReader(exporter), sdkmetric.WithCardinalityLimit(seriesMost),
 		sdkmetric.WithExemplarFilter(exemplar.AlwaysOffFilter), // they cost a look at the span of every call
 		sdkmetric.WithView(sdkmetric.NewView(
@@ -77,7 +78,7 @@ func New(o Options) (*Metrics, error) {
 	)}
 	m.meter = m.provider.Meter("modelrelay")
 	in := &instruments{meter: m.meter}
-	m.calls = newCallMetrics(in, &m.names)
+	m.calls = newCallMetrics(in, &m.names, o.Models)
 	m.tasks = newTaskMetrics(in, &m.names)
 	if err := errors.Join(in.errs...); err != nil {
 		return nil, fmt.Errorf("open the metrics: %w", err)
@@ -133,10 +134,7 @@ func (m *Metrics) Listen(ctx context.Context, addr string) (stop func(), err err
 		w.Header().Set("Content-Type", "application/json")
 		_, _ = io.WriteString(w, `{"status":"ok"}`+"\n")
 	})
-	mux.Handle("GET "+metricsPath, promhttp.HandlerFor(m.registry, promhttp.HandlerOpts{
-		ErrorLog: slog.NewLogLogger(m.log.Handler(), slog.LevelWarn), ErrorHandling: promhttp.ContinueOnError,
-		MaxRequestsInFlight: scrapesAtOnce, Timeout: scrapeTimeout,
-	}))
+	mux.Handle("GET "+metricsPath, m.handler())
 	server := &http.Server{
 		Handler: mux, ReadHeaderTimeout: scrapeTimeout, ReadTimeout: scrapeTimeout, WriteTimeout: 2 * scrapeTimeout,
 		IdleTimeout: 2 * time.Minute, // a scrape a minute keeps its connection
@@ -153,6 +151,26 @@ func (m *Metrics) Listen(ctx context.Context, addr string) (stop func(), err err
 		_ = server.Close() // whoever reads comes again
 		serving.Wait()
 	}, nil
+}
+
+// handler answers a scrape. A scrape that takes longer than scrapeTimeout, or waits as long for another, gets a 503.
+func (m *Metrics) handler() http.Handler {
+	return http.TimeoutHandler(oneAtATime(promhttp.HandlerFor(m.registry, promhttp.HandlerOpts{
+		ErrorLog: slog.NewLogLogger(m.log.Handler(), slog.LevelWarn), ErrorHandling: promhttp.ContinueOnError,
+	})), scrapeTimeout, "another scrape is in progress")
+}
+
+// oneAtATime serves one request at a time, so that several scrapes take the memory of one. The others wait until their contexts end.
+func oneAtATime(handler http.Handler) http.Handler {
+	slot := make(chan struct{}, 1)
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		select {
+		case slot <- struct{}{}:
+			defer func() { <-slot }()
+			handler.ServeHTTP(w, r)
+		case <-r.Context().Done():
+		}
+	})
 }
 
 // instruments makes instruments and keeps what went wrong.

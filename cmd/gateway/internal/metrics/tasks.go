@@ -124,7 +124,7 @@ func (t *taskMetrics) told(step activities.Step) {
 		t.archives.Add(ctx, 1, stepLabels(channel, step.Outcome)...)
 		if step.Outcome == activities.OutcomeOK {
 			t.bytes.Add(ctx, step.Bytes, adds(attribute.String("channel", channel))...)
-			t.archiving.Record(ctx, step.Took.Seconds(), records(attribute.String("channel", channel))...)
+			t.archiving.Record(ctx, step.Took.Seconds())
 		}
 	case activities.StepDeliver:
 		t.deliveries.Add(ctx, 1, adds(attribute.String("outcome", step.Outcome))...)
