@@ -76,7 +76,7 @@ func (m *Metrics) Learn(channels []providers.Channel, priced iter.Seq[string], v
 	}
 	m.names.Store(n)
 	m.calls.prime(n)
-	m.tasks.prime(channels, vendors)
+	m.tasks.prime()
 }
 
 func (n *names) model(name string) string {

@@ -9,14 +9,14 @@ import (
 	"go.opentelemetry.io/otel/metric"
 
 	"modelrelay/activities"
-	"modelrelay/providers"
 	"modelrelay/workflows"
 )
 
 // taskMetrics counts video tasks and their steps. The Temporal SDK counts the rest: activities and workflows by their
 // type, their failures and times.
 type taskMetrics struct {
-	names *atomic.Pointer[names]
+	names  *atomic.Pointer[names]
+	primed series[string, struct{}] // channels
 
 	created, ended, submits, reconciles, polls, archives, bytes, deliveries metric.Int64Counter
 	duration, archiving                                                     metric.Float64Histogram
@@ -34,7 +34,7 @@ func taskBuckets() []float64 {
 func archiveBuckets() []float64 { return []float64{.5, 1, 2, 5, 10, 30, 60, 120, 300, 600, 1800} }
 
 func newTaskMetrics(in *instruments, names *atomic.Pointer[names]) *taskMetrics {
-	return &taskMetrics{
+	t := &taskMetrics{
 		names:      names,
 		created:    in.counter("gateway.tasks.created", "{task}", "Video tasks that were started."),
 		ended:      in.counter("gateway.tasks.ended", "{task}", "Video tasks that ended, by state, and by code where they failed."),
@@ -47,6 +47,8 @@ func newTaskMetrics(in *instruments, names *atomic.Pointer[names]) *taskMetrics 
 		duration:   in.seconds("gateway.task.duration", "From a task's creation to its end.", taskBuckets()),
 		archiving:  in.seconds("gateway.task.archive.duration", "Time of one video's copy.", archiveBuckets()),
 	}
+	t.primed.make = t.primeChannel
+	return t
 }
 
 // taskCodes are our own reasons of a failure. An upstream's own codes count as "upstream".
@@ -60,7 +62,7 @@ func taskCodes() []string {
 const upstreamCode = "upstream"
 
 // prime shows the series that alerts look at before anything happened: an increase is only seen of what was there.
-func (t *taskMetrics) prime(channels []providers.Channel, vendors providers.Catalog) {
+func (t *taskMetrics) prime() {
 	ctx := context.Background()
 	for _, code := range taskCodes() {
 		t.ended.Add(ctx, 0, endedLabels(activities.OutcomeFailed, code)...)
@@ -69,19 +71,20 @@ func (t *taskMetrics) prime(channels []providers.Channel, vendors providers.Cata
 	for _, outcome := range []string{activities.OutcomeDelivered, activities.OutcomeAgain, activities.OutcomeGivenUp} {
 		t.deliveries.Add(ctx, 0, adds(attribute.String("outcome", outcome))...)
 	}
-	for _, channel := range channels {
-		if vendors[channel.Vendor].Video == nil {
-			continue
-		}
-		for _, outcome := range []string{activities.OutcomeAccepted, activities.OutcomeRefused, activities.OutcomeUnknown} {
-			t.submits.Add(ctx, 0, stepLabels(channel.Name, outcome)...)
-		}
-		for _, outcome := range []string{activities.OutcomeFound, activities.OutcomeNever, activities.OutcomeUnknown} {
-			t.reconciles.Add(ctx, 0, stepLabels(channel.Name, outcome)...)
-		}
-		t.archives.Add(ctx, 0, stepLabels(channel.Name, activities.OutcomeOK)...)
-		t.bytes.Add(ctx, 0, adds(attribute.String("channel", channel.Name))...)
+}
+
+// primeChannel does the same for a channel at its first step: most channels never run a task.
+func (t *taskMetrics) primeChannel(channel string) struct{} {
+	ctx := context.Background()
+	for _, outcome := range []string{activities.OutcomeAccepted, activities.OutcomeRefused, activities.OutcomeUnknown} {
+		t.submits.Add(ctx, 0, stepLabels(channel, outcome)...)
 	}
+	for _, outcome := range []string{activities.OutcomeFound, activities.OutcomeNever, activities.OutcomeUnknown} {
+		t.reconciles.Add(ctx, 0, stepLabels(channel, outcome)...)
+	}
+	t.archives.Add(ctx, 0, stepLabels(channel, activities.OutcomeOK)...)
+	t.bytes.Add(ctx, 0, adds(attribute.String("channel", channel))...)
+	return struct{}{}
 }
 
 func stepLabels(channel, outcome string) []metric.AddOption {
@@ -113,6 +116,9 @@ func (m *Metrics) Told() func(activities.Step) {
 func (t *taskMetrics) told(step activities.Step) {
 	ctx, names := context.Background(), t.names.Load()
 	channel := names.channel(step.Channel)
+	if step.Channel != "" {
+		t.primed.of(channel)
+	}
 	switch step.Name {
 	case activities.StepSubmit:
 		t.submits.Add(ctx, 1, stepLabels(channel, step.Outcome)...)
