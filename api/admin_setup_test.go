@@ -12,8 +12,8 @@ import (
 	"modelrelay/storage/storagetest"
 )
 
-// TestAdminSetup: each check says how it stands and what mends it; one that hangs or cannot be asked holds up no other, and
-// who asks at once gets the same answer.
+// TestAdminSetup: each check reports its state and its fix. A check that hangs or cannot be run delays no other,
+// and callers that ask at the same time get the same answer.
 func TestAdminSetup(t *testing.T) {
 	t.Parallel()
 	server, _ := storagetest.Miniredis(t)

@@ -238,7 +238,7 @@ func TestAdminIsClosed(t *testing.T) {
 	}
 }
 
-// TestAdminWrongKeys: a network that guesses is told to wait; the right key passes from there all the same, and the log
+// TestAdminWrongKeys: a network that guesses gets 429; the right key passes from there all the same, and the log
 // says where the guesses come from.
 func TestAdminWrongKeys(t *testing.T) {
 	t.Parallel()

@@ -123,7 +123,7 @@ func TestAdminTokenListOfMany(t *testing.T) {
 	}
 }
 
-// TestAdminTokenChangedByTwo: of two operators who change one version of a token, the second is told, and nothing of the
+// TestAdminTokenChangedByTwo: of two operators who change one version of a token, the second gets a conflict, and nothing of the
 // first one's change is lost.
 func TestAdminTokenChangedByTwo(t *testing.T) {
 	t.Parallel()

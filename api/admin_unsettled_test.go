@@ -28,7 +28,7 @@ func (c cashier) Unsettled(ctx context.Context, filter operator.UnsettledFilter)
 	return found, err
 }
 
-// TestAdminUnsettled: what nobody settles is listed, charged one by one and refunded all together.
+// TestAdminUnsettled: reservations that no process settles are listed, charged one by one and refunded all together.
 func TestAdminUnsettled(t *testing.T) {
 	t.Parallel()
 	server, _ := storagetest.Miniredis(t)

@@ -71,7 +71,7 @@ func TestAliases(t *testing.T) {
 	}
 }
 
-// TestModelsOfPatterns: a name that only the pattern of a channel fits is told like a listed model, to those who may call it,
+// TestModelsOfPatterns: a name that only the pattern of a channel matches is shown like a listed model, to tokens that may call it,
 // and lists do not have it.
 func TestModelsOfPatterns(t *testing.T) {
 	t.Parallel()

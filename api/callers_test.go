@@ -56,7 +56,7 @@ func (e pulled) Open(ctx context.Context, _ string) (*archive.Reader, error) {
 
 type pulledBytes struct {
 	more <-chan struct{}
-	// ended is closed when nobody reads it any more.
+	// ended is closed when no goroutine reads it any more.
 	ended <-chan struct{}
 }
 

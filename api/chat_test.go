@@ -92,7 +92,7 @@ func TestChatFaults(t *testing.T) {
 		{"upstream failed", goodKey, smallChat, 502, "upstream_error", ""},
 		{"upstream's own 400", goodKey, `{"model":"sora-2","messages":[],"user":"their 400"}`, 400, "c", ""},
 	} {
-		// A failure rests the channel, so each case has its own.
+		// After a failure the channel cools down, so each case has its own.
 		rec := g.do(t, request("POST", "/v1/chat/completions", test.body, "Authorization", "Bearer "+test.key))
 		code, param := fault(t, rec)
 		if rec.Code != test.status || code != test.code || param != test.param {

@@ -34,7 +34,7 @@ func TestChunkedBody(t *testing.T) {
 	}
 }
 
-// TestChunkedBodyMemory: its reading allocates the body and the pieces it came in, and no more. Not parallel: it looks at what the
+// TestChunkedBodyMemory: its reading allocates the body and the pieces it came in, and no more. Not parallel: it reads what the
 // whole process allocates.
 func TestChunkedBodyMemory(t *testing.T) { //nolint:paralleltest // see above
 	g := newGateway(t, nil, nil)

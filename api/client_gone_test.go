@@ -13,7 +13,7 @@ import (
 )
 
 // TestClientThatLeavesIs499: whatever the part that was asked makes of its context's end, log and counts say that the client
-// has left, and a part that fails while the client waits is still told as what it is.
+// has left, and a part that fails while the client waits is still reported as what it is.
 func TestClientThatLeavesIs499(t *testing.T) {
 	t.Parallel()
 	overloaded := &providers.Fault{Kind: providers.Overloaded, Message: "away"}

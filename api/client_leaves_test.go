@@ -55,7 +55,7 @@ func newLeavingAt(t *testing.T, give func(*gateway, *api.Options), begun func(),
 	})
 }
 
-// occasion is when a client leaves, and when all is over.
+// occasion is when a client leaves, and when everything has ended.
 type occasion struct {
 	here func()
 	over chan struct{}
@@ -183,7 +183,7 @@ func TestClientLeavesBeforeTheFirstByte(t *testing.T) {
 	}
 }
 
-// TestResponseInTheBackground: the answer of a response that goes on in the background counts nothing, and nobody comes back to
+// TestResponseInTheBackground: the answer of a response that continues in the background counts nothing, and no client comes back to
 // count it.
 func TestResponseInTheBackground(t *testing.T) {
 	t.Parallel()

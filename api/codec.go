@@ -27,7 +27,7 @@ const (
 	codecHeaders = "Authorization, Content-Type, X-Namespace"
 )
 
-// Codec decrypts payloads for those who look at Temporal itself.
+// Codec decrypts payloads for operators who read Temporal's own UI.
 type Codec struct {
 	// Decode answers a request of Temporal's remote codec. Its error is the client's: the request is none.
 	Decode func(body []byte) ([]byte, error)

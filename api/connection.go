@@ -48,7 +48,7 @@ func (c *placed) Close() error {
 // LastReceived implements edge.Connection.
 func (c *placed) LastReceived() time.Time { return lastReceived(c.TCPConn) }
 
-// Read tells the log of a header that does not count, which would be read as a broken request.
+// Read records in the log a header that does not count, which would be read as a broken request.
 func (c *placed) Read(p []byte) (int, error) {
 	n, err := c.TCPConn.Read(p)
 	if !c.begun && n > 0 {
@@ -60,7 +60,7 @@ func (c *placed) Read(p []byte) (int, error) {
 	return n, err
 }
 
-// complain tells the log of a PROXY header that is wrong, from time to time.
+// complain records a PROXY header that is wrong in the log, from time to time.
 func (l *listener) complain(message string, peer net.Addr, err error) {
 	if !l.due(warnHeader) {
 		return
@@ -176,7 +176,7 @@ func withConnection(ctx context.Context, conn net.Conn) context.Context {
 	return ctx
 }
 
-// listenerOf is where a request came in; nil: nobody knows.
+// listenerOf returns where a request came in; nil: it is not known.
 func listenerOf(r *http.Request) *listener {
 	switch c := edge.ConnectionOf(r.Context()).(type) {
 	case *placed:
@@ -188,7 +188,7 @@ func listenerOf(r *http.Request) *listener {
 	}
 }
 
-// streams gives each request over HTTP/2 a place of its own beside its connection's: each takes as many files as a connection
+// streams gives each request over HTTP/2 a place of its own, as well as its connection: each takes as many files as a connection
 // of HTTP/1 does, and there are many in one. One that finds none, or whose network has its share, is refused.
 func streams(next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {

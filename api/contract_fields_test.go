@@ -260,7 +260,7 @@ func (o contractOperation) request(t *testing.T, name string, value any, without
 	return request(o.Method, path, string(raw), "vendorA-version", "2023-06-01")
 }
 
-// video tells the creates of video tasks.
+// video reports whether the operation creates a video task.
 func (o contractOperation) video() bool {
 	return o.Path == "/v1/videos" || o.Path == "/v1/video/generations" || o.Path == "/vendorC/"
 }

@@ -7,7 +7,7 @@ import (
 	"modelrelay/api"
 )
 
-// TestCORS: pages of the origins that the operator names read answers and faults, and their browsers are told so before; no
+// TestCORS: pages of the origins that the operator names read answers and faults, and preflight requests allow it; no
 // page gets the browser's own credentials, and no other origin or path is opened.
 func TestCORS(t *testing.T) {
 	t.Parallel()

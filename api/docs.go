@@ -40,7 +40,7 @@ func (s *Server) addDocs(mux chi.Router, manual fs.FS) {
 // consoleRoot is the folder of the console's paths.
 const consoleRoot = console.Root
 
-// addConsole adds the pages of a browser, which have the landing page too. Who is no browser finds what there is without
+// addConsole adds the pages of a browser, which have the landing page too. A client that is no browser finds what there is without
 // them.
 func (s *Server) addConsole(mux chi.Router, pages http.Handler) {
 	serve := func(w http.ResponseWriter, r *http.Request) {
@@ -78,7 +78,7 @@ func addRoot(mux chi.Router, serve http.Handler) {
 	mux.Method(http.MethodHead, rootPath, serve)
 }
 
-// forBrowser tells whether a page is wanted.
+// forBrowser reports whether the client asks for a page.
 func forBrowser(r *http.Request) bool { return strings.Contains(r.Header.Get("Accept"), "text/html") }
 
 // rootPath is what people and tools open to see whether anything is there.

@@ -28,7 +28,7 @@ func redisLimits(t *testing.T) *limits.Limiter {
 }
 
 // TestNextCallFindsItsPlaceFree: a client with one call at a time may send the next after the last byte of an answer,
-// of a stream after its [DONE], and is never told that it has too many in flight.
+// of a stream after its [DONE], and never gets a refusal for too many in flight.
 func TestNextCallFindsItsPlaceFree(t *testing.T) {
 	t.Parallel()
 	// Longer than what the server keeps back until the handler has returned.
@@ -79,7 +79,7 @@ func TestNextCallFindsItsPlaceFree(t *testing.T) {
 				t.Fatalf("%s: got %d %s, %v", body, resp.StatusCode, raw, err)
 			}
 			if strings.Contains(body, "chunked") {
-				_, _ = io.Copy(io.Discard, resp.Body) // the end is what tells this client that it was the last
+				_, _ = io.Copy(io.Discard, resp.Body) // the end shows this client that it was the last
 			}
 			t.Cleanup(func() { _ = resp.Body.Close() })
 		}

@@ -469,7 +469,7 @@ func TestHealth(t *testing.T) {
 	}
 }
 
-// TestRoot: who opens the address finds somebody there: a browser a page, others a line.
+// TestRoot: the address answers: a browser gets a page, others a line.
 func TestRoot(t *testing.T) {
 	t.Parallel()
 	g := newGateway(t, nil, nil)

@@ -44,7 +44,7 @@ func TestExtraIsBounded(t *testing.T) {
 }
 
 // TestExtraCostsLittle: a create of 20 MB of unknown fields is refused for little more than its own bytes. Not parallel: it
-// looks at what the whole process allocates.
+// reads what the whole process allocates.
 func TestExtraCostsLittle(t *testing.T) { //nolint:paralleltest // see above
 	g := newGateway(t, nil, nil)
 	body := `{"model":"sora-2","prompt":"p","x":[` + strings.Repeat(`{"a":[]},`, 20<<20/9) + `0]}`

@@ -180,7 +180,7 @@ func (e *flood) Read(p []byte) (int, error) {
 	return len(p), nil
 }
 
-// TestUploadTooLarge: a body over the limit is refused before it is read to its end, at once where its length is told.
+// TestUploadTooLarge: a body over the limit is refused before it is read to its end, at once where its length is known.
 func TestUploadTooLarge(t *testing.T) {
 	t.Parallel()
 	const limit = 1 << 20

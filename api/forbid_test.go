@@ -51,7 +51,7 @@ func TestForbids(t *testing.T) {
 		{responsesPath, responsesRest, `"background":true`, "background"},
 		{responsesPath, responsesRest, `"background":false`, ""},
 		{responsesPath, responsesRest, `"extra_body":{"google":{"cached_content":"c"}}`, "extra_body.google.cached_content"},
-		{responsesPath, responsesRest, `"extra_body":{"extra_body":{"extra_body":{"background":true}}}`, ""}, // nobody reads it so far within
+		{responsesPath, responsesRest, `"extra_body":{"extra_body":{"extra_body":{"background":true}}}`, ""}, // no vendor reads it so far within
 		{responsesPath, responsesRest, `"background":null`, ""},
 		{responsesPath, responsesRest, `"service_tier":"priority"`, "service_tier"},
 		{responsesPath, responsesRest, `"service_tier":null`, ""},

@@ -156,7 +156,7 @@ func TestListenRefusesOldTLS(t *testing.T) {
 }
 
 // TestStreamsTakePlaces: one connection of HTTP/2 has no more requests open than a network has connections, and another
-// network is served beside it.
+// network is served at the same time.
 func TestStreamsTakePlaces(t *testing.T) {
 	t.Parallel()
 	const places = 8 // of which a network has 4: a connection and 3 requests
@@ -222,7 +222,7 @@ func header2(addr [4]byte) string {
 	return "\r\n\r\n\x00\r\nQUIT\n\x21\x11\x00\x0c" + string(addr[:]) + "\x0a\x00\x00\x01\x12\x34\x01\xbb"
 }
 
-// TestProxyProtocol: whom a trusted proxy names is who calls; another's header is no request, and a proxy that sends none, or
+// TestProxyProtocol: the caller is the address that a trusted proxy names; another's header is no request, and a proxy that sends none, or
 // not at once, is closed without holding up anybody.
 func TestProxyProtocol(t *testing.T) {
 	t.Parallel()

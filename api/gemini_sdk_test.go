@@ -150,7 +150,7 @@ func TestGeminiArrayStream(t *testing.T) {
 }
 
 // TestGeminiArrayStreamError: an array that breaks off between two elements ends with the error as its last; within one it
-// is cut, so that nobody takes it for whole.
+// is cut, so that no client takes it for whole.
 func TestGeminiArrayStreamError(t *testing.T) {
 	t.Parallel()
 	const broken = `{"error":{"code":502,"message":"The upstream broke off its answer.","status":"INTERNAL","details":[]}}`

@@ -21,7 +21,7 @@ const (
 	checkEvery = time.Second
 )
 
-// Part is one of the two things a process serves, as /readyz tells them apart.
+// Part is one of the two things a process serves, which /readyz reports separately.
 type Part string
 
 // The parts.
@@ -32,13 +32,13 @@ const (
 	VideoPart Part = "video"
 )
 
-// Check is one thing /readyz looks at.
+// Check is one thing that /readyz checks.
 type Check struct {
 	// Name is what the answer calls it, such as "redis".
 	Name string
 	// For is the part that does not work without it; "" for one whose failure is only shown.
 	For Part
-	// Check returns why the thing does not work; its text is shown to anyone who asks.
+	// Check returns why the thing does not work; any client may read its text.
 	Check func(ctx context.Context) error
 }
 

@@ -24,18 +24,18 @@ const (
 	// maxStreams is how many requests one connection of HTTP/2 may have open. Proxies open another connection beyond it; the
 	// protocol asks for no fewer than 100.
 	maxStreams = 100
-	// streamWindow is what a client may send ahead of whoever reads one request's body, in bytes, and connectionWindow what it
+	// streamWindow is what a client may send ahead of the reader of one request's body, in bytes, and connectionWindow what it
 	// may send ahead in all: a few requests whose bodies wait do not stop the others of their connection.
 	streamWindow     = 512 << 10
 	connectionWindow = 2 << 20
 	// maxHeaderTable bounds what a connection keeps of headers that come again, in bytes.
 	maxHeaderTable = 4 << 10
-	// pingAfter and pingTimeout find a connection of HTTP/2 at whose other end nobody is.
+	// pingAfter and pingTimeout find a connection of HTTP/2 whose client is gone.
 	pingAfter   = time.Minute
 	pingTimeout = 15 * time.Second
 )
 
-// HTTPOptions say what a server speaks beside HTTP/1.1; nil: nothing.
+// HTTPOptions are what a server speaks as well as HTTP/1.1; nil: nothing.
 type HTTPOptions struct {
 	// TLS has the certificate; the listener speaks TLS then, with HTTP/2 for who offers it. Several servers may have the same.
 	TLS *tls.Config

@@ -171,7 +171,7 @@ func TestInteractionPermission(t *testing.T) {
 		{"sk-video", background + `},"input":"p"}`, 200},
 		{"sk-relay", background + `},"input":"p"}`, 403},
 		{"sk-video", `{"model":"cut","input":"p"}`, 403},
-		{"sk-relay", `{"model":"cut","input":"p"}`, 404}, // nobody relays it
+		{"sk-relay", `{"model":"cut","input":"p"}`, 404}, // no channel relays it
 	} {
 		rec := g.do(t, request("POST", "/v1/interactions", tc.body, "Authorization", "Bearer "+tc.key))
 		if rec.Code != tc.status {
@@ -225,7 +225,7 @@ func TestInteractionRelayed(t *testing.T) {
 	}
 }
 
-// TestInteractionAgent: a model that is named beside an agent does not stand for the permission to use the agent.
+// TestInteractionAgent: a model that is named with an agent does not replace the permission to use the agent.
 func TestInteractionAgent(t *testing.T) {
 	t.Parallel()
 	interactions := providers.Endpoint{Format: providers.Gemini, Operation: providers.Interactions}

@@ -20,7 +20,7 @@ import (
 	"modelrelay/storage/tokens"
 )
 
-// made remembers who made what, as the store does.
+// made remembers which channel made which answer, as the store does.
 type madeBy struct {
 	mu  sync.Mutex
 	ids map[string]relay.Maker
@@ -42,7 +42,7 @@ func (m *madeBy) Find(_ context.Context, ids ...string) (makers []relay.Maker) {
 }
 
 // TestRelayedInteractionIsKept: a relayed interaction is read, cancelled and deleted at the channel and with the key that made it,
-// below both prefixes; for another token, and where nobody remembers it, it does not exist.
+// below both prefixes; for another token, and where no record of it is left, it does not exist.
 func TestRelayedInteractionIsKept(t *testing.T) {
 	t.Parallel()
 	const doing = `{"id":"int_1","object":"interaction","status":"in_progress"}`
@@ -143,7 +143,7 @@ func TestKeptInteractionIsHeld(t *testing.T) {
 		go func() { ended <- g.do(t, request("GET", "/v1beta/interactions/int_1?stream=true", "")) }()
 		synctest.Wait()
 		beyond, cancel := context.WithCancel(t.Context())
-		cancel() // who is let in waits for nothing
+		cancel() // a request that is admitted waits for nothing
 		rec := httptest.NewRecorder()
 		g.Handler().ServeHTTP(rec, request("GET", "/v1beta/interactions/int_1", "").WithContext(beyond))
 		if rec.Code != http.StatusTooManyRequests {

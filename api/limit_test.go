@@ -10,7 +10,7 @@ import (
 	"modelrelay/storage/tokens"
 )
 
-// TestRefusalNamesTheLimit: a client is told which of its limits it met, and so are those who watch them.
+// TestRefusalNamesTheLimit: a refusal names the limit that was reached, to the client and to metrics and log.
 func TestRefusalNamesTheLimit(t *testing.T) {
 	t.Parallel()
 	limiter := redisLimits(t)
@@ -45,7 +45,7 @@ func TestRefusalNamesTheLimit(t *testing.T) {
 	}
 }
 
-// TestResetOfFormatAIsNotEarly: who waits until the time that an answer names finds the window reset.
+// TestResetOfFormatAIsNotEarly: a client that waits until the time that an answer names finds the window reset.
 func TestResetOfFormatAIsNotEarly(t *testing.T) {
 	t.Parallel()
 	g := newGateway(t, nil, nil)

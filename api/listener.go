@@ -31,7 +31,7 @@ const (
 // often is how often each warning is logged.
 func often() fair.Quota { return fair.Quota{Units: 1, Per: time.Minute} }
 
-// ListenOptions say what stands in front of a listener; nil: nothing does.
+// ListenOptions describe what is in front of a listener; nil: nothing is.
 type ListenOptions struct {
 	// ProxyProtocol: a connection of one of Options.Proxies begins with a header of the PROXY protocol, and counts as one of
 	// the client that this names. Without the header it is closed. Others' headers are no request.

@@ -76,7 +76,7 @@ func mustAnswer(t *testing.T, conn net.Conn) {
 	}
 }
 
-// TestListenStopsAtItsPlaces: with all of them held nothing is accepted, idle connections count, and who waits is served as
+// TestListenStopsAtItsPlaces: with all of them held nothing is accepted, idle connections count, and a waiting client is served as
 // soon as one is closed.
 func TestListenStopsAtItsPlaces(t *testing.T) {
 	t.Parallel()
@@ -116,7 +116,7 @@ func TestListenStopsAtItsPlaces(t *testing.T) {
 	}
 }
 
-// TestListenSharesPlaces: one network holds half of the places at most, and another is served beside it.
+// TestListenSharesPlaces: one network holds half of the places at most, and another is served at the same time.
 func TestListenSharesPlaces(t *testing.T) {
 	t.Parallel()
 	if runtime.GOOS != "linux" {

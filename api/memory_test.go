@@ -68,7 +68,7 @@ func TestBodyGrowsWithWhatArrives(t *testing.T) {
 	}
 }
 
-// TestSizedBodyMemory: a body of a known length is read for little more than one copy of itself. Not parallel: it looks at
+// TestSizedBodyMemory: a body of a known length is read for little more than one copy of itself. Not parallel: it reads
 // what the whole process allocates.
 func TestSizedBodyMemory(t *testing.T) { //nolint:paralleltest // see above
 	g := newGateway(t, nil, nil)

@@ -96,7 +96,7 @@ func TestOneModelShapes(t *testing.T) {
 	}
 }
 
-// TestVideoModelTables: a model that makes videos shows what it takes to those who may make some.
+// TestVideoModelTables: a model that makes videos shows what it takes to tokens that may make some.
 func TestVideoModelTables(t *testing.T) {
 	t.Parallel()
 	const (

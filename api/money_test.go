@@ -74,7 +74,7 @@ func TestBudgetReservesWhatACallMayCost(t *testing.T) {
 	}
 }
 
-// Whatever name an upstream may look at, the largest number counts, and one too large to be read is no small one.
+// Whatever name an upstream may read, the largest number counts, and one too large to be read is no small one.
 func TestBudgetReservesTheLargestThatIsAskedFor(t *testing.T) {
 	t.Parallel()
 	endpoints := []providers.Endpoint{

@@ -21,7 +21,7 @@ import (
 	"modelrelay/storage/testwait"
 )
 
-// wasSent checks what the upstream got in JSON: the path, and members as they must stand in the body.
+// wasSent checks what the upstream got in JSON: the path, and members as they must be in the body.
 func wasSent(t *testing.T, up *fakeOpenAI, path string, members ...string) {
 	t.Helper()
 	got := up.took()
@@ -47,7 +47,7 @@ func counted(t *testing.T, g *gateway, input, cached, output int64) {
 			return false
 		}
 		got = g.ledger.entries[len(g.ledger.entries)-1]
-		got.Images, got.Audio = 0, 0 // relay's tests look at them
+		got.Images, got.Audio = 0, 0 // relay's tests check them
 		return got == ledger.Entry{Token: "good", Model: got.Model, Channel: "main", Requests: 1, InputTokens: input, CachedTokens: cached, OutputTokens: output}
 	}) {
 		return
@@ -366,7 +366,7 @@ func TestSDKErrorClasses(t *testing.T) {
 		{"hi", "sk-wrong", 401, "invalid_api_key"},
 		{"hi", "sk-few", 404, "model_not_found"},
 	} {
-		g, _ := newOpenAI(t, nil) // a failure rests the channel
+		g, _ := newOpenAI(t, nil) // the channel cools down after a failure
 		client := sdk(t, g, option.WithAPIKey(test.key), option.WithMaxRetries(0))
 		_, chatErr := client.Responses.New(t.Context(), responses.ResponseNewParams{Model: "m", Input: responses.ResponseNewParamsInputUnion{OfString: openai.String(test.input)}})
 		var failed *openai.Error

@@ -72,7 +72,7 @@ func schemaName(t reflect.Type, hint string) string {
 // bearerScheme is the security scheme that every operation of a client declares.
 const bearerScheme = "bearer"
 
-// otherCredential is a place for the token beside the bearer scheme.
+// otherCredential is a place for the token other than the bearer scheme.
 type otherCredential struct{ scheme, in, name, sender string }
 
 // otherCredentials are the places in the order in which they count; the bearer scheme counts before them.
@@ -94,7 +94,7 @@ func tokenSecurity() []map[string][]string {
 	return ways
 }
 
-// categories are the tags of the document in the order in which somebody new wants them; the operator's come last.
+// categories are the tags of the document in the order in which a new reader needs them; the operator's come last.
 func categories() []*huma.Tag {
 	return []*huma.Tag{
 		{Name: edge.ModelsTag, Description: "What the token may call, in the shape that the caller's headers ask for"},

@@ -31,7 +31,7 @@ func (k emptyKeeper) Kept(context.Context, string, string, providers.Kept) (*rel
 	return nil, providers.Faultf(providers.NotFound, "none")
 }
 
-// TestReadsOfOtherThings: lists of models are reads, and a look at an upstream takes twenty.
+// TestReadsOfOtherThings: lists of models are reads, and a read at an upstream counts twenty.
 func TestReadsOfOtherThings(t *testing.T) {
 	t.Parallel()
 	for path, limit := range map[string]int{
@@ -89,7 +89,7 @@ func TestReadsOwedAreNotForgotten(t *testing.T) {
 		}
 		e.keys[token.Name] = key
 		read := func(path string) int { return e.get(t, token.Name, path, nil).Code }
-		for range perMinute - 2 { // a look at usage is a read, and its days are more
+		for range perMinute - 2 { // a read of usage is a read, and its days are more
 			if code := read("/v1/models"); code != http.StatusOK {
 				t.Fatalf("a list of models: %d", code)
 			}
@@ -108,7 +108,7 @@ func TestReadsOwedAreNotForgotten(t *testing.T) {
 	})
 }
 
-// TestDownloadsHaveALimit: five for each stream and wait that the token may have open; a look at the header is none.
+// TestDownloadsHaveALimit: five for each stream and wait that the token may have open; a read of the header is none.
 func TestDownloadsHaveALimit(t *testing.T) {
 	t.Parallel()
 	const most = 5
@@ -152,9 +152,9 @@ func TestDownloadsHaveALimit(t *testing.T) {
 	})
 }
 
-// TestWhoLooksTakesNothing: an operator who looks at what is a token's own takes nothing of its limits, from any network, and does
+// TestOperatorReadsTakeNothing: an operator that reads what is a token's own takes nothing of its limits, from any network, and does
 // nothing in its name.
-func TestWhoLooksTakesNothing(t *testing.T) {
+func TestOperatorReadsTakeNothing(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) { // no reads come back meanwhile
 		e := newLogsEnv(t)

@@ -13,7 +13,7 @@ import (
 	"modelrelay/storage/tokens"
 )
 
-// documented is an operation as the OpenAPI document tells of it.
+// documented is an operation as the OpenAPI document describes it.
 type documented struct {
 	Permission string                `json:"x-permission"`
 	Tags       []string              `json:"tags"`
@@ -77,7 +77,7 @@ func TestEveryOperationAsksForItsWord(t *testing.T) {
 	}
 }
 
-// TestPermissionFaults: who is refused reads it in its format, and the log names the token.
+// TestPermissionFaults: a refused client reads the refusal in its format, and the log names the token.
 func TestPermissionFaults(t *testing.T) {
 	t.Parallel()
 	g := newGateway(t, nil, nil)

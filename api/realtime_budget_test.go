@@ -48,7 +48,7 @@ func TestRealtimeSharesTheBudget(t *testing.T) {
 	d.tokens[goodKey] = &tokens.Token{ID: "one", Name: "one", Group: "default", Budget: budget / 1e9}
 	one, two := d.dial(t), d.dial(t)
 	// converse has one turn, and lets the ledger know of it once the gateway has looked at the budget: a look that saw the
-	// turn itself as well would end the conversation earlier. The error is that with which it ends, nil while it goes on.
+	// turn itself as well would end the conversation earlier. The error is that with which it ends, nil while it continues.
 	converse := func(conn *websocket.Conn) error {
 		t.Helper()
 		if err := conn.Write(within(t), websocket.MessageText, []byte(`{"type":"response.create"}`)); err != nil {
@@ -72,7 +72,7 @@ func TestRealtimeSharesTheBudget(t *testing.T) {
 	mustBeTold := func(conn *websocket.Conn) {
 		t.Helper()
 		err := converse(conn)
-		for err == nil { // the close travels beside the event
+		for err == nil { // the close travels with the event
 			_, _, err = conn.Read(within(t))
 		}
 		if websocket.CloseStatus(err) != websocket.StatusGoingAway || !strings.Contains(err.Error(), "budget") {

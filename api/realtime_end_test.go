@@ -224,7 +224,7 @@ func TestRealtimeGarbage(t *testing.T) {
 	}
 }
 
-// TestRealtimeFlood: a client that sends nothing, much too often, is told off with 1008, however it does so.
+// TestRealtimeFlood: a client that sends nothing, much too often, is closed with 1008, however it does so.
 func TestRealtimeFlood(t *testing.T) {
 	t.Parallel()
 	const mask = "\x00\x00\x00\x00"

@@ -19,8 +19,8 @@ import (
 	"modelrelay/providers/upstream"
 )
 
-// TestRealtimeForbids: a message that asks for what the group forbids reaches no upstream, its client is told which field it
-// was, and the conversation goes on; a group that forbids nothing has no message looked at.
+// TestRealtimeForbids: a message that asks for what the group forbids reaches no upstream, its client gets the name of the field
+// and the conversation continues; a group that forbids nothing has no message checked.
 func TestRealtimeForbids(t *testing.T) {
 	t.Parallel()
 	var strict atomic.Bool
@@ -81,7 +81,7 @@ func TestRealtimeForbids(t *testing.T) {
 }
 
 // TestRealtimeForbidsFromNowOn: a conversation that is open when its group gets its first word, or a further one, ends at once, for
-// its session may have been told what is forbidden now; one whose group forbids less goes on. The next one is held to the words.
+// its session may already use what is forbidden now; one whose group forbids less continues. The next one is checked against the words.
 func TestRealtimeForbidsFromNowOn(t *testing.T) {
 	t.Parallel()
 	for name, test := range map[string]struct {
@@ -140,8 +140,8 @@ func mustAsk(t *testing.T, conn *websocket.Conn, kind websocket.MessageType, mes
 	return string(answer)
 }
 
-// TestRealtimeHoldsWithinItsShare: a message that is looked at counts for the memory of bodies until it goes on. Where there is no
-// room it is refused, and the conversation goes on.
+// TestRealtimeHoldsWithinItsShare: a message that is checked counts for the memory of bodies until it is sent. Where there is no
+// room it is refused, and the conversation continues.
 func TestRealtimeHoldsWithinItsShare(t *testing.T) {
 	t.Parallel()
 	d := newDialog(t, dialogOptions{api: func(o *api.Options) {

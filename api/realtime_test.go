@@ -32,7 +32,7 @@ import (
 // patience bounds every wait of these tests, on a machine that does much else as well.
 const patience = time.Minute
 
-// dialog is a gateway with a realtime upstream behind it, over real sockets.
+// dialog is a gateway with a realtime upstream, over real sockets.
 type dialog struct {
 	*gateway
 
@@ -456,7 +456,7 @@ func TestRealtimeUsage(t *testing.T) {
 	}
 }
 
-// TestRealtimeTokensPerMinute: what a response used counts against its token while the conversation goes on.
+// TestRealtimeTokensPerMinute: what a response used counts against its token while the conversation continues.
 func TestRealtimeTokensPerMinute(t *testing.T) {
 	t.Parallel()
 	over := make(chan struct{})

@@ -31,7 +31,7 @@ func dialServer(t *testing.T, g *gateway) net.Conn {
 	return conn
 }
 
-// TestRefusalOfALargeUpload: who sends the whole body before it looks at the answer gets the answer.
+// TestRefusalOfALargeUpload: a client that sends the whole body before it reads the answer gets the answer.
 func TestRefusalOfALargeUpload(t *testing.T) {
 	t.Parallel()
 	const large = 30 << 20
@@ -97,7 +97,7 @@ func (zeros) Read(p []byte) (int, error) {
 	return len(p), nil
 }
 
-// TestTwoLengths: a request that says its length in two ways is the last of its connection, so that what somebody in
+// TestTwoLengths: a request that gives its length in two ways is the last of its connection, so that what another client in
 // front takes for a part of it is never a request of its own.
 func TestTwoLengths(t *testing.T) {
 	t.Parallel()

@@ -194,7 +194,7 @@ func TestSDKVideos(t *testing.T) {
 	}
 }
 
-// TestSDKRetriesACreate: what an SDK sends again after a 503 says so, which is how the task engine tells it apart.
+// TestSDKRetriesACreate: what an SDK sends again after a 503 is marked as a retry, by which the task engine recognises it.
 func TestSDKRetriesACreate(t *testing.T) {
 	t.Parallel()
 	g := newGateway(t, nil, func(g *gateway, o *api.Options) { o.Tasks = &failOnce{fakeTasks: g.tasks} })

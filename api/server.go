@@ -45,7 +45,7 @@ type Options struct {
 	Prices *pricing.List
 	// Forbids says what the tokens of a group may not ask for, in the words of providers.Forbiddable; nil: nothing.
 	Forbids func(group string) []string
-	// Priced is what the vendors bill beside tokens, which Forbids is about.
+	// Priced is what the vendors bill other than tokens, which Forbids is about.
 	Priced providers.Priced
 	// Health are the checks of /readyz.
 	Health []Check
@@ -107,13 +107,13 @@ type Bodies struct {
 	WriteTimeout time.Duration
 }
 
-// Telemetry is told of requests. Nothing of it may wait.
+// Telemetry receives requests. Its functions must not block.
 type Telemetry struct {
 	// Tracer makes a span of each request but probes; nil: no spans.
 	Tracer trace.Tracer
-	// Seen is called with every request that is over but probes, in the goroutine that served it; nil: nobody counts.
+	// Seen is called with every request that has ended, except probes, in the goroutine that served it; nil: requests are not counted.
 	Seen func(edge.Seen)
-	// Called is told of every call, as edge.Options has it.
+	// Called receives every call, as in edge.Options.
 	Called edge.Called
 	// Log takes one info line per request; nil is silent.
 	Log *slog.Logger
@@ -291,7 +291,7 @@ func single(path string) string {
 
 func below(path, folder string) bool { return path == folder || strings.HasPrefix(path, folder+"/") }
 
-// Drain makes /readyz say that this process is stopping, so that nobody sends it new work, and ends open realtime
+// Drain makes /readyz report that this process is stopping, so that it gets no new work, and ends open realtime
 // conversations with "going away", event streams of tasks, and waits for a change. Other requests go on being served.
 func (s *Server) Drain() { s.edge.Drain() }
 
@@ -301,13 +301,13 @@ type Open struct {
 	Requests int64
 	// Sockets are realtime conversations, Watchers the event streams of tasks.
 	Sockets, Watchers int64
-	// Connections are those of clients, idle ones too. Full tells that no other is accepted; TurnedAway counts those that
+	// Connections are those of clients, idle ones too. Full reports that no other is accepted; TurnedAway counts those that
 	// were closed at once since the start, because their network held its share, and requests over HTTP/2 that found no place.
 	Connections, TurnedAway int64
 	Full                    bool
 }
 
-// Open tells what the server is serving now.
+// Open returns what the server is serving now.
 func (s *Server) Open() Open {
 	return Open{
 		Requests: s.edge.Requests(), Sockets: s.calls.Sockets(), Watchers: s.videos.Watchers(),

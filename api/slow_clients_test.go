@@ -18,7 +18,7 @@ import (
 	"modelrelay/storage/testwait"
 )
 
-// A body that never comes must not keep its connection and its answer for ever, whoever sends it.
+// A body that never comes must not keep its connection and its answer for ever, whichever client sends it.
 func TestBodyThatNeverComes(t *testing.T) {
 	t.Parallel()
 	g := newGateway(t, nil, func(_ *gateway, o *api.Options) { o.BodyTimeout = 100 * time.Millisecond })

@@ -86,7 +86,7 @@ func TestSourceBehindProxies(t *testing.T) {
 	}
 }
 
-// TestSchemeBehindProxies: the links of answers begin as a trusted proxy says that its client began, and nobody else's word counts.
+// TestSchemeBehindProxies: the links of answers begin as a trusted proxy reports that its client began; no other header counts.
 func TestSchemeBehindProxies(t *testing.T) {
 	t.Parallel()
 	const proxy, stranger = "10.0.0.1:1", "198.51.100.9:1"
@@ -137,7 +137,7 @@ func proxiesOf(networks ...string) []netip.Prefix {
 }
 
 // TestWrongOperatorsKeysBehindAProxy: guesses that come through a trusted proxy are those of the address that it names: neither the
-// proxy nor others behind it are told to wait, and the log names the guesser.
+// proxy nor other clients of that proxy get 429, and the log names the guesser.
 func TestWrongOperatorsKeysBehindAProxy(t *testing.T) {
 	t.Parallel()
 	server, _ := storagetest.Miniredis(t)
@@ -173,7 +173,7 @@ func TestWrongOperatorsKeysBehindAProxy(t *testing.T) {
 	}
 }
 
-// TestWrongClientKeys: a network that sends wrong keys is told to wait in the format's words, each IPv6 subscriber for
+// TestWrongClientKeys: a network that sends wrong keys gets 429 in the format's words, each IPv6 subscriber for
 // itself; a right key always passes, and so do the networks of others. The log names the address and no key.
 func TestWrongClientKeys(t *testing.T) {
 	t.Parallel()
@@ -204,7 +204,7 @@ func TestWrongClientKeys(t *testing.T) {
 			t.Errorf("%s: got %d, want 200", name, rec.Code)
 		}
 	}
-	for name, want := range map[string]int{"sk-off": 401, "": 401, "sk-away": 503} { // known, none, and nobody can tell
+	for name, want := range map[string]int{"sk-off": 401, "": 401, "sk-away": 503} { // known, none, and not to be determined
 		if rec := from("203.0.113.7", "/v1/videos/x", name); rec.Code != want {
 			t.Errorf("key %q: got %d, want %d", name, rec.Code, want)
 		}

@@ -136,7 +136,7 @@ func TestEvents(t *testing.T) {
 }
 
 // TestEventsResume: a client that comes back gets the task at once if it changed meanwhile, and else the next change; one
-// that has seen the end is told so in a way that ends a browser's reconnecting.
+// that has seen the end gets an answer that ends a browser's reconnecting.
 func TestEventsResume(t *testing.T) {
 	t.Parallel()
 	g, url := eventServer(t)

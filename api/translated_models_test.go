@@ -7,7 +7,7 @@ import (
 	"testing"
 )
 
-// TestTranslatedModels: a chat model stands in the model lists of all three formats, with what it can be asked through a translation.
+// TestTranslatedModels: a chat model is in the model lists of all three formats, with what it can be asked through a translation.
 // What is never translated has no model there: 404.
 func TestTranslatedModels(t *testing.T) {
 	t.Parallel()

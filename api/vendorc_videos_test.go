@@ -115,7 +115,7 @@ func anyVideoModel(_ *gateway, o *api.Options) {
 	o.DefaultVideoModel = "sora-2"
 }
 
-// TestVendorCCredentials: the client's own signature stands in Authorization, so its token comes elsewhere.
+// TestVendorCCredentials: the client's own signature is in Authorization, so its token comes elsewhere.
 func TestVendorCCredentials(t *testing.T) {
 	t.Parallel()
 	const signed = "HMAC-SHA256 Credential=AK/20260131/cn-north-1/cv/request, SignedHeaders=host;x-date, Signature=00ff"
@@ -277,7 +277,7 @@ func TestVendorCFailure(t *testing.T) {
 	}
 }
 
-// FuzzVideoBodies sends strangers' JSON to the creates that take no form: it is refused or makes a request that can be
+// FuzzVideoBodies sends arbitrary JSON to the creates that take no form: it is refused or makes a request that can be
 // written down.
 func FuzzVideoBodies(f *testing.F) {
 	for _, path := range []string{generations, submitPath, resultPath, "/v1/videos"} {

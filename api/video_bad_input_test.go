@@ -24,7 +24,7 @@ type videoLimits struct {
 	good, seconds, size, ratio string
 	// references is how many are too many: 1 of a model that takes none.
 	references int
-	// apart: it takes references, but not beside frames. bytes: it takes inputs as bytes alone.
+	// apart: it takes references, but not together with frames. bytes: it takes inputs as bytes only.
 	apart, bytes bool
 	// largest is more than an image may have, in bytes. framed: it makes nothing without a first frame.
 	largest int

@@ -95,7 +95,7 @@ func TestVideoObject(t *testing.T) {
 	}
 }
 
-// TestVideoRepeatedAfterItsModel: a repeat finds its task when the model has left the configuration; anything else is told
+// TestVideoRepeatedAfterItsModel: a repeat finds its task when the model has left the configuration; anything else gets
 // that there is no such model.
 func TestVideoRepeatedAfterItsModel(t *testing.T) {
 	t.Parallel()
