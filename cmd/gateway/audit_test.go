@@ -7,7 +7,7 @@ import (
 	"modelrelay/storage/storagetest"
 )
 
-// TestAuditOfCommandsAndReloads: what the command line and the file change stands beside what /admin does, and what is wrong
+// TestAuditOfCommandsAndReloads: changes by the command line and by the file are listed with those of /admin, and what is wrong
 // with a file as well.
 func TestAuditOfCommandsAndReloads(t *testing.T) {
 	t.Parallel()

@@ -67,7 +67,7 @@ func (c callRecords) write(m *Main) (edge.Called, *calllog.Log) {
 	sums := traffic.New(c.redis, &traffic.Options{Known: c.known, Log: c.log})
 	m.onClose(c.flush("traffic", sums.Close))
 	count := func(r *calllog.Record) {
-		if r.Token == "" { // strangers who try keys are no traffic
+		if r.Token == "" { // unauthenticated clients that try keys are no traffic
 			return
 		}
 		channel := r.Channel
@@ -84,7 +84,7 @@ func (c callRecords) write(m *Main) (edge.Called, *calllog.Log) {
 	options := calllog.Options{Recent: c.Recent, Log: c.log}
 	if files := c.files(); files != nil {
 		history := calllog.NewHistory(files, &calllog.HistoryOptions{Log: c.log})
-		m.onClose(c.flush("history of calls", history.Close)) // after the log, which still tells it
+		m.onClose(c.flush("history of calls", history.Close)) // after the log, which still reports it
 		options.History = history.Take
 	}
 	log := calllog.New(c.redis, &options)
@@ -95,7 +95,7 @@ func (c callRecords) write(m *Main) (edge.Called, *calllog.Log) {
 	}, log
 }
 
-// failed tells the calls that speak against the deployment or its upstreams: not those that were refused for what the client
+// failed reports the calls that speak against the deployment or its upstreams: not those that were refused for what the client
 // itself asked, nor those that it left.
 func failed(r *calllog.Record) bool {
 	return r.Failed() && r.Fault != string(providers.Canceled) && (len(r.Tries) > 0 || r.Status >= http.StatusInternalServerError)

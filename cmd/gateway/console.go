@@ -44,14 +44,14 @@ func (p *parts) console(store *tokens.Store) func(inside http.Handler) http.Hand
 	}
 }
 
-// people are those who may sign in: operators, and holders of tokens.
+// people are the operators and the holders of tokens that may sign in.
 type people struct {
 	*parts
 
 	tokens *tokens.Store
 }
 
-// as lets a request of the console act for somebody.
+// as lets a request of the console act for a token.
 func (p *people) as(ctx context.Context, who console.Who) context.Context {
 	inside := &edge.Insider{}
 	switch who.Kind {
@@ -201,7 +201,7 @@ func (c consoleSessions) Offer(ctx context.Context, kind, owner string, lasts ti
 	return code, forConsole(err)
 }
 
-// Peek tells whom a code lets in.
+// Peek returns the person that a code admits.
 func (c consoleSessions) Peek(ctx context.Context, code string) (kind, owner string, err error) {
 	link, err := c.store.Peek(ctx, code)
 	return link.Kind, link.Owner, forConsole(err)
@@ -213,7 +213,7 @@ func (c consoleSessions) Take(ctx context.Context, code string) (kind, owner str
 	return link.Kind, link.Owner, forConsole(err)
 }
 
-// Once tells whether a word comes for the first time.
+// Once reports whether a word comes for the first time.
 func (c consoleSessions) Once(ctx context.Context, kind, owner, word string) (bool, error) {
 	first, err := c.store.Once(ctx, kind, owner, word)
 	return first, forConsole(err)

@@ -52,8 +52,8 @@ func readTree(t *testing.T, match func(name string) bool) tree {
 
 func (r tree) has(name string) bool { return slices.Contains(r.paths, path.Clean(name)) }
 
-// knows tells whether name, as a file in folder may cite it, is there: from that folder, from the root, or, of a name
-// that stands alone or at a folder's end, anywhere.
+// knows reports whether name, as a file in folder may cite it, is there: from that folder, from the root, or, of a name
+// that has no folder or ends in one, anywhere.
 func (r tree) knows(folder, name string) bool {
 	return r.has(path.Join(folder, name)) || r.has(name) ||
 		slices.ContainsFunc(r.paths, func(p string) bool { return strings.HasSuffix(p, "/"+name) })
@@ -108,7 +108,7 @@ func TestDocuments(t *testing.T) {
 	}
 }
 
-// looksLikeOurs tells whether a quoted word is meant to be a file or folder of the repository.
+// looksLikeOurs reports whether a quoted word is meant to be a file or folder of the repository.
 func looksLikeOurs(all tree, folder, name string) bool {
 	switch path.Ext(name) {
 	case ".go", ".md", ".yml", ".yaml", ".sh":

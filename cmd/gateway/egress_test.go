@@ -10,7 +10,7 @@ import (
 )
 
 // TestEgressProxy: upstreams are called through the proxy, with its credentials, but for those that no_proxy names, and the
-// proxy's password stands in no log.
+// proxy's password is in no log.
 func TestEgressProxy(t *testing.T) {
 	t.Parallel()
 	u := startUpstream(t, "far")

@@ -8,10 +8,10 @@ import (
 	"modelrelay/storage/stickiness"
 )
 
-// NewStickiness keeps in the store who made which response.
+// NewStickiness stores which channel made which response.
 func NewStickiness(store *stickiness.Store) relay.Makers { return stickyResponses{store} }
 
-// Growth is the percentage at which a heap with so much live, and so many roots beside it, grows to floor bytes.
+// Growth is the percentage at which a heap with so much live, and so many other roots, grows to floor bytes.
 var Growth = growth
 
 // ConnectionsWithin is how many connections of clients there are within a limit of open files.

@@ -81,7 +81,7 @@ func TestServeTLS(t *testing.T) {
 	}
 }
 
-// TestHealthOfFront: the program asks an API that speaks TLS, or wants to be told whom a connection is of.
+// TestHealthOfFront: the program asks an API that speaks TLS, or that requires a PROXY header.
 func TestHealthOfFront(t *testing.T) {
 	t.Parallel()
 	u := startUpstream(t, "A")

@@ -6,7 +6,7 @@ import (
 	"testing"
 )
 
-// TestHealth: the program asks the process beside it by its own configuration, as the image's health check does.
+// TestHealth: the program asks the process of the same configuration, as the image's health check does.
 func TestHealth(t *testing.T) {
 	t.Parallel()
 	u := startUpstream(t, "A")

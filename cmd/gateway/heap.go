@@ -48,7 +48,7 @@ type collector struct {
 // spareCollections tunes the garbage collector of this process until stop is called: it keeps to the process's memory, and
 // collects no heap below memory.least_heap. What GOGC and GOMEMLIMIT say stands.
 func (p *parts) spareCollections(env func(string) (string, bool)) (stop func()) {
-	if debug.SetMemoryLimit(-1) == math.MaxInt64 { // nobody has set one
+	if debug.SetMemoryLimit(-1) == math.MaxInt64 { // no limit is set yet
 		debug.SetMemoryLimit(memoryLimit(math.MaxInt64) / 100 * memoryShare)
 	}
 	c := &collector{floor: int64(p.cfg.Memory.LeastHeap), percent: heapPercent}
@@ -59,7 +59,7 @@ func (p *parts) spareCollections(env func(string) (string, bool)) (stop func()) 
 	return func() { c.stopped.Store(true) }
 }
 
-// follow tunes behind each collection: one that nobody holds is found by it.
+// follow tunes after each collection: a finalizer reports each one.
 func (c *collector) follow() {
 	runtime.AddCleanup(new(sentinel), func(c *collector) {
 		if !c.stopped.Load() {
@@ -84,7 +84,7 @@ func (c *collector) tune() {
 	}
 }
 
-// growth is the percentage at which a heap with so much live, and so many roots beside it, grows to floor bytes. Go's own
+// growth is the percentage at which a heap with so much live, and so many other roots, grows to floor bytes. Go's own
 // goal is live + (live + roots) * percent / 100.
 func growth(floor, live, roots int64) int64 {
 	live = max(live, 1<<20)

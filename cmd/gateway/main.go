@@ -33,7 +33,7 @@ const (
 func main() {
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	context.AfterFunc(ctx, stop) // from then on signals are no longer caught: a second one ends the process at once
-	redis.SetLogger(silent{})    // it prints every failed dial; storage tells once when Redis goes and comes
+	redis.SetLogger(silent{})    // it prints every failed dial; storage reports once when Redis goes and comes
 	m := NewMain()
 	err := m.Run(ctx)
 	if closeErr := m.Close(); err == nil {
@@ -58,7 +58,7 @@ type Main struct {
 	Stdout, Stderr io.Writer
 	// Env answers for the environment.
 	Env func(name string) (string, bool)
-	// Terminal tells whether a person looks at Stderr.
+	// Terminal reports whether Stderr is a terminal.
 	Terminal bool
 	// Hangup asks for a reload; nil means the process's own SIGHUP.
 	Hangup <-chan os.Signal
@@ -130,7 +130,7 @@ func (m *Main) Close() error {
 
 func (m *Main) onClose(release func() error) { m.closers = append(m.closers, release) }
 
-// Report tells a person about the error.
+// Report prints the error for a person.
 func (m *Main) Report(err error) {
 	var problems *config.Error
 	var usage *cli.UsageError
@@ -194,7 +194,7 @@ func (m *Main) loadConfig(file string) (config.Config, error) {
 	return cfg, err
 }
 
-// isTerminal tells whether a person looks at the file.
+// isTerminal reports whether the file is a terminal.
 func isTerminal(file *os.File) bool {
 	info, err := file.Stat()
 	return err == nil && info.Mode()&os.ModeCharDevice != 0

@@ -88,7 +88,7 @@ const startsWithin = time.Minute
 // looksAtOnce is how many tasks are looked at together: thousands may be running.
 const looksAtOnce = 16
 
-// settler finds what nobody is going to settle. It implements operator.Settler.
+// settler finds reservations that no process will settle. It implements operator.Settler.
 type settler struct {
 	*ledger.Budgets
 

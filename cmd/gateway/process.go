@@ -50,7 +50,7 @@ func (p *parts) measure(ctx context.Context) (countTasks func(context.Context), 
 	return countTasks, closeMetrics, nil
 }
 
-// attend does what API and worker do beside their own work, until ctx ends: it makes the bucket, follows the
+// attend does what API and worker do next to their own work, until ctx ends: it makes the bucket, follows the
 // configuration file, shares what is known of channels, and counts tasks. A process that serves no API has no tokens of
 // the file to keep: nil.
 func (p *parts) attend(ctx context.Context, watch *watcher, tokens *tokens.Store, countTasks func(context.Context)) {
@@ -69,7 +69,7 @@ const auditEvery = 5 * time.Second
 // flushAudit writes such entries until ctx ends, and a last time then.
 func (p *parts) flushAudit(ctx context.Context) {
 	for cli.Sleep(ctx, auditEvery) == nil {
-		_ = p.audit.Flush(ctx) // Record has told of it
+		_ = p.audit.Flush(ctx) // Record has reported it
 	}
 	_ = p.audit.Flush(context.WithoutCancel(ctx))
 }
@@ -108,10 +108,10 @@ func newLogger(w io.Writer, cfg config.Log) *slog.Logger {
 	return slog.New(slog.NewJSONHandler(w, options))
 }
 
-// mostWarnings is how many of them one line of the log tells: a file may hold thousands of tokens.
+// mostWarnings is how many of them one line of the log holds: a file may hold thousands of tokens.
 const mostWarnings = 20
 
-// logWarnings tells in the log what the configuration does that its operator may not want.
+// logWarnings records in the log what the configuration does that its operator may not want.
 func logWarnings(log *slog.Logger, warnings []config.Problem) {
 	if len(warnings) == 0 {
 		return

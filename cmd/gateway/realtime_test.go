@@ -11,7 +11,7 @@ import (
 	"github.com/coder/websocket"
 )
 
-// TestStopTellsConversations: the end of the process is told to both sides of a realtime conversation and waits for
+// TestStopTellsConversations: both sides of a realtime conversation learn of the end of the process, which waits for
 // their goodbyes. Its model is the configured default.
 func TestStopTellsConversations(t *testing.T) {
 	t.Parallel()

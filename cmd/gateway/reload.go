@@ -22,7 +22,7 @@ import (
 // settle is how long a file must be left alone before it is read: editors and mounts change it in several steps.
 const settle = 200 * time.Millisecond
 
-// watcher reloads channels, aliases, tokens, prices, operators and the keys for Temporal when the configuration file, or a file that it reads a secret from, changes, or the process is told to hang up.
+// watcher reloads what a running process may change when the configuration file, or a file with one of its secrets, changes, or on SIGHUP.
 type watcher struct {
 	file   string
 	parse  func(text []byte) (config.Config, error)
@@ -159,7 +159,7 @@ func (w *watcher) read(ctx context.Context, tokens *tokens.Store) {
 	w.take(ctx, tokens, text)
 }
 
-// errEmptied is why an empty file counts as broken here: somebody is writing it, or failed to. It would shut every client out.
+// errEmptied is why an empty file counts as broken here: a writer is writing it, or failed to. It would shut every client out.
 var errEmptied = errors.New("the file is empty")
 
 // take uses the text's channels, aliases, tokens, prices, operators and the keys for Temporal, or leaves everything as it is when there is anything wrong with it.

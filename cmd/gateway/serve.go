@@ -19,8 +19,8 @@ type serveCmd struct {
 	Worker bool `help:"Run video tasks in this process as well." default:"true" negatable:""`
 }
 
-// Run serves until ctx ends. Then it takes no new connection, lets open calls end within relay.grace, tells
-// realtime conversations that it is going away, and lets running submits come to their answer.
+// Run serves until ctx ends. Then it takes no new connection, lets open calls end within relay.grace, closes
+// realtime conversations as going away, and lets running submits come to their answer.
 func (c *serveCmd) Run(ctx context.Context, m *Main, g *cli.Globals) error {
 	connections, err := connectionsWithin(m.openFiles())
 	if err != nil {
@@ -94,7 +94,7 @@ func (c *serveCmd) Run(ctx context.Context, m *Main, g *cli.Globals) error {
 type openCalls struct {
 	mu   sync.Mutex
 	n    int
-	none chan struct{} // closed when n falls to 0; nil while nobody waits
+	none chan struct{} // closed when n falls to 0; nil while nothing waits
 }
 
 func (o *openCalls) count(next http.Handler) http.Handler {
@@ -115,7 +115,7 @@ func (o *openCalls) add(n int) {
 	}
 }
 
-// wait tells whether all calls ended in time.
+// wait reports whether all calls ended in time.
 func (o *openCalls) wait(limit time.Duration) bool {
 	o.mu.Lock()
 	if o.n == 0 {

@@ -183,7 +183,7 @@ func newClient(t *testing.T) *http.Client {
 	return &http.Client{Transport: transport}
 }
 
-// configFor is a file with one channel and one token; services that are away stand at port 1.
+// configFor is a file with one channel and one token; services that are away have port 1.
 func configFor(redis, baseURL, key, relay string) string {
 	return fmt.Sprintf(`listen: 127.0.0.1:0
 metrics: {listen: ""}
@@ -214,7 +214,7 @@ func TestServeWithEverythingAway(t *testing.T) {
 	checks := decode[struct {
 		Checks map[string]struct{ Status, Error string }
 	}](t, body).Checks
-	if status != 503 || len(checks) != 4 { // nobody has ever said which keys there are
+	if status != 503 || len(checks) != 4 { // the store of keys has never answered
 		t.Errorf("readyz: %d %s", status, body)
 	}
 	for _, part := range []string{"tokens", "redis", "temporal", "archive"} {
@@ -276,7 +276,7 @@ func TestReadyWithoutTemporalOrStore(t *testing.T) {
 	}
 }
 
-// TestWorkerWithEverythingAway: a worker waits for Temporal and ends at once when told.
+// TestWorkerWithEverythingAway: a worker waits for Temporal and ends at once when it is signalled.
 func TestWorkerWithEverythingAway(t *testing.T) {
 	t.Parallel()
 	path := writeFile(t, "gateway.yaml", configFor(redisAway, "http://127.0.0.1:1", "sk-demo", ""))
@@ -462,7 +462,7 @@ func TestStopCutsOffAfterTheGrace(t *testing.T) {
 	}
 }
 
-// refused tells whether the address takes no connection any more, which may need a moment.
+// refused reports whether the address takes no connection any more, which may need a moment.
 func refused(t *testing.T, url string) bool {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(t.Context(), patience)

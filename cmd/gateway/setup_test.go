@@ -9,7 +9,7 @@ import (
 )
 
 // TestSetup: each part of what the gateway stands on is looked at for itself; what is away or doubtful is named with the command
-// that mends it, and nothing secret stands in it.
+// that fixes it, and nothing secret is in it.
 func TestSetup(t *testing.T) {
 	t.Parallel()
 	server, _ := storagetest.Miniredis(t)

@@ -7,7 +7,7 @@ import (
 	main "modelrelay/cmd/gateway"
 )
 
-// TestTracingIsRefusedClearly: what the environment asks for and nobody can do ends the start, named by its variable.
+// TestTracingIsRefusedClearly: a setting of the environment that is not supported ends the start, named by its variable.
 func TestTracingIsRefusedClearly(t *testing.T) {
 	t.Parallel()
 	config := writeFile(t, "gateway.yaml", minimal)
@@ -43,7 +43,7 @@ func TestTracingIsRefusedClearly(t *testing.T) {
 	}
 }
 
-// minimal is a configuration whose address nobody may listen on.
+// minimal is a configuration whose address is not listened on.
 const minimal = `listen: 192.0.2.1:1
 redis: {url: redis://127.0.0.1:1/0}
 temporal: {address: 127.0.0.1:1}

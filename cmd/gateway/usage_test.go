@@ -107,7 +107,7 @@ func TestUsageUnsettled(t *testing.T) {
 	if got := usage("--unsettled"); strings.Count(got, "\n") != 1 {
 		t.Errorf("calls in flight are listed:\n%s", got)
 	}
-	if err := limiter.Close(t.Context()); err != nil { // nobody confirms them any more
+	if err := limiter.Close(t.Context()); err != nil { // nothing confirms them any more
 		t.Fatal(err)
 	}
 	type row struct{ ID, Token, Model, Why string }

@@ -209,8 +209,8 @@ func (p *parts) budgets() *ledger.Budgets {
 	return ledger.NewBudgets(p.redis, &ledger.BudgetsOptions{Keep: workflows.KeptFor(p.cfg.Video.Retention)})
 }
 
-// checks are what /readyz looks at. Its answer is public, so a service that is away is named without its address. Relayed
-// calls need none of the services, only somebody who can check keys: while Redis is away that is the memory of tokens, for
+// checks are what /readyz checks. Its answer is public, so a service that is away is named without its address. Relayed
+// calls need none of the services, only a check of keys: while Redis is away that is the memory of tokens, for
 // relay.redis_grace.
 func (p *parts) checks(tokens *tokens.Store) []api.Check {
 	return []api.Check{
@@ -226,7 +226,7 @@ func (p *parts) checks(tokens *tokens.Store) []api.Check {
 	}
 }
 
-// errAway is what strangers learn of a service that does not answer.
+// errAway is what unauthenticated clients learn of a service that does not answer.
 var errAway = errors.New("unavailable")
 
 func away(err error) error {
@@ -236,7 +236,7 @@ func away(err error) error {
 	return errAway
 }
 
-// checkTemporal names the commands that mend a namespace which lacks something.
+// checkTemporal names the commands that fix a namespace which lacks something.
 func (p *parts) checkTemporal(ctx context.Context) error {
 	if p.temporal.Reach(ctx) != nil {
 		return errAway

@@ -371,7 +371,7 @@ func TestGatewayAcceptsConfig(t *testing.T) {
 
 func port(addr string) string { return addr[strings.LastIndexByte(addr, ':')+1:] }
 
-// TestOrder holds that whoever waits for another can tell when it is there.
+// TestOrder holds that a service that waits for another has a check for it.
 func TestOrder(t *testing.T) {
 	t.Parallel()
 	services := compose(t).Services

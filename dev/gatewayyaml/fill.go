@@ -71,7 +71,7 @@ func Fill(file []byte, sections []Section) ([]byte, error) {
 	return []byte(text), check(have, []byte(text), sections)
 }
 
-// String renders a section that stands alone.
+// String renders a section without the others.
 func (s Section) String() string {
 	if len(s.Fields) == 0 {
 		if strings.Contains(s.Text, "\n") {

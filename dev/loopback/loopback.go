@@ -23,7 +23,7 @@ const (
 
 // Address returns listen with its host resolved and port 0 replaced by a free port, after it has bound it once: the
 // libraries of the parts name neither the port they chose nor, in words a person understands, an address that is
-// taken. No other caller of Address, in whatever process, is given the port while this process lives; a stranger may
+// taken. No other caller of Address, in any process, is given the port while this process lives; another program may
 // still take it before the caller does.
 func Address(listen string) (netip.AddrPort, error) {
 	resolved, err := net.ResolveTCPAddr("tcp", listen)

@@ -63,7 +63,7 @@ func Programs() (string, error) {
 
 // version is the one in a folder's name, 0 for none.
 func version(folder string) int {
-	n, _ := strconv.Atoi(filepath.Base(filepath.Dir(folder))) // 0 where it is no number
+	n, _ := strconv.Atoi(filepath.Base(filepath.Dir(folder))) // 0 for a name that is not a number
 	return n
 }
 
@@ -156,7 +156,7 @@ func (s *Server) own(cmd *exec.Cmd, dir string) {
 
 // Command is the server's process. It ends in order at SIGINT; killed at any moment, it has lost nothing that it committed.
 func (s *Server) Command() *exec.Cmd {
-	cmd := exec.Command(filepath.Join(s.programs, "postgres"), "-D", s.data, //nolint:gosec,noctx // the machine's own program; whoever starts it ends it
+	cmd := exec.Command(filepath.Join(s.programs, "postgres"), "-D", s.data, //nolint:gosec,noctx // its starter ends it
 		"-c", "listen_addresses="+s.addr.Addr().String(), "-c", "port="+strconv.Itoa(int(s.addr.Port())),
 		"-c", "unix_socket_directories=", "-c", "max_connections="+strconv.Itoa(connections),
 		"-c", "log_min_messages=fatal", "-c", "log_line_prefix=postgres ")

@@ -15,7 +15,7 @@ import (
 )
 
 // Child is a process this one started. It lives in a process group of its own, so that an interrupt typed at the
-// terminal reaches the parent alone, who then stops its children in order. On Linux it is told to end when this
+// terminal reaches only the parent, which then stops its children in order. On Linux the kernel ends it when this
 // process ends in any way; elsewhere only an orderly end takes it along.
 type Child struct {
 	process *os.Process

@@ -125,7 +125,7 @@ func RunFailover(ctx context.Context, o FailoverOptions) (err error) {
 	return nil
 }
 
-// promoted tells whether the sentinels of an earlier run had made the server with that name the primary: they note its port.
+// promoted reports whether the sentinels of an earlier run had made the server with that name the primary: they note its port.
 func (o FailoverOptions) promoted(name string) bool {
 	server, err := os.ReadFile(filepath.Join(o.Data, name, confName)) //nolint:gosec // a name of ours in our folder
 	if err != nil {
@@ -182,7 +182,7 @@ func configured(path, name, dir string, addr netip.AddrPort, text string, more .
 	}, nil
 }
 
-// synchronous waits until the replica has all of the primary's data: before that there is nobody to take its place.
+// synchronous waits until the replica has all of the primary's data: before that no server can take its place.
 func synchronous(ctx context.Context, primary string, log *slog.Logger) error {
 	c := goredis.NewClient(&goredis.Options{Addr: primary, MaxRetries: -1})
 	defer c.Close() //nolint:errcheck // nothing is pending on it

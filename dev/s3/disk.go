@@ -178,7 +178,7 @@ func (d *disk) GetObject(_ context.Context, bucket, key string, asked *gofakes3.
 	return object, nil
 }
 
-// DeleteObject removes an object. None of that key is no error.
+// DeleteObject removes an object. It returns nil for a missing object.
 func (d *disk) DeleteObject(_ context.Context, bucket, key string) (result gofakes3.ObjectDeleteResult, err error) {
 	d.mu.Lock()
 	defer d.mu.Unlock()

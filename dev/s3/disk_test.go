@@ -142,7 +142,7 @@ func TestConditionalPuts(t *testing.T) {
 	}
 }
 
-// TestReopen looks at what a second process finds on the folder.
+// TestReopen checks what a second process finds on the folder.
 func TestReopen(t *testing.T) {
 	t.Parallel()
 	data := t.TempDir()

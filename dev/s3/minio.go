@@ -22,7 +22,7 @@ const MinIOUnit = "minio"
 // minioGrace is what MinIO gets to end what it answers.
 const minioGrace = 10 * time.Second
 
-// minioModule is compiled from source: its licence, the AGPL, lets it be a program beside this one, not a part of it.
+// minioModule is compiled from source: its licence, the AGPL, allows it as a separate program, not as a part of this one.
 const minioModule = "github.com/minio/minio"
 
 // MinIOBinary is where BuildMinIO puts the program, in the user's cache.
@@ -66,7 +66,7 @@ func BuildMinIO(ctx context.Context, out io.Writer) (err error) {
 	return nil
 }
 
-// waitLock locks the folder as soon as nobody else has.
+// waitLock locks the folder as soon as no other process has.
 func waitLock(ctx context.Context, folder string) (unlock func() error, err error) {
 	tick := time.NewTicker(askInterval)
 	defer tick.Stop()

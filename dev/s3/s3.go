@@ -27,7 +27,7 @@ const (
 	headerTimeout = 30 * time.Second
 )
 
-// Options says where the store listens, what it keeps and who may use it.
+// Options are where the store listens, what it stores and which keys may use it.
 type Options struct {
 	// Listen is the address; port 0 picks a free one.
 	Listen string

@@ -44,7 +44,7 @@ func list(info *debug.BuildInfo) *cyclonedx.BOM {
 		Version: strings.TrimPrefix(info.GoVersion, "go"), PackageURL: "pkg:golang/stdlib@" + strings.TrimPrefix(info.GoVersion, "go"),
 	}}
 	for _, module := range info.Deps {
-		// What stands in a module's place is what runs.
+		// A replacement of a module is what runs.
 		parts = append(parts, component(cyclonedx.ComponentTypeLibrary, cmp.Or(module.Replace, module)))
 	}
 	bom := cyclonedx.NewBOM()

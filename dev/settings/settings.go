@@ -20,7 +20,7 @@ const (
 	MinIOVersion = "v0.0.0-20260212201848-7aac2a2c5b7c"
 )
 
-// Where the services listen unless told otherwise, on either stack.
+// The default addresses of the services, on either stack.
 const (
 	TemporalAddress = "127.0.0.1:7233"
 	UIAddress       = "127.0.0.1:8233"
@@ -31,7 +31,7 @@ const (
 	MetricsAddress  = "127.0.0.1:9464" // the gateway's
 )
 
-// The credentials of the object store where nobody chose others. It is served on loopback only.
+// The default credentials of the object store. It is served on loopback only.
 const (
 	AccessKey = "modelrelay"
 	SecretKey = "modelrelay-dev" //nolint:gosec // a known default, on loopback only

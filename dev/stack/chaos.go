@@ -28,7 +28,7 @@ const (
 	maxChaosTasks   = 20_000
 	maxChaosMinutes = 120
 	maxChaosWorkers = 16
-	// chaosBuild and chaosJudging are what the build of everything, and the end of all tasks with the verdict, may take beside the
+	// chaosBuild and chaosJudging are what the build of everything, and the end of all tasks with the verdict, may take next to the
 	// troubles.
 	chaosBuild, chaosJudging = 30 * time.Minute, time.Hour
 	chaosGrace               = time.Minute

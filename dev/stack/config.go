@@ -75,8 +75,8 @@ func (s *stack) demoToken() (string, error) {
 	return keptKey(filepath.Join(s.data, "token"), "sk-demo-")
 }
 
-// keptKey returns the key kept in file, a new random one where there is none: the user's own channels may stand behind it, so
-// nobody else may guess it.
+// keptKey returns the key stored in file, a new random one where there is none: the user's own channels may use it, so
+// no other program may guess it.
 func keptKey(file, prefix string) (string, error) {
 	text, err := os.ReadFile(file) //nolint:gosec // a name of ours in our folder
 	if err == nil {
@@ -117,7 +117,7 @@ func (s *stack) sections(at places, config *gatewayConfig) []gatewayyaml.Section
 	if at.metrics != "" {
 		sections = append(sections, gatewayyaml.Section{Key: "metrics", Fields: []gatewayyaml.Field{{Key: "listen", Value: at.metrics}}})
 	}
-	if len(config.text) == 0 { // the prices of somebody's own channels are not ours to guess
+	if len(config.text) == 0 { // the prices of the user's own channels are not ours to guess
 		sections = append(
 			sections, gatewayyaml.Section{Key: "prices", Text: demoPrices},
 			// What a client may leave out, it may leave out here.

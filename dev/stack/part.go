@@ -27,7 +27,7 @@ type part struct {
 	again string
 	// grace is what it gets to end in order.
 	grace time.Duration
-	// line is called with every line it writes to stderr; nil: nobody reads along.
+	// line is called with every line it writes to stderr; nil: the lines are not read.
 	line func(text string)
 
 	child *process.Child

@@ -1,4 +1,4 @@
-// Package stacktest starts the development stack as its users do, as processes, kills them and looks at what is left.
+// Package stacktest starts the development stack as its users do, as processes, kills them and checks what is left.
 // It is one package, and apart from the program's own, so that the Temporal server is linked once.
 package stacktest_test
 

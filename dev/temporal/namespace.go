@@ -18,7 +18,7 @@ import (
 	"modelrelay/dev/settings"
 )
 
-// askInterval is the pause between two looks at a server that is still starting.
+// askInterval is the pause between two requests to a server that is still starting.
 const askInterval = 50 * time.Millisecond
 
 // ensureNamespace waits until the server answers, makes the namespace where there is none, raises a shorter retention, adds the search attributes a kept

@@ -144,7 +144,7 @@ func (o Production) role(r role, frontend netip.AddrPort, store string) (supervi
 	}, nil
 }
 
-// free is an address that nobody listens on.
+// free is an address that is not in use.
 func free(at netip.Addr) (netip.AddrPort, error) {
 	addr, err := loopback.Address(netip.AddrPortFrom(at, 0).String())
 	if err != nil {

@@ -75,7 +75,7 @@ func trimming() []string {
 		has := func(of string) string { return fmt.Sprintf("COALESCE(%s) IS NOT NULL", row(of)) }
 		changed := fmt.Sprintf("(%s) IS NOT (%s)", row("OLD"), row("NEW"))
 		add := fmt.Sprintf("INSERT INTO %s (rowid, %s) VALUES (NEW.rowid, %s);", table, names, row("NEW"))
-		// A full-text table whose rows stand elsewhere is told what it had of a row, as it was.
+		// A full-text table whose rows are elsewhere gets the old values of a row, as they were.
 		remove := fmt.Sprintf("INSERT INTO %s (%[1]s, rowid, %s) VALUES ('delete', OLD.rowid, %s);", table, names, row("OLD"))
 		for _, trigger := range []struct{ name, when, condition, does string }{
 			{"ai", "AFTER INSERT", has("NEW"), add},

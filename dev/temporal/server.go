@@ -48,7 +48,7 @@ type Options struct {
 }
 
 // Run serves until ctx ends, then stops in order and returns nil. Killing the process at any moment loses nothing
-// that was acknowledged: the next Run on the same folder goes on.
+// that was acknowledged: the next Run on the same folder continues.
 func Run(ctx context.Context, o Options) error {
 	frontend, page, err := o.addresses()
 	if err != nil {
@@ -95,7 +95,7 @@ func serve(ctx context.Context, o Options, frontend, page netip.AddrPort) error 
 		return err
 	}
 	if page.IsValid() {
-		// It is made only now because it connects at once, and rests after a refusal.
+		// It is made only now because it connects at once, and pauses after a refusal.
 		ui := newUI(page, frontend, o.Codec)
 		end := make(chan error, 1)
 		go func() { end <- ui.Start() }()

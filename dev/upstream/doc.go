@@ -20,15 +20,15 @@
 // and all of them when the turn holds the word parallel. One word is one output token and one event of a stream; input
 // tokens are bytes of text over four. A bound on output tokens cuts the answer. An embedding depends on its text alone; a
 // moderation flags the word violence; rerank scores by shared words; speech is one second of tone; a transcription names the file
-// and its size. A realtime conversation echoes too, sends binary frames back, and closes as told by {"type":"fake.close","code","reason"}.
+// and its size. A realtime conversation echoes too, sends binary frames back, and closes as requested by {"type":"fake.close","code","reason"}.
 //
 // # Refusals
 //
-// Chat calls (chat, responses, messages, generate, stream and the counts) are refused as the vendors refuse them, in their words: fields
-// nobody knows, turns out of order, results without calls, names, ids, schemas, sampling, thinking, caches, and what a vendor wants back
-// untouched (signatures, encrypted reasoning) when it was not issued here or stands elsewhere. The rules, each with its source, are the
+// Chat calls (chat, responses, messages, generate, stream and the counts) are refused as the vendors refuse them, in their words: unknown
+// fields, turns out of order, results without calls, names, ids, schemas, sampling, thinking, caches, and what a vendor wants back
+// untouched (signatures, encrypted reasoning) when it was not issued here or is elsewhere. The rules, each with its source, are the
 // tables of the tests in [modelrelay/dev/upstream/strict] and below. What depends on a model goes by its name, gpt-5.4 or claude-opus-4-6;
-// names that are none of a vendor's are spared it, and at OpenAI, as those of imitators, may have other fields. /generic refuses none of it.
+// names that are none of a vendor's are exempt, and at OpenAI, as those of imitators, may have other fields. /generic refuses none of it.
 // OpenAI's responses are stored in memory unless store is false: previous_response_id and item_reference find them.
 //
 // # Models
@@ -93,13 +93,13 @@
 //
 // A rule has an action and what it matches: vendor, operation, key, model, job (an id), contains (text in the body, or in the prompt of
 // the job the call is about); all optional. after=N lets N matching calls through first, times=N ends it after N more (0: never).
-// Of the rules that spoil an answer the oldest that matches acts, of those that shape a job every one. accept says whether the vendor
+// Of the rules that spoil an answer the oldest that matches acts, of those that shape a job every one. accept reports whether the vendor
 // takes the call before the answer is spoiled (the job is made, the call counts as accepted).
 //
 //	status   {status, body, headers, message, code}: answers so; without body the vendor's own error body. accept: false
 //	garbage  {status, body, headers}: answers 200 and half a JSON object. accept: true
 //	drop     cuts the connection without an answer. accept: true
-//	hang     holds the call until released, then goes on; the client may go away. accept: false
+//	hang     holds the call until released, then continues; the client may go away. accept: false
 //	delay    {ms}: holds it so long; with accept before the answer instead of before the call. accept: false
 //	cut      {chunks} or {bytes}: cuts the connection after so many events or bytes; neither: before the first
 //	stall    {chunks} or {bytes}: stops there until released
@@ -108,7 +108,7 @@
 //	job_fail           {code, message}: the job made by the call will fail; the job read by it fails now
 //	job_forget         the vendor no longer knows the job
 //	job_unknown_word   {word}: answers call the job's state so, from now on
-//	progress           {progress, state}: puts the job there for good (in_progress unless state says otherwise)
+//	progress           {progress, state}: puts the job there permanently (in_progress unless state has another)
 //	size               {bytes}: the job's content is that large (a valid file, made while it is sent)
 //	link               {ms}: content and links of the job work that long
 //
@@ -123,9 +123,9 @@
 //	   "stop": "max_tokens", "usage": {"input": 90, "read": 60, "write": 10, "output": 20, "reasoning": 5}, "interleave": true,
 //	   "break": {"after": 3, "how": "error", "status": 529, "message": "Overloaded"}}]}
 //
-// Each call takes the next answer. With "plan": true the answer is the one behind as many rounds of tool results as the call's history
-// has, so that an agent which asks beside its plan does not disturb it; calls without tools are not selected. {"any": [call, …]}
-// calls the first tool that is offered. {{said}} stands for what the turn says, {{media}} for what it shows.
+// Each call takes the next answer. With "plan": true the answer is the one after as many rounds of tool results as the call's history
+// has, so that a call of an agent outside its plan does not disturb it; calls without tools are not selected. {"any": [call, …]}
+// calls the first tool that is offered. {{said}} is replaced by the turn's text, {{media}} by its media.
 //
 // Thoughts come as each vendor shows them: thinking blocks with a signature where the call thinks, thought parts where it includes
 // thoughts, reasoning items with a summary where it asks for one and with encrypted_content where it includes that, reasoning_content

@@ -52,7 +52,7 @@ func (o Options) withDefaults() Options {
 // stopGrace is how long Run waits for calls under way once ctx ends; their own contexts have ended by then.
 const stopGrace = 2 * time.Second
 
-// Run serves the fakes until ctx ends, which is no error. Calls still under way then, hanging ones as well, are cut.
+// Run serves the fakes until ctx ends, then returns nil. Calls still under way then, hanging ones as well, are cut.
 func Run(ctx context.Context, o Options) error {
 	o = o.withDefaults()
 	store, err := jobs.Open(o.Data)

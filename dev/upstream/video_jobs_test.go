@@ -25,7 +25,7 @@ import (
 // videoVendor is one fake as its vendor's client sees it. In paths and bodies {id} stands for the job's id.
 type videoVendor struct {
 	name   string
-	header []string // beside the usual ones
+	header []string // other than the usual ones
 	create string   // method, path
 	body   string
 	id     string // where the answer has the job's id
@@ -131,7 +131,7 @@ func TestVideoJobs(t *testing.T) {
 			if got := f.call(t, read, v.ask, v.header); got.status != v.lost {
 				t.Errorf("forgotten: %d %s, want %d", got.status, got.body, v.lost)
 			}
-			// A key that nobody has, and a member that is misplaced, are refused.
+			// An unknown key, and a member that is misplaced, are refused.
 			wrong := append(append([]string(nil), v.header...), "Authorization", "Bearer wrong")
 			if v.keyed {
 				wrong = []string{"Authorization", "", "X-Goog-Api-Key", "wrong"}
@@ -281,7 +281,7 @@ func TestRunwayUpload(t *testing.T) {
 	}
 }
 
-// TestOmniInline: where no address is wanted the video stands in the interaction. Without background the create waits for it.
+// TestOmniInline: where no address is asked for the video is in the interaction. Without background the create waits for it.
 func TestOmniInline(t *testing.T) {
 	t.Parallel()
 	f := start(t, upstream.Options{VideoMin: 50 * time.Millisecond, VideoMax: 50 * time.Millisecond})
@@ -367,7 +367,7 @@ func (f *fake) grant(t *testing.T, account, change map[string]any) answer {
 	return f.do(t, "POST", "/veo/token", form.Encode(), "Authorization", "", "Content-Type", "application/x-www-form-urlencoded")
 }
 
-// TestLinkLife: links live as long as their vendor says, from the job's end where it says that, unless the fakes are told another life.
+// TestLinkLife: links live as long as their vendor documents, from the job's end where it documents that, unless a test sets another life.
 func TestLinkLife(t *testing.T) {
 	t.Parallel()
 	for _, tc := range []struct {

@@ -56,7 +56,7 @@ type upstreamJob struct {
 	Created  int64  `json:"created"`
 	Duration int64  `json:"duration"`
 	Polls    int    `json:"polls"`
-	Seen     int64  `json:"seen"` // when a poll first reported that the job is over; 0: none did
+	Seen     int64  `json:"seen"` // when a poll first reported that the job has ended; 0: none did
 }
 
 // end is when the job was over.

@@ -173,7 +173,7 @@ func (h *herd) do(request *http.Request, into any) (refused bool, err error) {
 	return false, err
 }
 
-// await returns when every task of the deployment is over.
+// await returns when every task of the deployment has ended.
 func (h *herd) await(ctx context.Context) error {
 	for {
 		answer, err := h.temporal.CountWorkflow(ctx, &workflowservice.CountWorkflowExecutionsRequest{Query: over})

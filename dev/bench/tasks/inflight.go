@@ -13,7 +13,7 @@ const (
 	submitRate = 15
 	// submitSlack allows tasks to be submitted more slowly than expected.
 	submitSlack = 1.5
-	// submitSpare is how long the first job goes on after the last was submitted, so that all are at the upstream together.
+	// submitSpare is how long the first job continues after the last was submitted, so that all are at the upstream together.
 	submitSpare = 20 * time.Second
 )
 

@@ -22,7 +22,7 @@ const (
 	lifeLimit = 5 * time.Minute
 	// idleTasks is how many tasks are created, and read at the end, one at a time.
 	idleTasks = 50
-	// describedAgain is the time after which the gateway asks Temporal again about a task that is over.
+	// describedAgain is the time after which the gateway asks Temporal again about a task that has ended.
 	describedAgain = 5500 * time.Millisecond
 	// historySample is of how many tasks the webhooks' histories are read.
 	historySample = 25

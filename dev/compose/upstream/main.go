@@ -1,5 +1,5 @@
 // Command upstream runs the upstreams that only pretend, alone, for the compose files: unlike the development stack
-// it links nothing but them, and listens where it is told.
+// it links nothing but them, and listens at the given address.
 package main
 
 import (

@@ -105,7 +105,7 @@ func (r *Reply) Of(kind partKind) string {
 	return all.String()
 }
 
-// Has says whether there is a part of the kind.
+// Has reports whether there is a part of the kind.
 func (r *Reply) Has(kind partKind) bool {
 	return slices.ContainsFunc(r.Parts, func(p Part) bool { return p.Kind == kind })
 }
@@ -245,7 +245,7 @@ func ArgumentPieces(arguments string) []string {
 // Tokens is the fakes' rule for input: one token for each four bytes begun.
 func Tokens(bytes int) int { return (bytes + 3) / 4 }
 
-// TextOf returns the text of a message's content, a string or a list of parts; other parts stand in it by their type.
+// TextOf returns the text of a message's content, a string or a list of parts; other parts are in it by their type.
 func TextOf(content json.RawMessage) string {
 	if len(content) == 0 {
 		return ""

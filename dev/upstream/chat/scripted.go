@@ -127,7 +127,7 @@ func (r *Reply) Name(prefix string) {
 }
 
 // Breaks arranges for the answer to break as its script wants; fail writes the vendor's error into a stream. It reports whether the
-// answer is over before it began.
+// answer has ended before it began.
 func Breaks(x *fake.Exchange, r *Reply, stream bool, fail func(fake.Problem)) bool {
 	b := r.ending
 	if b == nil {

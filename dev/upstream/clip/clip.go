@@ -43,7 +43,7 @@ func New() *Clip {
 	return c
 }
 
-// File returns an embedded file; each name stands in the embed line above.
+// File returns an embedded file; each name is in the embed line above.
 func File(name string) []byte {
 	b, err := clipFiles.ReadFile(name)
 	if err != nil {

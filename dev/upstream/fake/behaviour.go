@@ -63,5 +63,5 @@ func (b *behaviour) word(w string) bool {
 	return true
 }
 
-// UnknownModel says whether a vendor refuses the model as one it does not have.
+// UnknownModel reports whether a vendor refuses the model as one it does not have.
 func UnknownModel(model string) bool { return strings.HasPrefix(model, "unknown") }

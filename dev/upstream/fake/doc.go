@@ -1,4 +1,4 @@
-// Package fake is what every fake vendor shares: one HTTP server, who may call, counts, records, rules that spoil answers,
+// Package fake is what every fake vendor shares: one HTTP server, its keys, counts, records, rules that spoil answers,
 // the control interface, and video jobs with their results. It knows no vendor's format.
 //
 // # To add a vendor

@@ -48,7 +48,7 @@ type Exchange struct {
 type orders struct {
 	Rule   *rule           // the one that spoils this answer, or nil
 	gate   <-chan struct{} // opens to let go what rule holds
-	shapes []*rule         // those that shape the job behind it
+	shapes []*rule         // those that shape its job
 }
 
 // Streaming is when an answer's events are sent.
@@ -121,7 +121,7 @@ func (x *Exchange) Served(input, output int) {
 	x.Server.ledger.serve(x.tally, input, output)
 }
 
-// canceled says whether the client went away; the end of Run does not count.
+// canceled reports whether the client went away; the end of Run does not count.
 func (x *Exchange) canceled() bool {
 	select {
 	case <-x.Server.stopped:

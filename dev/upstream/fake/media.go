@@ -51,7 +51,7 @@ func (m Media) Describe(spec *jobs.Job) {
 	spec.InputSHA256, spec.InputBytes = DigestOf(shown), len(shown)
 }
 
-// IsImage says whether the bytes are an image, as far as their head tells; an address may lead to one.
+// IsImage reports whether the bytes are an image, as far as their head shows; an address may lead to one.
 func (m Media) IsImage() bool {
 	return m.URL != "" || strings.HasPrefix(http.DetectContentType(m.Data), "image/") || strings.Contains(string(m.Data[:min(len(m.Data), heifHead)]), "ftyphei")
 }

@@ -46,7 +46,7 @@ type rule struct {
 	Matched int `json:"matched"` // calls matched so far, those let through included
 }
 
-// spoils says whether the rule acts on the answer itself; the others shape the job behind it.
+// spoils reports whether the rule acts on the answer itself; the others shape its job.
 func (r *rule) spoils() bool {
 	switch r.Action {
 	case "status", "hang", "drop", "garbage", "delay", "cut", "stall", "slow":
@@ -137,7 +137,7 @@ func (s *rules) add(r *rule) (id string) {
 }
 
 // take gives x the rule that spoils its answer, the oldest that matches and is not used up, and every rule that shapes
-// the job behind it. The gate is taken along: a release that comes before the call reaches it counts.
+// its job. The gate is taken along: a release that comes before the call reaches it counts.
 func (s *rules) take(x *Exchange) {
 	if !s.some.Load() {
 		return

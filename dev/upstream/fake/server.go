@@ -91,7 +91,7 @@ func (s *Server) Serve(w http.ResponseWriter, r *http.Request, op *Operation) {
 			refusal = p
 		}
 	}
-	// Who waits for this call's arrival finds it recorded, and may release it at once.
+	// A test that waits for this call's arrival finds it recorded, and may release it at once.
 	s.recorder.add(x)
 	s.rules.take(x)
 	x.tally = s.ledger.arrive(tallyKey{op.Vendor.Name, op.Name, x.Key, x.Model})

@@ -198,7 +198,7 @@ func (q *messagesRequest) question(prompt string) chat.Question {
 	return out
 }
 
-// thinks says whether the answer shows that the model thinks.
+// thinks reports whether the answer shows that the model thinks.
 func (q *messagesRequest) thinks() bool {
 	return q.Thinking.Type == "enabled" || q.Thinking.Type == "adaptive" || anthropic.ModelOf(q.Model).AlwaysThinks()
 }

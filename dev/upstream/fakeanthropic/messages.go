@@ -54,7 +54,7 @@ type contentBlock struct {
 	said *chat.Part
 }
 
-// hides says whether the text of thoughts is left out.
+// hides reports whether the text of thoughts is left out.
 func (q *messagesRequest) hides() bool {
 	return q.Thinking.Display == "omitted" || q.Thinking.Display == "" && anthropic.ModelOf(q.Model).Omits()
 }

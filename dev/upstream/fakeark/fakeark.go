@@ -86,7 +86,7 @@ func (s *api) answerGet(x *fake.Exchange) {
 	}
 }
 
-// task is the vendor's job. It tells no prompt.
+// task is the vendor's job, without its prompt.
 func (s *api) task(x *fake.Exchange, j *jobs.Job) map[string]any {
 	const rate, tokens = 24, 108_900
 	now := time.Now()

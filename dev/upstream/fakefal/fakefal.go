@@ -18,7 +18,7 @@ const name = "fal"
 
 type api struct{ *fake.Server }
 
-// Serve serves the queue under /fal. As there, a request lies under owner and app without the rest of the model's path, what is
+// Serve serves the queue under /fal. As there, a request is under owner and app without the rest of the model's path, what is
 // wrong with its input makes a job that fails, and COMPLETED is said of a failure as well.
 func Serve(server *fake.Server) {
 	s := &api{server}

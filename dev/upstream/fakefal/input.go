@@ -12,7 +12,7 @@ import (
 type schema struct {
 	// durations are the lengths as JSON, nil for a model that takes none.
 	durations []string
-	// needs are the members that there must be beside the prompt, images those that may be.
+	// needs are the members that there must be next to the prompt, images those that may be.
 	needs, images []string
 }
 
@@ -86,7 +86,7 @@ func check(model string, members map[string]json.RawMessage) *issue {
 	return nil
 }
 
-// isMedia tells whether a member is an address or a data URI, or a list of them.
+// isMedia reports whether a member is an address or a data URI, or a list of them.
 func isMedia(raw json.RawMessage) bool {
 	var one string
 	var list []string

@@ -157,7 +157,7 @@ func answerGenerateStream(x *fake.Exchange) {
 	}
 }
 
-// chunks cuts an answer as the vendor does: text by the piece, each call whole, the signature of a text behind it with an empty one.
+// chunks cuts an answer as the vendor does: text by the piece, each call whole, the signature of a text after it with an empty one.
 func (g *generateResponse) chunks(parts []part, finish string) []generateResponse {
 	var chunks []generateResponse
 	for _, p := range parts {

@@ -18,7 +18,7 @@ import (
 	"modelrelay/dev/upstream/strict/gemini"
 )
 
-// Serve serves the Gemini dialect under /gemini/v1beta and, as its SDK may be told, /gemini/v1.
+// Serve serves the Gemini dialect under /gemini/v1beta and, for an SDK with that setting, /gemini/v1.
 func Serve(s *fake.Server) {
 	v := &fake.Vendor{Name: "gemini", Authenticate: googleapi.Key, Refuse: googleapi.Refuse}
 	checker := gemini.New(func(bound, signature string) (issued, unchanged bool) {

@@ -39,7 +39,7 @@ func Serve(server *fake.Server) {
 	s.Handle("POST /generic/v1/videos/{id}/cancel", fake.Operation{Vendor: v, Name: "video.cancel", Parse: parse, Answer: s.answerGenerationCancel})
 }
 
-// answerDocument is what of the gateway's own OpenAPI document tells that a repeated create makes no second task.
+// answerDocument is the part of the gateway's own OpenAPI document which declares that a repeated create makes no second task.
 func answerDocument(w http.ResponseWriter, _ *http.Request) {
 	w.Header().Set("Content-Type", "application/json")
 	const post = `{"post":{"parameters":[{"in":"header","name":"Idempotency-Key","schema":{"type":"string","minLength":1,"maxLength":255}}]}}`

@@ -20,7 +20,7 @@ const name = "hailuo"
 
 type api struct{ *fake.Server }
 
-// Serve serves the APIs under /hailuo/v1 and /hailuo/v2. As there, members that nobody knows are ignored, a link is made anew with
+// Serve serves the APIs under /hailuo/v1 and /hailuo/v2. As there, unknown members are ignored, a link is made anew with
 // each look, and the first API refuses with a 200.
 func Serve(server *fake.Server) {
 	s := &api{server}
@@ -36,7 +36,7 @@ func Serve(server *fake.Server) {
 	s.Handle("DELETE /hailuo/v2/video_generation/{id}", fake.Operation{Vendor: second, Name: "video.cancel", Parse: s.parseSecondQuery, Answer: s.answerDelete})
 }
 
-// isSecond tells whether a model is the second API's.
+// isSecond reports whether a model is the second API's.
 func isSecond(model string) bool { return strings.HasPrefix(strings.ToLower(model), "minimax-h3") }
 
 // codeOf is the vendor's code for a problem.
@@ -56,7 +56,7 @@ func invalid(message string) *fake.Problem {
 
 func unknownTask() *fake.Problem { return invalid("task_id is invalid") }
 
-// isMedia tells whether a text is an address or a data URI.
+// isMedia reports whether a text is an address or a data URI.
 func isMedia(text string) bool {
 	_, ok := fake.ReadURL(text)
 	return ok

@@ -1,5 +1,5 @@
 // Package fakeluma fakes Luma's Agents API. Shapes: lumalabs/luma-agents-typescript 0.3.0 (src/resources/generations.ts). Its errors
-// are not documented; those of the API before it stand in for them.
+// are not documented; those of the API before it replace them.
 //
 // Below /luma/v1/: generations[/{id}].
 package fakeluma

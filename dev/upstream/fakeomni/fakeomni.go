@@ -21,7 +21,7 @@ const (
 	idPrefix = "v1_"
 	// processing is how long a file is not ready after its interaction is completed.
 	processing = 100 * time.Millisecond
-	// blockStep is how often an interaction in the foreground looks whether its job is over.
+	// blockStep is how often an interaction in the foreground checks whether its job has ended.
 	blockStep = 50 * time.Millisecond
 )
 
@@ -159,7 +159,7 @@ func (s *api) answerCreate(x *fake.Exchange) {
 	s.answer(x, j)
 }
 
-// await waits for the end of a job that is made in the foreground, and says whether the client did.
+// await waits for the end of a job that is made in the foreground, and reports whether the client did.
 func await(x *fake.Exchange, j *jobs.Job) bool {
 	tick := time.NewTicker(blockStep)
 	defer tick.Stop()
@@ -213,7 +213,7 @@ func (s *api) answer(x *fake.Exchange, j *jobs.Job) {
 		word = "incomplete"
 	default:
 		fault := j.FaultAs(now, "internal")
-		if fault.Code == "refused" { // told as an answer of words
+		if fault.Code == "refused" { // sent as an answer of words
 			word = "completed"
 			i["steps"] = []any{map[string]any{"type": "model_output", "content": []any{map[string]string{"type": "text", "text": fault.Message}}}}
 			break

@@ -109,7 +109,7 @@ func (t *realtime) session(changes json.RawMessage) map[string]any {
 	return session
 }
 
-// send writes one event and reports whether the conversation goes on.
+// send writes one event and reports whether the conversation continues.
 func (t *realtime) send(ctx context.Context, name string, fields map[string]any) bool {
 	fields["type"], fields["event_id"] = name, "event_"+fake.RandomID(20)
 	frame, err := json.Marshal(fields)

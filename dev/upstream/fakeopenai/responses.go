@@ -138,7 +138,7 @@ func (q *responseRequest) question(prompt string) chat.Question {
 	return asked
 }
 
-// thinks says whether the plain answer begins with reasoning: where the call speaks of it.
+// thinks reports whether the plain answer begins with reasoning: where the call speaks of it.
 func (q *responseRequest) thinks() bool {
 	var reasoning struct {
 		Effort string `json:"effort"`

@@ -42,7 +42,7 @@ func Serve(server *fake.Server) {
 	s.Handle("GET "+root+"/video/result/{id}", fake.Operation{Vendor: v, Name: "video.get", Parse: s.ParseID, Answer: s.answerResult})
 }
 
-// authenticate wants an id of the request beside the key.
+// authenticate requires an id of the request next to the key.
 func authenticate(x *fake.Exchange) (string, *fake.Problem) {
 	key, refusal := fake.HeaderKey("API-KEY")(x)
 	if refusal == nil && x.HTTP.Header.Get("Ai-trace-id") == "" {

@@ -63,7 +63,7 @@ type rules struct {
 	ratios   []string   // nil: any pair of pixels or word
 	seconds  [2]float64 // from, to; 0: any
 	required []string
-	fields   []string // beside model, promptText, ratio, duration, seed
+	fields   []string // other than model, promptText, ratio, duration, seed
 	last     bool     // promptImage may have one at position last
 }
 

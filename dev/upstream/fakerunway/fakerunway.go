@@ -43,7 +43,7 @@ func Serve(server *fake.Server) {
 	}})
 }
 
-// authenticate wants the version beside the key.
+// authenticate requires the version next to the key.
 func authenticate(x *fake.Exchange) (string, *fake.Problem) {
 	key, refusal := fake.BearerKey(x)
 	if refusal == nil && x.HTTP.Header.Get("X-Runway-Version") != version {

@@ -118,7 +118,7 @@ func parseSubmitTask(x *fake.Exchange) *fake.Problem {
 	x.Request, x.Model, x.Prompt = q, q.ReqKey, q.Prompt
 	switch {
 	case q.ReqKey == "" || fake.UnknownModel(q.ReqKey):
-		// A req_key the account may not use, or that does not exist, is told apart by nobody.
+		// A req_key that the account may not use, and one that does not exist, get the same answer.
 		return &fake.Problem{Status: http.StatusUnauthorized, Kind: fake.Invalid, Code: "50400", Message: "Access Denied: Internal Error"}
 	case q.Prompt == "" && len(q.Images) == 0 && len(q.ImageURLs) == 0:
 		return &fake.Problem{Status: http.StatusBadRequest, Kind: fake.Invalid, Code: "50215", Message: "Input invalid for this service."}
@@ -215,7 +215,7 @@ func (s *api) answerGetResult(x *fake.Exchange) {
 	answer(x, http.StatusOK, codeSuccess, "Success", r)
 }
 
-// answerFailedTask tells of a failed job: an HTTP 400 with the failure's code.
+// answerFailedTask answers for a failed job: an HTTP 400 with the failure's code.
 func (s *api) answerFailedTask(x *fake.Exchange, f *jobs.Fault) {
 	code, err := strconv.Atoi(f.Code)
 	message := f.Message

@@ -38,7 +38,7 @@ const (
 	keyBits = 2048
 )
 
-// handleAccounts serves tokens, and keys of service accounts to whoever wants one:
+// handleAccounts serves tokens, and keys of service accounts to any caller:
 //
 //	GET  /veo/service_account.json?account=NAME&project=PROJECT
 //	POST /veo/token

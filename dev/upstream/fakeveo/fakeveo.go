@@ -113,7 +113,7 @@ func nameOf(x *fake.Exchange, j *jobs.Job) string {
 	return "models/" + j.Model + "/operations/" + j.ID
 }
 
-// answerGet tells no more than whether the operation is done: with the bytes in Google Cloud's shape, else with addresses that need the key.
+// answerGet answers only whether the operation is done: with the bytes in Google Cloud's shape, else with addresses that need the key.
 func (s *api) answerGet(x *fake.Exchange) {
 	j := s.Poll(x)
 	if j == nil {

@@ -23,7 +23,7 @@ const (
 
 type api struct{ *fake.Server }
 
-// Serve serves the API under /wan/api/v1. As there, members of "input" that nobody knows are ignored, an unknown job is a 200 that
+// Serve serves the API under /wan/api/v1. As there, unknown members of "input" are ignored, an unknown job is a 200 that
 // says UNKNOWN, and a link is signed for GET alone.
 func Serve(server *fake.Server) {
 	s := &api{server}
@@ -97,7 +97,7 @@ func parseCreate(x *fake.Exchange, framed bool) *fake.Problem {
 	return q.checkParameters()
 }
 
-// is tells whether the model's name begins with one of these and holds the kind.
+// is reports whether the model's name begins with one of these and holds the kind.
 func (q *create) is(kind string, families ...string) bool {
 	return strings.Contains(q.Model, kind) && slices.ContainsFunc(families, func(family string) bool { return strings.HasPrefix(q.Model, family) })
 }

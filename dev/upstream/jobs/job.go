@@ -1,4 +1,4 @@
-// Package jobs keeps the video jobs of all fake vendors, on disk where it is told a folder. It knows no vendor and no HTTP.
+// Package jobs stores the video jobs of all fake vendors, on disk where it has a folder. It knows no vendor and no HTTP.
 package jobs
 
 import (
@@ -17,7 +17,7 @@ const (
 	Expired   = "expired"
 )
 
-// KnownState says whether the word is one of the states.
+// KnownState reports whether the word is one of the states.
 func KnownState(word string) bool {
 	switch word {
 	case Queued, Running, Completed, Failed, Canceled, Expired:
@@ -62,7 +62,7 @@ type Job struct {
 	Bytes int64 `json:"bytes,omitempty"`
 	// LinkLife is how long links to the content work, in milliseconds; 0: as the server's options say.
 	LinkLife int64  `json:"link_life,omitempty"`
-	Word     string `json:"word,omitempty"` // stands in answers in place of the state
+	Word     string `json:"word,omitempty"` // is in answers in place of the state
 
 	State    string `json:"state,omitempty"` // as driven; empty: by the clock
 	Progress int    `json:"progress,omitempty"`
@@ -138,7 +138,7 @@ func (j *Job) Fault(now time.Time) *Fault {
 	return DefaultFault()
 }
 
-// FaultAs is why the job came to a bad end, with the vendor's own code where nobody gave the job one.
+// FaultAs is why the job came to a bad end, with the vendor's own code where the test gave the job none.
 func (j *Job) FaultAs(now time.Time, code string) Fault {
 	f := *DefaultFault()
 	if found := j.Fault(now); found != nil {
@@ -150,7 +150,7 @@ func (j *Job) FaultAs(now time.Time, code string) Fault {
 	return f
 }
 
-// DefaultFault is why jobs fail that nobody gave a reason.
+// DefaultFault is why jobs fail that have no reason of their own.
 func DefaultFault() *Fault {
 	return &Fault{Code: "internal_error", Message: "Video generation failed. Please try again."}
 }
@@ -163,7 +163,7 @@ func (j *Job) Named(own string) string {
 	return own
 }
 
-// Drive puts the job into a state for good.
+// Drive puts the job into a state and holds it there.
 func (j *Job) Drive(state string, progress int) {
 	if state == Completed {
 		progress = 100
@@ -171,5 +171,5 @@ func (j *Job) Drive(state string, progress int) {
 	j.State, j.Progress, j.Driven = state, progress, time.Now().UnixMilli()
 }
 
-// Mark is what tells the content of one output from all others.
+// Mark distinguishes the content of one output from all others.
 func (j *Job) Mark(output int) string { return "job " + j.ID + " output " + strconv.Itoa(output) }

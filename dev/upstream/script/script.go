@@ -25,7 +25,7 @@ type Script struct {
 	Contains  string `json:"contains,omitempty"`
 
 	// Plan false: each selected call takes the next answer; when all are taken the script selects nothing more.
-	// Plan true: a call with n rounds of tool results behind it gets answer n, at most the last; only calls that offer a tool are selected.
+	// Plan true: a call with n rounds of tool results gets answer n, at most the last; only calls that offer a tool are selected.
 	Plan    bool     `json:"plan,omitempty"`
 	Answers []Answer `json:"answers"`
 

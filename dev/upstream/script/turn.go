@@ -37,7 +37,7 @@ func (t Turn) Media() string {
 	return strings.Join(found, "; ")
 }
 
-// Fill replaces what stands in double braces.
+// Fill replaces what is in double braces.
 func (t Turn) Fill(text string) string {
 	if strings.Contains(text, "{{said}}") {
 		text = strings.ReplaceAll(text, "{{said}}", t.Said())
@@ -48,7 +48,7 @@ func (t Turn) Fill(text string) string {
 	return text
 }
 
-// walk shows every text under the key it stands under, and media as "media".
+// walk shows every text under its key, and media as "media".
 func (t Turn) walk(show func(key, text string)) {
 	for _, raw := range t {
 		var v any

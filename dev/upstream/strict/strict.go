@@ -77,7 +77,7 @@ type Path []any
 // Variant is the word of a tag on a path.
 type Variant string
 
-// Add returns the path with steps behind it.
+// Add returns the path with more steps.
 func (p Path) Add(steps ...any) Path { return append(slices.Clone(p), steps...) }
 
 // Dotted writes a path like messages.0.content.1.text.
@@ -277,7 +277,7 @@ func Num(v any, name string) (float64, bool) {
 	return out, ok
 }
 
-// Has says whether a field is there and not null.
+// Has reports whether a field is there and not null.
 func Has(v any, name string) bool {
 	m, _ := v.(map[string]any)
 	return m[name] != nil

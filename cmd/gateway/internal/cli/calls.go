@@ -74,7 +74,7 @@ func (c *Calls) Run(ctx context.Context, p *Program) error {
 	case c.CSV:
 		return printCSV(p.Stdout, logs.Head(), calls, logs.Call.Cells)
 	}
-	slices.Reverse(calls) // the newest stands above the prompt, where --follow goes on
+	slices.Reverse(calls) // the newest is above the prompt, where --follow continues
 	for _, call := range calls {
 		fmt.Fprintln(p.Stdout, lineOf(call))
 	}

@@ -41,7 +41,7 @@ func (c *channelsListCmd) Run(ctx context.Context, p *Program) error {
 	})
 }
 
-// printVideoModels shows what the channels' models take of a video request. "any" is a field that nobody checks.
+// printVideoModels shows what the channels' models take of a video request. "any" is a field that is not checked.
 func printVideoModels(p *Program, states []router.ChannelState) error {
 	words := func(list []string) string {
 		if list == nil {

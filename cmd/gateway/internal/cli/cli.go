@@ -1,4 +1,4 @@
-// Package cli is the gateway's commands beside serving: what operators ask of tokens, tasks, usage, channels and the
+// Package cli is the gateway's commands other than serving: what operators ask of tokens, tasks, usage, channels and the
 // configuration file, and a small client of videos. It owns flags, help texts and what is printed. It does not know how
 // the program is put together: what a command works with is given to it.
 package cli
@@ -36,7 +36,7 @@ type Program struct {
 	Stdout, Stderr io.Writer
 	// Build describes the program.
 	Build buildinfo.Info
-	// Terminal tells whether a person looks at Stderr.
+	// Terminal reports whether Stderr is a terminal.
 	Terminal bool
 	// Load reads the configuration file.
 	Load func() (config.Config, error)
@@ -63,7 +63,7 @@ type Services struct {
 	Operator *tasks.Operator
 	// Inside carries requests to the operators' operations in this process.
 	Inside func() (http.RoundTripper, error)
-	// Connect looks at what a deployment needs, for config check --connect.
+	// Connect checks what a deployment needs, for config check --connect.
 	Connect []setup.Check
 }
 
@@ -92,7 +92,7 @@ func Options(env func(string) (string, bool)) []kong.Option {
 	return []kong.Option{kong.Resolvers(variables), kong.NamedMapper("list", kong.MapperFunc(commaList)), kong.PostBuild(helpFromDoc)}
 }
 
-// commaList reads a flag of words with commas between, into a *[]string. Given twice, the flag goes on; "" is no word.
+// commaList reads a flag of words with commas between, into a *[]string. A second flag adds words; "" is no word.
 func commaList(ctx *kong.DecodeContext, target reflect.Value) error {
 	var text string
 	if err := ctx.Scan.PopValueInto("list", &text); err != nil {

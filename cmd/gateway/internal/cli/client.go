@@ -194,7 +194,7 @@ func (c *videoClient) send(ctx context.Context, r request) (*http.Response, erro
 	return nil, failed
 }
 
-// videoPath is the path of a task, with more behind it.
+// videoPath is the path of a task, with more after it.
 func videoPath(id, more string) string { return "/v1/videos/" + url.PathEscape(id) + more }
 
 // task sends a request whose answer is a video object.

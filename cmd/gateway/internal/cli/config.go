@@ -25,11 +25,11 @@ type configCheckCmd struct {
 	Connect bool `help:"Connect to everything that the file names and try what the gateway needs of it; nothing that costs money."`
 }
 
-// checkTimeout bounds the look at Temporal.
+// checkTimeout bounds the check of Temporal.
 const checkTimeout = 5 * time.Second
 
 // Run reads the file and, where Temporal can be reached, checks that its namespace keeps tasks long enough. With --connect
-// it looks at every service, right and key.
+// it checks every service, right and key.
 func (c *configCheckCmd) Run(ctx context.Context, p *Program) error {
 	cfg, err := p.Load()
 	if err != nil {
@@ -87,7 +87,7 @@ func printSummary(w io.Writer, s config.Summary) error {
 	return errors.Join(err, last)
 }
 
-// errTemporalAway is no fault of the configuration.
+// errTemporalAway does not mean that the configuration is wrong.
 var errTemporalAway = errors.New("not reachable now, its namespace was not checked")
 
 // checkTemporal checks the namespace. It returns a warning if the workers of the configured version get no tasks, or may get none.

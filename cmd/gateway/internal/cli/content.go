@@ -137,7 +137,7 @@ func (f *contentFile) take(response *http.Response) (int64, error) {
 	return size, nil
 }
 
-// check holds what came to the length, and whole content to the digest, that the answer has told.
+// check compares the content with the length, and whole content with the digest, that the answer has given.
 func (f *contentFile) check(size int64) error {
 	if told, err := strconv.ParseInt(f.header.Get("Content-Length"), 10, 64); err == nil && told != size {
 		return fmt.Errorf("the content broke off after %d of %d bytes", size, told)

@@ -28,7 +28,7 @@ const (
 	healthBody = 64 << 10
 )
 
-// Run asks the process beside it: /healthz at metrics.listen, which serve and worker both have, or with --for the API's
+// Run asks the process of this configuration: /healthz at metrics.listen, which serve and worker both have, or with --for the API's
 // /readyz at listen. It fails where that does not answer 200. The image has no shell and no other client for its health
 // check.
 func (h *Health) Run(ctx context.Context, p *Program) error {
@@ -66,7 +66,7 @@ func wayIn(cfg config.Config, public bool) *http.Transport {
 		return way
 	}
 	if cfg.TLS.Enabled() {
-		//nolint:gosec // the certificate is for the name that clients use; no secret is sent, and the answer says only that somebody listens
+		// the certificate is for the name that clients use; no secret is sent, and the answer reports only that a process listens
 		way.TLSClientConfig = &tls.Config{MinVersion: tls.VersionTLS12, InsecureSkipVerify: true}
 	}
 	way.DialContext = func(ctx context.Context, network, address string) (net.Conn, error) {

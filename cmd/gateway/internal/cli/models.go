@@ -129,7 +129,7 @@ type pricesDraftCmd struct {
 	File string `arg:"" type:"existingfile" help:"The list: models.dev's api.json."`
 }
 
-// Run prints lines for the configuration file, and beside them what they change.
+// Run prints lines for the configuration file, and next to them what they change.
 func (c *pricesDraftCmd) Run(ctx context.Context, p *Program) error {
 	file, err := os.Open(c.File)
 	if err != nil {

@@ -172,7 +172,7 @@ type videoRedeliverCmd struct {
 	Wait time.Duration `help:"How long to wait for the receiver, a minute at most; the delivery goes on without this command." default:"30s"`
 }
 
-// Run starts the delivery and shows how far it got. It fails when the event was not delivered for good.
+// Run starts the delivery and shows how far it got. It fails when the event was given up.
 func (c *videoRedeliverCmd) Run(ctx context.Context, p *Program) error {
 	var n operator.Notice
 	err := p.callShown(ctx, http.MethodPost, taskPath(c.ID)+"/redeliver"+p.waiting(c.Wait), nil, &n, func() error {

@@ -11,7 +11,7 @@ import (
 	"modelrelay/workflows/tasks"
 )
 
-// printStory tells a task's story for people.
+// printStory prints a task's story for people.
 func printStory(p *Program, s tasks.Story) error {
 	failure := s.Failure
 	if s.Code != "" {

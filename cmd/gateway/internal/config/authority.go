@@ -21,7 +21,7 @@ func (c Config) Authorities(catalog providers.Catalog) map[string]string {
 	return files
 }
 
-// address is where a channel leads, nil where that cannot be told.
+// address is where a channel leads, nil where that is not known.
 func (c Channel) address(vendor providers.Vendor) *url.URL {
 	text := c.BaseURL
 	if text == "" {

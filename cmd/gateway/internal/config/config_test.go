@@ -15,7 +15,7 @@ import (
 	"modelrelay/storage/tokens"
 )
 
-// testVendors stands in for the catalog: one vendor that takes any key and one with a shape of its own.
+// testVendors replaces the vendors' table: one vendor that takes any key and one with a shape of its own.
 func testVendors() providers.Catalog {
 	return providers.Catalog{
 		"openai": {Name: "openai", Dialects: true},

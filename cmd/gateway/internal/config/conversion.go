@@ -33,7 +33,7 @@ func (c Config) Proxies() []netip.Prefix {
 	return networks
 }
 
-// Named are models that the file names beside its channels: those that have a price, and those that aliases stand for.
+// Named are models that the file names other than in its channels: those that have a price, and those that aliases replace.
 func (c Config) Named() iter.Seq[string] {
 	return slices.Values(slices.AppendSeq(slices.Collect(maps.Keys(c.Prices)), maps.Values(c.Aliases)))
 }
@@ -72,7 +72,7 @@ func (f ModelFacts) facts() providers.ModelFacts {
 }
 
 const (
-	// bodyPart is which part of the process's memory request bodies get where nobody says it. While one is read or decoded
+	// bodyPart is which part of the process's memory request bodies get where the file does not set it. While one is read or decoded
 	// there is a second copy of it for a moment, and the garbage collector lets the heap double.
 	bodyPart = 4
 	// leastBodies is how many of the largest bodies there is room for at least, so that a token's half holds one.

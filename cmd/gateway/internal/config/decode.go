@@ -16,7 +16,7 @@ import (
 	"go.yaml.in/yaml/v4"
 )
 
-// place is where a key stands in the file, both counted from 1.
+// place is where a key is in the file, both counted from 1.
 type place struct{ line, column int }
 
 func placeOf(node *yaml.Node) place { return place{node.Line, node.Column} }
@@ -185,7 +185,7 @@ func (d *decoder) fields(key string, node *yaml.Node, into reflect.Value) {
 	}
 }
 
-// field reads the name of a Field that stands alone.
+// field reads the name of a Field without a section.
 func (d *decoder) field(key string, at place, node *yaml.Node, into reflect.Value) {
 	var name string
 	if !isNull(node) {

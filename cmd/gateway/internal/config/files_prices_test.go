@@ -11,7 +11,7 @@ import (
 	"modelrelay/providers"
 )
 
-// TestSecretFiles: a key may stand in a file, whose path begins at the configuration's folder; one that cannot be read is a
+// TestSecretFiles: a key may be in a file, whose path begins at the configuration's folder; one that cannot be read is a
 // problem that does not tell what another holds.
 func TestSecretFiles(t *testing.T) {
 	t.Parallel()
@@ -122,5 +122,5 @@ func TestTiersThatNeverFit(t *testing.T) {
 	}
 }
 
-// noVideos stands for an adapter that nobody calls.
+// noVideos replaces an adapter that is not called.
 type noVideos struct{ providers.VideoAdapter }

@@ -30,7 +30,7 @@ type ListenTLS struct {
 
 func (t ListenTLS) files() certs.Files { return certs.Files{Cert: t.Cert, Key: t.Key} }
 
-// Enabled tells whether listeners speak TLS.
+// Enabled reports whether listeners speak TLS.
 func (t ListenTLS) Enabled() bool { return t != ListenTLS{} }
 
 // errNoCertificate cannot happen after Validate.
@@ -99,7 +99,7 @@ func warnFront(v *validator, c Config, now time.Time) {
 	}
 }
 
-// Trusts tells whether a connection from the address counts as one of a proxy.
+// Trusts reports whether a connection from the address counts as one of a proxy.
 func (c Config) Trusts(addr netip.Addr) bool {
 	return slices.ContainsFunc(c.Proxies(), func(network netip.Prefix) bool { return network.Contains(addr) })
 }

@@ -71,7 +71,7 @@ func (c Config) ChannelsOf(group string) []string {
 }
 
 // checkCeilings refuses what is above the group's, but for what a token of the group had already: a ceiling that fell since
-// holds for it in any case, and must not stand in the way of other changes.
+// holds for it in any case, and must not prevent other changes.
 func (g Group) checkCeilings(v *validator, at string, limits tokens.Limits, budget float64, had *tokens.Token) {
 	if had == nil {
 		had = new(tokens.Token)

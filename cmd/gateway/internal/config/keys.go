@@ -17,7 +17,7 @@ type Key struct {
 	// Default is written as in the file; "" means empty or absent.
 	Default string
 	Doc     string
-	// Live tells whether a reload takes a change, without a restart.
+	// Live reports whether a reload takes a change, without a restart.
 	Live bool
 }
 

@@ -20,7 +20,7 @@ const maxOperatorName = 64
 // reservedNames stand for others in the audit log.
 func reservedNames() []string { return []string{AdminName, "cli", "file", "console"} }
 
-// checkOperators checks who may operate the gateway. A key that opens two things would make it unclear who came.
+// checkOperators checks the list of operators. A key that opens two things would make it unclear which operator came.
 func checkOperators(v *validator, c Config) {
 	v.notNegative("audit.retention", c.Audit.Retention)
 	for i, operator := range c.Operators {
@@ -51,7 +51,7 @@ func checkOperators(v *validator, c Config) {
 	v.unique("operators", "key", len(c.Operators), func(i int) string { return c.Operators[i].Key.Reveal() })
 }
 
-// AllOperators are those who may operate the gateway, the one of admin_key first.
+// AllOperators are the operators of the gateway, the one of admin_key first.
 func (c Config) AllOperators() []Operator {
 	if c.AdminKey == "" {
 		return c.Operators

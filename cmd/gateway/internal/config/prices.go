@@ -66,7 +66,7 @@ func (p Price) list() (pricing.Price, []Problem) {
 	return price, problems
 }
 
-// maxTiers bounds the tiers of one price: each task looks at them in turn.
+// maxTiers bounds the tiers of one price: each task reads them in turn.
 const maxTiers = 100
 
 // checkPrice checks the price of one model.

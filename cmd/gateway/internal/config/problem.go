@@ -16,7 +16,7 @@ type Problem struct {
 	// Line and Column count from 1; 0 where there is no place to point at.
 	Line, Column int
 	Message      string
-	// Code names a warning for who has the sentence in another language, and Values are what stands in it, key among them. "": it has
+	// Code names a warning for a program that has the sentence in another language, with Values as its parameters, key among them. "": it has
 	// none.
 	Code   string
 	Values map[string]string

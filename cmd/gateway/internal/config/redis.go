@@ -42,7 +42,7 @@ func (t RedisTLS) files() certs.Files {
 	return certs.Files{CA: t.CA, Cert: t.Cert, Key: t.Key, ServerName: t.ServerName}
 }
 
-// Options are what storage opens a client by, beside the URL.
+// Options are what storage opens a client by, other than the URL.
 func (r Redis) Options() *storage.RedisOptions {
 	opts := &storage.RedisOptions{
 		Username: r.Username, Password: r.Password.Reveal(), Prefix: r.Prefix, Cluster: r.Cluster,

@@ -13,7 +13,7 @@ import (
 type Summary struct {
 	File     string           `json:"file"`
 	Listen   string           `json:"listen"`
-	Temporal string           `json:"temporal"` // "ok", or why nobody could look
+	Temporal string           `json:"temporal"` // "ok", or why Temporal was not checked
 	Tokens   []TokenSummary   `json:"tokens"`
 	Channels []ChannelSummary `json:"channels"`
 	// Warnings are what the configuration does that its operator may not want.
@@ -41,7 +41,7 @@ type ChannelSummary struct {
 	Disabled bool     `json:"disabled"`
 }
 
-// Summarize says what the configuration of the file would load. Nobody has looked at Temporal yet.
+// Summarize returns what the configuration of the file would load. Temporal is not checked yet.
 func (c Config) Summarize(file string, vendors providers.Catalog) Summary {
 	s := Summary{File: file, Listen: c.Listen, Tokens: []TokenSummary{}, Channels: []ChannelSummary{}, Warnings: []string{}}
 	for _, warning := range c.Warnings(vendors) {

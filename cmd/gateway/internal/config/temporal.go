@@ -38,13 +38,13 @@ type PayloadKey struct {
 	Key providers.Secret `yaml:"key" doc:"32 random bytes in base64, as openssl rand -base64 32 writes them: inputs, results, memos, heartbeats, failures and summaries in Temporal are encrypted with the first key (AES-256-GCM), and read with all of them"`
 }
 
-// Worker is how Temporal tells versions of workers apart.
+// Worker is how Temporal distinguishes versions of workers.
 type Worker struct {
 	Deployment string `yaml:"deployment" doc:"name of the Temporal worker deployment that the workers are of; empty: their versions are not told apart"`
 	BuildID    string `yaml:"build_id" doc:"version of this worker within the deployment, another one for each release"`
 }
 
-// Secure tells whether the connection speaks TLS.
+// Secure reports whether the connection speaks TLS.
 func (t Temporal) Secure() bool { return t.TLS.given || t.APIKey != "" }
 
 // Payloads are the keys as what encrypts takes them.
@@ -56,7 +56,7 @@ func (t Temporal) Payloads() []payloads.Key {
 	return keys
 }
 
-// setGiven notes that the section stands in the file.
+// setGiven notes that the section is in the file.
 func (t *TemporalTLS) setGiven() { t.given = true }
 
 // Files are those of the section.

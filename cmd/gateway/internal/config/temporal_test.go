@@ -128,7 +128,7 @@ func TestTemporalReload(t *testing.T) {
 	}
 }
 
-// TestChangesOfTiers: entries of a list without names are told apart.
+// TestChangesOfTiers: entries of a list without names are distinguished.
 func TestChangesOfTiers(t *testing.T) {
 	t.Parallel()
 	before, err := parseIn(t.TempDir(), "prices: {m: {tiers: [{resolution: 720p, second: 1}, {second: 2}]}}")

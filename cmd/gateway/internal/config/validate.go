@@ -88,7 +88,7 @@ func checkCalls(v *validator, c Calls) {
 	}
 }
 
-// checkCallers checks who may connect to which listener.
+// checkCallers checks which clients may connect to which listener.
 func checkCallers(v *validator, c Config) {
 	if c.PublicURL != "" {
 		if address, ok := v.httpURL("public_url", c.PublicURL); ok && (address.RawQuery != "" || address.ForceQuery) {

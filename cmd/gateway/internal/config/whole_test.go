@@ -12,7 +12,7 @@ import (
 	"modelrelay/storage/testcert"
 )
 
-// has tells whether a document holds a key as config.Keys writes it.
+// has reports whether a document holds a key as config.Keys writes it.
 func has(document any, path string) bool {
 	name, rest, deeper := strings.Cut(path, ".")
 	list, isList := strings.CutSuffix(name, "[]")
@@ -81,7 +81,7 @@ func TestEveryKey(t *testing.T) {
 	}
 }
 
-// TestProductionExample: the example of a production file beside the compose stack's is taken, and has what such a file wants.
+// TestProductionExample: the example of a production file of the compose stack is accepted, and has what such a file requires.
 func TestProductionExample(t *testing.T) {
 	t.Parallel()
 	example := parseExample(t, filepath.Join("..", "..", "..", "..", "dev", "compose", "gateway", "production.yaml"), "certs", func(name string) (string, bool) {

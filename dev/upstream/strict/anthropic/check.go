@@ -8,7 +8,7 @@ import (
 	"modelrelay/dev/upstream/strict"
 )
 
-// Verify says whether a seal was issued here, and whether for what it is bound to: a signature to its text, redacted data to nothing.
+// Verify reports whether a seal was issued here, and whether for what it is bound to: a signature to its text, redacted data to nothing.
 type Verify func(kind, bound, seal string) (issued, unchanged bool)
 
 // Checker knows the rules. It is safe for concurrent use.
@@ -120,7 +120,7 @@ func (r *request) bound() *strict.Refusal {
 	return nil
 }
 
-// thinks says whether the call thinks, by budget or by itself.
+// thinks reports whether the call thinks, by budget or by itself.
 func (r *request) thinks() bool {
 	switch strict.Text(strict.Map(r.v, "thinking"), "type") {
 	case "enabled", "adaptive":
@@ -129,7 +129,7 @@ func (r *request) thinks() bool {
 	return r.model.AlwaysThinks()
 }
 
-// byBudget says whether the call thinks by budget.
+// byBudget reports whether the call thinks by budget.
 func (r *request) byBudget() bool {
 	return strict.Text(strict.Map(r.v, "thinking"), "type") == "enabled"
 }

@@ -47,7 +47,7 @@ func talk(turns ...string) string {
 
 func text(s string) string { return fmt.Sprintf(`{"type":"text","text":%q}`, s) }
 
-// TestCheck has the rules of https://platform.claude.com/docs/en/api/messages and of the pages beside the rules in the package; where the
+// TestCheck has the rules of https://platform.claude.com/docs/en/api/messages and of the pages next to the rules in the package; where the
 // words of an error were taken from a report of it, the report is named. Empty: the vendor takes it.
 func TestCheck(t *testing.T) {
 	t.Parallel()

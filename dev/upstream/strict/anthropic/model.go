@@ -55,7 +55,7 @@ func ModelOf(name string) Model {
 	return m
 }
 
-// ours says whether the rules of models hold.
+// ours reports whether the rules of models hold.
 func (m Model) ours() bool { return m.version > 0 }
 
 // maxOutput is the largest max_tokens, https://platform.claude.com/docs/en/about-claude/models/overview.
@@ -94,7 +94,7 @@ func (m Model) effort() bool {
 }
 func (m Model) systemTurns() bool { return m.version == withSystemTurns || m.version >= 50 }
 
-// AlwaysThinks says whether thinking cannot be turned off.
+// AlwaysThinks reports whether thinking cannot be turned off.
 func (m Model) AlwaysThinks() bool {
 	switch m.family {
 	case "opus", "sonnet":
@@ -105,6 +105,6 @@ func (m Model) AlwaysThinks() bool {
 	return false
 }
 
-// Omits says whether thinking is hidden unless the call asks to see it,
+// Omits reports whether thinking is hidden unless the call asks to see it,
 // https://platform.claude.com/docs/en/about-claude/models/whats-new-claude-4-7#thinking-content-omitted-by-default.
 func (m Model) Omits() bool { return m.version >= withoutSampling }

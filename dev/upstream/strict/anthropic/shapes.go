@@ -1,6 +1,6 @@
 // Package anthropic holds what the Messages API refuses, and in which words. Shapes are those of github.com/anthropics/anthropic-sdk-go
-// v1.84.0 (MessageNewParams, MessageCountTokensParams); the rules stand at
-// https://platform.claude.com/docs/en/api/messages and the pages named beside them.
+// v1.84.0 (MessageNewParams, MessageCountTokensParams); the rules are at
+// https://platform.claude.com/docs/en/api/messages and the pages named next to them.
 package anthropic
 
 import (

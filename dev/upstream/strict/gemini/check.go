@@ -10,7 +10,7 @@ import (
 	"modelrelay/dev/upstream/strict"
 )
 
-// Verify says whether a signature was issued here, and whether for what it now stands on: OnText or OnCall(name).
+// Verify reports whether a signature was issued here, and whether for its place: OnText or OnCall(name).
 type Verify func(bound, signature string) (issued, unchanged bool)
 
 // OnText is what a signature of a text is bound to.
@@ -30,7 +30,7 @@ func New(verify Verify) *Checker {
 	return &Checker{generate: generateShape(), count: countShape(), embed: embedShape(), batch: batchShape(), verify: verify}
 }
 
-// Body is a request as the vendor reads it: names in camel case, lists where an item stood for one. Other says whether that is another
+// Body is a request as the vendor reads it: names in camel case, lists where an item replaced one. Other reports whether that is another
 // than what came.
 type Body struct {
 	Fields map[string]any
@@ -285,7 +285,7 @@ func (r *call) config() *strict.Refusal {
 	return nil
 }
 
-// siblings says whether a $ref has company that it must not have, https://ai.google.dev/api/generate-content#FIELDS.response_json_schema.
+// siblings reports whether a $ref has company that it must not have, https://ai.google.dev/api/generate-content#FIELDS.response_json_schema.
 func siblings(v any) bool {
 	switch v := v.(type) {
 	case []any:

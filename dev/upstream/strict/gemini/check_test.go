@@ -40,7 +40,7 @@ func talk(turns ...string) string {
 func text(s string) string { return fmt.Sprintf(`{"text":%q}`, s) }
 
 // TestGenerate has the rules of https://ai.google.dev/api/generate-content and of the pages and reports named in the package; those of
-// single rows are named beside them. Empty: the vendor takes it.
+// single rows are named next to them. Empty: the vendor takes it.
 func TestGenerate(t *testing.T) {
 	t.Parallel()
 	const (

@@ -37,7 +37,7 @@ func ModelOf(name string) Model {
 
 func (m Model) ours() bool { return m.generation > 0 }
 
-// Third says whether the model signs its first call, or its text, and wants calls signed.
+// Third reports whether the model signs its first call, or its text, and wants calls signed.
 func (m Model) Third() bool  { return m.generation >= third }
 func (m Model) second() bool { return m.ours() && m.generation < third }
 func (m Model) thinks() bool { return m.generation >= secondAndHalf }

@@ -1,6 +1,6 @@
 // Package gemini holds what generateContent, countTokens and the embeddings of the Gemini API refuse, and in which words. Shapes are those
-// that google.golang.org/genai v1.77.0 sends to it; the rules stand at https://ai.google.dev/api/generate-content,
-// https://ai.google.dev/gemini-api/docs/function-calling and the pages named beside them.
+// that google.golang.org/genai v1.77.0 sends to it; the rules are at https://ai.google.dev/api/generate-content,
+// https://ai.google.dev/gemini-api/docs/function-calling and the pages named next to them.
 package gemini
 
 import (
@@ -118,7 +118,7 @@ func embedShape() *strict.Shape {
 func batchShape() *strict.Shape { return obj(fields{"requests": some(embedShape())}) }
 
 // normal returns a value as the vendor reads it: names in camel case where they came in snake case, and lists where one item stood for them.
-// changed says whether it is another.
+// changed reports whether it is another.
 func normal(s *strict.Shape, v any) (out any, changed bool) {
 	switch v := v.(type) {
 	case []any:

@@ -16,7 +16,7 @@ type State struct {
 	Item func(id string) (kind, call string, ok bool)
 	// Response returns the calls that a stored response, and those before it, made.
 	Response func(id string) (calls []string, ok bool)
-	// Encrypted says whether encrypted reasoning was issued here, and whether for the item.
+	// Encrypted reports whether encrypted reasoning was issued here, and whether for the item.
 	Encrypted func(id, content string) (issued, same bool)
 }
 
@@ -255,7 +255,7 @@ func schema(param, name string, format map[string]any) *strict.Refusal {
 	return nil
 }
 
-// mentionsJSON says whether any text in v holds the word.
+// mentionsJSON reports whether any text in v holds the word.
 func mentionsJSON(v any) bool {
 	switch v := v.(type) {
 	case string:

@@ -54,7 +54,7 @@ func want(t *testing.T, got *strict.Refusal, want string) {
 func text(s string) string { return fmt.Sprintf(`{"role":"user","content":%q}`, s) }
 
 // TestChat has the rules of https://platform.openai.com/docs/api-reference/chat/create and of the pages and reports named in the package;
-// those of single rows are named beside them.
+// those of single rows are named next to them.
 func TestChat(t *testing.T) {
 	t.Parallel()
 	hi := `"messages":[` + text("hi") + `]`
@@ -162,7 +162,7 @@ func TestChat(t *testing.T) {
 }
 
 // TestResponses has the rules of https://platform.openai.com/docs/api-reference/responses/create and of the reports named in the package;
-// those of single rows are named beside them.
+// those of single rows are named next to them.
 func TestResponses(t *testing.T) {
 	t.Parallel()
 	const (

@@ -1,6 +1,6 @@
 // Package openai holds what chat completions and responses refuse, and in which words. Shapes are those of
-// github.com/openai/openai-go/v3 v3.95.0 (ChatCompletionNewParams, responses.ResponseNewParams); the rules stand at
-// https://platform.openai.com/docs/api-reference and the pages and reports named beside them.
+// github.com/openai/openai-go/v3 v3.95.0 (ChatCompletionNewParams, responses.ResponseNewParams); the rules are at
+// https://platform.openai.com/docs/api-reference and the pages and reports named next to them.
 package openai
 
 import (
@@ -22,7 +22,7 @@ func ModelOf(name string) Model {
 	return m
 }
 
-// ours says whether the model is one of the vendor's: to those of imitators no rule of a model holds, nor the list of fields.
+// ours reports whether the model is one of the vendor's: for those of imitators no rule of a model holds, nor the list of fields.
 func (m Model) ours() bool {
 	for _, prefix := range []string{"gpt-", "chatgpt-", "codex-", "o1", "o3", "o4"} {
 		if strings.HasPrefix(m.Name, prefix) && !strings.HasPrefix(m.Name, "gpt-oss") {
@@ -32,7 +32,7 @@ func (m Model) ours() bool {
 	return false
 }
 
-// Reasons says whether the model reasons, https://platform.openai.com/docs/guides/reasoning.
+// Reasons reports whether the model reasons, https://platform.openai.com/docs/guides/reasoning.
 func (m Model) Reasons() bool {
 	for _, prefix := range []string{"o1", "o3", "o4", "gpt-5", "gpt-6", "codex-"} {
 		if strings.HasPrefix(m.Name, prefix) {

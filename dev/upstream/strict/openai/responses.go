@@ -178,7 +178,7 @@ func (r *responses) thought(path string, item any) *strict.Refusal {
 	return nil
 }
 
-// links is about what belongs together: reasoning and the item behind it, calls and outputs,
+// links checks what belongs together: reasoning and the item after it, calls and outputs,
 // https://platform.openai.com/docs/guides/reasoning#keeping-reasoning-items-in-context, https://platform.openai.com/docs/guides/function-calling.
 func (r *responses) links() *strict.Refusal {
 	var open []string // calls without an output
@@ -222,7 +222,7 @@ func (r *responses) links() *strict.Refusal {
 	return nil
 }
 
-// follows says whether the model said more behind its reasoning.
+// follows reports whether the model produced more after its reasoning.
 func (r *responses) follows(rest []any) bool {
 	if len(rest) == 0 {
 		return false

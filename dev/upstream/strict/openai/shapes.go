@@ -27,7 +27,7 @@ func anything(into fields, names ...string) fields {
 
 func tagged(of fields) *strict.Shape { return &strict.Shape{Kind: strict.Object, Tag: "type", Of: of} }
 
-// chatShape is the body of chat completions. Fields of a message that nobody knows are ignored,
+// chatShape is the body of chat completions. Unknown fields of a message are ignored,
 // https://github.com/Soju06/codex-lb/pull/637; those of its parts and of the body are not.
 func chatShape() *strict.Shape {
 	part := tagged(fields{
