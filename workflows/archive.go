@@ -21,7 +21,7 @@ func (v *video) archive(ctx workflow.Context, job activities.Job, status provide
 	if len(status.Found) > 0 {
 		job.Ticket.Data = status.Found
 	}
-	// The objects' date lies behind every possible completion plus retention.
+	// The expiry date is after every possible completion plus the retention.
 	expires := workflow.Now(ctx).Add(limit + time.Duration(v.in.Limits.Retention))
 	summary := fmt.Sprintf("%s · %d video(s)", job.Assignment.Channel, max(1, status.Outputs))
 	var outputs []activities.Output
@@ -31,7 +31,7 @@ func (v *video) archive(ctx workflow.Context, job activities.Job, status provide
 	})
 	ended := workflow.NewSelector(ctx).AddFuture(archive, func(workflow.Future) {})
 	ended.AddReceive(ctx.Done(), func(workflow.ReceiveChannel, bool) {}).Select(ctx)
-	if !archive.IsReady() { // called off
+	if !archive.IsReady() { // the task was cancelled
 		v.afterwards(func(free workflow.Context) {
 			_ = archive.Get(free, nil) // the workflow does not use a result that arrives after the cancel
 			v.discard(free, expires)
@@ -50,10 +50,10 @@ func (v *video) archive(ctx workflow.Context, job activities.Job, status provide
 	return nil, &providers.VideoFailure{Code: CodeArchiveFailed, Message: "The finished video could not be archived: " + words(fault)}, nil
 }
 
-// discard removes outputs of a task that did not complete; what it cannot remove is swept at its date.
+// discard removes the outputs of a task that did not complete. The sweep removes what discard cannot.
 func (v *video) discard(free workflow.Context, expires time.Time) {
 	in := activities.DiscardInput{TaskID: v.in.TaskID, Expires: expires}
 	if err := workflow.ExecuteActivity(withDiscard(free), v.acts.Copier.Discard, in).Get(free, nil); err != nil {
-		workflow.GetLogger(free).Warn("outputs not removed", "err", err)
+		workflow.GetLogger(free).Warn("outputs not removed", "error", err)
 	}
 }

@@ -1,6 +1,7 @@
 package workflows
 
 import (
+	"slices"
 	"time"
 
 	"go.temporal.io/sdk/workflow"
@@ -9,33 +10,32 @@ import (
 	"modelrelay/providers"
 )
 
-// roundsMost is how many times one run asks for a channel. An attempt that is refused is at most two dozen events and two
-// copies of a request of 64 KB, so a run stays below 2,500 events and 13 MB; Temporal ends one of 51,200 or 50 MB.
+// roundsMost is the number of channel choices in one run. A refused attempt adds at most 24 events and two copies of a request of
+// 64 KB, so a run stays below 2,500 events and 13 MB. Temporal ends a run at 51,200 events or 50 MB.
 const roundsMost = 100
 
-// Before is what the next run of a task needs to know of those before it.
+// Before is the state that a run of a task receives from the runs before it.
 type Before struct {
-	// Began is when the first of them did.
+	// Began is the start of the first run.
 	Began time.Time `json:"began"`
-	// Attempts are the last ones, and Forgotten is how many there were before them.
+	// Attempts are the last attempts; Forgotten is the number of attempts before them.
 	Attempts  []Attempt `json:"attempts,omitempty"`
 	Forgotten int       `json:"forgotten,omitempty"`
-	// Held are the channels where the task may have a slot, or a place in line.
+	// Held lists the channels at which the task may have a slot or wait for one.
 	Held []string `json:"held,omitempty"`
-	// Last is why no channel took it, Wait the next wait for one, and Except and ExceptKeys are those that refused it in
-	// this round.
+	// Last is the last refusal and Wait the next wait for a channel. Except and ExceptKeys refused the task in this round.
 	Last       *activities.Record `json:"last,omitempty"`
 	Wait       time.Duration      `json:"wait"`
 	Except     []string           `json:"except,omitempty"`
 	ExceptKeys []providers.KeyRef `json:"except_keys,omitempty"`
-	// Lacking are those that do not have the model.
+	// Lacking lists the channels without the model.
 	Lacking []string `json:"lacking,omitempty"`
-	// Jobs is how many jobs upstreams have accepted, and Again is when the last of them failed so that another may follow.
+	// Jobs is the number of accepted jobs. Again is the time at which the last of them failed in a way that permits another job.
 	Jobs  int       `json:"jobs,omitempty"`
 	Again time.Time `json:"again,omitzero"`
 }
 
-// resume makes the state of a run from what those before it came to.
+// resume returns the state with which a run starts: empty for the first, that of in.Before for a later one.
 func resume(ctx workflow.Context, in Input) *video {
 	v := &video{state: state{in: in, phase: PhaseQueued, began: workflow.GetInfo(ctx).WorkflowStartTime}}
 	b := in.Before
@@ -43,15 +43,12 @@ func resume(ctx workflow.Context, in Input) *video {
 		return v
 	}
 	v.began, v.held, v.forgotten, v.jobs, v.again = b.Began, b.Held, b.Forgotten, b.Jobs, b.Again
-	for _, a := range b.Attempts {
-		v.tries = append(v.tries, try{assignment: a.Assignment, job: a.Job, fault: a.Fault})
-	}
+	v.tries = slices.Clone(b.Attempts)
 	return v
 }
 
-// goOn ends the run and begins the next, under the same id and with the same memo and search attributes, so that readers
-// see no difference. The server lets a run end only when it knows of every signal and cancel that arrived, and they are
-// looked at before.
+// goOn ends the run and starts the next with the same id, memo and search attributes, so readers see no difference. The server
+// rejects the end of a run that has not processed every signal and cancel, so none is lost.
 func (v *video) goOn(ctx workflow.Context, b Before) error {
 	b.Began, b.Attempts, b.Held = v.began, v.attempts(), v.held
 	b.Forgotten = v.attempted() - len(b.Attempts)
@@ -60,7 +57,7 @@ func (v *video) goOn(ctx workflow.Context, b Before) error {
 	return workflow.NewContinueAsNewError(ctx, Video, in)
 }
 
-// yield lets what else the run does go on until it waits.
+// yield lets the other coroutines of the run continue until they block.
 func yield(ctx workflow.Context) {
 	done, settable := workflow.NewFuture(ctx)
 	workflow.Go(ctx, func(workflow.Context) { settable.Set(nil, nil) })

@@ -13,24 +13,22 @@ import (
 	"go.temporal.io/sdk/workflow"
 )
 
-// Version is what a worker is of, for Temporal to tell versions apart; the zero Version is not told apart from others.
+// Version is the version of a worker in Temporal's worker deployments. The zero Version is unversioned.
 //
-// Tasks upgrade automatically: each step of a task is done by the version that is current then, whichever began it. A task may
-// wait in a queue for a day and run for hours, so that pinned to its first version it would keep old workers alive as long.
-// Revisions make each version replay the histories of the versions before it.
+// Tasks upgrade automatically: the current version does each step of a task, whichever version did the step before. A task may wait
+// in a queue for a day and run for hours; pinned to its first version, it would need old workers as long. Each version can replay the
+// histories of the versions before it: see Revision.
 type Version struct {
 	Deployment, BuildID string
-	// Namespace and CLI are for the command that makes the version the current one: CLI holds the options of Temporal's CLI
-	// that reach the server.
+	// Namespace and CLI complete the command of Promote. CLI holds the connection options of Temporal's CLI.
 	Namespace, CLI string
 }
 
 // deploymentTimeout bounds the request for a deployment.
 const deploymentTimeout = 10 * time.Second
 
-// versioned adds the version to the options of workers. Where the server has no worker deployments, or does not let this
-// client use them, it adds nothing, and the log has the reason. A version that is not current gets no tasks: the log has the
-// command that makes it current.
+// versioned adds the version to the options of workers. It adds nothing, and logs the reason, where the server has no worker
+// deployments or denies this client access to them. If the version is not the current one, it logs the command that makes it so.
 func (w *Worker) versioned(ctx context.Context, options worker.Options) worker.Options {
 	v := w.opts.Version
 	if v.Deployment == "" {
@@ -39,10 +37,10 @@ func (w *Worker) versioned(ctx context.Context, options worker.Options) worker.O
 	current, err := v.Current(ctx, w.temporal)
 	switch {
 	case isManaged(err):
-		w.opts.Log.Warn("the server does not tell versions of workers apart: this worker takes every task, as without worker.deployment", "err", err)
+		w.opts.Log.Warn("worker.deployment has no effect: the server supports no worker deployments for this client; the worker takes every task", "error", err)
 		return options
 	case err != nil:
-		w.opts.Log.Warn("it is unknown whether the worker's version is the current one", "deployment", v.Deployment, "build_id", v.BuildID, "err", err)
+		w.opts.Log.Warn("cannot check whether this worker's version is the current one", "deployment", v.Deployment, "build_id", v.BuildID, "error", err)
 	case !current:
 		w.opts.Log.Warn("this worker gets no tasks until its version is the current one", "deployment", v.Deployment, "build_id", v.BuildID, "run", v.Promote())
 	}
@@ -54,8 +52,8 @@ func (w *Worker) versioned(ctx context.Context, options worker.Options) worker.O
 	return options
 }
 
-// Current reports whether the server gives tasks to workers of the version. A server that has not seen the deployment yet does
-// not.
+// Current reports whether the version is the deployment's current one, which gets the tasks. It is false for a deployment that the
+// server does not know yet.
 func (v Version) Current(ctx context.Context, temporal client.Client) (bool, error) {
 	ctx, cancel := context.WithTimeout(ctx, deploymentTimeout)
 	defer cancel()
@@ -76,7 +74,7 @@ func (v Version) Promote() string {
 		ShellWord(v.Deployment), ShellWord(v.BuildID), ShellWord(v.Namespace), v.CLI)
 }
 
-// ShellWord quotes a word of a command where a shell would read it otherwise.
+// ShellWord returns the word as one argument of a POSIX shell, quoted if necessary.
 func ShellWord(word string) string {
 	plain := func(r rune) bool {
 		return r >= 'a' && r <= 'z' || r >= 'A' && r <= 'Z' || r >= '0' && r <= '9' || strings.ContainsRune("-_./:@%+=,", r)

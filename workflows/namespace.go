@@ -16,21 +16,20 @@ import (
 	"go.temporal.io/sdk/client"
 )
 
-// Namespace is where tasks live, and what it must have for them: six search attributes, and a retention. It is safe for concurrent
-// use.
+// Namespace checks and prepares a Temporal namespace: tasks require six search attributes and a retention. It is safe for concurrent use.
 type Namespace struct {
 	temporal client.Client
 	name     string
-	// cli are the options of Temporal's CLI that reach the server, for the commands.
+	// cli holds the connection options of Temporal's CLI.
 	cli string
-	// cloud: it is one of Temporal Cloud, where another tool sets it up.
+	// cloud: the namespace is in Temporal Cloud, where tcld replaces the CLI.
 	cloud bool
-	// complete: all search attributes were there once. Nobody takes one away.
+	// complete: all search attributes exist. None is ever removed.
 	complete atomic.Bool
 }
 
-// NewNamespace returns the namespace of a client of Temporal, which the caller closes. The address, host:port, distinguishes
-// Temporal Cloud from other clusters; cli are the options of Temporal's CLI that reach the server.
+// NewNamespace returns the namespace of a Temporal client, which the caller closes. The address, host:port, distinguishes Temporal
+// Cloud from other clusters. cli holds the connection options of Temporal's CLI.
 func NewNamespace(temporal client.Client, name, address, cli string) *Namespace {
 	host, _, err := net.SplitHostPort(address)
 	if err != nil {
@@ -42,17 +41,17 @@ func NewNamespace(temporal client.Client, name, address, cli string) *Namespace 
 
 // Lack is one thing that a namespace lacks.
 type Lack struct {
-	// What it is, in a sentence without its end; Run is the command that mends it.
+	// What is a clause that describes it. Run is the command that adds it.
 	What, Run string
-	// Code is namespace, attribute or retention, and Values are what stands in What, for who has the sentence in another language.
+	// Code is namespace, attribute or retention. Values are the variable parts of What, for messages in other languages.
 	Code   string
 	Values map[string]string
 }
 
-// LackError is what a namespace lacks and this program may not, or does not, set up itself.
+// LackError lists what a namespace lacks and this program cannot add itself.
 type LackError struct{ Lacks []Lack }
 
-// Error names the things, then the commands.
+// Error returns what the namespace lacks, then the commands.
 func (e *LackError) Error() string {
 	what, run := make([]string, len(e.Lacks)), make([]string, len(e.Lacks))
 	for i, lack := range e.Lacks {
@@ -61,8 +60,8 @@ func (e *LackError) Error() string {
 	return strings.Join(what, "; ") + "; run: " + strings.Join(run, " && ")
 }
 
-// Check looks for what the namespace lacks for outputs that stay as long as the retention: nil, a *LackError, or why nobody can
-// tell.
+// Check searches for what the namespace lacks, for outputs with this retention. It returns nil, a *LackError, or the error that
+// prevented the check.
 func (n *Namespace) Check(ctx context.Context, retention time.Duration) error {
 	var lacks []Lack
 	lack, err := n.retention(ctx, retention)
@@ -90,8 +89,8 @@ func (n *Namespace) Check(ctx context.Context, retention time.Duration) error {
 	return nil
 }
 
-// Ensure adds the search attributes that the namespace lacks. Where the server does not let it, as a managed namespace, the error is
-// a *LackError with a command for each.
+// Ensure adds the missing search attributes. Where the server does not permit that, as in a managed namespace, it returns a *LackError
+// with a command for each.
 func (n *Namespace) Ensure(ctx context.Context) error {
 	missing, err := n.missing(ctx)
 	if err != nil || len(missing) == 0 {
@@ -115,7 +114,7 @@ func (n *Namespace) Ensure(ctx context.Context) error {
 	return fmt.Errorf("add search attributes: %w", err)
 }
 
-// missing are the search attributes that are not there.
+// missing returns the names of the missing search attributes.
 func (n *Namespace) missing(ctx context.Context) (missing []string, err error) {
 	if n.complete.Load() {
 		return nil, nil
@@ -139,27 +138,27 @@ func (n *Namespace) missing(ctx context.Context) (missing []string, err error) {
 	return missing, err
 }
 
-// unsearchable are the search attributes that no search may name: where they cannot be listed, that tells as much.
+// unsearchable returns the search attributes that no query accepts, for servers that do not list them.
 func (n *Namespace) unsearchable(ctx context.Context) (missing []string, err error) {
 	for _, name := range SearchAttributes() {
 		_, err := n.temporal.CountWorkflow(ctx, &workflowservice.CountWorkflowExecutionsRequest{Namespace: n.name, Query: name + " = ''"})
 		if _, unknown := errors.AsType[*serviceerror.InvalidArgument](err); unknown {
 			missing = append(missing, name)
 		} else if err != nil {
-			return nil, fmt.Errorf("look for the search attribute %s: %w", name, err)
+			return nil, fmt.Errorf("check the search attribute %s: %w", name, err)
 		}
 	}
 	return missing, nil
 }
 
-// isManaged tells that the server leaves the set-up of namespaces to somebody else, or does not let this client do it.
+// isManaged reports whether the server denies this client the set-up of namespaces, or does not offer it.
 func isManaged(err error) bool {
 	_, denied := errors.AsType[*serviceerror.PermissionDenied](err)
 	_, unknown := errors.AsType[*serviceerror.Unimplemented](err)
 	return denied || unknown
 }
 
-// attribute is the lack of a search attribute.
+// attribute describes a missing search attribute.
 func (n *Namespace) attribute(name string) Lack {
 	lack := Lack{What: fmt.Sprintf("namespace %q lacks the search attribute %s", n.name, name), Code: "attribute"}
 	lack.Values = map[string]string{"namespace": n.name, "name": name}
@@ -170,10 +169,10 @@ func (n *Namespace) attribute(name string) Lack {
 	return lack
 }
 
-// KeptFor is how long a namespace must keep closed tasks whose outputs stay for the retention.
+// KeptFor returns the retention that a namespace requires for tasks whose outputs have this retention.
 func KeptFor(retention time.Duration) time.Duration { return retention + retentionSlack }
 
-// retention is what the namespace lacks for outputs that stay so long; nil: nothing.
+// retention returns what the namespace's retention lacks for outputs with this retention; nil if it suffices.
 func (n *Namespace) retention(ctx context.Context, retention time.Duration) (*Lack, error) {
 	answer, err := n.temporal.WorkflowService().DescribeNamespace(ctx, &workflowservice.DescribeNamespaceRequest{Namespace: n.name})
 	if err != nil {
@@ -181,7 +180,7 @@ func (n *Namespace) retention(ctx context.Context, retention time.Duration) (*La
 	}
 	kept, needed := answer.GetConfig().GetWorkflowExecutionRetentionTtl().AsDuration(), KeptFor(retention)
 	if kept >= needed {
-		return nil, nil //nolint:nilnil // it lacks nothing
+		return nil, nil //nolint:nilnil // nothing is missing
 	}
 	lack := Lack{What: fmt.Sprintf("namespace %q keeps closed tasks %s, video.retention needs %s", n.name, kept, needed), Code: "retention"}
 	lack.Values = map[string]string{"namespace": n.name, "kept": kept.String(), "needed": needed.String()}
@@ -194,10 +193,10 @@ func (n *Namespace) retention(ctx context.Context, retention time.Duration) (*La
 
 const day = 24 * time.Hour
 
-// upTo is how many units cover a duration.
+// upTo returns the number of units that cover d.
 func upTo(d, unit time.Duration) int { return int((d + unit - 1) / unit) }
 
-// create is the command that makes the namespace.
+// create returns the command that creates the namespace.
 func (n *Namespace) create(retention time.Duration) string {
 	if n.cloud {
 		return fmt.Sprintf("tcld namespace create --namespace %s --retention-days %d --region …", n.name, upTo(KeptFor(retention), day))

@@ -13,36 +13,36 @@ import (
 	"modelrelay/activities"
 )
 
-// NotifyType is the workflow that delivers the end of a task to a webhook.
+// NotifyType is the type of the workflow Notify.
 const NotifyType = "Notify"
 
-// NotifyPrefix begins the workflow ids of deliveries; the task's id follows.
+// NotifyPrefix begins the workflow id of a delivery. The task's id follows.
 const NotifyPrefix = "notify_"
 
-// Where a delivery stands, as the Temporal UI lists it under AttrState.
+// The states of a delivery in AttrState.
 const (
 	PhaseDelivering  Phase = "delivering"
 	PhaseDelivered   Phase = "delivered"
 	PhaseUndelivered Phase = "undelivered"
 )
 
-// NotifyInput is the end of a task that a webhook wants to hear of.
+// NotifyInput is the end of a task, to be delivered to a webhook.
 type NotifyInput struct {
-	// Revision is the workflows' at the delivery's start.
+	// Revision is the revision of Notify.
 	Revision int    `json:"revision"`
 	TaskID   string `json:"task_id"`
-	// Token is the stable id of the task's token, whose webhook and secrets are looked up at each delivery.
+	// Token is the stable id of the task's token. Each delivery reads its webhook and secrets again.
 	Token string `json:"token"`
-	// EventID is the webhook-id of every try and of every redelivery.
+	// EventID is the webhook-id of every try and every redelivery.
 	EventID     string    `json:"event_id"`
 	State       State     `json:"state"`
 	CompletedAt time.Time `json:"completed_at"`
-	// URL is the create's own webhook, "" for the token's. Where RequestObject is set, it is to be found there.
+	// URL is the webhook of the create, "" for that of the token. If RequestObject is set, the stored request holds it instead.
 	URL           string `json:"url,omitempty"`
 	RequestObject string `json:"request_object,omitempty"`
 }
 
-// Notice is the delivery of the task's end: its event, and where its webhook is to be found.
+// Notice returns the input of the delivery of the task's end.
 func (in Input) Notice(state State, at time.Time) NotifyInput {
 	n := NotifyInput{
 		Revision: Revision, TaskID: in.TaskID, Token: in.Token, EventID: eventID(in.TaskID+in.Generation, state), State: state, CompletedAt: at, RequestObject: in.RequestObject,
@@ -53,37 +53,37 @@ func (in Input) Notice(state State, at time.Time) NotifyInput {
 	return n
 }
 
-// eventID is the id of the event that a task ended so.
+// eventID returns the id of the event that reports this end of a task.
 func eventID(taskID string, state State) string {
 	sum := sha256.Sum256([]byte(taskID + ":" + string(state)))
 	return "evt_" + strings.ToLower(base32.HexEncoding.WithPadding(base32.NoPadding).EncodeToString(sum[:16]))
 }
 
-// NotifyID is the workflow id of the delivery that the task ended so. An end that an operator's retry undid is told
-// apart, and that of an earlier task with the same id.
+// NotifyID returns the workflow id of the delivery of the task's end. It differs from those of an earlier end, which an operator's
+// retry replaced, and of an earlier task with the same id.
 func (in Input) NotifyID(state State) string {
 	return NotifyPrefix + in.TaskID + "_" + string(state) + "_" + in.Generation
 }
 
-// EventType is what the receiver reads as the event's type.
+// EventType returns the type of the event, as the receiver reads it.
 func (n NotifyInput) EventType() string { return "video." + string(n.State) }
 
-// Summary is the line that the Temporal UI shows of the delivery.
+// Summary returns the line that the Temporal UI shows of the delivery.
 func (n NotifyInput) Summary() string { return n.EventType() + " · " + n.TaskID }
 
-// Attributes are those by which an operator finds the delivery.
+// Attributes returns the search attributes by which an operator finds the delivery.
 func (n NotifyInput) Attributes(model string) temporal.SearchAttributes {
 	return temporal.NewSearchAttributes(
 		Keyword(AttrToken).ValueSet(n.Token), Keyword(AttrModel).ValueSet(model), Keyword(AttrState).ValueSet(string(PhaseDelivering)),
 	)
 }
 
-// Notify is the life of one delivery: the receiver is told until it has heard or three days are over. How it ended is
-// its result; it returns an error only for a bug.
+// Notify delivers one event to its receiver, with retries for three days. Its result reports how the delivery ended; it returns an
+// error only for a bug.
 func Notify(ctx workflow.Context, in NotifyInput) (activities.Delivery, error) {
 	refuseNewer(in.Revision)
 	var (
-		acts     activities.Activities // names the activity to the SDK; nothing calls it
+		acts     activities.Activities // only names the activity; nothing calls it
 		delivery activities.Delivery
 		free, _  = workflow.NewDisconnectedContext(ctx)
 		event    = activities.Event{ID: in.EventID, Type: in.EventType(), TaskID: in.TaskID, At: in.CompletedAt}
@@ -111,7 +111,7 @@ func Notify(ctx workflow.Context, in NotifyInput) (activities.Delivery, error) {
 	return delivery, nil
 }
 
-// details are what the Temporal UI shows of the delivery.
+// details returns what the Temporal UI shows of the delivery.
 func (n NotifyInput) details(phase Phase, d activities.Delivery) string {
 	var b strings.Builder
 	fmt.Fprintf(&b, "**%s** · %s · event `%s` · task `%s` · token `%s`\n", phase, n.EventType(), n.EventID, n.TaskID, n.Token)

@@ -11,78 +11,77 @@ import (
 	"modelrelay/activities"
 )
 
-// Every timeout and retry policy of a task, with its reason. They are part of the workflow's code: a change needs the
-// committed histories to replay.
+// Every timeout and retry policy of a task, with its reason. They belong to the workflow code: after a change, the recorded histories
+// must still replay.
 const (
-	// submitMargin is what a submit may need beside its HTTP request: reading the input, writing the ticket.
+	// submitMargin is the time that a submit needs in addition to its HTTP request: reading the input, writing the ticket.
 	submitMargin = 30 * time.Second
-	// submitLimit bounds a submit from its start to its answer.
+	// submitLimit bounds a submit.
 	submitLimit = activities.SubmitTimeout + submitMargin
-	// submitHeartbeat is the silence after which a submit's worker counts as lost. It decides how soon the look for the
-	// ticket begins, never whether a submit is repeated.
+	// submitHeartbeat is the silence after which the worker of a submit counts as lost. It determines when Reconcile starts, never
+	// whether a submit is repeated.
 	submitHeartbeat = 20 * time.Second
-	// pollMargin is what one look at a job may need beside its HTTP request. A worker killed during a look is noticed
-	// when the two have passed.
+	// pollMargin is the time that one poll needs in addition to its HTTP request. A worker that died during a poll is noticed after both.
 	pollMargin = 5 * time.Second
-	// reconcileLimit bounds the look for a lost ticket. While the archive cannot be read nothing is decided, so it is long.
+	// reconcileLimit bounds the search for a lost ticket. It is long because nothing can be decided while the archive is unavailable.
 	reconcileLimit = 24 * time.Hour
-	// reconcileTry bounds one look, which may be the whole submit repeated under its idempotency key.
+	// reconcileTry bounds one try, which may repeat the whole submit under its idempotency key.
 	reconcileTry = submitLimit
 	// copyHeartbeat is the silence after which an archiving worker, or a stalled download, counts as lost.
 	copyHeartbeat = 60 * time.Second
-	// diesSoon is the life of a result that is copied before others, and priorityFirst the server's first of five.
+	// A result that expires within diesSoon is copied first: priorityFirst is the highest of the server's five priorities.
 	diesSoon      = time.Hour
 	priorityFirst = 1
-	// cancelLimit bounds how long a vendor is told to stop a job that nobody wants.
+	// cancelLimit bounds the cancellation of a job at its vendor.
 	cancelLimit = 10 * time.Minute
-	// cancelTry bounds one telling.
+	// cancelTry bounds one try of it.
 	cancelTry = 30 * time.Second
-	// discardLimit bounds the removal of outputs that nobody wants; what stays is swept at its expiry.
+	// discardLimit bounds the removal of outputs of a task that did not complete. The sweep removes what is left.
 	discardLimit = 20 * time.Second
-	// laterLimit bounds what is left to do of a task whose end is written.
+	// laterLimit bounds the work that remains after the result was written.
 	laterLimit = max(cancelLimit, copyHeartbeat+discardLimit)
-	// settleNow bounds the quick try to settle, which holds the task's end up while Redis is away.
+	// settleNow bounds the first try to settle, which delays the end of the task while Redis is unavailable.
 	settleNow = 2 * time.Second
-	// settleLimit bounds the patient one: a Redis outage of a day is the longest that is sat out.
+	// settleLimit bounds the later tries: the longest tolerated outage of Redis is a day.
 	settleLimit = 24 * time.Hour
-	// settleTry bounds one try of it.
+	// settleTry bounds one of them.
 	settleTry = 10 * time.Second
-	// removeLimit bounds each step of a removal: as long as a task under removal is hidden.
+	// removeLimit bounds each step of a removal. A task under removal is hidden as long.
 	removeLimit = 7 * 24 * time.Hour
-	// sweepLimit bounds a sweep; the next one goes on where it ended.
+	// sweepLimit bounds a sweep; the next one continues where it stopped.
 	sweepLimit = 50 * time.Minute
-	// endedLimit bounds a look for tasks that ended without their finish; the next one begins where the last complete one did.
+	// endedLimit bounds a search for tasks that closed without settlement. The next one starts where the last complete one started.
 	endedLimit = 10 * time.Minute
 	// sweepHeartbeat is the silence after which a sweeping worker counts as lost.
 	sweepHeartbeat = 30 * time.Second
-	// removeQuick bounds the try to remove an ended task within the workflow's task, which lives for ten seconds: a few
-	// requests where nothing is away.
+	// removeQuick bounds the try to remove an ended task within the workflow task, which lasts ten seconds at most. A removal is a few
+	// requests if nothing is unavailable.
 	removeQuick = 5 * time.Second
-	// removeTry bounds one try of it.
+	// removeTry bounds one later try.
 	removeTry = time.Minute
-	// admitLimit bounds the choice of a channel: a look into memory, and one into Redis, which fails fast. It counts from when
-	// the choice is due, so a worker with very many tasks at once may come too late for some of them.
+	// admitLimit bounds the choice of a channel: a read of memory, and one of Redis that fails fast. It includes the time in the
+	// worker's own queue, so an overloaded worker may exceed it.
 	admitLimit = 10 * time.Second
-	// awaitTry bounds one ask of a task that stands in line. A worker killed in it is noticed then.
+	// awaitTry bounds one request for a slot. A worker that died during it is noticed then.
 	awaitTry = 10 * time.Second
-	// queueFirst and queueMost bound the wait of a task that no channel takes now: soon at first, then seldom enough
-	// that a day of refusals by a few channels, each attempt with its request, stays well below Temporal's 50 MB a history.
+	// queueFirst and queueMost bound the wait after a refusal by all channels. A day of refusals by a few channels, each attempt with its
+	// request, must stay well below Temporal's 50 MB a history.
 	queueFirst = 5 * time.Second
 	queueMost  = 10 * time.Minute
-	// notifyLimit is how long an event is delivered, from the end of its task to the begin of the last try.
+	// notifyLimit is the time from the end of a task to the start of the last delivery try.
 	notifyLimit = 72 * time.Hour
-	// notifySlack is what the last try may need beyond it, the look for room included.
+	// notifySlack is the time that the last try may need after that, including its wait for a slot.
 	notifySlack = activities.LastRoom + 5*time.Minute
-	// deliverMargin is what one try may need beside its request, until its worker counts as lost.
+	// deliverMargin is the time that one try needs in addition to its request.
 	deliverMargin = 5 * time.Second
-	// WorkerStopTimeout is longer than a submit may live: a deploy does not interrupt one.
+	// WorkerStopTimeout is the time that a stopping worker gives its activities. It exceeds that of a submit, so a deploy interrupts none.
 	WorkerStopTimeout = submitLimit + 10*time.Second
 )
 
-// once lets an activity run a single time.
+// once is the policy of an activity without retries.
 func once() *temporal.RetryPolicy { return &temporal.RetryPolicy{MaximumAttempts: 1} }
 
-// patiently retries without a limit of tries; the activity's ScheduleToClose is the bound.
+// patiently is the policy of an activity whose only bound is its ScheduleToClose timeout.
 func patiently() *temporal.RetryPolicy {
 	return &temporal.RetryPolicy{InitialInterval: 2 * time.Second, BackoffCoefficient: 2, MaximumInterval: time.Minute}
 }
@@ -93,7 +92,7 @@ func withAdmit(ctx workflow.Context) workflow.Context {
 	})
 }
 
-// tried are the options of an activity that is tried again until limit is over; a try ends after so long.
+// tried returns the options of an activity that is retried until limit; each try may take up to try.
 func tried(ctx workflow.Context, limit, try time.Duration, summary string) workflow.Context {
 	return workflow.WithActivityOptions(ctx, workflow.ActivityOptions{
 		ScheduleToCloseTimeout: limit, StartToCloseTimeout: try, RetryPolicy: patiently(), Summary: summary,
@@ -128,12 +127,12 @@ func withRemoval(ctx workflow.Context, summary string) workflow.Context {
 	return tried(ctx, removeLimit, removeTry, summary)
 }
 
-// withDeliver: a failed try says itself when the next is due; these tries are for lost workers.
+// withDeliver is for a failed try that reports itself when the next is due; the policy only replaces lost workers.
 func withDeliver(ctx workflow.Context, summary string) workflow.Context {
 	return tried(ctx, notifyLimit+notifySlack, activities.DeliverTimeout+deliverMargin, summary)
 }
 
-// swept are the options of an activity that tells how far it is, whose worker counts as lost after a silence.
+// swept returns the options of an activity that reports its progress in heartbeats.
 func swept(ctx workflow.Context, limit time.Duration, summary string) workflow.Context {
 	return workflow.WithActivityOptions(ctx, workflow.ActivityOptions{
 		ScheduleToCloseTimeout: limit, HeartbeatTimeout: sweepHeartbeat, RetryPolicy: patiently(), Summary: summary,
@@ -141,14 +140,14 @@ func swept(ctx workflow.Context, limit time.Duration, summary string) workflow.C
 }
 
 func withSweepEnded(ctx workflow.Context) workflow.Context {
-	return swept(ctx, endedLimit, "tasks that ended without their finish")
+	return swept(ctx, endedLimit, "tasks that closed without settlement")
 }
 
 func withSweep(ctx workflow.Context, summary string) workflow.Context {
 	return swept(ctx, sweepLimit, summary)
 }
 
-// quickly are the options of a local activity that runs a single time.
+// quickly returns the options of a local activity without retries.
 func quickly(ctx workflow.Context, limit time.Duration, summary string) workflow.Context {
 	return workflow.WithLocalActivityOptions(ctx, workflow.LocalActivityOptions{ScheduleToCloseTimeout: limit, RetryPolicy: once(), Summary: summary})
 }
@@ -165,10 +164,10 @@ func withSubmit(ctx workflow.Context, summary string) workflow.Context {
 	})
 }
 
-// withArchive waits for the end of a copy that was called off: what it writes until then is removed.
+// withArchive waits for the end of a cancelled copy, so that what the copy has written can be removed.
 //
-// Copies have a task queue of their own, so that submits and polls do not wait for them. Where the server supports it
-// (matching.useNewMatcher, matching.enableFairness), channels take turns there, and a result that expires soon is copied first.
+// Copies have their own task queue, so submits and polls do not wait for them. Where the server supports it (matching.useNewMatcher,
+// matching.enableFairness), channels take turns there, and a result that expires soon is copied first.
 func withArchive(ctx workflow.Context, left time.Duration, channel string, dies time.Time, summary string) workflow.Context {
 	options := workflow.ActivityOptions{
 		ScheduleToCloseTimeout: left, HeartbeatTimeout: copyHeartbeat, RetryPolicy: patiently(), WaitForCancellation: true, Summary: summary,
@@ -180,7 +179,7 @@ func withArchive(ctx workflow.Context, left time.Duration, channel string, dies 
 	return workflow.WithActivityOptions(ctx, options)
 }
 
-// FairnessKey is a name as the server takes it for a key.
+// FairnessKey returns the name as a fairness key of the server: a long one is hashed.
 func FairnessKey(name string) string {
 	if len(name) <= fairnessKeyLimit {
 		return name
@@ -189,8 +188,8 @@ func FairnessKey(name string) string {
 	return hex.EncodeToString(sum[:])[:fairnessKeyLimit]
 }
 
-// fairnessKeyLimit is Temporal's own, in bytes.
+// fairnessKeyLimit is Temporal's limit, in bytes.
 const fairnessKeyLimit = 64
 
-// CopyQueue is the task queue of the copies of a task queue's tasks.
+// CopyQueue returns the task queue of the copies of a task queue's tasks.
 func CopyQueue(taskQueue string) string { return taskQueue + "-copies" }

@@ -9,21 +9,21 @@ import (
 	"modelrelay/activities"
 )
 
-// How long a task usually is in a phase, generously. What is there longer is stuck: no failure, but worth a look.
+// The generous usual durations of the phases. A task that exceeds one is stuck: an operator should look at it, but it does not fail.
 const (
-	// queueUsual counts from the task's start, however many channels refused it.
+	// queueUsual counts from the start of the task, for any number of refusals.
 	queueUsual  = 10 * time.Minute
 	submitUsual = submitLimit + time.Minute
-	// pollUsual is for upstreams that give no ETA; for others it is pollETAs times that, and pollSlack.
+	// pollUsual applies to upstreams without an ETA. For others the duration is pollETAs times the ETA, plus pollSlack.
 	pollUsual    = 30 * time.Minute
 	pollETAs     = 3
 	pollSlack    = 5 * time.Minute
 	archiveUsual = 15 * time.Minute
-	// endUsual is for what follows the result: settling, and starting its webhook.
+	// endUsual covers what follows the result: settling, and starting the webhook.
 	endUsual = 5 * time.Minute
 )
 
-// due is when a task that enters the phase now should have left it.
+// due returns the time by which a task that enters the phase now should have left it.
 func (p Phase) due(started, now time.Time) time.Time {
 	switch p {
 	case PhaseQueued:
@@ -39,7 +39,7 @@ func (p Phase) due(started, now time.Time) time.Time {
 	}
 }
 
-// pollDue is when a job should have ended.
+// pollDue returns the time by which a job should have ended.
 func pollDue(job activities.Job, now time.Time) time.Time {
 	if job.Ticket.ETA <= 0 {
 		return PhasePolling.due(now, now)
@@ -51,7 +51,7 @@ func dueAt(due time.Time) temporal.SearchAttributeUpdate {
 	return Keyword(AttrDue).ValueSet(due.UTC().Format(time.RFC3339))
 }
 
-// StuckQuery is the visibility query of the tasks that are stuck at the time. It may be pasted into the Temporal UI.
+// StuckQuery returns the visibility query for the tasks that are stuck at the given time. The Temporal UI accepts it too.
 func StuckQuery(now time.Time) string {
 	return fmt.Sprintf("WorkflowType = 'Video' AND ExecutionStatus = 'Running' AND (%s < '%s' OR (%s IS NULL AND StartTime < '%s'))",
 		AttrDue, now.UTC().Format(time.RFC3339), AttrDue, now.Add(-queueUsual).UTC().Format(time.RFC3339))

@@ -11,14 +11,13 @@ import (
 	"modelrelay/providers"
 )
 
-// pollFloor is the least time a job gets to be looked at, however late its ticket was found; a shorter deadline is
-// kept.
+// pollFloor is the minimal time for polling, however late the ticket was found. A shorter deadline takes precedence.
 const pollFloor = time.Minute
 
-// channelGone is what a client reads of a channel or key that left the configuration; histories name it.
+// channelGone is the message for a channel or key that is no longer configured. Recorded histories contain it.
 const channelGone = "The upstream of this task is no longer available."
 
-// words are what a client reads of a fault.
+// words returns the message of a fault for the client.
 func words(fault activities.Record) string {
 	if fault.Gone {
 		return channelGone
@@ -26,7 +25,7 @@ func words(fault activities.Record) string {
 	return fault.Message
 }
 
-// poll waits for the job's end.
+// poll waits for the end of the job.
 func (v *video) poll(ctx workflow.Context, job activities.Job) (providers.VideoStatus, *providers.VideoFailure, error) {
 	var status providers.VideoStatus
 	if err := v.enter(ctx, PhasePolling, dueAt(pollDue(job, workflow.Now(ctx)))); err != nil {
@@ -64,14 +63,14 @@ func (v *video) poll(ctx workflow.Context, job activities.Job) (providers.VideoS
 	return status, nil, nil
 }
 
-// stopJob tells the vendor that nobody wants the job any more, for cancelLimit at most. The task's end is written before: a
-// vendor that cannot be reached holds up no client. Its slot is the job's until the vendor has heard.
+// stopJob cancels the job at its vendor, for cancelLimit at most. The result of the task is written first, so an unavailable vendor
+// delays no client. The job occupies its slot until then.
 func (v *video) stopJob(job activities.Job) {
 	v.stopping = job.Assignment.Channel
 	v.afterwards(func(free workflow.Context) {
 		summary := fmt.Sprintf("%s · job %.80s", job.Assignment.Channel, job.Ticket.Job)
 		if err := workflow.ExecuteActivity(withCancel(free, summary), v.acts.Poller.Cancel, job).Get(free, nil); err != nil {
-			workflow.GetLogger(free).Warn("job not cancelled at the upstream", "job", job.Ticket.Job, "err", err)
+			workflow.GetLogger(free).Warn("job not cancelled at the upstream", "job", job.Ticket.Job, "error", err)
 		}
 	})
 }

@@ -8,20 +8,19 @@ import (
 	"modelrelay/activities"
 )
 
-// RemoveType is the name of the workflow Remove.
+// RemoveType is the type of the workflow Remove.
 const RemoveType = "Remove"
 
-// RemovalQueue is the task queue of removals. It is not that of the tasks: however many are removed at once, submits and
-// looks at jobs do not wait behind them.
+// RemovalQueue returns the task queue of removals. It is separate so that removals never delay submits and polls.
 func RemovalQueue(taskQueue string) string { return taskQueue + "-removals" }
 
-// Remove takes a task away: it ends a running one, erases its objects, then its execution, in this order, so that until
-// the end a create with the same key finds that the task is still there. It fails only when a part was away for a week.
-// It runs under an id of its own, or where the task had ended under the task's; see package tasks.
+// Remove deletes a task: it cancels a running one, erases its objects, then its execution. In this order, a create with the same key
+// finds the task until the removal has ended. Remove fails only if a dependency was unavailable for a week. Its workflow id is its own,
+// or, for an ended task, that of the task: see package tasks.
 func Remove(ctx workflow.Context, in activities.RemoveInput) error {
 	refuseNewer(in.Revision)
 	var acts activities.Activities // only names the activities; nothing calls it
-	if in.Run != "" {              // nothing needs to be waited for
+	if in.Run != "" {              // the task has ended, so there is nothing to wait for
 		if workflow.ExecuteLocalActivity(withRemovalNow(ctx), acts.Remover.Remove, in).Get(ctx, nil) == nil {
 			return nil
 		}

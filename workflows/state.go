@@ -2,6 +2,7 @@ package workflows
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 	"time"
 
@@ -12,7 +13,7 @@ import (
 	"modelrelay/providers"
 )
 
-// State is where a task stands, in the contract's words.
+// State is the state of a task, as the contract names it.
 type State string
 
 // The four states that clients read.
@@ -23,22 +24,22 @@ const (
 	Failed     State = "failed"
 )
 
-// Failure codes of our own. A job that failed, and one that was refused, carries one of the Failed words of providers.
+// The failure codes of the gateway. A failed or refused job has one of the codes of package providers.
 const (
 	CodeCancelled        = "cancelled"
 	CodeDeadlineExceeded = "deadline_exceeded"
-	CodeQueueTimeout     = "queue_timeout"    // no channel took it within video.queue_limit
-	CodeUpstreamUnknown  = "upstream_unknown" // a submit whose outcome is unknown; never repeated
+	CodeQueueTimeout     = "queue_timeout"    // no channel accepted it within video.queue_limit
+	CodeUpstreamUnknown  = "upstream_unknown" // the outcome of a submit is unknown; it is never repeated
 	CodeArchiveFailed    = "archive_failed"
-	CodeChannelGone      = "channel_gone" // the configuration no longer has the task's channel or key
+	CodeChannelGone      = "channel_gone" // the task's channel or key is no longer configured
 	CodeFailedByOperator = "failed_by_operator"
 	CodeInternal         = "internal_error"
 )
 
-// Phase is what a task's workflow is doing, as the Temporal UI lists it.
+// Phase is the current step of a task's workflow, as the Temporal UI lists it.
 type Phase string
 
-// The phases, in order. A task that no channel takes goes back to PhaseQueued.
+// The phases, in order. A refused task returns to PhaseQueued.
 const (
 	PhaseQueued     Phase = "queued"
 	PhaseSubmitting Phase = "submitting"
@@ -48,39 +49,38 @@ const (
 	PhaseFailed     Phase = "failed"
 )
 
-// Search attributes of a task, all of type Keyword, by which an operator finds it.
+// The search attributes of a task, all of type Keyword.
 const (
 	AttrModel   = "TaskModel"
 	AttrChannel = "TaskChannel"
 	AttrVendor  = "TaskVendor"
 	AttrToken   = "TaskToken"
 	AttrState   = "TaskState"
-	// AttrDue is when the task should have left its phase, as a sortable time (RFC 3339, UTC). Later it is stuck.
+	// AttrDue is the time by which the task should have left its phase, in RFC 3339, UTC. After it the task is stuck.
 	AttrDue = "TaskDue"
 )
 
-// SearchAttributes lists the names of all search attributes.
+// SearchAttributes returns the names of all search attributes.
 func SearchAttributes() []string {
 	return []string{AttrModel, AttrChannel, AttrVendor, AttrToken, AttrState, AttrDue}
 }
 
-// Keyword is the key of a search attribute.
+// Keyword returns the typed key of a search attribute.
 func Keyword(name string) temporal.SearchAttributeKeyKeyword {
 	return temporal.NewSearchAttributeKeyKeyword(name)
 }
 
-// MemoResult is the memo field of a task's Result, written before its close: readers need no worker.
+// MemoResult is the memo field of a task's Result. It is written before the workflow closes, so reads need no worker.
 const MemoResult = "result"
 
-// SignalFail ends a task as failed; its text is the reason that the client reads. An operator sends it.
+// SignalFail ends a task as failed. Its argument is the message for the client. Operators send it.
 const SignalFail = "fail"
 
-// Revision is the revision of the workflow code of this version. Each workflow's input carries the revision that it was started
-// with. A change of the steps gets the next number, and the new steps run only where the input's revision is at least that
-// number: see Upgrades in README.md.
+// Revision is the revision of the workflow code of this version. Each workflow's input holds the revision with which it started. A
+// change of the steps increments Revision, and the new steps run only for inputs of that revision or later: see README.md.
 const Revision = 1
 
-// refuseNewer panics where a workflow was started with a newer revision than this worker knows. The panic fails only the step:
+// refuseNewer panics if the workflow started with a newer revision than this worker has. The panic fails only the workflow task:
 // Temporal offers it again until a newer worker takes it.
 func refuseNewer(revision int) {
 	if revision > Revision {
@@ -90,66 +90,65 @@ func refuseNewer(revision int) {
 
 const newerWorker = "it needs a newer worker"
 
-// NeedsNewer reports whether the error of a workflow's step is that this worker is too old for the workflow.
+// NeedsNewer reports whether a workflow task failed because the worker is too old for it.
 func NeedsNewer(err error) bool { return strings.Contains(err.Error(), newerWorker) }
 
-// Limits bound a task's life. They are taken from the configuration when the task is created.
+// Limits are the time limits of a task. The configuration at the create determines them.
 type Limits struct {
-	// Queue is how long a task may wait for a channel that takes it.
+	// Queue bounds the wait for a channel that accepts the task.
 	Queue activities.Duration `json:"queue"`
 	// Deadline counts from the accepted submit and covers polling.
 	Deadline activities.Duration `json:"deadline"`
-	// Archive is how long the copy of the result may take.
+	// Archive bounds the copy of the result.
 	Archive activities.Duration `json:"archive"`
-	// Retention is how long outputs stay after completion.
+	// Retention is the time from the completion to the removal of the outputs.
 	Retention activities.Duration `json:"retention"`
-	// Jobs is how many jobs a task may start where the vendors say that a failure was theirs and costs nothing; 0 means one.
+	// Jobs bounds the jobs of a task whose vendors report a failure of their own without a charge; 0 means one.
 	Jobs int `json:"jobs,omitempty"`
 }
 
 // Input starts a task's workflow.
 type Input struct {
-	// Revision is the workflows' at the task's start.
+	// Revision is the revision of Video.
 	Revision int    `json:"revision"`
 	TaskID   string `json:"task_id"`
-	// Generation distinguishes the task from a deleted one that had the same idempotency key, and so the same id.
+	// Generation distinguishes the task from a deleted one with the same idempotency key, and so the same id.
 	Generation string `json:"generation"`
-	// Created is the memo's.
+	// Created is the time of the create, as in the memo.
 	Created time.Time `json:"created"`
 	Token   string    `json:"token"`
 	Group   string    `json:"group"`
-	// Weight and Lane are the token's share of a channel that many wait for.
+	// Weight and Lane determine the token's share of a full channel.
 	Weight int              `json:"weight,omitempty"`
 	Lane   string           `json:"lane,omitempty"`
 	Format providers.Format `json:"format"`
 	Model  string           `json:"model"`
-	// Request, or RequestObject where it is too large or too private for a history.
+	// Request is the request. RequestObject is its archive object instead, if it is too large or too private for a history.
 	Request       *providers.VideoRequest `json:"request,omitempty"`
 	RequestObject string                  `json:"request_object,omitempty"`
-	// Several: more than one video is asked for.
+	// Several: the request is for more than one video.
 	Several bool `json:"several,omitempty"`
-	// Video is what is asked of the video.
+	// Video is the shape of the requested video.
 	Video *providers.VideoShape `json:"video,omitempty"`
-	// Reservation names the task's money. Footage is what is asked for.
+	// Reservation is the id of the task's reservation of money. Footage is what was requested.
 	Reservation string            `json:"reservation"`
 	Footage     providers.Footage `json:"footage,omitzero"`
-	// Pin is the one channel and key that can do it: those of the job to remix.
+	// Pin is the only channel and key for the task: those of the job to remix.
 	Pin *activities.Assignment `json:"pin,omitempty"`
-	// Notify delivers the end to a webhook, the request's or the token's.
+	// Notify: the end is delivered to a webhook, of the request or of the token.
 	Notify bool   `json:"notify,omitempty"`
 	Limits Limits `json:"limits"`
-	// Before is what the runs before this one came to; nil in a task's first.
+	// Before is the state of the runs before this one; nil in the first.
 	Before *Before `json:"before,omitempty"`
 }
 
-// Progress of a task by phase: a job under way stays at or below activities.MostShown, and only a completed task shows
-// ProgressCompleted.
+// The progress of a task. A running job shows at most activities.MostShown, and only a completed task ProgressCompleted.
 const (
 	ProgressArchiving = 99
 	ProgressCompleted = 100
 )
 
-// Result is how a task ended. A failed task is a completed workflow whose Result says failed.
+// Result is the end of a task. A failed task is a completed workflow whose Result has the state Failed.
 type Result struct {
 	State       State                   `json:"state"`
 	Failure     *providers.VideoFailure `json:"failure,omitempty"`
@@ -159,73 +158,62 @@ type Result struct {
 	Seconds     string                  `json:"seconds,omitempty"`
 	Width       int                     `json:"width,omitempty"`
 	Height      int                     `json:"height,omitempty"`
-	// Price is what the vendor charges for the job, in its own unit, "" where it does not say.
+	// Price is the vendor's charge for the job, in the vendor's unit, "" if it reports none.
 	Price string `json:"price,omitempty"`
-	// Progress is where a failed task stood.
+	// Progress is the last progress of a failed task.
 	Progress int `json:"progress"`
-	// Job is the accepted job; nil where no upstream took one.
+	// Job is the accepted job; nil if no upstream accepted one.
 	Job *activities.Job `json:"job,omitempty"`
-	// Attempts are the last of them, for operators; the memo lacks them.
+	// Attempts are the last attempts, for operators. The memo does not hold them.
 	Attempts []Attempt `json:"attempts,omitempty"`
 }
 
-// Attempt is one channel and one submit, as an operator reads it.
+// Attempt is one submit to one channel, for operators.
 type Attempt struct {
+	// Number counts all attempts of the task, from 1.
 	Number     int                   `json:"number"`
 	Assignment activities.Assignment `json:"assignment"`
-	// Job is the upstream's handle, "" where it gave none; Fault is why.
+	// Job is the upstream's id of the job, "" if there is none; Fault is the reason then.
 	Job   string             `json:"job,omitempty"`
 	Fault *activities.Record `json:"fault,omitempty"`
 }
 
-// of adds the job that the result is of.
+// of adds the job to a result.
 func (r Result) of(job activities.Job) Result {
 	r.Job = &job
 	return r
 }
 
-// try is one attempt, for the operator.
-type try struct {
-	assignment activities.Assignment
-	job        string
-	fault      *activities.Record
-}
-
-// attemptsShown is how many attempts a result names: a task that no upstream takes for a day has hundreds.
+// attemptsShown is the number of attempts in a result. A task that every channel refuses for a day has hundreds.
 const attemptsShown = 10
 
-// attempts are the last tries.
+// attempts returns the last attempts.
 func (s *state) attempts() []Attempt {
-	first := max(0, len(s.tries)-attemptsShown)
-	list := make([]Attempt, 0, len(s.tries)-first)
-	for i, t := range s.tries[first:] {
-		list = append(list, Attempt{Number: s.forgotten + first + i + 1, Assignment: t.assignment, Job: t.job, Fault: t.fault})
-	}
-	return list
+	return slices.Clone(s.tries[max(0, len(s.tries)-attemptsShown):])
 }
 
-// attempted is how many attempts the task has made, in all its runs.
+// attempted returns the number of attempts in all runs of the task.
 func (s *state) attempted() int { return s.forgotten + len(s.tries) }
 
-// state is all a running task knows; nothing of it lives outside the workflow.
+// state is everything that a running task knows.
 type state struct {
 	in    Input
 	phase Phase
-	// began is when the task began, in whichever run.
+	// began is the start of the task's first run.
 	began time.Time
-	// tries are the attempts, but for those of earlier runs that were forgotten, the first so many.
-	tries     []try
+	// tries are the attempts, without the first ones of earlier runs, whose number is forgotten.
+	tries     []Attempt
 	forgotten int
-	// jobs is how many jobs upstreams have accepted, and again is when the last of them failed so that another may follow.
+	// jobs is the number of accepted jobs. again is the time at which the last of them failed in a way that permits another job.
 	jobs  int
 	again time.Time
-	// held are the channels where the task may have a slot, or a place in line.
+	// held lists the channels at which the task may have a slot or wait for one.
 	held []string
-	// lines are the full channels whose line the task stands in, for the operator.
+	// lines lists the full channels at which the task waits, for operators.
 	lines []string
 }
 
-// enter moves the task to a phase, visible in the operator's list.
+// enter moves the task to a phase and records that in the search attributes.
 func (s *state) enter(ctx workflow.Context, phase Phase, more ...temporal.SearchAttributeUpdate) error {
 	if s.phase == phase && len(more) == 0 {
 		return nil
@@ -243,7 +231,7 @@ func (s *state) enter(ctx workflow.Context, phase Phase, more ...temporal.Search
 	return nil
 }
 
-// tell writes the current details that the Temporal UI shows of a running task.
+// tell sets the details that the Temporal UI shows of a running task.
 func (s *state) tell(ctx workflow.Context) {
 	var b strings.Builder
 	fmt.Fprintf(&b, "**%s** · model `%s` · token `%s`\n", s.phase, s.in.Model, s.in.Token)
@@ -257,7 +245,7 @@ func (s *state) tell(ctx workflow.Context) {
 		}
 	}
 	if len(s.lines) > 0 {
-		fmt.Fprintf(&b, "\nIn line at `%s`; the pending activity's heartbeat says at which place.\n", strings.Join(s.lines, "`, `"))
+		fmt.Fprintf(&b, "\nWaiting for a slot at `%s`; the heartbeat of the pending activity has the position.\n", strings.Join(s.lines, "`, `"))
 	}
 	workflow.SetCurrentDetails(ctx, b.String())
 }

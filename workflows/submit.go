@@ -13,21 +13,20 @@ import (
 	"modelrelay/providers"
 )
 
-// submit tries channels until one accepts the job, the task's time in the queue runs out, or a submit ends in a way
-// that must not be followed by another.
+// submit tries channels until one accepts the job, the queue limit passes, or a submit ends in a way that forbids another.
 func (v *video) submit(ctx workflow.Context) (activities.Job, *providers.VideoFailure, error) {
 	var (
 		none activities.Job
 		last *activities.Record
-		// lacking are channels that do not have the model, which are left out of every round.
+		// lacking lists the channels without the model. Every round excludes them.
 		lacking []string
 		want    = activities.AdmitInput{
 			Group: v.in.Group, Model: v.in.Model, Format: v.in.Format, Several: v.in.Several, Video: v.in.Video, Pin: v.in.Pin, Waiter: v.waiter(),
 		}
 		wait  = queueFirst
-		until = v.began.Add(time.Duration(v.in.Limits.Queue)) // whatever run this is
+		until = v.began.Add(time.Duration(v.in.Limits.Queue)) // from the first run
 	)
-	if v.jobs > 0 { // the time that the job before it took is not of the queue
+	if v.jobs > 0 { // the queue limit does not include the time of the job before
 		until = v.again.Add(time.Duration(v.in.Limits.Queue))
 	}
 	if v.failedAt != "" && v.in.Pin == nil {
@@ -38,7 +37,7 @@ func (v *video) submit(ctx workflow.Context) (activities.Job, *providers.VideoFa
 	for round := 0; ; round++ {
 		full := round >= roundsMost
 		if full {
-			yield(ctx) // an operator's word that has arrived is heard by this run
+			yield(ctx) // this run must process a signal that has arrived
 		}
 		if isCancelled(ctx) {
 			return none, v.calledOff(ctx), nil
@@ -90,7 +89,7 @@ func (v *video) submit(ctx workflow.Context) (activities.Job, *providers.VideoFa
 		case fault.Accepted != providers.NotAccepted:
 			return none, &providers.VideoFailure{
 				Code:    CodeUpstreamUnknown,
-				Message: "The upstream may have taken the job, but its answer was lost and nobody can tell; it is not submitted again.",
+				Message: "The upstream may have accepted the job, but its answer was lost. The job is not submitted again.",
 			}, nil
 		case !fault.Retryable && (!fault.NoModel || v.in.Pin != nil):
 			return none, refusal(*fault), nil
@@ -115,32 +114,31 @@ func (v *video) submit(ctx workflow.Context) (activities.Job, *providers.VideoFa
 	}
 }
 
-// nobodyElse tells whether all channels that would do lack the model: none was left out for another reason, and none is to come back.
+// nobodyElse reports whether all candidates lack the model: no channel was excluded for another reason, and none will be available later.
 func nobodyElse(want activities.AdmitInput, lacking []string, refused activities.Record) bool {
 	others := slices.ContainsFunc(want.Except, func(channel string) bool { return !slices.Contains(lacking, channel) })
 	return !others && len(want.ExceptKeys) == 0 && refused.RetryAfter == 0 && refused.Message != notChosen
 }
 
-// admit chooses the channel of the next attempt. It is a local activity: a look into the worker's memory, and into Redis
-// where the channel's jobs are limited. One that did not come to an answer, for its worker stood still or has too much to
-// do, is a refusal: the task asks again.
+// admit chooses the channel of the next attempt. It is a local activity: a read of the worker's memory, and of Redis if the channel's
+// jobs are limited. If the worker is too busy for an answer, the result is a refusal, and the task tries again.
 func (v *video) admit(ctx workflow.Context, want activities.AdmitInput) activities.Admission {
 	var admission activities.Admission
 	want.Held = v.held
-	// Not the task's own context: a cancel is looked at between the steps.
+	// A cancel is processed between the steps, not here.
 	free, _ := workflow.NewDisconnectedContext(ctx)
 	if err := workflow.ExecuteLocalActivity(withAdmit(free), v.acts.Admitter.Admit, want).Get(free, &admission); err != nil {
-		workflow.GetLogger(ctx).Warn("no channel chosen", "err", err)
+		workflow.GetLogger(ctx).Warn("no channel chosen", "error", err)
 		return activities.Admission{Refused: &activities.Record{Kind: providers.Overloaded, Message: notChosen, Accepted: providers.NotAccepted}}
 	}
 	v.holds(admission)
 	return admission
 }
 
-// notChosen is what a client reads where a task's time in the queue ends so.
+// notChosen is the refusal of a worker that was too busy. A client reads it if the queue limit passes then.
 const notChosen = "The gateway had no time to choose one."
 
-// await stands in line until a channel has room for the task, its time in the queue runs out, or it is called off.
+// await waits for a slot at a full channel, until the queue limit or the cancel of the task.
 func (v *video) await(ctx workflow.Context, in activities.AwaitInput) (activities.Admission, *providers.VideoFailure, error) {
 	var admission activities.Admission
 	if err := v.enter(ctx, PhaseQueued); err != nil {
@@ -156,14 +154,14 @@ func (v *video) await(ctx workflow.Context, in activities.AwaitInput) (activitie
 	case err == nil:
 	case isCancelled(ctx):
 		return admission, v.calledOff(ctx), nil
-	default: // it is tried without end: its time is over
+	default: // retries have no other bound than the queue limit
 		return admission, &providers.VideoFailure{Code: CodeQueueTimeout, Message: "No upstream had room for the task in time."}, nil
 	}
 	v.holds(admission)
 	return admission, nil, nil
 }
 
-// holds notes where the task has a slot or stands in line now.
+// holds records where the task has a slot or waits for one.
 func (v *video) holds(admission activities.Admission) {
 	v.held = nil
 	switch {
@@ -174,14 +172,14 @@ func (v *video) holds(admission activities.Admission) {
 	}
 }
 
-// waiter is the task as it takes its turn.
+// waiter returns the task as a waiter for a slot.
 func (v *video) waiter() activities.Waiter {
 	return activities.Waiter{
 		TaskID: v.in.TaskID, Token: v.in.Token, Weight: v.in.Weight, Lane: v.in.Lane, Since: v.began.UTC(),
 	}
 }
 
-// pause waits for another try; a cancel ends it early.
+// pause waits before the next choice of a channel; a cancel ends it early.
 func (v *video) pause(ctx workflow.Context, wait time.Duration) error {
 	if err := v.enter(ctx, PhaseQueued); err != nil {
 		return err
@@ -193,8 +191,8 @@ func (v *video) pause(ctx workflow.Context, wait time.Duration) error {
 	return nil
 }
 
-// awaitArchive waits for an archive that is away: without it nothing is submitted. next is the wait for whatever keeps the
-// task in the queue then: as at first, but not where the archive took the probe at once after it had refused the attempt.
+// awaitArchive waits while the archive is unavailable: without it nothing is submitted. next is the following wait for a channel. It
+// starts again at queueFirst, except if the archive accepted a probe immediately after it had refused the attempt.
 func (v *video) awaitArchive(ctx workflow.Context, until time.Time, wait time.Duration) (next time.Duration, failure *providers.VideoFailure, err error) {
 	if err := v.enter(ctx, PhaseQueued); err != nil {
 		return wait, nil, err
@@ -208,8 +206,8 @@ func (v *video) awaitArchive(ctx workflow.Context, until time.Time, wait time.Du
 	switch {
 	case err == nil && now.Before(until):
 	case isCancelled(ctx):
-		return wait, nil, nil // looked at between the steps
-	default: // it is tried without end: its time is over
+		return wait, nil, nil // submit checks for the cancel
+	default: // retries have no other bound than the queue limit
 		return wait, &providers.VideoFailure{Code: CodeQueueTimeout, Message: "No upstream took the task in time: the gateway's archive was away."}, nil
 	}
 	if now.Sub(began) >= queueFirst {
@@ -218,12 +216,12 @@ func (v *video) awaitArchive(ctx workflow.Context, until time.Time, wait time.Du
 	return min(2*wait, queueMost), nil, v.pause(ctx, min(wait, until.Sub(now)))
 }
 
-// attempt is one channel and one submit. Its fault's Accepted is the last word on whether another attempt may follow.
+// attempt submits the job to one channel. The fault's Accepted determines whether another attempt may follow.
 func (v *video) attempt(ctx workflow.Context, to activities.Assignment) (activities.Job, *activities.Record, error) {
 	if err := v.enter(ctx, PhaseSubmitting, Keyword(AttrChannel).ValueSet(to.Channel), Keyword(AttrVendor).ValueSet(to.Vendor)); err != nil {
 		return activities.Job{}, nil, err
 	}
-	v.tries = append(v.tries, try{assignment: to})
+	v.tries = append(v.tries, Attempt{Number: v.attempted() + 1, Assignment: to})
 	this := &v.tries[len(v.tries)-1]
 	v.tell(ctx)
 	in := activities.SubmitInput{
@@ -231,33 +229,33 @@ func (v *video) attempt(ctx workflow.Context, to activities.Assignment) (activit
 	}
 	summary := fmt.Sprintf("%s · attempt %d", to.Channel, in.Attempt)
 	var job activities.Job
-	// A cancel waits for the submit's answer: what was paid for must be known.
+	// A cancel waits for the answer of the submit: the task must know what was paid for.
 	free, _ := workflow.NewDisconnectedContext(ctx)
 	err := workflow.ExecuteActivity(withSubmit(free, summary), v.acts.Submitter.Submit, in).Get(free, &job)
 	fault, bad := activities.Outcome(err)
 	if bad && fault.Accepted != providers.NotAccepted {
 		until := workflow.Now(ctx)
 		if !fault.Finished {
-			until = until.Add(submitLimit) // the request may still be under way in a worker that lost its way to Temporal
+			until = until.Add(submitLimit) // the request may still be in progress in a worker that lost its connection to Temporal
 		}
 		if err := v.enter(ctx, PhaseSubmitting, dueAt(until.Add(activities.FindLag+submitUsual))); err != nil {
 			return job, nil, err
 		}
 		err = workflow.ExecuteActivity(withReconcile(free, summary), v.acts.Submitter.Reconcile, activities.ReconcileInput{Submit: in, Until: until}).Get(free, &job)
 		fault, bad = activities.Outcome(err)
-		// The vendor said it never had the job: another submit costs nothing twice.
+		// The vendor reported that it never had the job, so another submit pays nothing twice.
 		fault.Retryable = fault.Retryable || fault.Accepted == providers.NotAccepted
 	}
 	if bad {
-		this.fault = &fault
+		this.Fault = &fault
 		v.tell(ctx)
 		return job, &fault, nil
 	}
-	this.job = job.Ticket.Job
+	this.Job = job.Ticket.Job
 	return job, nil, nil
 }
 
-// refusal says why the upstream did not take the job.
+// refusal returns the failure of a task whose job the upstream refused.
 func refusal(fault activities.Record) *providers.VideoFailure {
 	otherwise := providers.FailedVendor
 	switch fault.Kind {

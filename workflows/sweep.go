@@ -15,17 +15,16 @@ import (
 )
 
 const (
-	// sweepEvery is how often expired outputs are looked for; nobody can read them from their expiry on.
+	// sweepEvery is the interval between two sweeps. Expired outputs cannot be read even before a sweep removes them.
 	sweepEvery = time.Hour
-	// sweepTasksHour is the hour of the day, in UTC, whose sweep also looks through what tasks keep beside their outputs:
-	// a walk through many objects.
+	// sweepTasksHour is the hour of the day, in UTC, whose sweep also removes other objects of old tasks. That lists many objects.
 	sweepTasksHour = 3
 )
 
-// SweepID is the id of the Schedule that sweeps the archive of a task queue's tasks.
+// SweepID returns the id of the Schedule that sweeps the archive for a task queue.
 func SweepID(taskQueue string) string { return "sweep-" + taskQueue }
 
-// Sweep removes from the archive what has expired.
+// Sweep removes expired objects from the archive.
 func Sweep(ctx workflow.Context) (activities.Swept, error) {
 	var (
 		acts    activities.Activities // only names the activities; nothing calls it
@@ -45,14 +44,13 @@ func Sweep(ctx workflow.Context) (activities.Swept, error) {
 	return swept, nil
 }
 
-// EnsureSweep makes the Schedule that sweeps the archive, or brings an older one up to date. Several workers may do so at a
-// time.
+// EnsureSweep creates the Schedule of Sweep, or updates an existing one. Several workers may do so at once.
 func EnsureSweep(ctx context.Context, engine client.Client, taskQueue string) error {
-	return ensureSchedule(ctx, engine, sweepEvery, "Removes expired videos and what old tasks left in the archive.",
+	return ensureSchedule(ctx, engine, sweepEvery, "Removes expired outputs, and objects of old tasks, from the archive.",
 		&client.ScheduleWorkflowAction{ID: SweepID(taskQueue), Workflow: Sweep, TaskQueue: taskQueue})
 }
 
-// ensureSchedule makes a Schedule under the id of its action, or brings an older one up to date.
+// ensureSchedule creates a Schedule with the id of its action, or updates the interval and action of an existing one.
 func ensureSchedule(ctx context.Context, engine client.Client, every time.Duration, note string, action *client.ScheduleWorkflowAction) error {
 	spec := client.ScheduleSpec{Intervals: []client.ScheduleIntervalSpec{{Every: every}}}
 	_, err := engine.ScheduleClient().Create(ctx, client.ScheduleOptions{
@@ -60,11 +58,11 @@ func ensureSchedule(ctx context.Context, engine client.Client, every time.Durati
 	})
 	if !errors.Is(err, temporal.ErrScheduleAlreadyRunning) {
 		if err != nil {
-			return fmt.Errorf("make the schedule %s: %w", action.ID, err)
+			return fmt.Errorf("create the schedule %s: %w", action.ID, err)
 		}
 		return nil
 	}
-	// What an operator changed beside the action and its times, a pause for one, stays.
+	// Other changes by an operator, such as a pause, stay.
 	err = engine.ScheduleClient().GetHandle(ctx, action.ID).Update(ctx, client.ScheduleUpdateOptions{
 		DoUpdate: func(was client.ScheduleUpdateInput) (*client.ScheduleUpdate, error) {
 			schedule := was.Description.Schedule

@@ -1,8 +1,8 @@
-// Package workflows holds the durable course of a video task: when it submits, polls, archives, and when again. It
-// decides; package activities does.
+// Package workflows decides when a task does something, and when it does it again: submit, poll, archive, finish. Package activities
+// does it.
 //
-// It must not import net/http, Redis, S3, HTTP formats, vendors or package tasks, which is the service over it. Workflow code
-// is pure: no clock, random, map iteration, I/O or global.
+// It must not import net/http, Redis, S3, HTTP formats, vendors, or package tasks, which is the service over it. Workflow code is
+// pure: no clock, random, map iteration, I/O or global.
 package workflows
 
 import (
@@ -18,7 +18,7 @@ import (
 	"modelrelay/providers"
 )
 
-// Video is the life of one task: submit, poll, archive, finish. It returns an error only for a bug.
+// Video is the workflow of one video task: submit, poll, archive, finish. It returns an error only for a bug.
 func Video(ctx workflow.Context, in Input) (Result, error) {
 	refuseNewer(in.Revision)
 	ctx, end := workflow.WithCancel(ctx)
@@ -37,16 +37,16 @@ func Video(ctx workflow.Context, in Input) (Result, error) {
 
 type video struct {
 	state
-	// ended and reason are an operator's word that the task must fail.
+	// ended: an operator ended the task; reason is the message for the client, "" for none.
 	ended  bool
 	reason string
-	// later is what is left to do once the task's end is written and its webhook started; stopping is the channel whose slot the task
-	// holds until its job there is stopped.
+	// later is the work that remains after the result is written and the webhook started. stopping is the channel whose slot the task
+	// occupies until its job there is cancelled.
 	later    []func(free workflow.Context)
 	stopping string
-	// failedAt is the channel of the last job, whose failure lets another follow; "" for none.
+	// failedAt is the channel of the last job, if that failed in a way that permits another; else "".
 	failedAt string
-	// made is what the vendor says of the job that is done.
+	// made is the vendor's report of the completed job.
 	made providers.VideoStatus
 	// acts only names the activities to the SDK; it stays empty and nothing calls it.
 	acts activities.Activities
@@ -87,15 +87,15 @@ func (v *video) run(ctx workflow.Context) (Result, error) {
 	}.of(job), nil
 }
 
-// elsewhere has the next job tried at another channel first: the vendor says that its failure was its own, and costs nothing.
+// elsewhere prepares another job, at another channel first: the vendor reports a failure of its own without a charge.
 func (v *video) elsewhere(now time.Time, job activities.Job, failure providers.VideoFailure) {
-	v.tries[len(v.tries)-1].fault = &activities.Record{
+	v.tries[len(v.tries)-1].Fault = &activities.Record{
 		Kind: providers.Upstream, Message: failure.Message, Code: failure.Code, Accepted: providers.NotAccepted, Retryable: true,
 	}
 	v.failedAt, v.again = job.Assignment.Channel, now
 }
 
-// finish writes the result where readers find it without a worker, settles what the task held, and starts the delivery to its webhook.
+// finish writes the result into the memo, settles the task, and starts its webhook. Reads need no worker then.
 func (v *video) finish(ctx workflow.Context, result Result) (Result, error) {
 	free, _ := workflow.NewDisconnectedContext(ctx)
 	result.CompletedAt = workflow.Now(ctx).UTC()
@@ -120,7 +120,7 @@ func (v *video) finish(ctx workflow.Context, result Result) (Result, error) {
 	v.release(free, result)
 	if delivery != nil {
 		if err := delivery.Get(free, nil); err != nil {
-			workflow.GetLogger(ctx).Error("webhook not started", "err", err)
+			workflow.GetLogger(ctx).Error("webhook not started", "error", err)
 		}
 	}
 	for _, do := range v.later {
@@ -129,11 +129,11 @@ func (v *video) finish(ctx workflow.Context, result Result) (Result, error) {
 	return result, nil
 }
 
-// afterwards does what the task's end need not wait for, once that is written and its webhook started.
+// afterwards registers work for after the end of the task is written and its webhook started.
 func (v *video) afterwards(do func(free workflow.Context)) { v.later = append(v.later, do) }
 
-// release gives back what the task held: first within this step, which costs a history one event; where that fails, as
-// an activity with patience. The task's end does not depend on it.
+// release settles the task: first as a local activity, which costs one history event, and if that fails as an activity with retries.
+// The end of the task does not depend on it.
 func (v *video) release(free workflow.Context, result Result) {
 	in := activities.SettleInput{TaskID: v.in.TaskID, Token: v.in.Token, Waiter: v.waiter(), Channels: v.held, Bill: v.bill(result), Created: v.began.UTC(), Entry: v.entry()}
 	if v.stopping != "" {
@@ -146,20 +146,20 @@ func (v *video) release(free workflow.Context, result Result) {
 		return
 	}
 	if err := workflow.ExecuteActivity(withSettle(free), v.acts.Settler.Settle, in).Get(free, nil); err != nil {
-		workflow.GetLogger(free).Error("task not settled", "err", err)
+		workflow.GetLogger(free).Error("task not settled", "error", err)
 	}
 }
 
-// entry is the task's on its token's list.
+// entry returns the task's entry on its token's list.
 func (v *video) entry() activities.Entry {
 	return activities.Entry{Token: v.in.Token, Created: v.in.Created}
 }
 
-// bill is what the task is charged for.
+// bill returns what the task is charged for.
 func (v *video) bill(result Result) activities.Bill {
 	b := activities.Bill{Reservation: v.in.Reservation, Model: v.in.Model, Ending: activities.EndedFailed, At: result.CompletedAt}
 	if n := len(v.tries); n > 0 {
-		b.Channel = v.tries[n-1].assignment.Channel
+		b.Channel = v.tries[n-1].Assignment.Channel
 	}
 	switch {
 	case result.State == Completed:
@@ -177,7 +177,7 @@ func (v *video) bill(result Result) activities.Bill {
 	return b
 }
 
-// notify starts the delivery of the task's end to its webhook, which outlives the task; nil where there is no webhook.
+// notify starts the delivery of the task's end to its webhook, which outlives the task. It returns nil if there is no webhook.
 func (v *video) notify(free workflow.Context, result Result) workflow.Future {
 	if !v.in.Notify {
 		return nil
@@ -197,11 +197,10 @@ func failed(failure *providers.VideoFailure, progress int) Result {
 	return Result{State: Failed, Failure: failure, Progress: min(progress, ProgressArchiving)}
 }
 
-// isCancelled reports whether the client cancelled the task. That is an outcome, not an error.
+// isCancelled reports whether the client or an operator cancelled the task. That is an outcome, not an error.
 func isCancelled(ctx workflow.Context) bool { return ctx.Err() != nil }
 
-// calledOff is the failure of a task that its client cancelled or an operator ended. An operator's word that came with the
-// cancel counts: it is heard first.
+// calledOff returns the failure of a cancelled task. It processes signals first: an operator's reason that came with the cancel counts.
 func (v *video) calledOff(ctx workflow.Context) *providers.VideoFailure {
 	yield(ctx)
 	if !v.ended {

@@ -14,53 +14,52 @@ import (
 )
 
 const (
-	// retentionSlack is how much longer than outputs a namespace must keep closed workflows, so that an expired task
-	// still answers: the longest archive and notification may lie between.
+	// retentionSlack is added to the retention of outputs for closed workflows, so that an expired task can still be read. It covers the
+	// longest archive and notification.
 	retentionSlack = 4 * 24 * time.Hour
 	// setupTimeout bounds one try to reach Temporal at the start.
 	setupTimeout = 10 * time.Second
-	// setupRetry is the wait after the first such try, and setupRetryMost the longest: what a namespace lacks somebody has to add.
+	// setupRetry is the wait after the first such try, and setupRetryMost the longest.
 	setupRetry, setupRetryMost = 2 * time.Second, 15 * time.Second
-	// stickyMost is how many running tasks a worker remembers between two of their steps, at about 55 KB each. A task has a
-	// dozen steps in its life and is read again from its history, of some thirty events, where it was forgotten.
+	// stickyMost is the number of tasks that a worker caches between two steps, at about 55 KB each. A task has a dozen steps; one
+	// that was evicted is replayed from some thirty events.
 	stickyMost = 2_000
-	// heartbeatMost is the longest that an activity's heartbeats are held back. With them it hears of a cancel: a copy that
-	// nobody wants must not go on for most of a minute, the SDK's share of the activity's own limit.
+	// heartbeatMost is the longest delay of a heartbeat. Heartbeats also return a cancel: the SDK's default, most of a minute, would let
+	// a cancelled copy continue for as long.
 	heartbeatMost = 3 * time.Second
-	// deadlockAfter is when a step that does not end is taken for a deadlock, thrown away and begun again. The SDK's second is
-	// what a busy machine stands still for while a worker reads its tasks again after a restart; a step must end in ten.
+	// deadlockAfter is the time after which the SDK stops a step as a deadlock and retries it. Its default, a second, is too short
+	// for a busy machine that replays many tasks after a restart; a step must end in ten.
 	deadlockAfter = 5 * time.Second
+	// removalsAtOnce is the number of concurrent removal steps of a worker, the fewest that the SDK supports. Each is a few requests, so
+	// a thousand take a minute or two, and they load Temporal and the archive little.
+	removalsAtOnce = 2
 )
 
-// removalsAtOnce is how many removals a worker has a step of at a time, the fewest the SDK takes. Each is a few requests, so
-// that a thousand take a minute or two, and what they ask of Temporal and the archive stays small beside the tasks.
-const removalsAtOnce = 2
-
-// WorkerOptions are what a Worker needs.
+// WorkerOptions configure a Worker. All are required except Version.
 type WorkerOptions struct {
 	Namespace *Namespace
 	TaskQueue string
-	// Version is the worker's own.
+	// Version is the version of the worker.
 	Version Version
-	// Retention of outputs, checked against the namespace's.
+	// Retention is that of outputs; the worker checks the namespace's against it.
 	Retention time.Duration
 	Log       *slog.Logger
 }
 
-// Worker runs tasks.
+// Worker runs the workflows and activities of tasks.
 type Worker struct {
 	temporal client.Client
 	acts     *activities.Activities
 	opts     WorkerOptions
 }
 
-// NewWorker makes a Worker; Run starts it.
+// NewWorker returns a Worker; Run starts it.
 func NewWorker(temporal client.Client, acts *activities.Activities, opts WorkerOptions) *Worker {
 	return &Worker{temporal: temporal, acts: acts, opts: opts}
 }
 
-// Run works until the context ends, then lets running submits come to their answer (WorkerStopTimeout at most) and
-// returns. While Temporal is away at the start it keeps trying. It returns an error only when Temporal refuses the worker.
+// Run works until ctx ends, then waits for running submits, WorkerStopTimeout at most. It retries while Temporal is unavailable at the
+// start. It returns an error only if Temporal refuses the worker.
 func (w *Worker) Run(ctx context.Context) error {
 	if !w.await(ctx) {
 		return nil
@@ -92,7 +91,7 @@ func (w *Worker) Run(ctx context.Context) error {
 	options.DisableWorkflowWorker = true
 	copies := worker.New(w.temporal, CopyQueue(w.opts.TaskQueue), options)
 	copies.RegisterActivity(w.acts.Copier.Archive)
-	// The last is stopped first: copies go to another process at once, while submits come to their answer.
+	// The last one stops first: other processes take over copies at once, while submits still end here.
 	for _, part := range []struct {
 		name   string
 		worker worker.Worker
@@ -111,8 +110,7 @@ func (w *Worker) Run(ctx context.Context) error {
 	}
 }
 
-// Register adds the workflows and activities to a worker, or to a replayer or test environment (acts may be nil where
-// only workflows run).
+// Register adds all workflows and activities to a worker, a replayer or a test environment. acts may be nil where only workflows run.
 func Register(to worker.Registry, acts *activities.Activities) {
 	to.RegisterWorkflow(Video)
 	to.RegisterWorkflow(Remove)
@@ -125,15 +123,15 @@ func Register(to worker.Registry, acts *activities.Activities) {
 	}
 }
 
-// RegisterRemovals adds the workflow and activities of removals to a worker of their queue.
+// RegisterRemovals adds the workflow and the activity of removals to a worker of their queue.
 func RegisterRemovals(to worker.Registry, acts *activities.Activities) {
 	to.RegisterWorkflow(Remove)
 	to.RegisterActivity(acts.Remover.Remove)
 }
 
-// await waits for Temporal and sets it up; false when the context ended first.
+// await prepares Temporal, with retries; it returns false if ctx ended first.
 func (w *Worker) await(ctx context.Context) bool {
-	told, wait := "", setupRetry
+	reported, wait := "", setupRetry
 	timer := time.NewTimer(wait)
 	defer timer.Stop()
 	for {
@@ -141,9 +139,9 @@ func (w *Worker) await(ctx context.Context) bool {
 		if err == nil {
 			return true
 		}
-		if text := err.Error(); text != told {
-			w.opts.Log.Warn("temporal is not ready, waiting", "err", err)
-			told = text
+		if text := err.Error(); text != reported {
+			w.opts.Log.Warn("temporal is not ready, waiting", "error", err)
+			reported = text
 		}
 		timer.Reset(wait)
 		wait = min(2*wait, setupRetryMost)
@@ -155,7 +153,7 @@ func (w *Worker) await(ctx context.Context) bool {
 	}
 }
 
-// setUp adds missing search attributes and reports a namespace that forgets too soon.
+// setUp adds missing search attributes, checks the namespace and creates the schedules.
 func (w *Worker) setUp(ctx context.Context) error {
 	ctx, cancel := context.WithTimeout(ctx, setupTimeout)
 	defer cancel()
@@ -163,13 +161,13 @@ func (w *Worker) setUp(ctx context.Context) error {
 		return err
 	}
 	if err := w.opts.Namespace.Check(ctx, w.opts.Retention); err != nil {
-		w.opts.Log.Warn("namespace needs mending", "err", err)
+		w.opts.Log.Warn("namespace does not meet the requirements", "error", err)
 	}
 	if err := EnsureSweep(ctx, w.temporal, w.opts.TaskQueue); err != nil {
-		w.opts.Log.Warn("expired videos are not removed", "err", err)
+		w.opts.Log.Warn("expired outputs are not removed", "error", err)
 	}
 	if err := EnsureSweepEnded(ctx, w.temporal, w.opts.TaskQueue); err != nil {
-		w.opts.Log.Warn("tasks that are ended in the engine's own tools are not settled", "err", err)
+		w.opts.Log.Warn("tasks that are terminated in Temporal's own tools are not settled", "error", err)
 	}
 	return nil
 }

@@ -11,14 +11,14 @@ import (
 	"google.golang.org/protobuf/proto"
 )
 
-// What an encrypted payload says of itself. These words stand in histories and never change.
+// The metadata and encoding of an encrypted payload. Histories contain them, so they never change.
 const (
 	metaEncoding = "encoding"
 	metaKey      = "encryption-key-id"
 	encrypted    = "binary/relay-aes-256-gcm"
 )
 
-// The first byte of what is encrypted tells how the rest is written.
+// The first byte of the encrypted text names the form of the rest.
 const (
 	plain      = 0
 	compressed = 1
@@ -27,38 +27,37 @@ const (
 const (
 	// compressAbove is the length, in bytes, above which a payload is compressed: shorter ones gain little.
 	compressAbove = 1 << 10
-	// longest bounds a payload in the clear, in bytes. Temporal takes 2 MiB each, so that nothing longer was ever sent, and
-	// what would grow longer when it is decompressed was made by somebody else.
+	// longest bounds a decrypted payload, in bytes. Temporal accepts 2 MiB, so a longer decompressed payload is not one of ours.
 	longest = 4 << 20
 )
 
-var errDamaged = errors.New("an encrypted payload is damaged, or its key is another one of the same name")
+var errDamaged = errors.New("an encrypted payload is damaged, or was encrypted with another key of the same id")
 
-// Codec encrypts and decrypts payloads. It is safe for concurrent use, and Temporal's PayloadCodec.
+// Codec encrypts and decrypts payloads. It implements Temporal's PayloadCodec and is safe for concurrent use.
 //
-// Zstandard compresses because it is faster than the standard library's gzip at a better ratio, refuses by itself what grows
-// beyond a bound, and the program has the package already, for its S3 client.
+// It compresses with Zstandard: faster than the standard library's gzip at a better ratio, with a bound on the decompressed size, and
+// already a dependency of the S3 client.
 type Codec struct {
 	keys   *Keys
 	packer *zstd.Encoder
 	opener *zstd.Decoder
 }
 
-// NewCodec makes a Codec of the keys, which may change.
+// NewCodec returns a Codec of the keys, which may change while it is in use.
 func NewCodec(keys *Keys) (*Codec, error) {
 	packer, err := zstd.NewWriter(nil, zstd.WithEncoderLevel(zstd.SpeedDefault), zstd.WithEncoderCRC(false), zstd.WithLowerEncoderMem(true))
 	if err != nil {
-		return nil, fmt.Errorf("make the compressor: %w", err)
+		return nil, fmt.Errorf("create the compressor: %w", err)
 	}
-	// DecodeAll takes its memory as it goes, up to the bound; what a frame promises counts for nothing.
+	// DecodeAll allocates as it decompresses, up to the bound. It ignores the size that a frame declares.
 	opener, err := zstd.NewReader(nil, zstd.WithDecoderMaxMemory(longest), zstd.WithDecoderLowmem(true))
 	if err != nil {
-		return nil, fmt.Errorf("make the decompressor: %w", err)
+		return nil, fmt.Errorf("create the decompressor: %w", err)
 	}
 	return &Codec{keys: keys, packer: packer, opener: opener}, nil
 }
 
-// Encode encrypts payloads with the first key; without one, and those that are encrypted, it returns as they are.
+// Encode encrypts payloads with the first key. It returns encrypted payloads unchanged, and all of them if there is no key.
 func (c *Codec) Encode(list []*commonpb.Payload) ([]*commonpb.Payload, error) {
 	key, ok := c.keys.writer()
 	if !ok {
@@ -78,8 +77,7 @@ func (c *Codec) Encode(list []*commonpb.Payload) ([]*commonpb.Payload, error) {
 	return done, nil
 }
 
-// Decode decrypts payloads, and returns those that are not encrypted as they are. Its error is an *UnknownKeyError for a key that
-// is not in the list.
+// Decode decrypts payloads and returns unencrypted ones unchanged. For a key that is not in the list it returns an *UnknownKeyError.
 func (c *Codec) Decode(list []*commonpb.Payload) ([]*commonpb.Payload, error) {
 	done := make([]*commonpb.Payload, len(list))
 	for i, p := range list {
@@ -107,9 +105,9 @@ func (c *Codec) encrypt(key opened, p *commonpb.Payload) (*commonpb.Payload, err
 			text = packed
 		}
 	}
-	// A nonce of its own for each payload, in front of it. Random ones suffice for four billion payloads a key.
+	// Each payload has its own nonce, before the text. Random ones suffice for four billion payloads a key.
 	nonce := make([]byte, key.aead.NonceSize(), key.aead.NonceSize()+len(text)+key.aead.Overhead())
-	_, _ = rand.Read(nonce) // it never fails
+	_, _ = rand.Read(nonce) // never fails
 	return &commonpb.Payload{
 		Metadata: map[string][]byte{metaEncoding: []byte(encrypted), metaKey: []byte(key.id)},
 		Data:     key.aead.Seal(nonce, nonce, text, []byte(key.id)),
@@ -137,7 +135,7 @@ func (c *Codec) decrypt(p *commonpb.Payload) (*commonpb.Payload, error) {
 			return nil, fmt.Errorf("decompress a payload: %w", err)
 		}
 	default:
-		return nil, errors.New("an encrypted payload is of a newer version")
+		return nil, errors.New("an encrypted payload is of a newer version of this program")
 	}
 	clear := new(commonpb.Payload)
 	if err := proto.Unmarshal(body, clear); err != nil {
@@ -146,16 +144,15 @@ func (c *Codec) decrypt(p *commonpb.Payload) (*commonpb.Payload, error) {
 	return clear, nil
 }
 
-// mostShown bounds what one answer of DecodeJSON holds in the clear, in bytes: many small payloads may each grow to the
-// largest.
+// mostShown bounds the decrypted bytes in one answer of DecodeJSON: many small payloads may each decompress to the longest.
 const mostShown = 16 << 20
 
-// ErrNoPayloads is a request of DecodeJSON that holds no payloads.
-var ErrNoPayloads = errors.New("wants Temporal's payloads in JSON")
+// ErrNoPayloads reports a request of DecodeJSON without payloads.
+var ErrNoPayloads = errors.New("the body must be Temporal's payloads in JSON")
 
 // DecodeJSON decrypts payloads for Temporal's UI and CLI, in the form of their remote codec: {"payloads": [{"metadata": …,
-// "data": …}]}, with bytes in base64. What is not encrypted comes back as it is, and so does what cannot be decrypted: one such
-// payload must not hide the others of a page.
+// "data": …}]}, with bytes in base64. It returns a payload unchanged if it is not encrypted or cannot be decrypted: one such payload
+// must not hide the others of a page.
 func (c *Codec) DecodeJSON(body []byte) ([]byte, error) {
 	var in commonpb.Payloads
 	if err := protojson.Unmarshal(body, &in); err != nil {

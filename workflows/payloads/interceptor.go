@@ -20,15 +20,14 @@ import (
 	"modelrelay/storage/fair"
 )
 
-// tellEvery is how often the log repeats that payloads cannot be read: every try of a task would say it.
-const tellEvery = time.Minute
+// logEvery is the interval at which the log repeats that payloads cannot be decrypted. Every try of a task would repeat it otherwise.
+const logEvery = time.Minute
 
-// Interceptor encrypts what a client of Temporal sends and decrypts what it gets, of every request and answer. log is told of what
-// cannot be decrypted.
+// Interceptor encrypts the payloads of requests to Temporal and decrypts those of answers. It logs what it cannot decrypt.
 //
-// What cannot be decrypted fails nothing for good. A step of a workflow is refused, so that Temporal offers it again until a worker
-// has the key; an activity is dropped, which is the same to Temporal as the death of its worker. Reading one execution is an
-// error, FailedPrecondition, and lists show it as it is.
+// An undecryptable payload fails no task. A workflow task is refused, so that Temporal offers it again until a worker has the key. An
+// activity is dropped, which to Temporal is the death of its worker. A read of one execution returns FailedPrecondition; lists return
+// the payload as it is.
 func (c *Codec) Interceptor(log *slog.Logger) grpc.UnaryClientInterceptor {
 	return (&interceptor{codec: c, log: log}).intercept
 }
@@ -53,15 +52,15 @@ func (i *interceptor) intercept(ctx context.Context, method string, req, reply a
 	if !ok {
 		return nil
 	}
-	// again sends another request over the same connection, with the same credentials.
+	// again sends another request over the same connection with the same credentials.
 	again := func(method string, req, reply proto.Message) error {
 		return invoke(ctx, method, req, reply, cc, opts...)
 	}
 	return i.read(ctx, got, again)
 }
 
-// encrypted is a copy of a request with all of it encrypted: the caller sends the same one again where it is refused, and the SDK
-// keeps parts of it.
+// encrypted returns an encrypted copy of a request. The original must not change: the caller may send it again, and the SDK retains
+// parts of it.
 func (i *interceptor) encrypted(ctx context.Context, req proto.Message) (proto.Message, error) {
 	if _, on := i.codec.keys.writer(); !on {
 		return req, nil
@@ -82,7 +81,7 @@ func (i *interceptor) encrypted(ctx context.Context, req proto.Message) (proto.M
 	return req, nil
 }
 
-// decrypt makes an answer clear; one that cannot be made clear may be so in parts.
+// decrypt decrypts the payloads and failures of an answer in place. After an error some of them may be decrypted.
 func (i *interceptor) decrypt(ctx context.Context, answer proto.Message) error {
 	if err := i.visit(ctx, answer, i.codec.Decode); err != nil {
 		return err
@@ -102,7 +101,7 @@ func (i *interceptor) visit(ctx context.Context, message proto.Message, do func(
 	})
 }
 
-// read decrypts an answer.
+// read decrypts an answer, and decides what happens to one that cannot be decrypted.
 func (i *interceptor) read(ctx context.Context, answer proto.Message, again func(string, proto.Message, proto.Message) error) error {
 	switch got := answer.(type) {
 	case *workflowservice.PollWorkflowTaskQueueResponse:
@@ -110,8 +109,8 @@ func (i *interceptor) read(ctx context.Context, answer proto.Message, again func
 		return nil
 	case *workflowservice.PollActivityTaskQueueResponse:
 		if err := i.decrypt(ctx, got); err != nil {
-			i.tell(ctx, "an activity waits for its time-out", got.GetWorkflowExecution().GetWorkflowId(), err)
-			proto.Reset(got) // as a poll that found nothing
+			i.report(ctx, "an activity waits for its timeout", got.GetWorkflowExecution().GetWorkflowId(), err)
+			proto.Reset(got) // an empty poll
 		}
 		return nil
 	case *workflowservice.RespondWorkflowTaskCompletedResponse:
@@ -125,14 +124,14 @@ func (i *interceptor) read(ctx context.Context, answer proto.Message, again func
 	switch answer.(type) {
 	case *workflowservice.DescribeWorkflowExecutionResponse, *workflowservice.GetWorkflowExecutionHistoryResponse,
 		*workflowservice.GetWorkflowExecutionHistoryReverseResponse, *workflowservice.QueryWorkflowResponse:
-		i.tell(ctx, "an execution cannot be read", "", err)
+		i.report(ctx, "an execution cannot be read", "", err)
 		return status.Error(codes.FailedPrecondition, err.Error())
 	}
-	i.tell(ctx, "some of an answer cannot be read", "", err)
+	i.report(ctx, "a part of an answer cannot be read", "", err)
 	return nil
 }
 
-// more reads what came along with the end of a step: the next one, and activities.
+// more decrypts the workflow task and the activities that came with the completion of a workflow task.
 func (i *interceptor) more(ctx context.Context, got *workflowservice.RespondWorkflowTaskCompletedResponse, again func(string, proto.Message, proto.Message) error) {
 	if next := got.GetWorkflowTask(); next != nil && !i.step(ctx, next, again) {
 		got.WorkflowTask = nil
@@ -140,7 +139,7 @@ func (i *interceptor) more(ctx context.Context, got *workflowservice.RespondWork
 	var clear []*workflowservice.PollActivityTaskQueueResponse
 	for _, task := range got.GetActivityTasks() {
 		if err := i.decrypt(ctx, task); err != nil {
-			i.tell(ctx, "an activity waits for its time-out", task.GetWorkflowExecution().GetWorkflowId(), err)
+			i.report(ctx, "an activity waits for its timeout", task.GetWorkflowExecution().GetWorkflowId(), err)
 			continue
 		}
 		clear = append(clear, task)
@@ -148,14 +147,14 @@ func (i *interceptor) more(ctx context.Context, got *workflowservice.RespondWork
 	got.ActivityTasks = clear
 }
 
-// step reads a workflow's step. One that cannot be read is given back with the reason, which the Temporal UI shows; from its
-// second try on it is left to its time-out, so that it comes again no sooner than after that. False: it is gone.
+// step decrypts a workflow task and reports success. It returns an undecryptable one to Temporal with the reason, which the Temporal
+// UI shows. From the second try on it leaves the task to its timeout, which delays the next try.
 func (i *interceptor) step(ctx context.Context, got *workflowservice.PollWorkflowTaskQueueResponse, again func(string, proto.Message, proto.Message) error) bool {
 	err := i.decrypt(ctx, got)
 	if err == nil {
 		return true
 	}
-	i.tell(ctx, "a task waits", got.GetWorkflowExecution().GetWorkflowId(), err)
+	i.report(ctx, "a task waits", got.GetWorkflowExecution().GetWorkflowId(), err)
 	if got.GetAttempt() <= 1 && got.GetQuery() == nil {
 		refusal := &workflowservice.RespondWorkflowTaskFailedRequest{
 			TaskToken: got.GetTaskToken(), Cause: enumspb.WORKFLOW_TASK_FAILED_CAUSE_WORKFLOW_WORKER_UNHANDLED_FAILURE,
@@ -163,16 +162,16 @@ func (i *interceptor) step(ctx context.Context, got *workflowservice.PollWorkflo
 				ApplicationFailureInfo: &failurepb.ApplicationFailureInfo{Type: "UnreadablePayload"},
 			}},
 		}
-		// Where this does not arrive either, the step's time-out does the same.
+		// If this request fails, the timeout of the workflow task has the same effect.
 		_ = again(workflowservice.WorkflowService_RespondWorkflowTaskFailed_FullMethodName, refusal, new(workflowservice.RespondWorkflowTaskFailedResponse))
 	}
 	proto.Reset(got)
 	return false
 }
 
-// tell writes into the log what cannot be read, now and then.
-func (i *interceptor) tell(ctx context.Context, what, id string, err error) {
-	if i.logged.Take(struct{}{}, 1, fair.Quota{Units: 1, Per: tellEvery}, time.Now()) > 0 {
+// report logs what cannot be decrypted, once in logEvery.
+func (i *interceptor) report(ctx context.Context, what, id string, err error) {
+	if i.logged.Take(struct{}{}, 1, fair.Quota{Units: 1, Per: logEvery}, time.Now()) > 0 {
 		return
 	}
 	attrs := []any{slog.String("what", what), slog.Any("error", err)}

@@ -1,6 +1,6 @@
-// Package payloads encrypts what a task leaves with Temporal: inputs, results, memos, heartbeats, the words of failures,
-// summaries, signals and headers. It stands between the SDK and the connection, so that no part of the program has to think of
-// it: what goes out is encrypted, what comes in is clear. Search attributes stay as they are, since Temporal searches by them.
+// Package payloads encrypts the payloads of tasks in Temporal: inputs, results, memos, heartbeats, failure messages, summaries,
+// signals and headers. It works between the SDK and the connection, so all other code handles decrypted payloads. Search attributes
+// are not encrypted, because Temporal searches by them.
 //
 // It must not import packages of tasks, activities or the configuration.
 package payloads
@@ -21,27 +21,27 @@ import (
 const (
 	// secretBytes is the length of a key of AES-256.
 	secretBytes = 32
-	// mostKeys bounds the list: a namespace forgets histories after days, and the keys of forgotten ones may go.
+	// mostKeys bounds the list. A namespace deletes histories after days, and then their keys may be removed.
 	mostKeys = 16
-	// longestID bounds a key's name, which every payload carries.
+	// longestID bounds the id of a key, which every payload carries.
 	longestID = 32
 )
 
 // Key is one of the keys that payloads are encrypted with.
 type Key struct {
-	// ID names it in every payload that it encrypts: letters, digits, ".", "_" and "-". It never stands for another key.
+	// ID identifies the key in every payload that it encrypts: letters, digits, ".", "_" and "-". It must never name another key.
 	ID string
-	// Secret is 32 random bytes in base64, as "openssl rand -base64 32" writes them.
+	// Secret is 32 random bytes in base64, the output of "openssl rand -base64 32".
 	Secret secret.Text
 }
 
-// Check tells what is wrong with a key, in words that do not hold it; the field is "id" or "key".
+// Check validates a key. The field is "id" or "key"; the error does not contain the key.
 func (k Key) Check() (field string, err error) {
 	switch {
 	case k.ID == "":
 		return "id", errors.New("is missing")
 	case len(k.ID) > longestID || strings.ContainsFunc(k.ID, notOfID):
-		return "id", fmt.Errorf("wants up to %d letters, digits, dots, dashes and underscores", longestID)
+		return "id", fmt.Errorf("must have at most %d letters, digits, dots, dashes and underscores", longestID)
 	case k.Secret == "":
 		return "key", errors.New("is missing")
 	}
@@ -55,7 +55,7 @@ func notOfID(r rune) bool {
 	return (r < 'a' || r > 'z') && (r < 'A' || r > 'Z') && (r < '0' || r > '9') && r != '.' && r != '_' && r != '-'
 }
 
-// CheckCount tells whether there may be so many keys.
+// CheckCount validates the number of keys.
 func CheckCount(n int) error {
 	if n > mostKeys {
 		return fmt.Errorf("has more than %d keys", mostKeys)
@@ -66,31 +66,31 @@ func CheckCount(n int) error {
 func (k Key) cipher() (cipher.AEAD, error) {
 	raw, err := base64.StdEncoding.DecodeString(k.Secret.Reveal())
 	if err != nil || len(raw) != secretBytes {
-		return nil, errors.New("wants 32 random bytes in base64, as openssl rand -base64 32 writes them")
+		return nil, errors.New("must be 32 random bytes in base64, the output of openssl rand -base64 32")
 	}
 	block, err := aes.NewCipher(raw)
 	if err != nil {
-		return nil, fmt.Errorf("make the cipher: %w", err)
+		return nil, fmt.Errorf("create the cipher: %w", err)
 	}
 	return cipher.NewGCM(block)
 }
 
-// Keys are those in use. They may change while payloads pass. It is safe for concurrent use.
+// Keys is the list of keys in use. It may change at any time. It is safe for concurrent use.
 type Keys struct{ list atomic.Pointer[[]opened] }
 
-// opened is a key that is ready.
+// opened is a key that is ready for use.
 type opened struct {
 	id   string
 	aead cipher.AEAD
 }
 
-// NewKeys starts with a list, whose first encrypts and all of which decrypt; none: nothing is encrypted.
+// NewKeys returns Keys with a list. The first key encrypts and all keys decrypt. An empty list encrypts nothing.
 func NewKeys(list []Key) (*Keys, error) {
 	k := new(Keys)
 	return k, k.Load(list)
 }
 
-// Load replaces the list, for payloads that pass from now on. A list that is wrong changes nothing.
+// Load replaces the list. An invalid list changes nothing.
 func (k *Keys) Load(list []Key) error {
 	if err := CheckCount(len(list)); err != nil {
 		return err
@@ -101,7 +101,7 @@ func (k *Keys) Load(list []Key) error {
 			return fmt.Errorf("%s %w", field, err)
 		}
 		if slices.ContainsFunc(next, func(o opened) bool { return o.id == key.ID }) {
-			return fmt.Errorf("two keys are called %q", key.ID)
+			return fmt.Errorf("two keys have the id %q", key.ID)
 		}
 		aead, err := key.cipher()
 		if err != nil {
@@ -113,7 +113,7 @@ func (k *Keys) Load(list []Key) error {
 	return nil
 }
 
-// writer is the key that encrypts; false: there is none.
+// writer returns the key that encrypts, and false if there is none.
 func (k *Keys) writer() (opened, bool) {
 	list := *k.list.Load()
 	if len(list) == 0 {
@@ -122,7 +122,7 @@ func (k *Keys) writer() (opened, bool) {
 	return list[0], true
 }
 
-// reader is the key of the id.
+// reader returns the key with the id, or an *UnknownKeyError.
 func (k *Keys) reader(id string) (opened, error) {
 	for _, key := range *k.list.Load() {
 		if key.id == id {
@@ -132,10 +132,10 @@ func (k *Keys) reader(id string) (opened, error) {
 	return opened{}, &UnknownKeyError{ID: id}
 }
 
-// UnknownKeyError is a payload whose key is not in the list.
+// UnknownKeyError reports a payload whose key is not in the list.
 type UnknownKeyError struct{ ID string }
 
-// Error names the key.
+// Error names the id of the key.
 func (e *UnknownKeyError) Error() string {
 	return fmt.Sprintf("a payload is encrypted with the key %q, which temporal.payload_keys does not have", e.ID)
 }

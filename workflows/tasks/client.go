@@ -1,5 +1,5 @@
-// Package tasks is the service over the workflows of video tasks: it creates, finds, lists, watches, cancels, deletes and
-// operates them. It decides nothing that a running task does, and must not import net/http, HTTP formats or vendors.
+// Package tasks is the service for all kinds of tasks over their workflows: it creates, finds, lists, watches, cancels, deletes and
+// operates them. It does not decide what a running task does, and must not import net/http, HTTP formats or vendors.
 package tasks
 
 import (
@@ -10,7 +10,6 @@ import (
 	"log/slog"
 	"time"
 
-	"go.temporal.io/api/serviceerror"
 	"go.temporal.io/sdk/client"
 	"go.temporal.io/sdk/temporal"
 
@@ -25,43 +24,44 @@ import (
 const (
 	// readTimeout bounds one Describe.
 	readTimeout = 5 * time.Second
-	// cancelWait is how long a cancel waits for its effect before it answers with the task as it is.
+	// cancelWait is how long a cancel waits for its effect. After it, the answer is the task as it is.
 	cancelWait = 2 * time.Second
-	// endLook is how often a task whose end is waited for is looked at beside the wait for its execution's close.
+	// endLook is the interval at which awaitEnd reads the task, in addition to its long poll for the close of the execution.
 	endLook = 500 * time.Millisecond
-	// buriedTimeout bounds the look for a removal, so that a Redis that hangs does not slow every read down.
+	// buriedTimeout bounds the check for a removal mark, so that a Redis that hangs delays reads only briefly.
 	buriedTimeout = 250 * time.Millisecond
-	// retryTemporal is what a client is told to wait when Temporal is away.
+	// retryTemporal is the Retry-After while Temporal is unavailable.
 	retryTemporal = 2 * time.Second
 )
 
-// ClientOptions are what a Client needs. All but Log are required.
+// ClientOptions configure a Client. All are required unless their comment describes the zero value.
 type ClientOptions struct {
 	TaskQueue string
-	// Namespace is the Temporal client's; empty: Temporal's default.
+	// Namespace is the Temporal client's; empty is Temporal's default.
 	Namespace string
 	Catalog   providers.Catalog
-	// Footage is what each channel of a group that may take a request makes of it; nil: what the request says.
+	// Footage returns what each channel of the group that may take the request would make of it; nil: what the request specifies.
 	Footage func(group string, req providers.VideoRequest) []providers.Footage
 	Limits  workflows.Limits
-	// Objects is the archive, for uploads and for requests that may not travel in a history.
+	// Objects is the archive, for uploads and for requests that must not be in a history.
 	Objects activities.Objects
-	// Repeats remembers creates without an idempotency key, so that an SDK's own retry finds its task.
+	// Repeats stores creates without an idempotency key, so that a retry by an SDK finds its task.
 	Repeats *taskindex.Repeats
-	// Index lists the tasks of tokens and hides those under removal; Changes carries hints between processes.
+	// Index lists the tasks of tokens and hides those under removal. Changes carries hints between processes.
 	Index   *taskindex.Index
 	Changes *taskindex.Changes
-	// Budgets and Prices are what creates reserve by.
+	// Budgets and Prices determine what a create reserves.
 	Budgets activities.Budgets
 	Prices  *pricing.List
-	// PrivateWebhooks lets creates name webhooks at private and loopback addresses.
+	// PrivateWebhooks permits webhooks at private and loopback addresses.
 	PrivateWebhooks bool
-	// Created is told of every task that was started, by its model; nil: nobody counts.
+	// Created is called with the model of each started task; nil: no call.
 	Created func(model string)
-	Log     *slog.Logger
+	// Log may be nil.
+	Log *slog.Logger
 }
 
-// Client starts and reads tasks; nothing else does. It is safe for concurrent use. Its errors are *providers.Fault.
+// Client starts and reads the tasks of tokens. It is safe for concurrent use. Its errors are *providers.Fault.
 type Client struct {
 	temporal   client.Client
 	opts       ClientOptions
@@ -72,7 +72,7 @@ type Client struct {
 	prompts    *promptCache
 }
 
-// NewClient makes a Client over a Temporal client, which stays the caller's to close.
+// NewClient returns a Client over a Temporal client, which the caller closes.
 func NewClient(temporal client.Client, opts ClientOptions) *Client {
 	if opts.Log == nil {
 		opts.Log = slog.New(slog.DiscardHandler)
@@ -85,9 +85,9 @@ func NewClient(temporal client.Client, opts ClientOptions) *Client {
 	return c
 }
 
-// Find reads a task of the token. A task of another token, or one under removal, is NotFound like one that does not
-// exist. Reads of the same task within a second share one look at Temporal; no worker is needed. A token's looks take
-// turns with those of others, and what it asks for that is no task of its own is bounded: RateLimited.
+// Find reads a task of the token. It returns NotFound for a task that does not exist, is another token's, or is under removal. Reads
+// of the same task within a second share one Describe; no worker is needed. Tokens share the capacity for reads fairly. A token that
+// reads too many unknown ids gets RateLimited.
 func (c *Client) Find(ctx context.Context, id, tokenID string) (Task, error) {
 	if !IsTaskID(id) {
 		return Task{}, notFound(id)
@@ -104,17 +104,17 @@ func (c *Client) Find(ctx context.Context, id, tokenID string) (Task, error) {
 		case fault == nil:
 		case fault.Kind == providers.NotFound:
 			c.unknownIDs.missed(id, tokenID, true)
-		case fault.Kind == providers.RateLimited && !again: // another token's look may have been refused that this one has joined
+		case fault.Kind == providers.RateLimited && !again: // the read may have joined one of another token that was limited
 			continue
 		}
 		return task, err
 	}
 }
 
-// lookTurn waits until a look may be taken, nil: at once. leave ends the look.
+// lookTurn waits until a read may start; nil: at once. leave ends the read.
 type lookTurn func(ctx context.Context) (leave func(), err error)
 
-// turnFor is the turn of a read that may find nothing: by then the token may have missed too often.
+// turnFor is the turn of a read that may find nothing. After the wait it checks again whether the token exceeded its limit of misses.
 func (c *Client) turnFor(id, tokenID string) lookTurn {
 	return func(ctx context.Context) (func(), error) {
 		leave, err := c.readTurn(ctx, tokenID)
@@ -129,7 +129,7 @@ func (c *Client) turnFor(id, tokenID string) lookTurn {
 	}
 }
 
-// after has a look wait for its turn.
+// after returns a read that waits for its turn first.
 func after(wait lookTurn, read func(context.Context) (Task, error)) func(context.Context) (Task, error) {
 	return func(ctx context.Context) (Task, error) {
 		if wait == nil {
@@ -144,10 +144,10 @@ func after(wait lookTurn, read func(context.Context) (Task, error)) func(context
 	}
 }
 
-// find is Find for ids that are known to be the token's, which count as no misses.
+// find is Find for ids that are known to be the token's; they never count as misses.
 //
-// A task that was read before this call, for another reader, may have ended since: an event tells the client so before this process
-// hears of it. The mark of a change is there before the event is sent.
+// The task may have ended since this process read it, and an event of another process may have reported that to the client. The mark
+// of the change was written before the event, so find checks it and reads again.
 func (c *Client) find(ctx context.Context, id, tokenID string, wait lookTurn) (Task, error) {
 	look := after(wait, func(ctx context.Context) (Task, error) {
 		task, _, err := c.describe(ctx, id)
@@ -171,7 +171,7 @@ func (c *Client) find(ctx context.Context, id, tokenID string, wait lookTurn) (T
 	return task, nil
 }
 
-// Cancel asks a task to end and waits up to two seconds for the effect. A task that has ended is answered unchanged.
+// Cancel requests the end of a task and waits up to two seconds for the effect. It returns an ended task unchanged.
 func (c *Client) Cancel(ctx context.Context, id, tokenID string) (Task, error) {
 	c.reads.forget(id)
 	task, err := c.Find(ctx, id, tokenID)
@@ -184,12 +184,12 @@ func (c *Client) Cancel(ctx context.Context, id, tokenID string) (Task, error) {
 	}
 	wait, cancel := context.WithTimeout(ctx, cancelWait)
 	defer cancel()
-	awaitEnd(wait, c.temporal, id) // however it went, the task as it is now is the answer
+	awaitEnd(wait, c.temporal, id) // in any case the answer is the task as it is now
 	c.reads.forget(id)
 	return c.Find(ctx, id, tokenID)
 }
 
-// awaitEnd waits until the task's end is written or ctx ends. Its execution may run on: the upstream's job is stopped after.
+// awaitEnd waits until the task's result is written or ctx ends. The execution may continue after that, to cancel the upstream's job.
 func awaitEnd(ctx context.Context, c client.Client, id string) {
 	for ctx.Err() == nil {
 		poll, cancel := context.WithTimeout(ctx, endLook)
@@ -199,26 +199,26 @@ func awaitEnd(ctx context.Context, c client.Client, id string) {
 			cancel()
 			return
 		}
-		// The server ends a long poll a moment before its caller's deadline, so an error does not mean that poll has ended.
+		// The server ends a long poll shortly before the caller's deadline, so an error does not mean that this interval has passed.
 		<-poll.Done()
 		cancel()
 		answer, err := c.DescribeWorkflowExecution(ctx, id, "")
 		if err != nil || !unfinished(answer.GetWorkflowExecutionInfo()) {
-			return // its end is written, or nobody can tell
+			return // the result is written, or cannot be read
 		}
 	}
 }
 
-// describe reads a task from Temporal, and those of its words from the archive that stand only there.
+// describe reads a task from Temporal, and the parts of its request that only the archive holds.
 func (c *Client) describe(ctx context.Context, id string) (Task, memo, error) {
 	ctx, cancel := context.WithTimeout(ctx, readTimeout)
 	defer cancel()
 	began := time.Now()
 	answer, err := newest(ctx, c.temporal, c.opts.Namespace, id)
+	if isGone(err) {
+		return Task{}, memo{}, notFound(id)
+	}
 	if err != nil {
-		if _, gone := errors.AsType[*serviceerror.NotFound](err); gone {
-			return Task{}, memo{}, notFound(id)
-		}
 		return Task{}, memo{}, away("The task engine", fmt.Errorf("describe %s: %w", id, err))
 	}
 	task, m, err := read(id, answer, began)
@@ -231,7 +231,7 @@ func (c *Client) describe(ctx context.Context, id string) (Task, memo, error) {
 	return task, m, nil
 }
 
-// complete adds what the memo could not hold of the request. A task's state does not depend on it.
+// complete adds the parts of the request that the memo does not hold. The state of a task does not depend on them.
 func (c *Client) complete(ctx context.Context, task *Task, object string) {
 	req, err := c.prompts.of(ctx, task.Token, object, func(ctx context.Context, object string) (req providers.VideoRequest, err error) {
 		err = c.opts.Objects.GetJSON(ctx, object, &req)
@@ -239,15 +239,15 @@ func (c *Client) complete(ctx context.Context, task *Task, object string) {
 	})
 	if err != nil {
 		if !errors.Is(err, errResting) {
-			c.opts.Log.WarnContext(ctx, "tasks are answered without their long prompts", "task", task.ID, "err", err)
+			c.opts.Log.WarnContext(ctx, "task returned without its long prompt", "task", task.ID, "error", err)
 		}
 		return
 	}
 	task.Request.Prompt, task.Request.Size, task.Request.User, task.Request.Metadata = req.Prompt, req.Size, req.User, req.Metadata
 }
 
-// buried tells whether the task that was created then is under removal, or with a zero time any that has the id. While Redis
-// is away nothing is.
+// buried reports whether the task with this creation time is under removal; a zero time matches any task with the id. It is false
+// while Redis is unavailable.
 func (c *Client) buried(ctx context.Context, id string, created time.Time) bool {
 	ctx, cancel := context.WithTimeout(ctx, buriedTimeout)
 	defer cancel()
@@ -256,15 +256,14 @@ func (c *Client) buried(ctx context.Context, id string, created time.Time) bool 
 }
 
 func notFound(id string) *providers.Fault {
-	return providers.Faultf(providers.NotFound, "No video task %q.", id)
+	return providers.Faultf(providers.NotFound, "No task %q.", id)
 }
 
 func unreadable(err error) *providers.Fault {
 	return &providers.Fault{Kind: providers.Invalid, Message: "The request cannot be read.", Accepted: providers.NotAccepted, Err: err}
 }
 
-// away is the fault of a part of ours that does not answer; repeating the request later is safe. A fault stays what it
-// is.
+// away returns the fault of an unavailable part of the gateway; it is safe to repeat the request. It returns a fault unchanged.
 func away(what string, err error) *providers.Fault {
 	if fault, ok := errors.AsType[*providers.Fault](err); ok {
 		return fault

@@ -52,13 +52,13 @@ type Census struct {
 type Counter struct {
 	temporal             client.Client
 	namespace, taskQueue string
-	taken                *shared[struct{}, Census]
+	taken                *sharedCache[struct{}, Census]
 }
 
 // NewCounter makes a Counter over a Temporal client, which stays the caller's to close.
 func NewCounter(temporal client.Client, namespace, taskQueue string) *Counter {
-	c := &Counter{temporal: temporal, namespace: namespace, taskQueue: taskQueue, taken: newShared[struct{}, Census](censusFor)}
-	c.taken.early = censusEarly
+	c := &Counter{temporal: temporal, namespace: namespace, taskQueue: taskQueue, taken: newSharedCache[struct{}, Census](censusFor)}
+	c.taken.refreshAfter = censusEarly
 	return c
 }
 
@@ -86,7 +86,7 @@ func (c *Counter) Census(ctx context.Context) (Census, error) {
 
 // count asks visibility how many executions a query finds.
 func count(ctx context.Context, temporal client.Client, namespace, query string) (int64, error) {
-	ctx, cancel := context.WithTimeout(looking(ctx), queryTimeout)
+	ctx, cancel := context.WithTimeout(interactive(ctx), queryTimeout)
 	defer cancel()
 	answer, err := temporal.CountWorkflow(ctx, &workflowservice.CountWorkflowExecutionsRequest{Namespace: namespace, Query: query})
 	if err != nil {
@@ -139,7 +139,7 @@ func countTasks(ctx context.Context, temporal client.Client, namespace, taskQueu
 
 // countWorkers counts the processes that asked for tasks within the last minutes.
 func countWorkers(ctx context.Context, temporal client.Client, taskQueue string) (int64, error) {
-	queue, err := temporal.DescribeTaskQueue(looking(ctx), taskQueue, enumspb.TASK_QUEUE_TYPE_WORKFLOW)
+	queue, err := temporal.DescribeTaskQueue(interactive(ctx), taskQueue, enumspb.TASK_QUEUE_TYPE_WORKFLOW)
 	if err != nil {
 		return 0, fmt.Errorf("describe task queue: %w", err)
 	}

@@ -21,22 +21,21 @@ import (
 )
 
 const (
-	// startTimeout bounds the start of a workflow; beyond it the caller gets 503 and may repeat.
+	// startTimeout bounds the start of a workflow. After it the client gets 503 and may repeat.
 	startTimeout = 10 * time.Second
-	// quotaRetry is what a create without money is told to wait, which an operator needs about to give it more.
+	// quotaRetry is the Retry-After of a create without budget: about the time in which an operator raises it.
 	quotaRetry = time.Minute
-	// reservationLetters tell the creates of one task apart: each has a reservation of its own, so that one which finds its task
-	// running gives back what it reserved and nothing else.
+	// reservationLetters distinguish the reservations of concurrent creates of one task, so that a create that finds its task running
+	// releases only its own.
 	reservationLetters = 8
 )
 
-// Create makes the task of a request, or finds the one that an equal request made before: by its idempotency key, else,
-// where an SDK says it repeats itself, by the request. Faults: Mismatch (the key belongs to another request),
-// Overloaded (Temporal, or Redis or the archive where it is needed, is away; repeating is safe), RateLimited (the token
-// has too many unfinished tasks), Quota (its budget does not cover the task), Conflict (the key's task is being removed).
+// Create creates the task of a request, or finds the task of an equal request before: by its idempotency key, or by its content if an
+// SDK marks it as a repeat. Faults: Mismatch (the key belongs to another request), Overloaded (Temporal is unavailable, or Redis or
+// the archive where it is required; repeating is safe), RateLimited (the token has too many unfinished tasks), Quota (its budget does
+// not cover the task), Conflict (the key's task is being removed).
 //
-// Everything that can refuse the create comes before its first byte in the archive, and whatever ends it before its task
-// begins takes back what it did so far.
+// All checks come before the first write to the archive. If no task begins, Create undoes what it did.
 func (c *Client) Create(ctx context.Context, in Create) (Task, error) {
 	var err error
 	if in.Request, err = canonicalised(in.Request); err != nil {
@@ -45,7 +44,7 @@ func (c *Client) Create(ctx context.Context, in Create) (Task, error) {
 	return (&creation{c, in}).run(ctx)
 }
 
-// creation is a create under way, with its request in canonical form.
+// creation is a create in progress; its request is in canonical form.
 type creation struct {
 	*Client
 
@@ -53,13 +52,13 @@ type creation struct {
 }
 
 func (c *creation) run(ctx context.Context) (_ Task, err error) {
-	now, asked := time.Now().UTC(), *c // what a remix takes from its source the caller did not say
+	now, asked := time.Now().UTC(), *c // asked lacks what a remix takes from its source
 	req := &c.in.Request
 	pin, err := c.source(ctx, req)
 	if err == nil {
 		err = c.checkWebhook()
 	}
-	if err != nil { // a repeat is answered, whatever has changed meanwhile
+	if err != nil { // a repeat succeeds even if the request is no longer valid
 		return otherwise(err)(asked.repeated(ctx))
 	}
 	hash, err := requestHash(*req)
@@ -92,7 +91,7 @@ func (c *creation) run(ctx context.Context) (_ Task, err error) {
 	if err != nil {
 		return Task{}, err
 	}
-	if !who.fresh && !load.empty() { // a task that is there has its own
+	if !who.fresh && !load.empty() { // an existing task has its own objects
 		if task, err := c.repeatOf(ctx, id); !isNotFound(err) {
 			return task, err
 		}
@@ -132,7 +131,7 @@ func (c *creation) run(ctx context.Context) (_ Task, err error) {
 	if listed == entryThere {
 		c.keep(ctx, task)
 	}
-	c.unknownIDs.found(id, c.in.TokenID) // a read of the id may have missed: its key made another task before
+	c.unknownIDs.found(id, c.in.TokenID) // the id may be known as missing, from an earlier task of the key
 	if c.opts.Created != nil {
 		c.opts.Created(req.Model)
 	}
@@ -140,7 +139,7 @@ func (c *creation) run(ctx context.Context) (_ Task, err error) {
 	return task, nil
 }
 
-// otherwise answers a create that cannot be made now with the task that it repeats, and with why where there is none.
+// otherwise returns the task that a failed create repeats, or the failure if it repeats none.
 func otherwise(why error) func(Task, error) (Task, error) {
 	return func(task Task, err error) (Task, error) {
 		if isNotFound(err) {
@@ -150,9 +149,9 @@ func otherwise(why error) func(Task, error) (Task, error) {
 	}
 }
 
-// notStarted answers a create whose start did not succeed. It is mine where the task that is there is this create's own, or
-// may be: a start that was not answered may have got through all the same, and its task needs what was done for it; what
-// stays of one that did not is dropped by the list's readers, and swept in time.
+// notStarted returns the answer of a create whose start failed. mine: the existing task is, or may be, that of this create, since a
+// start without an answer may have succeeded; then the task needs what the create prepared. If it did not succeed, readers of the
+// list drop its entry and the sweep removes its objects.
 func (c *creation) notStarted(ctx context.Context, start workflows.Input, err error) (task Task, mine bool, _ error) {
 	if errors.Is(err, errExhausted) {
 		return Task{}, false, exhausted(fmt.Errorf("start %s: %w", start.TaskID, err))
@@ -162,12 +161,12 @@ func (c *creation) notStarted(ctx context.Context, start workflows.Input, err er
 	if !there && !refused(err) {
 		return Task{}, true, overloaded
 	}
-	// An earlier try of a start that was refused at its last may have got through, or another create.
+	// An earlier try of the start may have succeeded, or another create.
 	task, m, found := c.repeatKnown(ctx, start.TaskID)
 	switch {
 	case found == nil:
 		return task, m.Generation == start.Generation, nil
-	case there && isNotFound(found): // it was being removed, and is gone since
+	case there && isNotFound(found): // its removal has ended
 		return Task{}, false, beingRemoved(start.TaskID)
 	case there:
 		return Task{}, false, found
@@ -178,24 +177,24 @@ func (c *creation) notStarted(ctx context.Context, start workflows.Input, err er
 	}
 }
 
-// refused tells that a start did not happen, at its last try.
+// refused reports whether the last try of a start certainly failed.
 func refused(err error) bool {
-	switch err.(type) { //nolint:errorlint // the SDK answers with the service's own errors
+	switch err.(type) { //nolint:errorlint // the SDK returns the service's own errors
 	case *serviceerror.ResourceExhausted, *serviceerror.InvalidArgument, *serviceerror.PermissionDenied, *serviceerror.NamespaceNotFound:
 		return true
 	}
 	return false
 }
 
-// undo is what takes back, step by step, what a create did for a task that does not begin.
+// undo holds the steps that undo a create whose task does not begin.
 type undo []func(context.Context)
 
 func (u *undo) add(step func(context.Context)) { *u = append(*u, step) }
 
-// keep leaves everything as it is.
+// keep discards the steps.
 func (u *undo) keep() { *u = nil }
 
-// run takes the last step back first, also for a caller that has left. Each step bounds itself.
+// run executes the steps, the last one first, even if the caller has left. Each step has its own timeout.
 func (u *undo) run(ctx context.Context) {
 	ctx = context.WithoutCancel(ctx)
 	for _, step := range slices.Backward(*u) {
@@ -203,6 +202,7 @@ func (u *undo) run(ctx context.Context) {
 	}
 }
 
+// start starts the workflow. Its error is errExhausted if the namespace's rate limit certainly prevented the start.
 func (c *creation) start(ctx context.Context, start workflows.Input, m memo) error {
 	tries := &startTries{began: time.Now()}
 	ctx, cancel := context.WithTimeout(context.WithValue(ctx, startTriesKey{}, tries), startTimeout)
@@ -232,14 +232,13 @@ func (c *creation) start(ctx context.Context, start workflows.Input, m memo) err
 	return err
 }
 
-// priority has the workers' queue serve tokens by weight where the server does so (matching.enableFairness): a token that
-// creates faster than the workers keep up does not hold up the others. Lanes are not for this queue, where the looks at
-// running jobs wait as well.
+// priority shares the workers' queue among tokens by weight, where the server supports it (matching.enableFairness). Lanes do not apply
+// to this queue, because polls of running jobs wait in it too.
 func priority(tokenID string, weight int) temporal.Priority {
 	return temporal.Priority{FairnessKey: workflows.FairnessKey(tokenID), FairnessWeight: float32(max(1, weight))}
 }
 
-// footage is what the request may cost by: of the channels that may take it, the one that makes the dearest video of it.
+// footage returns what the request may cost: the most expensive video that a channel for it would make.
 func (c *creation) footage(req providers.VideoRequest) providers.Footage {
 	dearest, price := req.Footage(), pricing.Price{}
 	if c.opts.Prices != nil {
@@ -256,8 +255,8 @@ func (c *creation) footage(req providers.VideoRequest) providers.Footage {
 	return dearest
 }
 
-// reserve takes what the task may cost out of the token's budget, where it has one. While Redis is away such a token starts no
-// video: what it has left nobody knows.
+// reserve reserves the most that the task may cost in the token's budget, if it has one. While Redis is unavailable, a token with a
+// budget cannot create tasks.
 func (c *creation) reserve(ctx context.Context, start workflows.Input) error {
 	if c.in.Budget <= 0 {
 		return nil
@@ -269,7 +268,7 @@ func (c *creation) reserve(ctx context.Context, start workflows.Input) error {
 	switch {
 	case errors.Is(err, ledger.ErrBudget):
 		return &providers.Fault{
-			Kind: providers.Quota, Message: "The budget of this API key does not cover the video.", Accepted: providers.NotAccepted,
+			Kind: providers.Quota, Message: "The budget of this API key does not cover the task.", Accepted: providers.NotAccepted,
 			RetryAfter: quotaRetry, Err: err,
 		}
 	case err == nil || errors.Is(err, context.Canceled):
@@ -278,19 +277,18 @@ func (c *creation) reserve(ctx context.Context, start workflows.Input) error {
 	return away("The budget of the API key", err)
 }
 
-// unreserve gives back what reserve took. What stays behind is listed for operators.
+// unreserve releases the reservation. An operator's list shows one that could not be released.
 func (c *creation) unreserve(ctx context.Context, start workflows.Input) {
 	if c.in.Budget <= 0 {
 		return
 	}
 	if err := c.opts.Budgets.Free(ctx, c.in.TokenID, start.Reservation); err != nil {
-		c.opts.Log.WarnContext(ctx, "reservation stays", "task", start.TaskID, "token", c.in.TokenID, "err", err)
+		c.opts.Log.WarnContext(ctx, "reservation not released", "task", start.TaskID, "token", c.in.TokenID, "error", err)
 	}
 }
 
-// source finds the job that a request wants to remix, puts its ticket and model into the request, and returns the
-// channel and key that hold it; nil for a request that remixes nothing. Faults: NotFound; Invalid for
-// a task that has not completed or whose vendor cannot remix.
+// source finds the job that the request remixes, puts its ticket and model into the request, and returns its channel and key; nil if
+// the request is no remix. Faults: NotFound; Invalid for a task that is not completed or whose vendor cannot remix.
 func (c *creation) source(ctx context.Context, req *providers.VideoRequest) (*activities.Assignment, error) {
 	if req.RemixOf == "" {
 		return nil, nil
@@ -314,12 +312,12 @@ func (c *creation) source(ctx context.Context, req *providers.VideoRequest) (*ac
 	return &to, nil
 }
 
-// takeOver gives a remix what it has of its source.
+// takeOver copies into a remix what it inherits from its source.
 func takeOver(req *providers.VideoRequest, from providers.VideoRequest) {
 	req.Model, req.Asked, req.Seconds, req.Size, req.Width, req.Height = from.Model, from.Asked, from.Seconds, from.Size, from.Width, from.Height
 }
 
-// askedHash tells requests apart by what their callers said, which is less than the whole request where that is a remix.
+// askedHash is the hash of what the caller sent, without what a remix inherits.
 func askedHash(req providers.VideoRequest) (string, error) {
 	if req.RemixOf != "" {
 		takeOver(&req, providers.VideoRequest{})

@@ -17,27 +17,25 @@ import (
 )
 
 const (
-	// deleteWait is how long a delete waits for its effect before it answers that the task is gone, as it is to readers.
+	// deleteWait is how long a delete waits for its effect. After it the answer is the same, since readers no longer see the task.
 	deleteWait = 2 * time.Second
-	// deleteLook is the first wait between two looks at whether it has, each twice as long as the one before. A long poll of a
-	// removal that deletes itself costs the engine as much as a third of the removal: it answers at each of its events.
+	// deleteLook is the first wait between two checks of the removal; each wait is twice as long as the one before. A long poll would cost
+	// Temporal as much as a third of the removal: it answers at each of its events.
 	deleteLook = 250 * time.Millisecond
-	// hintTimeout bounds the telling of a removal, which nothing depends on.
+	// hintTimeout bounds the hint about a removal, on which nothing depends.
 	hintTimeout = 250 * time.Millisecond
-	// removedRetry is what a create is told to wait whose key belongs to a task under removal.
+	// removedRetry is the Retry-After of a create whose key belongs to a task under removal.
 	removedRetry = time.Second
 )
 
-// RemoveID is the id of the workflow that ends and removes a running task, told by its creation from others that had its
-// id, or will.
+// RemoveID returns the id of the workflow that ends and removes a running task. The creation time distinguishes tasks with the same id.
 func RemoveID(taskID string, created time.Time) string {
 	return "delete_" + taskID + "_" + strconv.FormatInt(created.UnixNano(), 36)
 }
 
-// Delete removes a task with its objects and its history; a running one is cancelled first. When it returns nil Temporal
-// says of the task that it is being removed, so that every process reads it as NotFound whether Redis tells it or not, and
-// the removal goes on by itself where it takes longer than two seconds. Deleting again meanwhile is no error. Faults:
-// NotFound, Overloaded (nothing was begun, or it goes on; repeating is safe).
+// Delete removes a task with its objects and its history, and cancels a running one. When it returns nil, the removal is recorded in
+// Temporal: every process reads the task as NotFound even without Redis, and the removal continues on its own if it takes longer than
+// two seconds. A repeated delete succeeds. Faults: NotFound, Overloaded (nothing began, or it continues; repeating is safe).
 func (c *Client) Delete(ctx context.Context, id, tokenID string) error {
 	if !IsTaskID(id) {
 		return notFound(id)
@@ -46,29 +44,28 @@ func (c *Client) Delete(ctx context.Context, id, tokenID string) error {
 	if err != nil {
 		return err
 	}
-	others := readFor
+	others := readTTL
 	if err := c.bury(ctx, tokenID, id, task.CreatedAt); err != nil {
-		others = keepFor + readFor // they look for the mark, which is not there
-		c.opts.Log.WarnContext(ctx, "removal not hinted", "task", id, "err", err)
+		others = keepFor + readTTL // other processes may rely on the absence of the mark
+		c.opts.Log.WarnContext(ctx, "removal not marked", "task", id, "error", err)
 	}
 	run, err := c.remove(ctx, task)
 	if err != nil {
 		if err := c.unbury(context.WithoutCancel(ctx), task); err != nil {
-			c.opts.Log.WarnContext(ctx, "removal still hinted", "task", id, "err", err)
+			c.opts.Log.WarnContext(ctx, "mark of a removal not cleared", "task", id, "error", err)
 		}
 		c.reads.forget(id)
 		return away("The task engine", fmt.Errorf("remove %s: %w", id, err))
 	}
 	c.reads.forget(id)
 	c.opts.Log.InfoContext(ctx, "task deleted", "task", id, "token", tokenID)
-	// Other processes may answer from a look before the removal for so long. A hint would end that, but nobody can tell
-	// whether they have heard it.
+	// For so long, other processes may return what they read before the removal. It is unknown whether they received the hint.
 	latest := time.Now().Add(deleteWait)
 	for wait, next := others, deleteLook; ; wait, next = next, 2*next {
 		pause := time.NewTimer(wait)
 		select {
 		case <-pause.C:
-		case <-ctx.Done(): // nobody waits for the answer
+		case <-ctx.Done(): // the client has left
 			pause.Stop()
 			c.reads.forget(id)
 			return nil
@@ -81,7 +78,7 @@ func (c *Client) Delete(ctx context.Context, id, tokenID string) error {
 	return nil
 }
 
-// removalOver tells whether a removal has ended, or has deleted itself. It is not over where Temporal does not say.
+// removalOver reports whether a removal has ended, or has deleted itself. It is false if Temporal does not answer.
 func removalOver(ctx context.Context, engine client.Client, run client.WorkflowRun) bool {
 	ctx, cancel := context.WithTimeout(ctx, readTimeout)
 	defer cancel()
@@ -92,7 +89,7 @@ func removalOver(ctx context.Context, engine client.Client, run client.WorkflowR
 	return answer.GetWorkflowExecutionInfo().GetStatus() != enumspb.WORKFLOW_EXECUTION_STATUS_RUNNING
 }
 
-// bury hides a task whose removal begins, here at once and in other processes as soon as they hear of it.
+// bury hides a task whose removal begins: in this process at once, in others when they receive the hint.
 func (c *Client) bury(ctx context.Context, tokenID, id string, created time.Time) error {
 	if err := c.opts.Index.Bury(ctx, tokenID, id, created); err != nil {
 		return err
@@ -110,7 +107,7 @@ func (c *Client) unbury(ctx context.Context, task Task) error {
 	return c.opts.Index.Restore(ctx, task.Token, task.ID, task.CreatedAt, !task.Ended())
 }
 
-// describeOwn reads a task of the token as Find does, but now, and also one whose removal has begun: a repeat is safe.
+// describeOwn is Find without a cache. It also returns a task whose removal has begun, so that a delete can be repeated.
 func (c *Client) describeOwn(ctx context.Context, id, tokenID string) (Task, error) {
 	leave, err := c.readTurn(ctx, tokenID)
 	if err != nil {
@@ -130,7 +127,7 @@ func (c *Client) describeOwn(ctx context.Context, id, tokenID string) (Task, err
 	return task, err
 }
 
-// remove begins the removal, or finds the one under way, and has Temporal say so of the task.
+// remove starts the removal, or finds the running one, and marks the task in Temporal.
 func (c *Client) remove(ctx context.Context, task Task) (client.WorkflowRun, error) {
 	ctx, cancel := context.WithTimeout(ctx, startTimeout)
 	defer cancel()
@@ -148,12 +145,12 @@ func (c *Client) remove(ctx context.Context, task Task) (client.WorkflowRun, err
 		return c.temporal.GetWorkflow(ctx, task.ID, answer.GetRunId()), nil
 	case run != nil:
 		return run, nil
-	default: // another delete came first, or the task runs again: an operator had its archive tried once more
+	default: // another delete was first, or the task runs again after RetryArchive
 		return c.endAndRemove(ctx, task)
 	}
 }
 
-// endAndRemove starts the removal of a task that runs, or finds the one under way, and calls the task off.
+// endAndRemove starts the removal of a running task, or finds the running removal, and cancels the task.
 func (c *Client) endAndRemove(ctx context.Context, task Task) (client.WorkflowRun, error) {
 	run, err := c.temporal.ExecuteWorkflow(ctx, client.StartWorkflowOptions{
 		ID:                       RemoveID(task.ID, task.CreatedAt),
@@ -168,7 +165,7 @@ func (c *Client) endAndRemove(ctx context.Context, task Task) (client.WorkflowRu
 	if err != nil {
 		return nil, err
 	}
-	// The removal does it as well; by then a new execution could have taken the task over, which lacks the mark.
+	// The removal cancels it too. Until then a new execution of the task could start without the mark.
 	if err := c.temporal.CancelWorkflow(ctx, task.ID, task.run); err != nil && !isGone(err) {
 		return nil, fmt.Errorf("cancel: %w", err)
 	}

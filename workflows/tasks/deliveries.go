@@ -8,16 +8,16 @@ import (
 	"modelrelay/workflows"
 )
 
-// DeliveryFilter chooses deliveries of webhooks; the zero value chooses all.
+// DeliveryFilter selects deliveries of webhooks; the zero value selects all.
 type DeliveryFilter struct {
 	Token, Model string
-	// Phase is where they stand: PhaseDelivering, PhaseDelivered or PhaseUndelivered.
+	// Phase is PhaseDelivering, PhaseDelivered, PhaseUndelivered, or "" for all.
 	Phase workflows.Phase
-	// Since chooses those begun at the time or later, Until those begun before it.
+	// Since selects those started at the time or later, Until those started before it.
 	Since, Until time.Time
 }
 
-// Query is the filter as a visibility query, which the Temporal UI takes as well.
+// Query returns the filter as a visibility query, which the Temporal UI accepts too.
 func (f DeliveryFilter) Query() (string, error) {
 	terms := []string{"WorkflowType = '" + workflows.NotifyType + "' AND ExecutionStatus != 'ContinuedAsNew'"}
 	terms, err := keywords(terms, keyword{workflows.AttrToken, f.Token, "token"}, keyword{workflows.AttrModel, f.Model, "model"},
@@ -28,24 +28,24 @@ func (f DeliveryFilter) Query() (string, error) {
 	return strings.Join(append(terms, within(f.Since, f.Until)...), " AND "), nil
 }
 
-// ListedDelivery is the telling of a task's end as visibility knows it, a moment late. Show tells of its tries.
+// ListedDelivery is the delivery of a task's end as visibility lists it, with a delay of moments. Show reports its tries.
 type ListedDelivery struct {
-	// ID is the delivery's own.
+	// ID is the workflow id of the delivery.
 	ID string `json:"id"`
-	// Task is the task that ended, Event what it ended as: video.completed or video.failed.
+	// Task is the task that ended. Event is the type of the event: video.completed or video.failed.
 	Task  string          `json:"task"`
 	Event string          `json:"event"`
 	Token string          `json:"token"`
 	Model string          `json:"model"`
 	State workflows.Phase `json:"state"`
-	// Path leads to it in the Temporal UI.
+	// Path is its path in the Temporal UI.
 	Path    string    `json:"path"`
 	Created time.Time `json:"created"`
-	// Closed is when it succeeded or was given up; zero while it is tried.
+	// Closed is when it succeeded or was given up; zero before.
 	Closed time.Time `json:"closed,omitzero"`
 }
 
-// Deliveries reads at most limit deliveries of the filter as Page reads tasks.
+// Deliveries returns a page of the deliveries that match the filter, as Page does of tasks.
 func (o *Operator) Deliveries(ctx context.Context, filter DeliveryFilter, cursor []byte, limit int) (found []ListedDelivery, next []byte, err error) {
 	query, err := filter.Query()
 	if err != nil {
@@ -60,7 +60,7 @@ func (o *Operator) Deliveries(ctx context.Context, filter DeliveryFilter, cursor
 		d := ListedDelivery{
 			ID: row.ID, Token: row.Token, Model: row.Model, State: row.Phase, Path: o.path(info.GetExecution()), Created: row.Created, Closed: row.Closed,
 		}
-		d.Task, d.Event = toldBy(row.ID)
+		d.Task, d.Event = deliveryOf(row.ID)
 		if !row.Running && d.State == workflows.PhaseDelivering { // it was ended from outside
 			d.State = workflows.PhaseUndelivered
 		}
@@ -69,13 +69,13 @@ func (o *Operator) Deliveries(ctx context.Context, filter DeliveryFilter, cursor
 	return found, answer.next, nil
 }
 
-// toldBy reads the workflow id of a delivery: whose end it tells, and as which event.
-func toldBy(id string) (task, event string) {
-	told := strings.TrimPrefix(id, workflows.NotifyPrefix)
+// deliveryOf parses the workflow id of a delivery.
+func deliveryOf(id string) (task, event string) {
+	rest := strings.TrimPrefix(id, workflows.NotifyPrefix)
 	for _, state := range []workflows.State{workflows.Completed, workflows.Failed} {
-		if task, _, ok := strings.Cut(told, "_"+string(state)); ok {
+		if task, _, ok := strings.Cut(rest, "_"+string(state)); ok {
 			return task, "video." + string(state)
 		}
 	}
-	return told, ""
+	return rest, ""
 }

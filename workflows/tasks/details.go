@@ -20,23 +20,23 @@ import (
 	"modelrelay/workflows"
 )
 
-// Story is all there is to tell of a task.
+// Story is everything that an operator can see of a task.
 type Story struct {
 	Listed
 
-	// Path leads to it in the Temporal UI.
+	// Path is its path in the Temporal UI.
 	Path     string          `json:"path"`
 	State    workflows.State `json:"state"`
 	Progress int             `json:"progress"`
 	Failure  string          `json:"failure,omitempty"`
 	Expires  time.Time       `json:"expires,omitzero"`
-	// Sent is what the upstream was asked to make, which the task is charged for where the vendor measures nothing. VendorPrice is what
-	// the vendor charges, in its own unit; "" where it does not say.
+	// Sent is what the upstream was asked to make; the task is charged for it if the vendor measures nothing. VendorPrice is what the
+	// vendor charges, in its own unit, "" if it reports none.
 	Sent        providers.Footage `json:"sent,omitzero"`
 	VendorPrice string            `json:"vendor_price,omitempty"`
-	// Charge is what the token was charged, in the currency of the prices; nil until the task is settled, and while Redis is away.
+	// Charge is what the token was charged, in the currency of the prices; nil until the task is settled, and while Redis is unavailable.
 	Charge *pricing.Money `json:"charge,omitempty"`
-	// Request is what was asked for, as far as the history holds it.
+	// Request is the request, as far as the memo holds it.
 	Request  any                 `json:"request,omitempty"`
 	Attempts []AttemptStory      `json:"attempts,omitempty"`
 	Steps    []Step              `json:"steps,omitempty"`
@@ -45,52 +45,52 @@ type Story struct {
 	Webhooks []Delivery          `json:"webhooks,omitempty"`
 }
 
-// AttemptStory is one channel and one submit.
+// AttemptStory is one submit to one channel.
 type AttemptStory struct {
 	workflows.Attempt
 
 	At time.Time `json:"at"`
-	// Ticket is the vendor's handle with what else the adapter keeps.
+	// Ticket is the vendor's handle of the job, with the adapter's own data.
 	Ticket json.RawMessage `json:"ticket,omitempty"`
 }
 
-// Step is an activity that has ended.
+// Step is one activity of a task that has ended.
 type Step struct {
 	Name    string    `json:"name"`
 	Summary string    `json:"summary,omitempty"`
 	At      time.Time `json:"at"`
 	Ended   time.Time `json:"ended,omitzero"`
-	// Tries is the number of the last try.
+	// Tries is the number of tries.
 	Tries int32 `json:"tries,omitempty"`
-	// Fault is why it failed, "" where it did not.
+	// Fault is the reason for its failure, "" if it succeeded.
 	Fault string `json:"fault,omitempty"`
 }
 
-// Waiting is an activity under way.
+// Waiting is a pending activity.
 type Waiting struct {
 	Name  string `json:"name"`
 	State string `json:"state"`
 	Tries int32  `json:"tries"`
-	// Next is when it is tried again; zero while it runs.
+	// Next is the time of the next try; zero during a try.
 	Next time.Time `json:"next,omitzero"`
-	// Heartbeat is its last word about itself.
+	// Heartbeat is the payload of its last heartbeat.
 	Heartbeat json.RawMessage `json:"heartbeat,omitempty"`
-	// Fault is the last try's.
+	// Fault is that of the last try.
 	Fault  string `json:"fault,omitempty"`
 	Worker string `json:"worker,omitempty"`
 }
 
-// Delivery is the telling of the task's end to a webhook.
+// Delivery is the delivery of the task's end to a webhook.
 type Delivery struct {
 	ID     string `json:"id"`
 	State  string `json:"state"`
 	Status string `json:"status"`
 	Path   string `json:"path"`
-	// Result is what it says about itself.
+	// Result is its result, or its last heartbeat while it runs.
 	Result json.RawMessage `json:"result,omitempty"`
 }
 
-// Show tells a task's story from its history. No worker is needed.
+// Show returns the details of a task from its history. No worker is needed.
 func (o *Operator) Show(ctx context.Context, id string) (Story, error) {
 	task, answer, err := o.find(ctx, id)
 	if err != nil {
@@ -117,11 +117,11 @@ func (o *Operator) Show(ctx context.Context, id string) (Story, error) {
 		}
 		details.Waiting = append(details.Waiting, wait)
 	}
-	in, err := o.tell(ctx, info.GetExecution(), &details)
+	in, err := o.addHistory(ctx, info.GetExecution(), &details)
 	if err != nil {
 		return Story{}, err
 	}
-	if o.Charges != nil { // the rest of the story does not depend on Redis
+	if o.Charges != nil { // the other details do not depend on Redis
 		if amount, settled, err := o.Charges.Charge(ctx, in.Reservation); err == nil && settled {
 			details.Charge = new(pricing.Money(amount))
 		}
@@ -138,10 +138,10 @@ func (o *Operator) Show(ctx context.Context, id string) (Story, error) {
 	return details, nil
 }
 
-// tell adds the steps and attempts of a history, and reads what the task was started with.
-func (o *Operator) tell(ctx context.Context, execution *commonpb.WorkflowExecution, details *Story) (in workflows.Input, err error) {
-	steps := make(map[int64]*telling) // by the event that scheduled them
-	var order []*telling
+// addHistory adds the steps and attempts in a history to the details, and returns the input of the workflow.
+func (o *Operator) addHistory(ctx context.Context, execution *commonpb.WorkflowExecution, details *Story) (in workflows.Input, err error) {
+	steps := make(map[int64]*activityEvents) // by the event that scheduled them
+	var order []*activityEvents
 	history := o.temporal.GetWorkflowHistory(ctx, execution.GetWorkflowId(), execution.GetRunId(), false, enumspb.HISTORY_EVENT_FILTER_TYPE_ALL_EVENT)
 	for history.HasNext() {
 		event, err := history.Next()
@@ -154,7 +154,7 @@ func (o *Operator) tell(ctx context.Context, execution *commonpb.WorkflowExecuti
 			}
 		}
 		if scheduled := event.GetActivityTaskScheduledEventAttributes(); scheduled != nil {
-			t := &telling{step: Step{
+			t := &activityEvents{step: Step{
 				Name: scheduled.GetActivityType().GetName(), At: event.GetEventTime().AsTime(), Summary: summary(event),
 			}, input: scheduled.GetInput()}
 			steps[event.GetEventId()] = t
@@ -172,15 +172,16 @@ func (o *Operator) tell(ctx context.Context, execution *commonpb.WorkflowExecuti
 	return in, nil
 }
 
-// telling is an activity of a history.
-type telling struct {
+// activityEvents is an activity in a history.
+type activityEvents struct {
 	step   Step
 	input  *commonpb.Payloads
 	result *commonpb.Payloads
 	err    error
 }
 
-func (t *telling) end(event *historypb.HistoryEvent, result *commonpb.Payloads, err error) {
+// end adds the event that starts or ends the activity.
+func (t *activityEvents) end(event *historypb.HistoryEvent, result *commonpb.Payloads, err error) {
 	if started := event.GetActivityTaskStartedEventAttributes(); started != nil {
 		t.step.Tries = started.GetAttempt()
 		return
@@ -193,8 +194,8 @@ func (t *telling) end(event *historypb.HistoryEvent, result *commonpb.Payloads, 
 	}
 }
 
-// add puts the step into the story, and what a submit or a look for its ticket says about the attempt.
-func (t *telling) add(details *Story) {
+// add adds the step to the details; that of a Submit or Reconcile also describes an attempt.
+func (t *activityEvents) add(details *Story) {
 	details.Steps = append(details.Steps, t.step)
 	var in activities.SubmitInput
 	switch t.step.Name {
@@ -214,14 +215,14 @@ func (t *telling) add(details *Story) {
 	var job activities.Job
 	if t.err == nil && t.result != nil && converter.GetDefaultDataConverter().FromPayloads(t.result, &job) == nil {
 		last.Job, last.Fault = job.Ticket.Job, nil
-		last.Ticket, _ = json.Marshal(job.Ticket) // what was read can be written
+		last.Ticket, _ = json.Marshal(job.Ticket) // it was unmarshalled, so it can be marshalled
 	}
 	if fault, bad := activities.Outcome(t.err); bad {
 		last.Fault = &fault
 	}
 }
 
-// outcome reads the event that starts or ends an activity; id is that of the event that scheduled it, 0 for any other.
+// outcome parses the event that starts or ends an activity. id is that of the event that scheduled it, 0 for other events.
 func outcome(event *historypb.HistoryEvent) (id int64, result *commonpb.Payloads, err error) {
 	failures := temporal.GetDefaultFailureConverter()
 	switch {
@@ -243,7 +244,7 @@ func outcome(event *historypb.HistoryEvent) (id int64, result *commonpb.Payloads
 	}
 }
 
-// delivery finds the workflow that tells the end of a task; nil where there is none.
+// delivery returns the delivery with the workflow id; nil if there is none.
 func (o *Operator) delivery(ctx context.Context, id string) (*Delivery, error) {
 	answer, err := o.temporal.DescribeWorkflowExecution(ctx, id, "")
 	switch {
@@ -272,12 +273,12 @@ func (o *Operator) delivery(ctx context.Context, id string) (*Delivery, error) {
 	return delivery, nil
 }
 
-// path leads to an execution in the Temporal UI.
+// path returns the path of an execution in the Temporal UI.
 func (o *Operator) path(execution *commonpb.WorkflowExecution) string {
 	return "/namespaces/" + o.namespace + "/workflows/" + execution.GetWorkflowId() + "/" + execution.GetRunId()
 }
 
-// summary is what the workflow said about an event.
+// summary returns the summary that the workflow gave the event.
 func summary(event *historypb.HistoryEvent) (text string) {
 	if payload := event.GetUserMetadata().GetSummary(); payload != nil {
 		if err := converter.GetDefaultDataConverter().FromPayload(payload, &text); err != nil {
@@ -287,7 +288,7 @@ func summary(event *historypb.HistoryEvent) (text string) {
 	return text
 }
 
-// document is the first of the payloads where it is JSON.
+// document returns the first payload if it is JSON.
 func document(payloads *commonpb.Payloads) json.RawMessage {
 	if len(payloads.GetPayloads()) == 0 || !json.Valid(payloads.GetPayloads()[0].GetData()) {
 		return nil
@@ -295,7 +296,7 @@ func document(payloads *commonpb.Payloads) json.RawMessage {
 	return payloads.GetPayloads()[0].GetData()
 }
 
-// failureText is a failure's first line.
+// failureText returns the first line of a failure.
 func failureText(message string) string {
 	line, _, _ := strings.Cut(message, "\n")
 	return line

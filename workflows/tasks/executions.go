@@ -17,7 +17,7 @@ import (
 	"modelrelay/activities"
 )
 
-// runsMost bounds the runs of one task that are deleted at a time; resets make more than one.
+// runsMost bounds the runs of one task that one query returns. Resets create additional runs.
 const runsMost = 100
 
 // Executions implements activities.Executions over Temporal.
@@ -26,7 +26,7 @@ type Executions struct {
 	namespace, taskQueue string
 }
 
-// NewExecutions makes the Executions of a task queue's tasks, for a worker's activities.
+// NewExecutions returns the Executions of a task queue's tasks, for a worker's activities.
 func NewExecutions(temporal client.Client, namespace, taskQueue string) Executions {
 	return Executions{temporal: temporal, namespace: namespace, taskQueue: taskQueue}
 }
@@ -60,7 +60,7 @@ func (e Executions) End(ctx context.Context, in activities.RemoveInput) (activit
 	return standing, nil
 }
 
-// look describes a task's newest run; nil where there is none, or it is another task's.
+// look describes the newest run of the task; nil if there is none, or it is of another task with the id.
 func (e Executions) look(ctx context.Context, in activities.RemoveInput) (answer *workflowservice.DescribeWorkflowExecutionResponse, task Task, generation string, err error) {
 	var m memo
 	for run := in.Run; ; run = task.run {
@@ -84,12 +84,12 @@ func (e Executions) look(ctx context.Context, in activities.RemoveInput) (answer
 		if run != "" || !isRemoval(answer) {
 			return answer, task, m.Generation, nil
 		}
-		// The removal has the task's id; it knows the task's own run.
+		// The execution under the task's id is the removal; its memo has the run of the task.
 	}
 }
 
-// Delete implements activities.Executions. Runs that a reset left behind are found by visibility, which may be late: those
-// it misses are no task to anyone and end with the namespace's retention.
+// Delete implements activities.Executions. It finds runs before a reset by visibility, which may be late. A run that it misses is not
+// visible as a task, and ends with the namespace's retention.
 func (e Executions) Delete(ctx context.Context, taskID string, standing activities.Standing) ([]string, error) {
 	if standing.Run == "" {
 		return nil, nil
@@ -136,7 +136,7 @@ func (e Executions) Generation(ctx context.Context, taskID string) (string, erro
 		return "", nil
 	case err != nil:
 		return "", fmt.Errorf("describe %s: %w", taskID, err)
-	case isRemoval(answer): // it erases what is staged
+	case isRemoval(answer): // the removal erases the objects
 		return "", nil
 	}
 	_, m, err := read(taskID, answer, time.Now())
@@ -158,7 +158,7 @@ func (e Executions) Left(ctx context.Context, taskID string, runs []string) ([]s
 	return left, nil
 }
 
-// isGone tells that Temporal knows no such execution.
+// isGone reports whether Temporal has no such execution.
 func isGone(err error) bool {
 	_, gone := errors.AsType[*serviceerror.NotFound](err)
 	return gone

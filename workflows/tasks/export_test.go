@@ -17,7 +17,7 @@ func (c *Client) Hint(id string) { c.heard(taskindex.Change{TaskID: id}) }
 func (c *Client) Reads() int {
 	c.reads.mu.Lock()
 	defer c.reads.mu.Unlock()
-	return len(c.reads.looks)
+	return len(c.reads.entries)
 }
 
 // Prompts are what a process keeps of requests.

@@ -2,13 +2,11 @@ package tasks
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"time"
 
 	commonpb "go.temporal.io/api/common/v1"
 	enumspb "go.temporal.io/api/enums/v1"
-	"go.temporal.io/api/serviceerror"
 	"go.temporal.io/api/workflowservice/v1"
 	"go.temporal.io/sdk/client"
 
@@ -16,11 +14,11 @@ import (
 	"modelrelay/workflows"
 )
 
-// retryReason stands in the history of a task whose archive is tried again.
+// retryReason is the reason of the reset in the history of a task whose archive is retried.
 const retryReason = "retry archive"
 
-// Operator sees and moves the tasks of all tokens. Its errors are *providers.Fault where an operator can do something about
-// them: Invalid, NotFound, Conflict (the task's state does not allow it), Overloaded (Temporal is away).
+// Operator reads and controls the tasks of all tokens. Its errors are *providers.Fault if an operator can act on them: Invalid, NotFound,
+// Conflict (the task's state does not permit it), Overloaded (Temporal is unavailable).
 type Operator struct {
 	// Charges returns what a settled task was charged, for Show; nil: Show does not report charges.
 	Charges Charges
@@ -30,23 +28,22 @@ type Operator struct {
 	visibility *visibility
 }
 
-// Charges reads what tasks were charged, by the reservation that names their money. *ledger.Budgets implements it.
+// Charges reads what tasks were charged, by the id of their reservation. *ledger.Budgets implements it.
 type Charges interface {
-	// Charge returns billionths of the currency; false for a task that is not settled.
+	// Charge returns billionths of the currency, and false for a task that is not settled.
 	Charge(ctx context.Context, reservation string) (amount int64, settled bool, err error)
 }
 
-// NewOperator makes an Operator over a Temporal client, which stays the caller's to close.
+// NewOperator returns an Operator over a Temporal client, which the caller closes.
 func NewOperator(temporal client.Client, namespace string) *Operator {
 	return &Operator{temporal: temporal, namespace: namespace, visibility: newVisibility(temporal, namespace)}
 }
 
-// Runs tells whether the execution, a task's or its removal's, is open.
+// Runs reports whether the execution with the id, of a task or its removal, is open.
 func (o *Operator) Runs(ctx context.Context, id string) (bool, error) {
 	answer, err := o.temporal.DescribeWorkflowExecution(ctx, id, "")
-	var gone *serviceerror.NotFound
 	switch {
-	case errors.As(err, &gone):
+	case isGone(err):
 		return false, nil
 	case err != nil:
 		return false, away("The task engine", fmt.Errorf("describe %s: %w", id, err))
@@ -54,7 +51,7 @@ func (o *Operator) Runs(ctx context.Context, id string) (bool, error) {
 	return answer.GetWorkflowExecutionInfo().GetStatus() == enumspb.WORKFLOW_EXECUTION_STATUS_RUNNING, nil
 }
 
-// Fail ends a running task as failed; the client reads the reason. One whose end is written is a Conflict.
+// Fail ends a running task as failed; the reason is the message for the client. It returns Conflict if the task has ended.
 func (o *Operator) Fail(ctx context.Context, id, reason string) error {
 	if err := o.ready(ctx, id); err != nil {
 		return err
@@ -65,7 +62,7 @@ func (o *Operator) Fail(ctx context.Context, id, reason string) error {
 	return nil
 }
 
-// Cancel ends a running task as its client could.
+// Cancel cancels a running task as its client can. It returns Conflict if the task has ended.
 func (o *Operator) Cancel(ctx context.Context, id string) error {
 	if err := o.ready(ctx, id); err != nil {
 		return err
@@ -76,13 +73,13 @@ func (o *Operator) Cancel(ctx context.Context, id string) error {
 	return nil
 }
 
-// Task reads a task of any token; one under removal is a Conflict.
+// Task reads a task of any token; it returns Conflict for a task under removal.
 func (o *Operator) Task(ctx context.Context, id string) (Task, error) {
 	task, _, err := o.find(ctx, id)
 	return task, err
 }
 
-// Wait returns the task when it has ended, or as it is after so long.
+// Wait returns the task when it has ended, or as it is after most.
 func (o *Operator) Wait(ctx context.Context, id string, most time.Duration) (Task, error) {
 	ending, cancel := context.WithTimeout(ctx, most)
 	defer cancel()
@@ -91,9 +88,9 @@ func (o *Operator) Wait(ctx context.Context, id string, most time.Duration) (Tas
 	return task, err
 }
 
-// find describes a task.
+// find describes a task of any token.
 func (o *Operator) find(ctx context.Context, id string) (Task, *workflowservice.DescribeWorkflowExecutionResponse, error) {
-	ctx, cancel := context.WithTimeout(looking(ctx), readTimeout)
+	ctx, cancel := context.WithTimeout(interactive(ctx), readTimeout)
 	defer cancel()
 	answer, err := newest(ctx, o.temporal, o.namespace, id)
 	if err != nil {
@@ -110,7 +107,7 @@ func beingDeleted(id string) *providers.Fault {
 	return providers.Faultf(providers.Conflict, "%s is being deleted.", id)
 }
 
-// ready is nil for a task that can be called off: it has not ended.
+// ready returns a Conflict if the task has ended.
 func (o *Operator) ready(ctx context.Context, id string) error {
 	task, answer, err := o.find(ctx, id)
 	if err != nil {
@@ -126,11 +123,11 @@ func (o *Operator) explain(id string, err error) error {
 	if isGone(err) {
 		return providers.Faultf(providers.NotFound, "There is no task %q in the namespace %q.", id, o.namespace)
 	}
-	return away("The task engine", fmt.Errorf("ask about %s: %w", id, err))
+	return away("The task engine", fmt.Errorf("read %s: %w", id, err))
 }
 
-// RetryArchive lets a task whose archive failed try it again, with the whole time that an archive has. The history before
-// it stays; the run id is that of the new execution.
+// RetryArchive repeats the archive step of a task whose archive failed, with a new archive deadline. The earlier history stays. The
+// result is the id of the new run.
 func (o *Operator) RetryArchive(ctx context.Context, id string) (run string, err error) {
 	task, answer, err := o.find(ctx, id)
 	switch {
@@ -139,10 +136,10 @@ func (o *Operator) RetryArchive(ctx context.Context, id string) (run string, err
 	case task.Failure == nil || task.Failure.Code != workflows.CodeArchiveFailed:
 		return "", providers.Faultf(providers.Conflict, "%s is %s: only a task that failed with %s can archive again.", id, task.State, workflows.CodeArchiveFailed)
 	case answer.GetWorkflowExecutionInfo().GetStatus() == enumspb.WORKFLOW_EXECUTION_STATUS_RUNNING:
-		// It removes what its archive left, under the names that the next try writes to.
+		// The execution removes what its archive left, under the names that the next try writes.
 		return "", providers.Faultf(providers.Conflict, "%s has failed a moment ago and still removes what is left of its archive; try again in a minute.", id)
 	}
-	// A new execution would outlive the removal, which has seen the old one.
+	// The new run would escape a removal that has read the old one.
 	switch removed, err := o.Runs(ctx, RemoveID(id, task.CreatedAt)); {
 	case err != nil:
 		return "", err
@@ -156,8 +153,8 @@ func (o *Operator) RetryArchive(ctx context.Context, id string) (run string, err
 	}
 	reset, err := o.temporal.ResetWorkflowExecution(ctx, &workflowservice.ResetWorkflowExecutionRequest{
 		Namespace: o.namespace, WorkflowExecution: execution, Reason: retryReason, WorkflowTaskFinishEventId: step,
-		RequestId: execution.GetRunId() + " " + retryReason, // asked twice it resets once
-		// What called the task off before was meant for the try that has failed.
+		RequestId: execution.GetRunId() + " " + retryReason, // a repeated request resets once
+		// The signals were for the try that failed.
 		ResetReapplyExcludeTypes: []enumspb.ResetReapplyExcludeType{enumspb.RESET_REAPPLY_EXCLUDE_TYPE_SIGNAL},
 	})
 	if err != nil {
@@ -166,7 +163,7 @@ func (o *Operator) RetryArchive(ctx context.Context, id string) (run string, err
 	return reset.GetRunId(), nil
 }
 
-// archiveStep is the event of the workflow task that scheduled the archive.
+// archiveStep returns the id of the event that completed the workflow task that scheduled the archive.
 func (o *Operator) archiveStep(ctx context.Context, execution *commonpb.WorkflowExecution) (int64, error) {
 	var step int64
 	history := o.temporal.GetWorkflowHistory(ctx, execution.GetWorkflowId(), execution.GetRunId(), false, enumspb.HISTORY_EVENT_FILTER_TYPE_ALL_EVENT)

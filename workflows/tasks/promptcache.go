@@ -17,41 +17,40 @@ import (
 )
 
 const (
-	// promptTimeout bounds the reading of a task's words that stand in the archive alone. The task is answered without
-	// them where the archive does not answer.
+	// promptTimeout bounds the read of a stored request. If the archive is unavailable, the task is returned without its prompt.
 	promptTimeout = 2 * time.Second
-	// promptRest is how long an archive that did not answer is not asked for words again: no reader waits for it.
+	// promptRest is the pause after a failed read. During it no read waits for the archive.
 	promptRest = 5 * time.Second
-	// promptsMost bounds the words that a process keeps, in bytes, and promptsShare those of one token: the longest request fits.
+	// promptsMost bounds the cache of a process, in bytes, and promptsShare the part of one token: the largest request fits.
 	promptsMost  = 4 * promptsShare
 	promptsShare = archive.MaxDocument + promptOverhead
-	// promptOverhead is what an entry costs beside its words.
+	// promptOverhead is the size of an entry in addition to its texts.
 	promptOverhead = 512
 )
 
-// promptCache keeps what a memo cannot hold of requests, too large or too private for it, so that the hundred reads of a task ask the
-// archive once in each process, and not at all in the one that made it. They never change: an object is one task's.
+// promptCache caches the parts of requests that are too large or too private for a memo, so that a hundred reads of a task read the
+// archive once in each process, and never in the process that created the task. An object never changes.
 type promptCache struct {
 	*fair.Cache[string, string, providers.VideoRequest] // of tokens, by object
 
 	loading singleflight.Group        // by object
-	away    atomic.Pointer[time.Time] // until when the archive is not asked; nil: it answered
+	away    atomic.Pointer[time.Time] // the archive is not read until then; nil: it answered
 }
 
 func newPromptCache() *promptCache {
 	return &promptCache{Cache: fair.NewCache[string, string, providers.VideoRequest](fair.CacheBounds{Total: promptsMost, Share: promptsShare})}
 }
 
-// errResting says that the archive did not answer a moment ago.
+// errResting reports that the archive failed a moment ago.
 var errResting = errors.New("the archive did not answer a moment ago")
 
-// of gives the words of an object, at once where they were read or put before. Readers of the same object share one look, which
-// bounds itself in time. An object that is not there has no words.
+// of returns the parts of the request in an object. Concurrent readers of an object share one read, which has its own timeout. A
+// missing object is an empty request.
 func (p *promptCache) of(
 	ctx context.Context, token, object string, read func(context.Context, string) (providers.VideoRequest, error),
 ) (providers.VideoRequest, error) {
-	if said, ok := p.Get(object); ok {
-		return said, nil
+	if req, ok := p.Get(object); ok {
+		return req, nil
 	}
 	found, err, _ := p.loading.Do(object, func() (any, error) {
 		if until := p.away.Load(); until != nil && time.Now().Before(*until) {
@@ -73,16 +72,16 @@ func (p *promptCache) of(
 	if err != nil {
 		return providers.VideoRequest{}, err
 	}
-	said, _ := found.(providers.VideoRequest)
-	return said, nil
+	req, _ := found.(providers.VideoRequest)
+	return req, nil
 }
 
-// put keeps what an answer repeats of a request, and returns it.
+// put caches and returns the parts of a request that answers repeat.
 func (p *promptCache) put(token, object string, req providers.VideoRequest) providers.VideoRequest {
-	// Copies: a part of a request must not keep the body that it came in.
-	said := providers.VideoRequest{
+	// The copies release the body that the request was read from.
+	cached := providers.VideoRequest{
 		Prompt: strings.Clone(req.Prompt), Size: strings.Clone(req.Size), User: strings.Clone(req.User), Metadata: bytes.Clone(req.Metadata),
 	}
-	p.Put(token, object, said, promptOverhead+len(said.Prompt)+len(said.Size)+len(said.User)+len(said.Metadata))
-	return said
+	p.Put(token, object, cached, promptOverhead+len(cached.Prompt)+len(cached.Size)+len(cached.User)+len(cached.Metadata))
+	return cached
 }

@@ -14,8 +14,8 @@ import (
 	"modelrelay/workflows"
 )
 
-// read makes a Task of what Temporal's Describe says about an execution, open or closed, with or without a live worker.
-// The request may stand elsewhere: see the returned memo's RequestObject.
+// read decodes a Task from Describe's answer about an execution, open or closed. No worker is needed. If the returned memo has a
+// RequestObject, the rest of the request is there.
 func read(id string, answer *workflowservice.DescribeWorkflowExecutionResponse, now time.Time) (Task, memo, error) {
 	info := answer.GetWorkflowExecutionInfo()
 	fields := info.GetMemo().GetFields()
@@ -24,7 +24,7 @@ func read(id string, answer *workflowservice.DescribeWorkflowExecutionResponse, 
 	}
 	var m memo
 	if fields[memoTask] == nil {
-		return Task{}, memo{}, fmt.Errorf("execution %s is not a video task: its memo has no %q", id, memoTask)
+		return Task{}, memo{}, fmt.Errorf("execution %s is not a task: its memo has no %q", id, memoTask)
 	}
 	if err := converter.GetDefaultDataConverter().FromPayload(fields[memoTask], &m); err != nil {
 		return Task{}, memo{}, fmt.Errorf("read the memo of task %s: %w", id, err)
@@ -51,7 +51,7 @@ func read(id string, answer *workflowservice.DescribeWorkflowExecutionResponse, 
 	return task, m, nil
 }
 
-// position is a task's place in line as it was at its last ask, 0 when it stands in none.
+// position returns the task's position in the line at a full channel, as of its last heartbeat; 0 if it does not wait.
 func position(pending []*workflowpb.PendingActivityInfo) int {
 	for _, act := range pending {
 		if act.GetActivityType().GetName() != "Await" {
@@ -65,7 +65,7 @@ func position(pending []*workflowpb.PendingActivityInfo) int {
 	return 0
 }
 
-// standing is the state and progress of a running task, and what the poll of its job has said.
+// standing returns the state and progress of a running task, and the last heartbeat of its poll.
 func standing(info *workflowpb.WorkflowExecutionInfo, pending []*workflowpb.PendingActivityInfo, now time.Time) (workflows.State, int, *activities.Progress) {
 	switch phaseOf(info) {
 	case workflows.PhasePolling:
@@ -74,13 +74,13 @@ func standing(info *workflowpb.WorkflowExecutionInfo, pending []*workflowpb.Pend
 	default:
 		return workflows.Queued, 0, nil
 	}
-	look := pollOf(pending)
-	if look == nil {
-		return workflows.InProgress, activities.MostShown, nil // the job has ended, the workflow has not gone on yet
+	poll := pollOf(pending)
+	if poll == nil {
+		return workflows.InProgress, activities.MostShown, nil // the job has ended, and the workflow has not processed that yet
 	}
 	var p activities.Progress
-	if err := converter.GetDefaultDataConverter().FromPayloads(look.GetHeartbeatDetails(), &p); err != nil {
-		return workflows.Queued, 0, nil // no look was taken yet
+	if err := converter.GetDefaultDataConverter().FromPayloads(poll.GetHeartbeatDetails(), &p); err != nil {
+		return workflows.Queued, 0, nil // the first poll has not ended
 	}
 	if p.State != providers.JobRunning {
 		return workflows.Queued, 0, &p
@@ -88,18 +88,20 @@ func standing(info *workflowpb.WorkflowExecutionInfo, pending []*workflowpb.Pend
 	return workflows.InProgress, p.Shown(now), &p
 }
 
-// phaseOf is "" where the execution names none.
+// phaseOf returns the phase in an execution's search attributes, "" if it has none.
 func phaseOf(info *workflowpb.WorkflowExecutionInfo) workflows.Phase {
-	var phase string
-	if payload := info.GetSearchAttributes().GetIndexedFields()[workflows.AttrState]; payload != nil {
-		if err := converter.GetDefaultDataConverter().FromPayload(payload, &phase); err != nil {
-			return ""
-		}
-	}
-	return workflows.Phase(phase)
+	return workflows.Phase(attribute(info, workflows.AttrState))
 }
 
-// pollOf is nil where no poll is under way.
+// attribute returns the value of a search attribute of type Keyword, "" if there is none.
+func attribute(info *workflowpb.WorkflowExecutionInfo, name string) (value string) {
+	if payload := info.GetSearchAttributes().GetIndexedFields()[name]; payload != nil {
+		_ = converter.GetDefaultDataConverter().FromPayload(payload, &value) // an unreadable value counts as none
+	}
+	return value
+}
+
+// pollOf returns the pending poll, nil if there is none.
 func pollOf(pending []*workflowpb.PendingActivityInfo) *workflowpb.PendingActivityInfo {
 	for _, act := range pending {
 		if act.GetActivityType().GetName() == "Poll" {
@@ -109,13 +111,13 @@ func pollOf(pending []*workflowpb.PendingActivityInfo) *workflowpb.PendingActivi
 	return nil
 }
 
-// describe takes what the answers repeat of the request.
+// describe sets the parts of the request that answers repeat.
 func (t *Task) describe(req providers.VideoRequest) {
 	t.Request = req
 	t.Seconds, t.Width, t.Height = req.Seconds, req.Width, req.Height
 }
 
-// end takes the result.
+// end sets the result.
 func (t *Task) end(r workflows.Result) {
 	t.State, t.Progress, t.CompletedAt, t.ExpiresAt = r.State, r.Progress, r.CompletedAt, r.ExpiresAt
 	t.Failure, t.Outputs, t.Job, t.VendorPrice = r.Failure, r.Outputs, r.Job, r.Price

@@ -57,7 +57,7 @@ func TestReadNoTask(t *testing.T) {
 	answer := execution(t, workflows.PhasePolling, nil)
 	delete(answer.WorkflowExecutionInfo.Memo.Fields, tasks.MemoTask)
 	_, _, err := tasks.Read("video_x", answer, created)
-	if want := `execution video_x is not a video task: its memo has no "task"`; err == nil || err.Error() != want {
+	if want := `execution video_x is not a task: its memo has no "task"`; err == nil || err.Error() != want {
 		t.Errorf("got %v, want %s", err, want)
 	}
 }

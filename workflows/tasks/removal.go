@@ -27,32 +27,30 @@ import (
 const (
 	// memoRemoval is the memo field of a removal that has its task's id.
 	memoRemoval = "removal"
-	// markRetry and markRetryMost bound the wait between two tries of a mark. Temporal refuses a second execution under an id
-	// within a second of the first.
+	// markRetry and markRetryMost bound the wait between two tries of a mark. Temporal refuses a second execution with an id within a
+	// second after the first.
 	markRetry     = 100 * time.Millisecond
 	markRetryMost = time.Second
 )
 
-// A task under removal says so itself, in the one answer of Describe that its readers ask for: a task that has ended has a
-// newer execution, its removal, under its id, and one that runs carries the mark of its removal among the ids of the requests
-// that were made of it. So a removal is as durable as its task, no worker is needed for it to be seen, and no create gets the
-// id before the removal has deleted itself as its last step.
+// A removal is visible in the one answer of Describe that readers of its task request anyway. For an ended task, the removal is a newer
+// execution with the same id. A running task has the mark of its removal among its request ids. So a removal is as durable as its
+// task, needs no worker to be visible, and no create gets the id before the removal has deleted itself as its last step.
 
-// removal is the memo of a removal that has its task's id.
+// removal is the memo of a removal with the task's id.
 type removal struct {
 	Token     string    `json:"token"`
 	CreatedAt time.Time `json:"created_at"`
-	// Run is the task's own execution.
+	// Run is the execution of the task.
 	Run string `json:"run"`
 }
 
-// removalMark begins the id of each request to remove the task that was created then. Another task that has the id is not
-// meant.
+// removalMark begins the id of each request to remove the task with this creation time. It does not match other tasks with the id.
 func removalMark(created time.Time) string {
 	return "removal_" + strconv.FormatInt(created.UnixNano(), 36) + "_"
 }
 
-// marked tells whether the task that was created then is being removed.
+// marked reports whether the task with this creation time is being removed.
 func marked(answer *workflowservice.DescribeWorkflowExecutionResponse, created time.Time) bool {
 	for request := range answer.GetWorkflowExtendedInfo().GetRequestIdInfos() {
 		if strings.HasPrefix(request, removalMark(created)) {
@@ -62,12 +60,12 @@ func marked(answer *workflowservice.DescribeWorkflowExecutionResponse, created t
 	return false
 }
 
-// isRemoval tells whether an execution under a task's id is the task's removal.
+// isRemoval reports whether an execution with a task's id is the removal of the task.
 func isRemoval(answer *workflowservice.DescribeWorkflowExecutionResponse) bool {
 	return answer.GetWorkflowExecutionInfo().GetMemo().GetFields()[memoRemoval] != nil
 }
 
-// readRemoval is read for the removal of a task.
+// readRemoval is read for the execution of a removal.
 func readRemoval(id string, answer *workflowservice.DescribeWorkflowExecutionResponse) (Task, memo, error) {
 	var r removal
 	payload := answer.GetWorkflowExecutionInfo().GetMemo().GetFields()[memoRemoval]
@@ -77,10 +75,9 @@ func readRemoval(id string, answer *workflowservice.DescribeWorkflowExecutionRes
 	return Task{ID: id, Token: r.Token, CreatedAt: r.CreatedAt, State: workflows.Failed, sight: sight{removed: true, run: r.Run}}, memo{Token: r.Token, CreatedAt: r.CreatedAt}, nil
 }
 
-// newest describes the newest execution of a task's id, as Describe does, but for a removal that came late: one that was held up
-// on its way until its task was gone and another one had the id, and had ended. It has taken that task's place, and is no word
-// about it. What it says is the removal's own task's, so where that is gone the later task is described, with the marks of its own
-// removal that were put on the late one.
+// newest describes the newest execution with a task's id. It corrects one case: the start of a removal was delayed until its task was
+// gone and a later task with the id had ended, so the removal is now the newest execution but belongs to the earlier task. If
+// that is gone, newest describes the later task, and adds the marks of the later task's removal that the late removal received.
 func newest(ctx context.Context, temporal client.Client, namespace, id string) (*workflowservice.DescribeWorkflowExecutionResponse, error) {
 	answer, err := temporal.DescribeWorkflowExecution(ctx, id, "")
 	if err != nil || !isRemoval(answer) {
@@ -88,7 +85,7 @@ func newest(ctx context.Context, temporal client.Client, namespace, id string) (
 	}
 	of, _, err := readRemoval(id, answer)
 	if err != nil || of.run == "" {
-		return answer, nil //nolint:nilerr // whoever reads it says so
+		return answer, nil //nolint:nilerr // the caller reads it again and reports the error
 	}
 	if _, err := temporal.DescribeWorkflowExecution(ctx, id, of.run); !isGone(err) {
 		return answer, err
@@ -107,8 +104,8 @@ func newest(ctx context.Context, temporal client.Client, namespace, id string) (
 	return later, nil
 }
 
-// behind describes the newest task with a removed task's id that was created after that; nil where there is none. Visibility knows
-// them, which may be late by some seconds; such a task has lived for longer.
+// behind describes the newest task with the id of a removed task that was created after it; nil if there is none. It uses visibility,
+// which may be late by some seconds; such a task has existed for longer.
 func behind(ctx context.Context, temporal client.Client, namespace string, removed Task) (*workflowservice.DescribeWorkflowExecutionResponse, error) {
 	listed, err := temporal.ListWorkflow(ctx, &workflowservice.ListWorkflowExecutionsRequest{
 		Namespace: namespace, PageSize: runsMost, Query: fmt.Sprintf("WorkflowId = '%s' AND WorkflowType = 'Video' AND ExecutionStatus != 'ContinuedAsNew'", removed.ID),
@@ -133,8 +130,8 @@ func behind(ctx context.Context, temporal client.Client, namespace string, remov
 	return newest, nil
 }
 
-// mark starts the removal of a task that has ended under the task's own id, or marks the one that runs under it, whichever is
-// so at that moment. The SDK has no such start, so it is made by hand.
+// mark starts the removal of an ended task under the task's own id, or marks a running task, whichever applies at that moment. The SDK
+// offers no such start.
 func (c *Client) mark(ctx context.Context, task Task) (*workflowservice.StartWorkflowExecutionResponse, error) {
 	input, err := converter.GetDefaultDataConverter().ToPayloads(activities.RemoveInput{TaskID: task.ID, Token: task.Token, Created: task.CreatedAt, Run: task.run, Revision: workflows.Revision})
 	if err != nil {
@@ -182,7 +179,7 @@ func (c *Client) mark(ctx context.Context, task Task) (*workflowservice.StartWor
 	}
 }
 
-// isBusy tells that Temporal may take the same request in a moment.
+// isBusy reports whether Temporal may accept the same request in a moment.
 func isBusy(err error) bool {
 	_, exhausted := errors.AsType[*serviceerror.ResourceExhausted](err)
 	_, unavailable := errors.AsType[*serviceerror.Unavailable](err)

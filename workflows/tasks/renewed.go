@@ -6,22 +6,21 @@ import (
 )
 
 const (
-	// keepFor is how long what the engine said of a task may be told again without asking it, where nothing can have happened
-	// since but what Redis would tell: the task has ended, or its job's next poll is still to come. Only what an operator does to a
-	// task is seen so late.
+	// keepFor is how long a process may return what it read of a task without reading again, if nothing could have happened since that
+	// Redis would not report: the task has ended, or the next poll of its job is still to come. Only an operator's action is seen late.
 	keepFor = 5 * time.Second
-	// keepText bounds the texts of a task that is kept for so long, in bytes: there may be thousands.
+	// keepText bounds the texts of a task that is stored so long, in bytes: there may be thousands.
 	keepText = 4 << 10
-	// disturbTimeout bounds the mark of a change, and the look for one, so that a Redis that hangs slows nobody down for long.
+	// disturbTimeout bounds the write and the check of a mark, so that a Redis that hangs delays callers only briefly.
 	disturbTimeout = 250 * time.Millisecond
 )
 
-// renewable tells whether nothing can happen to a task for a while, and whether it is small enough to be kept for so long.
+// renewable reports whether nothing can happen to a task for a while, and whether it is small enough to be stored for so long.
 func (t Task) renewable() bool {
 	return (t.beat != nil || t.Ended()) && !t.removed && len(t.Request.Prompt)+len(t.Request.Metadata) <= keepText
 }
 
-// renewed is what was read of a task, as it is now, and false where the engine must be asked.
+// renewed returns what was read of a task, updated to the present, and false if Temporal must be read.
 func (c *Client) renewed(ctx context.Context, old Task) (Task, bool) {
 	now := time.Now()
 	waits := old.beat != nil && now.Before(old.beat.Next)
@@ -39,7 +38,7 @@ func (c *Client) renewed(ctx context.Context, old Task) (Task, bool) {
 	return old, true
 }
 
-// disturbed reports whether a task is marked as changed. While Redis is away it is not.
+// disturbed reports whether a task is marked as changed. It is false while Redis is unavailable.
 func (c *Client) disturbed(ctx context.Context, id string) bool {
 	ctx, cancel := context.WithTimeout(ctx, disturbTimeout)
 	defer cancel()
@@ -47,12 +46,12 @@ func (c *Client) disturbed(ctx context.Context, id string) bool {
 	return err == nil && !calm
 }
 
-// disturb has every process ask the engine about a task from now on, for as long as one may know it from before. While Redis
-// is away they ask anyway.
+// disturb makes every process read the task from Temporal, for as long as a process may have an older read. While Redis is
+// unavailable they do that anyway.
 func (c *Client) disturb(ctx context.Context, id string) {
 	ctx, cancel := context.WithTimeout(ctx, disturbTimeout)
 	defer cancel()
 	if err := c.opts.Index.Disturb(ctx, id); err != nil {
-		c.opts.Log.WarnContext(ctx, "change not marked, other processes may see it late", "task", id, "err", err)
+		c.opts.Log.WarnContext(ctx, "change not marked, other processes may see it late", "task", id, "error", err)
 	}
 }

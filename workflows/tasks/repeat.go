@@ -11,9 +11,9 @@ import (
 	"modelrelay/storage"
 )
 
-// Repeated finds the task that an equal request made before, as Create does, and makes none: for a request that could not
-// be made today. What a remix takes from its source need not be in the request. Faults: NotFound (there is none), Mismatch,
-// Conflict and Overloaded as of Create.
+// Repeated finds the task of an equal request before, as Create does, and creates none: for a request that could not be made now. What
+// a remix inherits from its source may be missing in the request. Faults: NotFound (there is none), and Mismatch, Conflict and
+// Overloaded as of Create.
 func (c *Client) Repeated(ctx context.Context, in Create) (Task, error) {
 	var err error
 	if in.Request, err = canonicalised(in.Request); err != nil {
@@ -22,32 +22,32 @@ func (c *Client) Repeated(ctx context.Context, in Create) (Task, error) {
 	return (&creation{c, in}).repeated(ctx)
 }
 
-// repeated is Repeated of a request in its canonical form.
+// repeated is Repeated for a request in canonical form.
 func (c *creation) repeated(ctx context.Context) (Task, error) {
 	id, err := c.known(ctx)
 	switch {
 	case err != nil:
 		return Task{}, err
 	case id == "":
-		return Task{}, providers.Faultf(providers.NotFound, "The request made no video task.")
+		return Task{}, providers.Faultf(providers.NotFound, "The request created no task.")
 	}
 	return c.repeatOf(ctx, id)
 }
 
-// identity is the id under which a create is, or would be, a task.
+// identity is the id of the task that a create is, or would be.
 type identity struct {
 	id string
 	// fresh: no other create ever had the id.
 	fresh bool
-	// hash tells an unkeyed create's request from others; "" with a key.
+	// hash identifies the request of a create without a key; "" with a key.
 	hash string
-	// noted: the id comes from an open note. unclear: nobody knows whether this create's start came through.
+	// noted: the id comes from an open note. unclear: it is unknown whether this create's start succeeded.
 	noted, unclear bool
 }
 
-// identify gives the id under which the request is, or would be, a task. A create without a key, which nobody marks as a repeat,
-// nearly always is a task of its own: it is put on the list in the same moment, under the id that it then has, and ahead says how
-// that went; nil: nobody has looked. Where it turns out to be an earlier task its entry is taken off again.
+// identify returns the id of the task that the request is, or would be. A create without a key and without a mark of a repeat nearly
+// always is a new task: it is added to the list concurrently, under a new id, and ahead is the outcome; nil: it was not added. If the
+// request turns out to be an earlier task, the entry is removed again.
 func (c *creation) identify(ctx context.Context, created time.Time) (who identity, ahead *addition, err error) {
 	if c.in.IdempotencyKey != "" {
 		who.id, err = c.known(ctx)
@@ -70,7 +70,7 @@ func (c *creation) identify(ctx context.Context, created time.Time) (who identit
 	begun, err := c.opts.Repeats.Begin(ctx, c.in.TokenID, hash, id, c.in.Repeat, age)
 	adding.Wait()
 	if err != nil || begun.TaskID != id {
-		if ahead.mayStand() { // nobody else ever had the id
+		if ahead.mayStand() { // no other create ever had the id
 			took, cancel := context.WithTimeout(context.WithoutCancel(ctx), delistTimeout)
 			c.delist(took, c.in.TokenID, id)
 			cancel()
@@ -83,10 +83,10 @@ func (c *creation) identify(ctx context.Context, created time.Time) (who identit
 	return identity{id: begun.TaskID, fresh: !begun.Known, hash: hash, noted: begun.Noted}, ahead, nil
 }
 
-// note leaves an open note of a task whose start nobody can tell of, for the next equal create of the token; one that was
-// taken is closed where the create has its answer, and left open again where it has none.
+// note leaves an open note of a task whose start has an unknown outcome, for the next equal create of the token. A note that was
+// taken is closed if the create has an answer, and left open otherwise.
 //
-// The error says that the note was not stored, so that a repeat may be another task.
+// The error reports that the note was not stored, so that a repeat may create another task.
 func (c *creation) note(ctx context.Context, who identity, failed bool) error {
 	if left := who.unclear && failed; who.hash == "" || !who.noted && !left {
 		return nil
@@ -95,28 +95,27 @@ func (c *creation) note(ctx context.Context, who identity, failed bool) error {
 	defer cancel()
 	err := c.opts.Repeats.Note(ctx, c.in.TokenID, who.hash, who.id, failed)
 	if err != nil {
-		c.opts.Log.WarnContext(ctx, "create not noted, its repeat may be another task", "task", who.id, "token", c.in.TokenID, "err", err)
+		c.opts.Log.WarnContext(ctx, "create not noted, its repeat may create another task", "task", who.id, "token", c.in.TokenID, "error", err)
 	}
 	return err
 }
 
-// unrepeatable is the fault of a create that may have made a task, of which no note is left for its repeat.
+// unrepeatable is the fault of a create that may have created a task, without a note for its repeat.
 func unrepeatable(err error) error {
 	return &providers.Fault{
 		Kind: providers.Overloaded, Unrepeatable: true, Err: err,
-		Message: "The task engine did not answer, and the request may have made a task. Look at the list of tasks before you send it again.",
+		Message: "The task engine did not answer, and the request may have created a task. Check the list of tasks before you send it again.",
 	}
 }
 
 const (
-	// noteTimeout bounds the note of a create, which its answer waits for.
+	// noteTimeout bounds the note of a create; the answer waits for it.
 	noteTimeout = 2 * time.Second
-	// delistTimeout bounds what takes an entry off the list again, which the answer waits for as well; an entry that stays is
-	// dropped by the list's readers.
+	// delistTimeout bounds the removal of an entry from the list; the answer waits for it. Readers of the list drop an entry that stays.
 	delistTimeout = time.Second
 )
 
-// known is the id that the request's key names, or that an equal request got a while ago; "" for a request that is new.
+// known returns the id of the task that the request's key names, or that an equal request got before; "" for a new request.
 func (c *creation) known(ctx context.Context) (string, error) {
 	switch {
 	case c.in.IdempotencyKey != "":
@@ -124,7 +123,7 @@ func (c *creation) known(ctx context.Context) (string, error) {
 		if !c.buried(ctx, id, time.Time{}) {
 			return id, nil
 		}
-		// The mark may be of an earlier task: while Redis was away its id could be given again before the removal had ended.
+		// The mark may be of an earlier task: while Redis was unavailable, the id could be reused before the removal had ended.
 		task, _, err := c.describe(ctx, id)
 		switch {
 		case isNotFound(err), err == nil && (task.removed || c.buried(ctx, id, task.CreatedAt)):
@@ -147,13 +146,13 @@ func (c *creation) known(ctx context.Context) (string, error) {
 	return "", nil
 }
 
-// repeatOf answers a create whose task exists.
+// repeatOf returns the existing task of a create.
 func (c *creation) repeatOf(ctx context.Context, id string) (Task, error) {
 	task, _, err := c.repeatKnown(ctx, id)
 	return task, err
 }
 
-// repeatKnown is repeatOf with what is known of the task since its start.
+// repeatKnown is repeatOf with the task's memo.
 func (c *creation) repeatKnown(ctx context.Context, id string) (Task, memo, error) {
 	task, m, err := c.describe(ctx, id)
 	if err != nil {
@@ -167,7 +166,7 @@ func (c *creation) repeatKnown(ctx context.Context, id string) (Task, memo, erro
 		takeOver(&req, task.Request)
 	}
 	if req.Model == "" && slices.ContainsFunc(req.Inputs, func(input providers.Media) bool { return input.From != "" }) {
-		req.Model = task.Request.Model // its source's, which is gone
+		req.Model = task.Request.Model // that of its source, which is gone
 	}
 	if hash, err := requestHash(req); err != nil || m.Token != c.in.TokenID || m.Hash != hash {
 		return Task{}, memo{}, &providers.Fault{
@@ -178,7 +177,7 @@ func (c *creation) repeatKnown(ctx context.Context, id string) (Task, memo, erro
 	return task, m, nil
 }
 
-// canonicalised is a request as it was made, its objects in order and its uploads told by their digests.
+// canonicalised returns a request with sorted objects and the digests of its uploads.
 func canonicalised(req providers.VideoRequest) (providers.VideoRequest, error) {
 	req.IdempotencyKey = ""
 	req.Inputs = append([]providers.Media(nil), req.Inputs...)

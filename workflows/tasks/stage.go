@@ -17,38 +17,36 @@ import (
 )
 
 const (
-	// stageTimeout bounds the writing of a create's media and request to the archive; beyond it the caller gets 503.
+	// stageTimeout bounds the writes of a create's media and request to the archive. After it the client gets 503.
 	stageTimeout = 30 * time.Second
-	// unstageTimeout bounds their removal where the create made no task, which nothing depends on.
+	// unstageTimeout bounds their removal after a failed create. Nothing depends on it.
 	unstageTimeout = 2 * time.Second
-	// stageLimit is how many uploads of one create go to the archive at a time.
+	// stageLimit is the number of concurrent uploads of one create.
 	stageLimit = 4
 )
 
-// load is what a create puts into the archive before its task begins, where only the generation that it is staged for looks:
-// another create with the same idempotency key cannot change an accepted task's input, and the removal of an earlier task
-// with the same id leaves it.
+// load is what a create writes to the archive before its task begins. Its names contain the generation: another create with the same
+// idempotency key cannot change an accepted task's input, and the removal of an earlier task with the id does not remove it.
 type load struct {
 	uploads []upload
-	// request goes to requestObject where it may not travel in the workflow's input; else nil.
+	// request is written to requestObject if it must not be in the workflow's input; else nil.
 	request       *providers.VideoRequest
 	requestObject string
 }
 
-// upload is an input with its Object, where its bytes go.
+// upload is an input; its bytes are written to its Object.
 type upload struct {
 	providers.Media
 
-	// from is the object of another task that the bytes are copied from, "" where Data holds them. That task may be removed
-	// before this one has a channel.
+	// from is the object of another task that the bytes are copied from, "" if Data holds them. That task may be removed before this
+	// one is submitted.
 	from string
 }
 
 func (l load) empty() bool { return len(l.uploads) == 0 && l.request == nil }
 
-// place puts the request into the workflow's input, or among what goes to the archive where it is too large or too private
-// for that. What an answer repeats of it stands in the memo all the same, as far as it may. It stores nothing. A request
-// that no task could carry is a fault.
+// place puts the request into the workflow's input, or into the load if it is too large or too private for that. The memo receives the
+// parts that answers repeat, if permitted. It stores nothing. It returns a fault for a request that no task could carry.
 func place(req providers.VideoRequest, start *workflows.Input, m *memo) (load, error) {
 	var l load
 	at := activities.GenerationPrefix(start.TaskID, start.Generation)
@@ -69,23 +67,23 @@ func place(req providers.VideoRequest, start *workflows.Input, m *memo) (load, e
 	case len(doc) > archive.MaxDocument:
 		return load{}, tooLarge(nil)
 	}
-	said := req
-	said.Inputs, said.Extra, said.WebhookURL, said.Source = nil, nil, "", nil
-	m.Request = &said
+	shown := req
+	shown.Inputs, shown.Extra, shown.WebhookURL, shown.Source = nil, nil, "", nil
+	m.Request = &shown
 	if inline(doc) {
 		start.Request = &req
 		return l, nil
 	}
 	l.request, l.requestObject = &req, at+"request.json"
 	start.RequestObject = l.requestObject
-	if doc, err = canonical(said); err != nil || !inline(doc) {
-		said.Prompt, said.Size, said.User, said.Metadata = "", "", "", nil
+	if doc, err = canonical(shown); err != nil || !inline(doc) {
+		shown.Prompt, shown.Size, shown.User, shown.Metadata = "", "", "", nil
 		m.RequestObject = l.requestObject
 	}
 	return l, nil
 }
 
-// stage puts the load into the archive.
+// stage writes the load to the archive.
 func (c *creation) stage(ctx context.Context, l load) error {
 	ctx, cancel := context.WithTimeout(ctx, stageTimeout)
 	defer cancel()
@@ -104,36 +102,36 @@ func (c *creation) stage(ctx context.Context, l load) error {
 	return err
 }
 
-// put writes an input to the archive. The fault of one that is copied from a task that is gone is NotFound.
+// put writes an input to the archive. It returns NotFound for a copy of an output of a removed task.
 func (c *creation) put(ctx context.Context, input upload) error {
 	var content io.Reader = bytes.NewReader(input.Data)
 	if input.from != "" {
 		source, err := c.opts.Objects.Open(ctx, input.from)
 		if errors.Is(err, storage.ErrNotFound) {
-			return &providers.Fault{Kind: providers.NotFound, Message: "The source video does not exist any more.", Accepted: providers.NotAccepted, Err: err}
+			return &providers.Fault{Kind: providers.NotFound, Message: "The source video no longer exists.", Accepted: providers.NotAccepted, Err: err}
 		}
 		if err != nil {
 			return err
 		}
-		defer func() { _ = source.Close() }() // nothing was written
+		defer func() { _ = source.Close() }() // it was only read
 		content = source
 	}
 	_, err := c.opts.Objects.Put(ctx, input.Object, content, input.Size, archive.PutOptions{ContentType: input.ContentType})
 	return err
 }
 
-// tooLarge is the fault of a request that no document of the archive can hold.
+// tooLarge is the fault of a request that is larger than a document of the archive.
 func tooLarge(err error) *providers.Fault {
 	return &providers.Fault{
 		Kind: providers.TooLarge, Message: "The request is too large without its media.", Accepted: providers.NotAccepted, Err: err,
 	}
 }
 
-// unstage removes what a create staged that made no task. What stays is swept when it is older than any task.
+// unstage removes the objects of a create without a task. The sweep removes those that stay.
 func (c *creation) unstage(ctx context.Context, id, generation string) {
 	ctx, cancel := context.WithTimeout(ctx, unstageTimeout)
 	defer cancel()
 	if err := c.opts.Objects.DeletePrefix(ctx, activities.GenerationPrefix(id, generation)); err != nil {
-		c.opts.Log.WarnContext(ctx, "inputs stay that no task has", "task", id, "err", err)
+		c.opts.Log.WarnContext(ctx, "staged objects not removed", "task", id, "error", err)
 	}
 }

@@ -9,26 +9,26 @@ import (
 )
 
 const (
-	// missesPerMinute is how many reads of ids that are no task of its own a token may have looked up at Temporal: ten a
-	// second in the long run, far more than clients ask for whose tasks have expired, and too few to slow anybody's creates.
+	// missesPerMinute is the number of reads of unknown ids that reach Temporal for a token: ten a second on average, far more than
+	// clients need whose tasks have expired, and too few to delay creates.
 	missesPerMinute = 600
-	// missedFor is how long such an id is answered from memory. It is as long as a task that was found is: a removed task
-	// whose key makes a new one in another process is seen here as soon as any other change.
-	missedFor = readFor
-	// missedShare bounds the ids that are remembered of one token, missedMost those of all; those beyond are looked up again.
+	// missedFor is how long an unknown id is cached. It equals the cache time of a task: another process may create a task with the id,
+	// and that is seen here as soon as any other change.
+	missedFor = readTTL
+	// missedShare bounds the cached ids of one token, missedMost those of all. Others are read again.
 	missedShare = 128
 	missedMost  = 64 * missedShare
-	// ownersMost bounds the tasks that are remembered as found, whose reads never count as misses.
+	// ownersMost bounds the cached owners of tasks, whose reads never count as misses.
 	ownersMost = 1 << 16
 )
 
-// unknownIDs keeps reads of ids that are no task of their token from Temporal.
+// unknownIDs limits the reads of ids that are no task of the token.
 type unknownIDs struct {
 	misses fair.Rate[string]                       // of each token
-	gone   *fair.Cache[string, missedID, struct{}] // that were looked up a moment ago, of tokens
+	gone   *fair.Cache[string, missedID, struct{}] // ids of recent misses, by token
 
 	mu     sync.Mutex
-	owners map[string]string // of tasks that were found or made here, by id
+	owners map[string]string // tokens of tasks that were found or created here, by id
 }
 
 // missedID is an id that is no task of the token.
@@ -39,9 +39,8 @@ func newUnknownIDs() *unknownIDs {
 	return &unknownIDs{gone: fair.NewCache[string, missedID, struct{}](bounds), owners: make(map[string]string)}
 }
 
-// admit reports whether a read of the id may ask Temporal: not where that was asked a moment ago, and was no task of the
-// token, which is NotFound unless it must be asked anew, and not where the token has missed too often, RateLimited. A task
-// that was found here passes.
+// admit checks whether a read of the id may reach Temporal. It returns NotFound if a recent read found no task of the token, unless
+// anew, and RateLimited if the token had too many misses. A task that was found here passes.
 func (m *unknownIDs) admit(id, tokenID string, anew bool) error {
 	m.mu.Lock()
 	owned := m.owners[id] == tokenID
@@ -54,7 +53,7 @@ func (m *unknownIDs) admit(id, tokenID string, anew bool) error {
 	}
 	if wait := m.misses.Take(tokenID, 0, misses(), time.Now()); wait > 0 {
 		return &providers.Fault{
-			Kind: providers.RateLimited, Message: "Rate limit reached: too many reads of video tasks that do not exist.", RetryAfter: wait,
+			Kind: providers.RateLimited, Message: "Rate limit reached: too many reads of tasks that do not exist.", RetryAfter: wait,
 		}
 	}
 	return nil
@@ -62,7 +61,7 @@ func (m *unknownIDs) admit(id, tokenID string, anew bool) error {
 
 func misses() fair.Quota { return fair.Quota{Units: missesPerMinute, Per: time.Minute} }
 
-// found remembers a task of the token.
+// found records a task of the token.
 func (m *unknownIDs) found(id, tokenID string) {
 	m.gone.Drop(missedID{id, tokenID})
 	m.mu.Lock()
@@ -71,7 +70,7 @@ func (m *unknownIDs) found(id, tokenID string) {
 		return
 	}
 	if len(m.owners) >= ownersMost {
-		for some := range m.owners { // whichever: it is found again when it is read
+		for some := range m.owners { // any one: its next read records it again
 			delete(m.owners, some)
 			break
 		}
@@ -79,10 +78,10 @@ func (m *unknownIDs) found(id, tokenID string) {
 	m.owners[id] = tokenID
 }
 
-// missed counts a read that Temporal answered with no task of the token; readers who may have shared one look are one.
+// missed counts a read that found no task of the token. Reads that may have shared one request count once.
 func (m *unknownIDs) missed(id, tokenID string, shared bool) {
 	m.mu.Lock()
-	if m.owners[id] == tokenID { // it was removed
+	if m.owners[id] == tokenID { // the task was removed
 		delete(m.owners, id)
 	}
 	m.mu.Unlock()

@@ -21,59 +21,59 @@ import (
 )
 
 const (
-	// pageMost is how many executions one visibility request reads; such requests are few and dear.
+	// pageMost is the number of executions that one visibility request reads: such requests are few and expensive.
 	pageMost = 500
-	// pageFor is how long a page serves all who ask for the same one: a cluster answers ten visibility queries a second, and
-	// an operator's browsers ask again every two seconds.
+	// pageFor is how long a page is reused. A cluster answers ten visibility queries a second, and an operator's browsers repeat theirs
+	// every two seconds.
 	pageFor = 2 * time.Second
-	// queryTimeout bounds one visibility request. The SDK gives it half of that, so who looks reads within three seconds that
-	// there is no answer: one comes in milliseconds, and of millions of executions in a second.
+	// queryTimeout bounds one visibility request. The SDK gives it half of that, so an operator sees a failure within three seconds. An
+	// answer takes milliseconds, or a second with millions of executions.
 	queryTimeout = 6 * time.Second
-	// pagesAtOnce bounds the pages that are read at a time, of different filters.
+	// pagesAtOnce bounds concurrent page reads, of different filters.
 	pagesAtOnce = 2
-	// renewAfter is how old a shared page or a look at one of its tasks may be: then the tasks that run are looked at themselves, which
-	// costs no visibility query. A browser that asks every second shows a change within a second and a half.
+	// renewAfter is the age after which the running tasks of a shared page are described again, which costs no visibility query. A
+	// browser that refreshes every second shows a change within a second and a half.
 	renewAfter = 500 * time.Millisecond
-	// renewMost is of how many tasks of a page, the length of the console's. renewTimeout bounds all these looks.
+	// renewMost bounds these tasks, at the page length of the console. renewTimeout bounds all these reads.
 	renewMost    = 50
 	renewTimeout = time.Second
 )
 
-// visibility is the list of a namespace's executions, which the engine brings up to date a moment late.
+// visibility reads the list of a namespace's executions, which Temporal updates with a delay of moments.
 type visibility struct {
 	temporal  client.Client
 	namespace string
-	pages     *shared[pageAsked, pageRead]
+	pages     *sharedCache[pageAsked, pageRead]
 	turns     chan struct{}
-	// looks are those at tasks of a page, by run.
-	looks *shared[string, *workflowpb.WorkflowExecutionInfo]
+	// looks caches the descriptions of running tasks, by run.
+	looks *sharedCache[string, *workflowpb.WorkflowExecutionInfo]
 }
 
 func newVisibility(temporal client.Client, namespace string) *visibility {
 	return &visibility{
-		temporal: temporal, namespace: namespace, pages: newShared[pageAsked, pageRead](pageFor), turns: make(chan struct{}, pagesAtOnce),
-		looks: newShared[string, *workflowpb.WorkflowExecutionInfo](renewAfter),
+		temporal: temporal, namespace: namespace, pages: newSharedCache[pageAsked, pageRead](pageFor), turns: make(chan struct{}, pagesAtOnce),
+		looks: newSharedCache[string, *workflowpb.WorkflowExecutionInfo](renewAfter),
 	}
 }
 
-// pageAsked is what pages are shared by: a visibility query without the times that count from now.
+// pageAsked is the key by which pages are shared: a filter without times that count from now.
 type pageAsked struct {
 	filter any
 	cursor string
 	limit  int
 }
 
-// pageRead is a page as visibility has it.
+// pageRead is a page as visibility returned it.
 type pageRead struct {
 	executions []*workflowpb.WorkflowExecutionInfo
 	next       []byte
-	at         time.Time // when it was asked for
+	at         time.Time // when the request was sent
 }
 
-// sharedPage reads a page, or gives the one that was read for another a moment ago.
+// sharedPage reads a page, or returns one that was read a moment ago.
 func (v *visibility) sharedPage(ctx context.Context, asked pageAsked, query string) (pageRead, error) {
 	return v.pages.do(ctx, asked, func(ctx context.Context) (pageRead, error) {
-		ctx, cancel := context.WithTimeout(looking(ctx), queryTimeout)
+		ctx, cancel := context.WithTimeout(interactive(ctx), queryTimeout)
 		defer cancel()
 		select {
 		case v.turns <- struct{}{}:
@@ -87,15 +87,15 @@ func (v *visibility) sharedPage(ctx context.Context, asked pageAsked, query stri
 	})
 }
 
-// renewed are the executions of a page, those that run as they are now where the page is no longer fresh. What does not answer
+// renewed returns the executions of a page. If the page is not fresh, it describes the running ones again; one that does not answer
 // soon stays as it was.
 func (v *visibility) renewed(ctx context.Context, page pageRead) []*workflowpb.WorkflowExecutionInfo {
 	if time.Since(page.at) < renewAfter {
 		return page.executions
 	}
-	ctx, cancel := context.WithTimeout(looking(ctx), renewTimeout)
+	ctx, cancel := context.WithTimeout(interactive(ctx), renewTimeout)
 	defer cancel()
-	executions := slices.Clone(page.executions) // others have the page, too
+	executions := slices.Clone(page.executions) // the page is shared
 	var group errgroup.Group
 	group.SetLimit(listLooks)
 	looks := 0
@@ -111,23 +111,23 @@ func (v *visibility) renewed(ctx context.Context, page pageRead) []*workflowpb.W
 				answer, err := v.temporal.DescribeWorkflowExecution(ctx, info.GetExecution().GetWorkflowId(), info.GetExecution().GetRunId())
 				return answer.GetWorkflowExecutionInfo(), err
 			})
-			if err == nil && now.GetStatus() != enumspb.WORKFLOW_EXECUTION_STATUS_CONTINUED_AS_NEW { // a later run is the task
+			if err == nil && now.GetStatus() != enumspb.WORKFLOW_EXECUTION_STATUS_CONTINUED_AS_NEW { // the page has the later run
 				executions[i] = now
 			}
 			return nil
 		})
 	}
-	_ = group.Wait() // none fails
+	_ = group.Wait() // returns no error
 	return executions
 }
 
-// page reads a page of at most so many, behind a cursor; a cursor that is none is an Invalid fault.
+// page reads at most size executions after a cursor. It returns Invalid for an invalid cursor.
 func (v *visibility) page(ctx context.Context, query string, cursor []byte, size int) (*workflowservice.ListWorkflowExecutionsResponse, error) {
 	answer, err := v.temporal.ListWorkflow(ctx, &workflowservice.ListWorkflowExecutionsRequest{
 		Namespace: v.namespace, PageSize: int32(size), NextPageToken: cursor, Query: query,
 	})
 	if _, invalid := errors.AsType[*serviceerror.InvalidArgument](err); invalid && len(cursor) > 0 {
-		return nil, &providers.Fault{Kind: providers.Invalid, Message: "Invalid request: 'after' is no cursor of this list.", Param: "after", Err: err}
+		return nil, &providers.Fault{Kind: providers.Invalid, Message: "Invalid request: 'after' is not a cursor of this list.", Param: "after", Err: err}
 	}
 	if err != nil {
 		return nil, away("The task engine", fmt.Errorf("list executions: %w", err))
@@ -135,7 +135,7 @@ func (v *visibility) page(ctx context.Context, query string, cursor []byte, size
 	return answer, nil
 }
 
-// each calls do for up to limit executions of a query (0: all), until it returns an error, which each returns.
+// each calls do for up to limit executions of a query (0: all). It stops at an error of do and returns it.
 func (v *visibility) each(ctx context.Context, query string, limit int, do func(*workflowpb.WorkflowExecutionInfo) error) error {
 	var token []byte
 	for seen := 0; ; {
@@ -160,20 +160,20 @@ func (v *visibility) each(ctx context.Context, query string, limit int, do func(
 	}
 }
 
-// Filter chooses tasks; the zero value chooses all.
+// Filter selects tasks; the zero value selects all.
 type Filter struct {
 	Token, Model, Channel string
 	Phase                 workflows.Phase
-	// Stuck chooses those that have been in their phase for longer than usual.
+	// Stuck selects those that have been in their phase for longer than usual.
 	Stuck bool
-	// Since chooses those created at the time or later, Until those created before it.
+	// Since selects those created at the time or later, Until those created before it.
 	Since, Until time.Time
 }
 
-// Query is the filter as a visibility query, which the Temporal UI takes as well. Its times are absolute: those of
-// Stuck count from now.
+// Query returns the filter as a visibility query, which the Temporal UI accepts too. Its times are absolute: those of Stuck count
+// from now.
 func (f Filter) Query(now time.Time) (string, error) {
-	terms := []string{"WorkflowType = 'Video' AND ExecutionStatus != 'ContinuedAsNew'"} // a later run is the task
+	terms := []string{"WorkflowType = 'Video' AND ExecutionStatus != 'ContinuedAsNew'"} // the later run is listed
 	if f.Stuck {
 		terms[0] = workflows.StuckQuery(now)
 	}
@@ -185,7 +185,7 @@ func (f Filter) Query(now time.Time) (string, error) {
 	return strings.Join(append(terms, within(f.Since, f.Until)...), " AND "), nil
 }
 
-// keyword is a search attribute, the value that it must have ("": any), and the request's own name for it.
+// keyword is a search attribute, its required value ("": any), and the name of the request's parameter.
 type keyword struct{ name, value, param string }
 
 // keywords adds the terms of search attributes.
@@ -194,7 +194,7 @@ func keywords(terms []string, of ...keyword) ([]string, error) {
 		switch {
 		case word.value == "":
 		case strings.ContainsAny(word.value, `'"\`):
-			return nil, providers.InvalidField(word.param, "%q has characters that no query takes.", word.value)
+			return nil, providers.InvalidField(word.param, "%q has characters that a query cannot contain.", word.value)
 		default:
 			terms = append(terms, fmt.Sprintf("%s = '%s'", word.name, word.value))
 		}
@@ -202,7 +202,7 @@ func keywords(terms []string, of ...keyword) ([]string, error) {
 	return terms, nil
 }
 
-// within are the terms of executions that were started since one time and before another; a zero time bounds nothing.
+// within returns the terms of executions that started since one time and before another; a zero time is no bound.
 func within(since, until time.Time) (terms []string) {
 	if !since.IsZero() {
 		terms = append(terms, fmt.Sprintf("StartTime >= '%s'", since.UTC().Format(time.RFC3339)))
@@ -213,7 +213,7 @@ func within(since, until time.Time) (terms []string) {
 	return terms
 }
 
-// Listed is a task as visibility knows it, a moment late.
+// Listed is a task as visibility lists it, with a delay of moments.
 type Listed struct {
 	ID      string          `json:"id"`
 	Run     string          `json:"run"`
@@ -222,20 +222,20 @@ type Listed struct {
 	Channel string          `json:"channel,omitempty"`
 	Vendor  string          `json:"vendor,omitempty"`
 	Phase   workflows.Phase `json:"phase"`
-	// Status is the execution's own: Running, Completed, …; a failed task is a completed execution.
+	// Status is that of the execution: Running, Completed, …; a failed task is a completed execution.
 	Status  string    `json:"status"`
 	Created time.Time `json:"created"`
 	Closed  time.Time `json:"closed,omitzero"`
-	// Due is when it should have left its phase; zero where that is not known.
+	// Due is when it should have left its phase; zero if unknown.
 	Due time.Time `json:"due,omitzero"`
-	// Code is why it failed, "" for others.
+	// Code is the failure code, "" for others.
 	Code string `json:"code,omitempty"`
-	// Running tells that the execution is open.
+	// Running: the execution is open.
 	Running bool `json:"-"`
 }
 
-// Tasks calls each for up to limit tasks of the filter (0: all), running ones first, then those that ended last, until it
-// returns an error, which Tasks returns.
+// Tasks calls each for up to limit tasks that match the filter (0: all): the running ones, then those that ended last. It stops at an
+// error of each and returns it.
 func (o *Operator) Tasks(ctx context.Context, filter Filter, limit int, each func(Listed) error) error {
 	query, err := filter.Query(time.Now())
 	if err != nil {
@@ -244,9 +244,9 @@ func (o *Operator) Tasks(ctx context.Context, filter Filter, limit int, each fun
 	return o.visibility.each(ctx, query, limit, func(info *workflowpb.WorkflowExecutionInfo) error { return each(listed(info)) })
 }
 
-// Page reads at most limit tasks of the filter, newest first, behind a cursor, which is empty for the first page. next is
-// the cursor behind these, empty at the end; the last page may hold nothing. Who asks for the same page within two seconds
-// gets the same tasks, the first fifty that run as they were half a second ago or later.
+// Page returns at most limit tasks that match the filter, newest first, after a cursor, which is empty for the first page. next is the
+// cursor after these, empty at the end; the last page may be empty. Callers within two seconds share a page; its first fifty running
+// tasks are then at most half a second old.
 func (o *Operator) Page(ctx context.Context, filter Filter, cursor []byte, limit int) (tasks []Listed, next []byte, err error) {
 	query, err := filter.Query(time.Now())
 	if err != nil {
@@ -263,25 +263,20 @@ func (o *Operator) Page(ctx context.Context, filter Filter, cursor []byte, limit
 }
 
 func listed(info *workflowpb.WorkflowExecutionInfo) Listed {
-	attr := func(name string) (value string) {
-		if payload := info.GetSearchAttributes().GetIndexedFields()[name]; payload != nil {
-			_ = converter.GetDefaultDataConverter().FromPayload(payload, &value) // unreadable is unknown
-		}
-		return value
-	}
 	row := Listed{
 		ID: info.GetExecution().GetWorkflowId(), Run: info.GetExecution().GetRunId(),
-		Token: attr(workflows.AttrToken), Model: attr(workflows.AttrModel), Channel: attr(workflows.AttrChannel), Vendor: attr(workflows.AttrVendor),
-		Phase: workflows.Phase(attr(workflows.AttrState)), Status: info.GetStatus().String(), Created: info.GetStartTime().AsTime(),
+		Token: attribute(info, workflows.AttrToken), Model: attribute(info, workflows.AttrModel),
+		Channel: attribute(info, workflows.AttrChannel), Vendor: attribute(info, workflows.AttrVendor),
+		Phase: phaseOf(info), Status: info.GetStatus().String(), Created: info.GetStartTime().AsTime(),
 		Running: info.GetStatus() == enumspb.WORKFLOW_EXECUTION_STATUS_RUNNING,
 	}
 	if info.GetCloseTime() != nil {
 		row.Closed = info.GetCloseTime().AsTime()
 	}
-	if due, err := time.Parse(time.RFC3339, attr(workflows.AttrDue)); err == nil && row.Running {
+	if due, err := time.Parse(time.RFC3339, attribute(info, workflows.AttrDue)); err == nil && row.Running {
 		row.Due = due
 	}
-	var m memo // a task that waited for long has several runs, and this may be the last
+	var m memo // the execution may be a later run of the task
 	if payload := info.GetMemo().GetFields()[memoTask]; payload != nil && converter.GetDefaultDataConverter().FromPayload(payload, &m) == nil {
 		row.Created = m.CreatedAt
 	}
@@ -294,20 +289,20 @@ func listed(info *workflowpb.WorkflowExecutionInfo) Listed {
 	return row
 }
 
-// Indexed is what the list of a token needs to know of a task.
+// Indexed is a task for the rebuild of the list of a token.
 type Indexed struct {
 	TaskID, Token string
 	Created       time.Time
 	Unfinished    bool
 }
 
-// Index calls each once for every task that Temporal knows and that is not being removed, running ones first.
+// Index calls each once for every task in Temporal that is not being removed, running ones first.
 func (o *Operator) Index(ctx context.Context, each func(Indexed) error) error {
 	removed, err := o.removals(ctx)
 	if err != nil {
 		return err
 	}
-	done := make(map[string]bool) // tasks may have runs that a reset left behind
+	done := make(map[string]bool) // a reset leaves several runs of a task
 	for _, status := range []string{"=", "!="} {
 		query := "WorkflowType = 'Video' AND ExecutionStatus " + status + " 'Running'"
 		err := o.visibility.each(ctx, query, 0, func(info *workflowpb.WorkflowExecutionInfo) error {
@@ -335,12 +330,12 @@ func (o *Operator) Index(ctx context.Context, each func(Indexed) error) error {
 	return nil
 }
 
-// unfinished tells that a task's end is not written yet. Its execution may run on for a while after that.
+// unfinished reports whether the task's result is not written yet. The execution may continue after that.
 func unfinished(info *workflowpb.WorkflowExecutionInfo) bool {
 	return info.GetStatus() == enumspb.WORKFLOW_EXECUTION_STATUS_RUNNING && info.GetMemo().GetFields()[workflows.MemoResult] == nil
 }
 
-// removals are the removals under way, by their RemoveID.
+// removals returns the running removals by their RemoveID.
 func (o *Operator) removals(ctx context.Context) (map[string]bool, error) {
 	removed := make(map[string]bool)
 	err := o.visibility.each(ctx, "WorkflowType = '"+workflows.RemoveType+"' AND ExecutionStatus = 'Running'", 0, func(info *workflowpb.WorkflowExecutionInfo) error {

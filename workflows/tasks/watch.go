@@ -10,20 +10,19 @@ import (
 )
 
 const (
-	// watchEvery is how often a watched task is looked at that nobody says has changed. Progress that is estimated from
-	// the usual duration moves in these steps.
+	// watchEvery is the interval at which a watched task is read without a hint. Estimated progress advances in these steps.
 	watchEvery = 10 * time.Second
-	// watchSoon is the wait before the look after a hint: a heartbeat lands a moment after the activity sent it.
+	// watchSoon is the wait from a hint to the read: a heartbeat reaches Temporal a moment after the activity sent it.
 	watchSoon = 200 * time.Millisecond
 )
 
-// watchAfter are the looks that follow a hint, counted from it: what a workflow makes of an activity's answer lands
-// later than the answer, on a busy server much later.
+// watchAfter holds the reads after a hint, counted from it. The workflow processes an activity's result after that was reported, on a
+// busy server much later.
 var watchAfter = [...]time.Duration{watchSoon, 1200 * time.Millisecond, 3 * time.Second} //nolint:gochecknoglobals // a constant table; Go has no constant arrays
 
-// Watch returns the task at the first change of its state, progress or queue position after last, as its token sees it;
-// at once where it has changed already, and where it has ended. It sits out a Temporal that is away. Its error is ctx's,
-// or NotFound when the task was removed. All watchers of a task in a process share their looks.
+// Watch returns the task, as its token sees it, at the first change of its state, progress or queue position after last; at once if
+// it has changed or ended. It tolerates outages of Temporal. Its error is that of ctx, or NotFound if the task was removed. All
+// watchers of a task in a process share their reads.
 func (c *Client) Watch(ctx context.Context, last Task) (Task, error) {
 	if last.Ended() {
 		return last, nil
@@ -39,7 +38,7 @@ func (c *Client) Watch(ctx context.Context, last Task) (Task, error) {
 		case isNotFound(err):
 			return Task{}, err
 		case err == nil && moved(last, task):
-			if task.Ended() { // what the caller is told must not be undone by another process
+			if task.Ended() { // no other process may return an older state now
 				c.disturb(ctx, task.ID)
 			}
 			return task, nil
@@ -52,46 +51,46 @@ func (c *Client) Watch(ctx context.Context, last Task) (Task, error) {
 	}
 }
 
-// moved tells whether a watcher wants to hear of the task. An older look of another process is no news.
+// moved reports whether the task has advanced. An older read by another process is not a change.
 func moved(last, now Task) bool {
 	forth := now.State != last.State && now.State != workflows.Queued
 	return forth || now.Progress > last.Progress || now.QueuePosition != last.QueuePosition
 }
 
-// Follow hears from other processes which tasks have changed, until ctx ends. Without it, and while Redis is away,
-// watchers hear of changes within ten seconds.
+// Follow receives the changes that other processes report, until ctx ends. Without it, and while Redis is unavailable, watchers see
+// changes within ten seconds.
 func (c *Client) Follow(ctx context.Context) {
 	c.opts.Changes.Follow(ctx, nil, c.heard)
 }
 
-// heard takes a hint: what was read before is not told again without the engine.
+// heard processes a hint: reads from before it are not reused.
 func (c *Client) heard(change taskindex.Change) {
 	if change.Ended {
 		c.reads.forget(change.TaskID)
 	} else {
-		c.reads.doubt(change.TaskID)
+		c.reads.invalidate(change.TaskID)
 	}
 	c.watches.hint(change.TaskID)
 }
 
-// watches are the watched tasks of a process. Their timers run as long as somebody watches, and one look longer, so that
-// a watcher who comes back at once misses no hint.
+// watches holds the watched tasks of a process. A timer runs as long as there are watchers, and for one read more, so that a watcher
+// who returns at once misses no hint.
 type watches struct {
 	mu    *sync.Mutex
 	tasks map[string]*watched
 }
 
-// watched is one task under watch.
+// watched is one watched task.
 type watched struct {
 	watchers int
-	wake     chan struct{} // closed at the next look
-	due      []time.Time   // the looks to come, in order; never empty
+	wake     chan struct{} // closed at the next read
+	due      []time.Time   // the times of the next reads, in order; never empty
 	timer    *time.Timer
 }
 
 func newWatches() watches { return watches{mu: &sync.Mutex{}, tasks: make(map[string]*watched)} }
 
-// join begins to watch a task. wake gives a channel that is closed at the next look; leave ends the watch.
+// join adds a watcher. wake returns a channel that is closed at the next read; leave removes the watcher.
 func (w watches) join(id string) (wake func() <-chan struct{}, leave func()) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -99,9 +98,9 @@ func (w watches) join(id string) (wake func() <-chan struct{}, leave func()) {
 	if !ok {
 		t = &watched{wake: make(chan struct{})}
 		w.tasks[id] = t
-		// A look that is shared with others may be older than a hint nobody listened to.
-		t.due = []time.Time{time.Now().Add(readFor)}
-		t.timer = time.AfterFunc(readFor, func() { w.look(id) })
+		// A shared read may be older than a hint that came before this watcher.
+		t.due = []time.Time{time.Now().Add(readTTL)}
+		t.timer = time.AfterFunc(readTTL, func() { w.look(id) })
 	}
 	t.watchers++
 	wake = func() <-chan struct{} {
@@ -116,7 +115,7 @@ func (w watches) join(id string) (wake func() <-chan struct{}, leave func()) {
 	}
 }
 
-// hint makes the looks of a task come soon.
+// hint schedules reads of a task.
 func (w watches) hint(id string) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -127,7 +126,7 @@ func (w watches) hint(id string) {
 	now := time.Now()
 	first := now.Add(watchSoon)
 	if t.due[0].Before(first) {
-		first = t.due[0] // hints that come one after another must not put the look off
+		first = t.due[0] // frequent hints must not delay the read
 	}
 	t.due = t.due[:0]
 	t.due = append(t.due, first)
@@ -137,7 +136,7 @@ func (w watches) hint(id string) {
 	t.timer.Reset(time.Until(first))
 }
 
-// look wakes the watchers of a task and sets the time of the next look. A task that nobody watches is left alone.
+// look wakes the watchers of a task and schedules the next read. It drops a task without watchers.
 func (w watches) look(id string) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -145,7 +144,7 @@ func (w watches) look(id string) {
 	if !ok {
 		return
 	}
-	if early := time.Until(t.due[0]); early > 0 { // a hint came between the timer and its turn
+	if early := time.Until(t.due[0]); early > 0 { // a hint came after the timer fired
 		t.timer.Reset(early)
 		return
 	}

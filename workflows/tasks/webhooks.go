@@ -2,13 +2,11 @@ package tasks
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"time"
 
 	enumspb "go.temporal.io/api/enums/v1"
 	historypb "go.temporal.io/api/history/v1"
-	"go.temporal.io/api/serviceerror"
 	"go.temporal.io/sdk/client"
 	"go.temporal.io/sdk/converter"
 
@@ -17,7 +15,7 @@ import (
 	"modelrelay/workflows"
 )
 
-// checkWebhook judges the webhook that a create names.
+// checkWebhook validates the webhook in a create.
 func (c *creation) checkWebhook() error {
 	address := c.in.Request.WebhookURL
 	if address == "" {
@@ -32,21 +30,20 @@ func (c *creation) checkWebhook() error {
 	return nil
 }
 
-// Notice is the delivery of a task's end, as an operator sees it.
+// Notice is the delivery of a task's end, for an operator.
 type Notice struct {
-	// WorkflowID is the delivery's own.
+	// WorkflowID is that of the delivery.
 	WorkflowID string `json:"workflow_id"`
 	EventID    string `json:"event_id"`
 	Type       string `json:"type"`
-	// State is where it stands; PhaseDelivering until it has ended.
+	// State is PhaseDelivering until the delivery has ended.
 	State    workflows.Phase     `json:"state"`
 	Delivery activities.Delivery `json:"delivery"`
 }
 
-// Redeliver tells the end of a task to its webhook once more, with the event's own id, whether that succeeded before,
-// is waiting for its next try, or was given up; the receiver is asked at once and then for three days. It waits for the
-// end of the delivery, but not longer than that, and answers with where it stands. Faults: NotFound, Conflict (the
-// task has not ended), Overloaded (Temporal is away).
+// Redeliver delivers the end of a task to its webhook again, with the same event id, whether the last delivery succeeded, waits for its
+// next try, or was given up. The first try is at once, and retries continue for three days. It waits for the end of the delivery, at
+// most wait, and returns its state. Faults: NotFound, Conflict (the task has not ended), Overloaded (Temporal is unavailable).
 func (c *Client) Redeliver(ctx context.Context, id string, wait time.Duration) (Notice, error) {
 	if !IsTaskID(id) {
 		return Notice{}, notFound(id)
@@ -56,7 +53,7 @@ func (c *Client) Redeliver(ctx context.Context, id string, wait time.Duration) (
 		return Notice{}, err
 	}
 	if !task.Ended() {
-		return Notice{}, providers.Faultf(providers.Conflict, "Task %s has not ended; its webhook is told when it does.", id)
+		return Notice{}, providers.Faultf(providers.Conflict, "Task %s has not ended; its webhook is called when it does.", id)
 	}
 	in, err := input(ctx, c.temporal, id)
 	if err != nil {
@@ -69,7 +66,7 @@ func (c *Client) Redeliver(ctx context.Context, id string, wait time.Duration) (
 		ID:                       workflowID,
 		TaskQueue:                c.opts.TaskQueue,
 		WorkflowIDReusePolicy:    enumspb.WORKFLOW_ID_REUSE_POLICY_ALLOW_DUPLICATE,
-		WorkflowIDConflictPolicy: enumspb.WORKFLOW_ID_CONFLICT_POLICY_TERMINATE_EXISTING, // it may be hours from its next try
+		WorkflowIDConflictPolicy: enumspb.WORKFLOW_ID_CONFLICT_POLICY_TERMINATE_EXISTING, // its next try may be hours away
 		StaticSummary:            notice.Summary(),
 		TypedSearchAttributes:    notice.Attributes(in.Model),
 	}, workflows.NotifyType, notice)
@@ -79,19 +76,19 @@ func (c *Client) Redeliver(ctx context.Context, id string, wait time.Duration) (
 	ended, cancel := context.WithTimeout(ctx, wait)
 	defer cancel()
 	if err := run.Get(ended, nil); err != nil {
-		c.opts.Log.DebugContext(ctx, "delivery not seen to end", "task", id, "err", err)
+		c.opts.Log.DebugContext(ctx, "delivery has not ended", "task", id, "error", err)
 	}
 	return delivered(ctx, c.temporal, workflowID, notice)
 }
 
-// delivered reads how far the delivery has come.
+// delivered returns the state of the delivery.
 func delivered(ctx context.Context, temporal client.Client, workflowID string, in workflows.NotifyInput) (Notice, error) {
 	ctx, cancel := context.WithTimeout(ctx, readTimeout)
 	defer cancel()
 	n := Notice{WorkflowID: workflowID, EventID: in.EventID, Type: in.EventType(), State: workflows.PhaseDelivering}
 	answer, err := temporal.DescribeWorkflowExecution(ctx, n.WorkflowID, "")
-	if _, gone := errors.AsType[*serviceerror.NotFound](err); gone {
-		return Notice{}, providers.Faultf(providers.NotFound, "The end of task %q was told to nobody.", in.TaskID)
+	if isGone(err) {
+		return Notice{}, providers.Faultf(providers.NotFound, "The end of task %q was not delivered.", in.TaskID)
 	}
 	if err != nil {
 		return Notice{}, away("The task engine", fmt.Errorf("describe %s: %w", n.WorkflowID, err))
@@ -114,7 +111,7 @@ func delivered(ctx context.Context, temporal client.Client, workflowID string, i
 	return n, nil
 }
 
-// input reads what a task was started with, which its memo need not hold.
+// input returns the input of a task's workflow.
 func input(ctx context.Context, temporal client.Client, id string) (workflows.Input, error) {
 	ctx, cancel := context.WithTimeout(ctx, readTimeout)
 	defer cancel()
@@ -133,7 +130,7 @@ func input(ctx context.Context, temporal client.Client, id string) (workflows.In
 	return in, nil
 }
 
-// inputOf reads the first event of a task's history.
+// inputOf decodes the input in the first event of a task's history.
 func inputOf(first *historypb.HistoryEvent) (in workflows.Input, err error) {
 	err = converter.GetDefaultDataConverter().FromPayloads(first.GetWorkflowExecutionStartedEventAttributes().GetInput(), &in)
 	return in, err

@@ -10,27 +10,26 @@ import (
 	"go.temporal.io/sdk/converter"
 )
 
-// traceHeader is the Temporal header in which Temporal's own interceptors carry a trace as well, in all languages: an
-// object with a W3C traceparent.
+// traceHeader is the Temporal header in which the interceptors of Temporal's own SDKs carry a trace: an object with a W3C traceparent.
 const (
 	traceHeader = "_tracer-data"
 	traceParent = "traceparent"
 	sampledFlag = "01"
 )
 
-// write puts a sampled span into a header. A span that is not recorded has nothing to carry on.
+// write puts a sampled span into a header. It ignores a span that is not sampled.
 func write(header map[string]*commonpb.Payload, span trace.SpanContext) {
 	if header == nil || !span.IsSampled() {
 		return
 	}
 	value := "00-" + span.TraceID().String() + "-" + span.SpanID().String() + "-" + sampledFlag
 	payload, err := converter.GetDefaultDataConverter().ToPayload(map[string]string{traceParent: value})
-	if err == nil { // it always is
+	if err == nil { // a map of strings can always be marshalled
 		header[traceHeader] = payload
 	}
 }
 
-// read finds a sampled span in a header. What cannot be read is none: no task fails for its trace.
+// read returns the sampled span of a header. It returns false for an unreadable header: a trace fails no task.
 func read(header map[string]*commonpb.Payload) (trace.SpanContext, bool) {
 	payload := header[traceHeader]
 	if payload == nil {
@@ -55,16 +54,16 @@ func read(header map[string]*commonpb.Payload) (trace.SpanContext, bool) {
 	return trace.NewSpanContext(trace.SpanContextConfig{TraceID: id, SpanID: span, TraceFlags: trace.FlagsSampled, Remote: true}), true
 }
 
-// givenID is where a context has the id that the next span must get.
+// givenID is the context key of the id for the next span.
 type givenID struct{}
 
-// withSpanID gives the next span that is started in the context an id that is always the same for the name.
+// withSpanID gives the next span of the context an id that depends only on the name.
 func withSpanID(ctx context.Context, name string) context.Context {
 	sum := sha256.Sum256([]byte(name))
 	return context.WithValue(ctx, givenID{}, trace.SpanID(sum[:8]))
 }
 
-// GivenSpanID is the id that a span started in the context must get; false where any will do.
+// GivenSpanID returns the id that a span started in the context must have, and false if it may have any.
 func GivenSpanID(ctx context.Context) (trace.SpanID, bool) {
 	id, ok := ctx.Value(givenID{}).(trace.SpanID)
 	return id, ok

@@ -1,5 +1,5 @@
-// Package tracing carries the trace of a create through its task: Temporal interceptors of clients and workers. It decides
-// nothing of a task, and must not import package tasks, storage or an SDK of traces.
+// Package tracing carries the trace of a create through its task with Temporal interceptors for clients and workers. It does not
+// influence tasks, and must not import package tasks, storage or an SDK of traces.
 package tracing
 
 import (
@@ -21,9 +21,8 @@ import (
 	"modelrelay/workflows"
 )
 
-// tracedTries is how many tries of one activity a trace shows each: a job's looks, where its length is known, and all
-// deliveries of an event. Of later ones it shows the last, so that a job of hours does not make a trace that nobody can
-// read.
+// tracedTries is the number of tries of one activity that a trace shows: all polls of a job of known length, and all deliveries of an
+// event. After it a trace shows only the last try, so the trace of a job of hours stays readable.
 const tracedTries = 16
 
 // Attributes of spans of a task.
@@ -34,21 +33,21 @@ const (
 	traceState = attribute.Key("gateway.state")
 )
 
-// Interceptor carries the trace of a create through its task and to its webhook: spans of the start, of each workflow once it
-// has ended, and of the tries of its activities. What begins outside of a recorded trace has none. A workflow's steps do
-// not depend on it, so histories of workers with and without it are the same to both.
+// Interceptor records the spans of a task: of its start, of each workflow when that ends, and of the tries of its activities. It
+// records nothing outside a sampled trace. The steps of a workflow do not depend on it, so histories of workers with and without it
+// are the same.
 //
-// Temporal's own OpenTelemetry interceptor is not used because it has a span for every try, without bound, and draws a
-// new id for a workflow's span in each worker that takes it over, which leaves the spans of its activities without their parent.
+// It replaces Temporal's own OpenTelemetry interceptor, which records a span for every try without bound, and gives the span of a
+// workflow a new id in each worker that takes it over, so that the spans of its activities lose their parent.
 type Interceptor struct {
 	interceptor.InterceptorBase
 
-	// Tries is how many tries of one activity a trace shows each; New sets a default.
+	// Tries is the number of tries of one activity that a trace shows; New sets a default.
 	Tries  int
 	tracer trace.Tracer
 }
 
-// New makes the interceptor of clients and workers. The tracer's ids must come from GivenSpanID where it has one.
+// New returns an interceptor for clients and workers. The tracer's ids must come from GivenSpanID if it has one.
 func New(tracer trace.Tracer) *Interceptor { return &Interceptor{tracer: tracer, Tries: tracedTries} }
 
 // InterceptClient implements interceptor.ClientInterceptor.
@@ -72,7 +71,7 @@ type tracedClient struct {
 	tracer trace.Tracer
 }
 
-// ExecuteWorkflow is the start of a workflow.
+// ExecuteWorkflow records the start of a workflow.
 func (c *tracedClient) ExecuteWorkflow(ctx context.Context, in *interceptor.ClientExecuteWorkflowInput) (client.WorkflowRun, error) {
 	if !trace.SpanFromContext(ctx).IsRecording() {
 		return c.Next.ExecuteWorkflow(ctx, in)
@@ -99,22 +98,22 @@ func (w *tracedWorkflow) Init(outbound interceptor.WorkflowOutboundInterceptor) 
 	return w.Next.Init(&tracedSteps{interceptor.WorkflowOutboundInterceptorBase{Next: outbound}})
 }
 
-// workflowSpan is where a workflow's context has its trace.SpanContext.
+// workflowSpan is the context key of a workflow's trace.SpanContext.
 type workflowSpan struct{}
 
-// ExecuteWorkflow begins the workflow's span in every worker that takes the workflow over, under the same id, and ends it
-// in the one in which the workflow ends.
+// ExecuteWorkflow starts the workflow's span in every worker that takes the workflow over, with the same id. The worker in which the
+// workflow ends records it.
 func (w *tracedWorkflow) ExecuteWorkflow(ctx workflow.Context, in *interceptor.ExecuteWorkflowInput) (any, error) {
 	parent, ok := read(interceptor.WorkflowHeader(ctx))
 	if !ok {
 		return w.Next.ExecuteWorkflow(ctx, in)
 	}
 	info := workflow.GetInfo(ctx)
-	outer := withSpanID(context.Background(), info.WorkflowExecution.RunID) //nolint:forbidigo // a workflow has no context of this kind
+	outer := withSpanID(context.Background(), info.WorkflowExecution.RunID) //nolint:forbidigo // a workflow context is not a context.Context
 	_, span := w.tracer.Start(trace.ContextWithRemoteSpanContext(outer, parent), "RunWorkflow:"+info.WorkflowType.Name,
 		trace.WithTimestamp(info.WorkflowStartTime), trace.WithAttributes(providers.TraceTask.String(info.WorkflowExecution.ID)))
 	result, err := w.Next.ExecuteWorkflow(workflow.WithValue(ctx, workflowSpan{}, span.SpanContext()), in)
-	if workflow.IsReplaying(ctx) { // it has ended before
+	if workflow.IsReplaying(ctx) { // the span was recorded when the workflow ended
 		return result, err
 	}
 	if workflow.IsContinueAsNewError(err) {
@@ -162,7 +161,7 @@ func (s *tracedSteps) NewContinueAsNewError(ctx workflow.Context, run any, args 
 	return s.Next.NewContinueAsNewError(ctx, run, args...)
 }
 
-// pass hands the workflow's span on to the step that is about to be scheduled.
+// pass puts the workflow's span into the header of the next scheduled step.
 func pass(ctx workflow.Context) {
 	if span, ok := ctx.Value(workflowSpan{}).(trace.SpanContext); ok {
 		write(interceptor.WorkflowHeader(ctx), span)
@@ -176,7 +175,7 @@ type tracedActivity struct {
 	tries  int
 }
 
-// ExecuteActivity is one try.
+// ExecuteActivity records one try.
 func (a *tracedActivity) ExecuteActivity(ctx context.Context, in *interceptor.ExecuteActivityInput) (any, error) {
 	parent, ok := read(interceptor.Header(ctx))
 	if !ok {
@@ -198,20 +197,20 @@ func (a *tracedActivity) ExecuteActivity(ctx context.Context, in *interceptor.Ex
 	return result, err
 }
 
-// begin begins the span of a try that began at a time.
+// begin starts the span of a try that began at the given time.
 func (a *tracedActivity) begin(ctx context.Context, info activity.Info, began time.Time) (context.Context, trace.Span) {
 	return a.tracer.Start(ctx, "RunActivity:"+info.ActivityType.Name, trace.WithTimestamp(began), trace.WithAttributes(
 		providers.TraceTask.String(info.WorkflowExecution.ID), traceTry.Int(int(info.Attempt)),
 	))
 }
 
-// isLast tells that no other try follows, as far as the try itself knows.
+// isLast reports whether the error, as far as the try knows, permits no other try.
 func isLast(err error) bool {
 	var app *temporal.ApplicationError
 	return !errors.As(err, &app) || app.NonRetryable()
 }
 
-// endTry ends the span of a try. That a job is not done yet is no failure.
+// endTry ends the span of a try. A job that has not ended yet is not a failure.
 func endTry(span trace.Span, err error) {
 	defer span.End()
 	var app *temporal.ApplicationError

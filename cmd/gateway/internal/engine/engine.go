@@ -76,7 +76,7 @@ func Open(cfg config.Temporal, o *Options) (*Engine, error) {
 		ConnectionOptions: client.ConnectionOptions{
 			TLSDisabled: !e.secure,
 			// The SDK's own interceptors are before these, its tries of a request among them, and what encrypts is the last.
-			DialOptions: []grpc.DialOption{beats.Join(), grpc.WithChainUnaryInterceptor(e.named, tasks.NoticeAway, tasks.CountRefusals, codec.Interceptor(log))},
+			DialOptions: []grpc.DialOption{beats.Join(), grpc.WithChainUnaryInterceptor(e.named, tasks.FailWithoutConnection, tasks.CountRefusals, codec.Interceptor(log))},
 		},
 	}
 	if !e.secure {

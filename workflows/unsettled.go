@@ -12,22 +12,22 @@ import (
 	"modelrelay/activities"
 )
 
-// endedEvery is how often tasks are looked for that ended without their finish: each is settled within two minutes.
+// endedEvery is the interval between two searches for tasks that closed without settlement. Each is settled within two minutes.
 const endedEvery = time.Minute
 
-// EndedID is the id of the Schedule that looks for a task queue's tasks that ended without their finish.
+// EndedID returns the id of the Schedule that runs SweepEnded for a task queue.
 func EndedID(taskQueue string) string { return "ended-" + taskQueue }
 
-// FinishID is the id of the workflow that finishes a task's run that ended without.
+// FinishID returns the id of the workflow that finishes one run of a task.
 func FinishID(taskID, run string) string { return "finish_" + taskID + "_" + run }
 
-// EnsureSweepEnded makes that Schedule, or brings an older one up to date.
+// EnsureSweepEnded creates the Schedule of SweepEnded, or updates an existing one.
 func EnsureSweepEnded(ctx context.Context, engine client.Client, taskQueue string) error {
 	return ensureSchedule(ctx, engine, endedEvery, "Settles tasks that were terminated, or failed for a bug.",
 		&client.ScheduleWorkflowAction{ID: EndedID(taskQueue), Workflow: SweepEnded, TaskQueue: taskQueue})
 }
 
-// SweepEnded is one look for tasks that ended without their finish. It goes on where the one before stopped.
+// SweepEnded searches once for tasks that closed without settlement, and starts Finish for each. It continues where the last search stopped.
 func SweepEnded(ctx workflow.Context) (activities.EndedMark, error) {
 	var (
 		acts activities.Activities // only names the activity; nothing calls it
@@ -37,38 +37,38 @@ func SweepEnded(ctx workflow.Context) (activities.EndedMark, error) {
 		mark = activities.EndedMark{}
 	}
 	if err := workflow.ExecuteActivity(withSweepEnded(ctx), acts.Sweeper.SweepEnded, mark).Get(ctx, &mark); err != nil {
-		return mark, fmt.Errorf("sweep what ended without its finish: %w", err)
+		return mark, fmt.Errorf("sweep closed tasks without settlement: %w", err)
 	}
 	return mark, nil
 }
 
-// FinishInput is a run of a task that ended without its finish.
+// FinishInput describes a run of a task that closed without settlement: it was terminated, or failed because of a bug.
 type FinishInput struct {
-	// Revision is the workflows' at the finish's start; that of Task is the task's own.
+	// Revision is the revision of Finish; Task has its own.
 	Revision int `json:"revision"`
-	// Task is what the run was started with; its Notify is false where the end was told before.
+	// Task is the input of the run. Its Notify is false if the webhook was started before.
 	Task Input `json:"task"`
-	// Result is how its readers see it.
+	// Result is the result that readers of the task see.
 	Result Result    `json:"result"`
 	Began  time.Time `json:"began"`
-	// Channel is where it was last, "" for nowhere.
+	// Channel is the channel of the last attempt, "" for none.
 	Channel string `json:"channel,omitempty"`
 }
 
-// Finish does for a task that ended without its finish what that does: what the task held is given back, and its end is told.
+// Finish settles a task that closed without settlement and starts its webhook.
 func Finish(ctx workflow.Context, in FinishInput) error {
 	refuseNewer(max(in.Revision, in.Task.Revision))
 	v := &video{state: state{in: in.Task, phase: PhaseFailed, began: in.Began}}
 	if in.Channel != "" {
 		v.held = []string{in.Channel}
-		v.tries = []try{{assignment: activities.Assignment{Channel: in.Channel}}}
+		v.tries = []Attempt{{Number: 1, Assignment: activities.Assignment{Channel: in.Channel}}}
 	}
-	told := v.notify(ctx, in.Result)
+	delivery := v.notify(ctx, in.Result)
 	v.release(ctx, in.Result)
-	if told == nil {
+	if delivery == nil {
 		return nil
 	}
-	if err := told.Get(ctx, nil); err != nil && !temporal.IsWorkflowExecutionAlreadyStartedError(err) {
+	if err := delivery.Get(ctx, nil); err != nil && !temporal.IsWorkflowExecutionAlreadyStartedError(err) {
 		return fmt.Errorf("start the webhook: %w", err)
 	}
 	return nil

@@ -19,13 +19,13 @@ import (
 )
 
 const (
-	// endedPage is how many tasks that ended without their finish one visibility request reads.
+	// endedPage is the number of closed tasks that one visibility request reads.
 	endedPage = 100
-	// endedQuery finds them. A later run of the same task tells that it goes on: see Finish.
+	// endedQuery finds tasks that closed without settlement. If the task has a later run, it continues: see Finish.
 	endedQuery = "WorkflowType = 'Video' AND ExecutionStatus IN ('Terminated', 'Failed', 'TimedOut', 'Canceled')"
 )
 
-// unfinishedResult is how a task is read whose execution ended without writing how.
+// unfinishedResult returns the result of a task whose execution closed without writing one.
 func unfinishedResult(info *workflowpb.WorkflowExecutionInfo) workflows.Result {
 	failure := &providers.VideoFailure{Code: workflows.CodeInternal, Message: "The task was ended by an internal error."}
 	if info.GetStatus() == enumspb.WORKFLOW_EXECUTION_STATUS_TERMINATED {
@@ -34,8 +34,8 @@ func unfinishedResult(info *workflowpb.WorkflowExecutionInfo) workflows.Result {
 	return workflows.Result{State: workflows.Failed, CompletedAt: info.GetCloseTime().AsTime(), Failure: failure}
 }
 
-// Finish implements activities.Executions. What it starts has the run's own id and is started once, so a run that was seen
-// before costs one look.
+// Finish implements activities.Executions. The workflow that it starts has an id for the run and starts once, so a known run costs one
+// Describe.
 func (e Executions) Finish(ctx context.Context, since time.Time, cursor []byte) (next []byte, err error) {
 	query := endedQuery
 	if !since.IsZero() {
@@ -45,10 +45,10 @@ func (e Executions) Finish(ctx context.Context, since time.Time, cursor []byte) 
 		Namespace: e.namespace, PageSize: endedPage, NextPageToken: cursor, Query: query,
 	})
 	if _, invalid := errors.AsType[*serviceerror.InvalidArgument](err); invalid && len(cursor) > 0 {
-		return e.Finish(ctx, since, nil) // the server's cursors are others since it was replaced
+		return e.Finish(ctx, since, nil) // the server was replaced, which invalidates its cursors
 	}
 	if err != nil {
-		return nil, fmt.Errorf("list what ended: %w", err)
+		return nil, fmt.Errorf("list closed tasks: %w", err)
 	}
 	for _, info := range answer.GetExecutions() {
 		if err := e.finish(ctx, info.GetExecution().GetWorkflowId(), info.GetExecution().GetRunId()); err != nil {
@@ -58,9 +58,9 @@ func (e Executions) Finish(ctx context.Context, since time.Time, cursor []byte) 
 	return answer.GetNextPageToken(), nil
 }
 
-// finish starts the finish of a run, unless that was done before, or the run was reset and the task goes on.
+// finish starts the workflow Finish for a run, unless it was started before, or a reset continued the task.
 func (e Executions) finish(ctx context.Context, id, run string) error {
-	if seen, err := e.there(ctx, workflows.FinishID(id, run)); err != nil || seen {
+	if known, err := e.exists(ctx, workflows.FinishID(id, run)); err != nil || known {
 		return err
 	}
 	answer, err := e.temporal.DescribeWorkflowExecution(ctx, id, "")
@@ -75,7 +75,7 @@ func (e Executions) finish(ctx context.Context, id, run string) error {
 	}
 	_, m, err := read(id, answer, time.Now())
 	if err != nil {
-		return nil //nolint:nilerr // an execution that somebody else made under our type is no task
+		return nil //nolint:nilerr // another program started an execution of the same type
 	}
 	first, err := e.temporal.GetWorkflowHistory(ctx, id, run, false, enumspb.HISTORY_EVENT_FILTER_TYPE_ALL_EVENT).Next()
 	if isGone(err) {
@@ -91,18 +91,18 @@ func (e Executions) finish(ctx context.Context, id, run string) error {
 	if b := in.Task.Before; b != nil {
 		in.Began = b.Began
 	}
-	if asked := in.Task.Request; asked != nil { // the rest would outlive the task's removal
+	if asked := in.Task.Request; asked != nil { // the rest of the request must not outlive the task's removal
 		in.Task.Request = &providers.VideoRequest{WebhookURL: asked.WebhookURL}
 	}
 	if result := info.GetMemo().GetFields()[workflows.MemoResult]; result != nil {
 		if err := converter.GetDefaultDataConverter().FromPayload(result, &in.Result); err != nil {
 			return fmt.Errorf("read the result: %w", err)
 		}
-		told, err := e.there(ctx, in.Task.NotifyID(in.Result.State))
+		started, err := e.exists(ctx, in.Task.NotifyID(in.Result.State))
 		if err != nil {
 			return err
 		}
-		in.Task.Notify = in.Task.Notify && !told
+		in.Task.Notify = in.Task.Notify && !started
 	}
 	_, err = e.temporal.ExecuteWorkflow(ctx, client.StartWorkflowOptions{
 		ID:                    workflows.FinishID(id, run),
@@ -119,8 +119,8 @@ func (e Executions) finish(ctx context.Context, id, run string) error {
 	return nil
 }
 
-// there tells whether Temporal knows an execution, open or closed.
-func (e Executions) there(ctx context.Context, id string) (bool, error) {
+// exists reports whether Temporal has an execution with the id, open or closed.
+func (e Executions) exists(ctx context.Context, id string) (bool, error) {
 	_, err := e.temporal.DescribeWorkflowExecution(ctx, id, "")
 	switch {
 	case isGone(err):

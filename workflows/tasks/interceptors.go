@@ -1,0 +1,105 @@
+package tasks
+
+import (
+	"context"
+	"errors"
+	"strings"
+	"time"
+
+	"go.temporal.io/api/workflowservice/v1"
+	"google.golang.org/grpc"
+	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/connectivity"
+	"google.golang.org/grpc/status"
+
+	"modelrelay/providers"
+)
+
+const (
+	// startPatience bounds the retries of a start that the namespace refuses because of its rate limit. A burst of a second passes
+	// unnoticed; after a longer one the client should retry.
+	startPatience = 2 * time.Second
+	// exhaustedRetry is the Retry-After of such a create.
+	exhaustedRetry = 5 * time.Second
+	// connectPatience bounds the wait of an operator's request for a connection to Temporal. A connection takes less than a second, also
+	// over TLS and a wide network; a restarting server is back in two.
+	connectPatience = 2 * time.Second
+)
+
+// errExhausted is a start whose every try the namespace refused because of its rate or load. The task certainly did not begin.
+var errExhausted = errors.New("the namespace takes no more starts now")
+
+// startTries counts the outcomes of the tries of one start. The SDK returns only the error of the last one, and none if its time ran
+// out between two tries.
+type startTries struct {
+	began time.Time
+	// refused counts refusals because of rate or load; unclear is any other outcome, including success.
+	refused int
+	unclear bool
+}
+
+// exhausted reports whether rate or load certainly prevented the start.
+func (t *startTries) exhausted() bool { return t.refused > 0 && !t.unclear }
+
+type startTriesKey struct{}
+
+// CountRefusals is a gRPC interceptor for the client of Temporal, inside the SDK's retries. It counts the outcomes of a create's start,
+// and ends the retries if the namespace continues to refuse.
+func CountRefusals(ctx context.Context, method string, req, reply any, cc *grpc.ClientConn, invoke grpc.UnaryInvoker, opts ...grpc.CallOption) error {
+	err := invoke(ctx, method, req, reply, cc, opts...)
+	tries, _ := ctx.Value(startTriesKey{}).(*startTries)
+	if tries == nil || method != workflowservice.WorkflowService_StartWorkflowExecution_FullMethodName {
+		return err
+	}
+	if answer := status.Convert(err); answer.Code() != codes.ResourceExhausted || strings.Contains(answer.Message(), "larger than max") {
+		tries.unclear = true // a too large message has this code too
+		return err
+	}
+	tries.refused++
+	if time.Since(tries.began) < startPatience {
+		return err
+	}
+	return status.Error(codes.FailedPrecondition, status.Convert(err).Message()) // the SDK does not retry this code
+}
+
+// exhausted is the fault of a create that the namespace refused because of its rate or load.
+func exhausted(err error) *providers.Fault {
+	return &providers.Fault{
+		Kind: providers.Overloaded, Message: "The task engine takes no more tasks at the moment.", RetryAfter: exhaustedRetry, Accepted: providers.NotAccepted, Err: err,
+	}
+}
+
+type interactiveKey struct{}
+
+// interactive marks the requests of an operator who waits for the answer: an unavailable engine must be reported soon.
+func interactive(ctx context.Context) context.Context {
+	return context.WithValue(ctx, interactiveKey{}, true)
+}
+
+// FailWithoutConnection is a gRPC interceptor for the client of Temporal, inside the SDK's retries. It fails an interactive request
+// that has no connection after connectPatience. The SDK would continue for half of the caller's time, because it retries after a refused
+// connection.
+func FailWithoutConnection(ctx context.Context, method string, req, reply any, cc *grpc.ClientConn, invoke grpc.UnaryInvoker, opts ...grpc.CallOption) error {
+	if ctx.Value(interactiveKey{}) != nil && !connected(ctx, cc) && ctx.Err() == nil {
+		return status.Errorf(codes.FailedPrecondition, "no connection within %s", connectPatience) // the SDK does not retry this code
+	}
+	return invoke(ctx, method, req, reply, cc, opts...)
+}
+
+// connected waits for a connection and reports whether there is one.
+func connected(ctx context.Context, cc *grpc.ClientConn) bool {
+	ctx, cancel := context.WithTimeout(ctx, connectPatience)
+	defer cancel()
+	for {
+		state := cc.GetState()
+		switch state {
+		case connectivity.Ready:
+			return true
+		case connectivity.Idle:
+			cc.Connect()
+		}
+		if !cc.WaitForStateChange(ctx, state) {
+			return false
+		}
+	}
+}
