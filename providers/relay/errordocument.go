@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"slices"
 
+	"modelrelay/providers/sse"
 	"modelrelay/providers/upstream"
 )
 
@@ -13,11 +14,12 @@ const errorBegins = 64
 // errorDocument returns the error that an upstream sent with a successful status in place of an answer, or as the first event of one;
 // nil if the answer is something else. It reads no more of an ordinary answer than first has read.
 func (b *body) errorDocument(stream bool) []byte {
-	if !isError(payload(b.ahead, stream)) {
+	document, ended := payload(b.ahead, stream)
+	if !isError(document) {
 		return nil
 	}
 	read := bytes.Clone(b.ahead)
-	for b.err == nil && len(read) < upstream.MaxErrorBody && (!stream || !bytes.Contains(read, []byte("\n\n"))) {
+	for b.err == nil && len(read) < upstream.MaxErrorBody && !ended {
 		read = slices.Grow(read, peek)
 		b.clock.restart(b.idle)
 		n, err := b.upstream.Read(read[len(read):cap(read)])
@@ -26,28 +28,19 @@ func (b *body) errorDocument(stream bool) []byte {
 		if err != nil {
 			b.err = b.ending(err)
 		}
+		document, ended = payload(read, stream)
 	}
 	b.ahead = read
-	return payload(read, stream)
+	return document
 }
 
-// payload is the data of the first event that has any, up to the event's end, or the document itself.
-func payload(read []byte, stream bool) []byte {
-	read = bytes.TrimLeft(read, " \t\r\n")
-	if !stream || len(read) > 0 && (read[0] == '{' || read[0] == '[') {
-		return read
+// payload returns what was read of a document, or of the data of a stream's first event, and whether that event has ended.
+func payload(read []byte, stream bool) (document []byte, ended bool) {
+	document = bytes.TrimLeft(read, " \t\r\n")
+	if !stream || len(document) > 0 && (document[0] == '{' || document[0] == '[') {
+		return document, false
 	}
-	var data []byte
-	for line := range bytes.Lines(read) {
-		line = bytes.TrimRight(line, "\r\n")
-		switch value, is := bytes.CutPrefix(line, []byte("data:")); {
-		case is:
-			data = append(data, value...)
-		case len(line) == 0 && len(data) > 0:
-			return data
-		}
-	}
-	return data
+	return sse.FirstData(read)
 }
 
 // isError reports whether a document begins as an error of a format does.

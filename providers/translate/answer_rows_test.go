@@ -11,6 +11,7 @@ import (
 
 	"modelrelay/providers"
 	"modelrelay/providers/translate"
+	"modelrelay/providers/sse"
 	"modelrelay/providers/translate/form"
 )
 
@@ -45,7 +46,7 @@ func TestAnswersThatBreak(t *testing.T) {
 		because error
 	}{
 		"no JSON":      {peers()[0], messagesStart + "data: {\n\n" + messagesEnd, true, nil},
-		"too long":     {peers()[0], messagesStart + "data: " + strings.Repeat(" ", 17<<20) + "\n\n" + messagesEnd, true, form.ErrEventTooLong},
+		"too long":     {peers()[0], messagesStart + "data: " + strings.Repeat(" ", 17<<20) + "\n\n" + messagesEnd, true, sse.ErrTooLong},
 		"held in full": {peers()[1], messagesStart + strings.Repeat(piece, 17) + messagesEnd, false, nil},
 	} {
 		t.Run(name, func(t *testing.T) {

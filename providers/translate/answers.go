@@ -8,6 +8,7 @@ import (
 	"strings"
 
 	"modelrelay/providers"
+	"modelrelay/providers/sse"
 	"modelrelay/providers/translate/form"
 )
 
@@ -20,7 +21,7 @@ type Answer struct {
 	// from gives the upstream's bytes; stream reads its events, nil of a document.
 	from   io.Reader
 	length int64 // of a document; 0 or less: not known
-	stream *form.Stream
+	stream *sse.Reader
 	reader form.AnswerReader
 	writer form.AnswerWriter
 
@@ -64,7 +65,7 @@ func (t *Translation) Answer(from io.Reader, stream bool, length int64) *Answer 
 		a.reader, a.writer = t.reader.reader(), t.writer.writer(t.ask)
 	}
 	if stream {
-		a.stream = form.NewStream(from)
+		a.stream = sse.NewReader(from)
 	}
 	return a
 }
@@ -147,7 +148,7 @@ func isDone(data []byte) bool {
 }
 
 // event reads one event.
-func (a *Answer) event(sent form.Sent) {
+func (a *Answer) event(sent sse.Event) {
 	a.events = a.events[:0]
 	switch {
 	case a.over:
@@ -185,7 +186,7 @@ func (a *Answer) end(err error) {
 		if a.err == nil {
 			a.err = io.EOF
 		}
-	case errors.Is(err, form.ErrEventTooLong):
+	case errors.Is(err, sse.ErrTooLong):
 		a.fail(broken(err))
 	default:
 		a.fail(providers.AsFault(err))

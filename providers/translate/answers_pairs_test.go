@@ -11,6 +11,7 @@ import (
 	"modelrelay/providers"
 	"modelrelay/providers/translate"
 	"modelrelay/providers/translate/chat"
+	"modelrelay/providers/sse"
 	"modelrelay/providers/translate/form"
 	"modelrelay/providers/translate/gemini"
 	"modelrelay/providers/translate/messages"
@@ -88,7 +89,7 @@ func meaning(t *testing.T, reader form.AnswerReader, answer string, stream bool)
 	if !stream {
 		put(reader.Document(form.Trim([]byte(answer)), nil))
 	} else {
-		events := form.NewStream(strings.NewReader(answer))
+		events := sse.NewReader(strings.NewReader(answer))
 		for {
 			sent, err := events.Next()
 			if err != nil {

@@ -76,7 +76,7 @@ func (h *Hider) sift(b []byte, from int) []byte {
 		n, ended := h.scanner.advance(b[at:])
 		at += n
 		if ended {
-			h.trail, h.hid = h.scanner.afterCR && at == len(b), h.hidden()
+			h.trail, h.hid = h.scanner.lines.AfterCR() && at == len(b), h.hidden()
 			if !h.hid {
 				kept += copy(b[kept:], b[begin:at])
 			}

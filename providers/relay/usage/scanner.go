@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"modelrelay/providers"
+	"modelrelay/providers/sse"
 )
 
 // Shape is a providers.UsageShape as a Scanner wants it.
@@ -74,22 +75,12 @@ type Scanner struct {
 	counted bool
 	told    bool // found has got what names the answer
 
-	// Where a stream stands within a line: bytes of "data" matched so far, or one of the constants below; empty tells
-	// that the line has no byte yet, afterCR that a line feed still belongs to the line before.
-	field   int8
-	empty   bool
-	afterCR bool
+	lines sse.Lines // of a stream
 }
-
-const (
-	dataField  = "data"
-	otherField = -1                       // the rest of the line does not matter
-	inData     = int8(len(dataField)) + 1 // the rest of the line is data
-)
 
 // NewScanner makes a scanner of one answer; stream tells that it comes as server-sent events.
 func NewScanner(shape *Shape, stream bool) *Scanner {
-	s := &Scanner{doc: document{root: shape.root}, images: marks{mark: pattern{text: shape.mark}, free: pattern{text: shape.free}}, stream: stream, empty: true}
+	s := &Scanner{doc: document{root: shape.root}, images: marks{mark: pattern{text: shape.mark}, free: pattern{text: shape.free}}, stream: stream}
 	if stream && shape.sign != "" {
 		s.sign = []byte(shape.sign)
 	}
@@ -164,9 +155,8 @@ func (s *Scanner) End() {
 // skip is the length of the event that b begins with where it is there as a whole and says nothing that is looked for; 0
 // where it must be read. Most events of a stream are such, and a search for one text reads them ten times faster.
 func (s *Scanner) skip(b []byte) int {
-	begins := s.empty && !s.afterCR && s.field == 0
 	names := s.found != nil && !s.told && s.doc.root.named
-	if s.sign == nil || !begins || names || len(b) == 0 || b[0] == '\n' {
+	if s.sign == nil || !s.lines.Ended() || s.lines.AfterCR() || names || len(b) == 0 || b[0] == '\n' {
 		return 0
 	}
 	end := bytes.Index(b, []byte("\n\n"))
@@ -186,41 +176,15 @@ func (s *Scanner) advance(b []byte) (n int, ended bool) {
 	if n := s.skip(b); n > 0 {
 		return n, true
 	}
-	for i := 0; i < len(b); i++ {
-		c := b[i]
-		if c == '\n' && s.afterCR {
-			s.afterCR = false
-			continue
+	for n < len(b) {
+		part, read := s.lines.Next(b[n:])
+		if part.Kind == sse.Data {
+			s.doc.feed(b[n+part.From : n+part.To])
 		}
-		s.afterCR = c == '\r'
-		switch {
-		case c == '\n' || c == '\r':
-			blank := s.empty
-			s.empty, s.field = true, 0
-			if blank {
-				if s.afterCR && i+1 < len(b) && b[i+1] == '\n' {
-					s.afterCR = false
-					i++
-				}
-				return i + 1, true
-			}
-			continue
-		case s.field == inData:
-			from := i
-			for i < len(b) && b[i] != '\n' && b[i] != '\r' {
-				i++
-			}
-			s.doc.feed(b[from:i])
-			i--
-		case s.field == otherField:
-		case s.field < inData-1 && c == dataField[s.field]:
-			s.field++
-		case s.field == inData-1 && c == ':':
-			s.field = inData
-		default:
-			s.field = otherField
+		n += read
+		if part.Kind == sse.Blank {
+			return n, true
 		}
-		s.empty = false
 	}
-	return len(b), false
+	return n, false
 }

@@ -1,4 +1,4 @@
-package form_test
+package sse_test
 
 import (
 	"bytes"
@@ -10,12 +10,12 @@ import (
 	"testing"
 	"testing/iotest"
 
-	"modelrelay/providers/translate/form"
+	"modelrelay/providers/sse"
 )
 
 // events lists what a stream gives, and how it ends.
 func events(from io.Reader) (all []string, err error) {
-	stream := form.NewStream(from)
+	stream := sse.NewReader(from)
 	for {
 		sent, err := stream.Next()
 		if err != nil {
@@ -80,7 +80,7 @@ func TestStreamIsPrompt(t *testing.T) {
 	t.Parallel()
 	for _, end := range []string{"\n", "\r\n", "\r"} {
 		pieces := make(chan string, 3)
-		stream := form.NewStream(readFunc(func(p []byte) (int, error) {
+		stream := sse.NewReader(readFunc(func(p []byte) (int, error) {
 			select {
 			case piece := <-pieces:
 				return copy(p, piece), nil
@@ -118,8 +118,64 @@ func TestStreamEnds(t *testing.T) {
 		}
 		return len(p), nil
 	}))
-	if got, err := events(endless); !errors.Is(err, form.ErrEventTooLong) || got != nil {
+	if got, err := events(endless); !errors.Is(err, sse.ErrTooLong) || got != nil {
 		t.Errorf("got %.50q, %v, want an event that is too long", got, err)
+	}
+}
+
+// TestStreamReadsTogether: events that come one by one need 1 KiB of room, and those that come at once are read 4 KiB at a time.
+func TestStreamReadsTogether(t *testing.T) {
+	t.Parallel()
+	const event = "data: 0123456789012345678901234567890123456789\n\n"
+	for name, test := range map[string]struct{ pieces, events, reads int }{"one by one": {100, 1, 101}, "at once": {1, 1000, 2 + 1000*len(event)/(4<<10) + 1}} {
+		from, reads, most := strings.NewReader(strings.Repeat(event, test.pieces*test.events)), 0, 0
+		stream := sse.NewReader(readFunc(func(p []byte) (int, error) {
+			reads, most = reads+1, max(most, len(p))
+			return from.Read(p[:min(len(p), test.events*len(event))])
+		}))
+		got := 0
+		for {
+			if _, err := stream.Next(); err != nil {
+				break
+			}
+			got++
+		}
+		if got != test.pieces*test.events || reads > test.reads || test.events == 1 && most > 1<<10 {
+			t.Errorf("%s: %d events in %d reads of at most %d bytes, want %d in %d", name, got, reads, most, test.pieces*test.events, test.reads)
+		}
+	}
+}
+
+// TestStreamRoom: a stream that waits asks for a few KiB, also behind a long event, whose memory is given back, and takes an event of
+// 15 MiB, as a picture within one is.
+func TestStreamRoom(t *testing.T) {
+	t.Parallel()
+	const room = 4 << 10
+	long := strings.Repeat("x", 15<<20)
+	var asked []int
+	pieces := []string{"data: a\n\n", "data: " + long + "\n\n", "data: b\n\n", "data: c\n\n"}
+	stream := sse.NewReader(readFunc(func(p []byte) (int, error) {
+		if len(pieces) == 0 {
+			return 0, io.EOF
+		}
+		asked = append(asked, len(p))
+		n := copy(p, pieces[0])
+		if pieces[0] = pieces[0][n:]; pieces[0] == "" {
+			pieces = pieces[1:]
+		}
+		return n, nil
+	}))
+	for _, want := range []int{1, len(long), 1, 1} {
+		sent, err := stream.Next()
+		if err != nil || len(sent.Data) != want {
+			t.Fatalf("got %d bytes, %v, want %d", len(sent.Data), err, want)
+		}
+	}
+	if _, err := stream.Next(); !errors.Is(err, io.EOF) {
+		t.Errorf("got %v", err)
+	}
+	if first, last := asked[0], asked[len(asked)-1]; first > room || last > room {
+		t.Errorf("waits with %d bytes at first and %d in the end, want at most %d", first, last, room)
 	}
 }
 
@@ -145,7 +201,7 @@ func BenchmarkStream(b *testing.B) {
 	b.SetBytes(int64(len(stream)))
 	b.ReportAllocs()
 	for b.Loop() {
-		s := form.NewStream(bytes.NewReader(stream))
+		s := sse.NewReader(bytes.NewReader(stream))
 		for {
 			if _, err := s.Next(); err != nil {
 				break
