@@ -16,6 +16,7 @@ import (
 	"github.com/redis/go-redis/v9"
 
 	"modelrelay/api"
+	"modelrelay/api/account"
 	"modelrelay/api/admin"
 	"modelrelay/api/edge"
 	"modelrelay/api/operator"
@@ -629,7 +630,7 @@ func TestConsoleApart(t *testing.T) {
 	server, _ := storagetest.Miniredis(t)
 	o := newAdminEnvOn(t, storagetest.Client(t, "redis://"+server.Addr()), func(options *api.Options) {
 		options.ConsoleApart = true
-		options.Console = func(http.Handler) http.Handler {
+		options.Console = func(http.Handler, *account.Service) http.Handler {
 			return http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { _, _ = io.WriteString(w, "of the console") })
 		}
 	})

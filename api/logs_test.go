@@ -41,7 +41,7 @@ func newLogsEnv(t *testing.T) *logsEnv {
 	t.Cleanup(func() { _, _ = e.calls.Close(t.Context()), e.counts.Close(t.Context()) })
 	e.adminEnv = newAdminEnvOn(t, client, func(o *api.Options) {
 		o.Limits, o.Called = limiter, e.calls.Add
-		o.Admin.Logs = logs.Options{Calls: calllog.NewReader(client, nil), Traffic: traffic.NewReader(client)}
+		o.Admin.Service.Logs = logs.Options{Calls: calllog.NewReader(client, nil), Traffic: traffic.NewReader(client)}
 	})
 	for _, name := range []string{"app", "other"} {
 		token, key, err := e.store.Create(t.Context(), tokens.Token{

@@ -70,8 +70,8 @@ type Operator struct {
 	Admin      admin.Options
 	AdminApart bool
 	// Console, where it is set, makes the pages of a browser at "/" and below /console. It is given the whole API as it
-	// serves requests of this process's own (edge.WithInsider). ConsoleApart: they are at ConsoleHandler alone.
-	Console      func(inside http.Handler) http.Handler
+	// serves requests of this process's own (edge.WithInsider), and what a token reads of its own. ConsoleApart: they are at ConsoleHandler alone.
+	Console      func(inside http.Handler, own *account.Service) http.Handler
 	ConsoleApart bool
 	// Codec, where its Decode is set, decrypts Temporal's payloads for operators at /codec/decode, which is with the operator's
 	// operations.
@@ -170,16 +170,17 @@ func New(o Options) *Server {
 	gemini.AddInteractions(longRunning, s.calls, s.videos.AddInteractions(longRunning, gemini.KeptInteraction(s.calls)))
 	openai.Add(group(openAI), s.calls, openai.Options{ModerationModel: o.DefaultModerationModel, RealtimeModel: o.DefaultRealtimeModel})
 	s.videos.Add(group(openAI), group(vendorC))
-	account.Add(group(openAI), account.Options{
-		Limits: o.Limits, Money: o.Admin.Service.Money, Usage: o.Admin.Service.UsageOf, Logs: o.Admin.Logs, Models: s.calls.Models,
+	own := account.New(account.Options{
+		Limits: o.Limits, Money: o.Admin.Service.Money, Usage: o.Admin.Service.UsageOf, Logs: o.Admin.Service.Logs, Models: s.calls.Models,
 	})
+	account.Add(group(openAI), own)
 	o.Admin.Content = s.videos.ServeContent
 	admin.Add(s.api, openAI, o.Admin, o.Prices)
 	dropHumaErrors(s.api.OpenAPI())
 	s.addDocs(mux, o.Manual)
 	s.inside = anew(e.Handler(mux))
 	if o.Console != nil {
-		s.addConsole(mux, o.Console(s.inside))
+		s.addConsole(mux, o.Console(s.inside, own))
 	} else {
 		addRoot(mux, http.HandlerFunc(root))
 	}

@@ -37,7 +37,7 @@ type Limits interface {
 	Admit(ctx context.Context, caller storage.Allowance, cost limits.Cost) (limits.Grant, error)
 }
 
-// Options are what the operations work with. It stays the caller's.
+// Options are what the service works with. It stays the caller's.
 type Options struct {
 	Limits Limits
 	Money  Balances
@@ -48,10 +48,14 @@ type Options struct {
 	Models func(caller *tokens.Token) []router.Model
 }
 
-type service struct{ Options }
+// Service reads what is a token's own. Its methods count nothing against the token's limits. It is safe for concurrent use.
+type Service struct{ Options }
 
-// token is a token as it sees itself.
-type token struct {
+// New makes a service. It starts nothing.
+func New(o Options) *Service { return &Service{o} }
+
+// Token is a token as it sees itself.
+type Token struct {
 	Object     string     `json:"object" enum:"token"`
 	ID         string     `json:"id"`
 	Name       string     `json:"name"`
@@ -60,26 +64,34 @@ type token struct {
 	Expires    *time.Time `json:"expires" doc:"When it ends; null: never"`
 	Models     []string   `json:"models" nullable:"false" doc:"The names that it can call now"`
 	Operations []string   `json:"operations" nullable:"false" doc:"What it may do: relay, video, realtime"`
-	Limits     tokenLimit `json:"limits"`
-	Budget     *budget    `json:"budget" doc:"Null: it has none"`
+	Left
 }
 
-type tokenLimit struct {
-	Requests    window `json:"requests_per_minute"`
-	Tokens      window `json:"tokens_per_minute" doc:"Model tokens, input and output"`
+// Left is what is left of a token's limits and money.
+type Left struct {
+	Limits TokenLimit `json:"limits"`
+	Budget *Budget    `json:"budget" doc:"Null: it has none"`
+}
+
+// TokenLimit is a token's limits, and what is left of those that count.
+type TokenLimit struct {
+	Requests    Window `json:"requests_per_minute"`
+	Tokens      Window `json:"tokens_per_minute" doc:"Model tokens, input and output"`
 	Concurrency int    `json:"concurrency" doc:"Calls at a time; 0: no limit"`
 	MaxTasks    int    `json:"max_tasks" doc:"Unfinished video tasks; 0: no limit"`
 	MaxSockets  int    `json:"max_sockets" doc:"Open realtime conversations of each gateway process; 0: no limit"`
 	Reads       int    `json:"reads_per_minute" doc:"Reads of video tasks, of each gateway process; 0: no limit"`
 }
 
-type window struct {
+// Window is a limit per minute.
+type Window struct {
 	Limit     int `json:"limit" doc:"0: no limit"`
 	Remaining int `json:"remaining"`
 	Reset     int `json:"reset_seconds" doc:"Until nothing of it is used, if nothing more comes"`
 }
 
-type budget struct {
+// Budget is the money of a token that has a budget.
+type Budget struct {
 	Limit     pricing.Money `json:"limit" doc:"In units of the prices"`
 	Spent     pricing.Money `json:"spent"`
 	Reserved  pricing.Money `json:"reserved" doc:"By calls and tasks under way"`
@@ -87,53 +99,65 @@ type budget struct {
 }
 
 // Add adds the operations to a group of clients' operations.
-func Add(g *edge.Group, o Options) {
-	s := &service{o}
+func Add(g *edge.Group, s *Service) {
 	tags := []string{edge.AccountTag}
 	reads := g.With(edge.Access{Meter: edge.MeterReads})
 	edge.Register(reads, huma.Operation{
 		OperationID: "getOwnToken", Method: http.MethodGet, Path: Root, Summary: "What the token may do, and what is left",
 		Description: "Limits and what is left of them, the budget, the models that it can call now, and when it ends.",
 		Tags:        tags,
-	}, s.show)
+	}, func(ctx context.Context, _ *struct{}) (Token, error) { return s.Token(ctx, edge.Of(ctx).Caller) })
 	reads.Handle(huma.Operation{
 		OperationID: "getOwnUsage", Method: http.MethodGet, Path: Root + "/usage", Summary: "What the token used",
 		Description: "Sums of the ledger by day and model. A call is in it about a second after its end.", Tags: tags,
 		Parameters: admin.UsageParameters(admin.OwnUsage()), Responses: admin.UsageResponses(g.OpenAPI().Components.Schemas),
 	}, s.usage)
-	logs.AddOwn(g, Root, edge.AccountTag, o.Logs)
+	logs.AddOwn(g, Root, edge.AccountTag, s.Logs)
 }
 
-func (s *service) show(ctx context.Context, _ *struct{}) (shown token, err error) {
-	caller := edge.Of(ctx).Caller
-	shown = token{
-		Object: "token", ID: caller.ID, Name: caller.Name, Hint: caller.Hint, Group: caller.Group, Models: []string{}, Operations: permitted(caller),
-		Limits: tokenLimit{
-			Concurrency: caller.Concurrency, MaxTasks: caller.MaxTasks, MaxSockets: caller.Sockets().Concurrency, Reads: caller.Reads(),
-		},
+// Token returns the token as it sees itself: what it may do, and what is left.
+func (s *Service) Token(ctx context.Context, caller *tokens.Token) (Token, error) {
+	shown := Token{
+		Object: "token", ID: caller.ID, Name: caller.Name, Hint: caller.Hint, Group: caller.Group, Models: s.ModelNames(caller), Operations: permitted(caller),
 	}
 	if !caller.Expires.IsZero() {
 		shown.Expires = &caller.Expires
 	}
+	var err error
+	shown.Left, err = s.Left(ctx, caller)
+	return shown, err
+}
+
+// ModelNames returns the names of the models that the token can call now.
+func (s *Service) ModelNames(caller *tokens.Token) []string {
+	names := []string{}
 	for _, model := range s.Models(caller) {
-		shown.Models = append(shown.Models, model.ID)
+		names = append(names, model.ID)
+	}
+	return names
+}
+
+// Left returns what is left of the token's limits and money.
+func (s *Service) Left(ctx context.Context, caller *tokens.Token) (left Left, err error) {
+	left.Limits = TokenLimit{
+		Concurrency: caller.Concurrency, MaxTasks: caller.MaxTasks, MaxSockets: caller.Sockets().Concurrency, Reads: caller.Reads(),
 	}
 	// A call of nothing says where the windows stand and takes nothing of them.
 	grant, err := s.Limits.Admit(ctx, storage.Allowance{
 		Token: caller.ID, RequestsPerMinute: caller.RequestsPerMinute, TokensPerMinute: caller.TokensPerMinute,
 	}, limits.Cost{})
 	if err != nil {
-		return shown, err
+		return left, err
 	}
 	grant.Release(0)
-	shown.Limits.Requests, shown.Limits.Tokens = windowOf(grant.Requests), windowOf(grant.Tokens)
+	left.Limits.Requests, left.Limits.Tokens = windowOf(grant.Requests), windowOf(grant.Tokens)
 	if caller.Budget > 0 {
-		shown.Budget, err = s.budget(ctx, caller)
+		left.Budget, err = s.budget(ctx, caller)
 	}
-	return shown, err
+	return left, err
 }
 
-func (s *service) budget(ctx context.Context, caller *tokens.Token) (*budget, error) {
+func (s *Service) budget(ctx context.Context, caller *tokens.Token) (*Budget, error) {
 	found, err := s.Money.Balances(ctx, []string{caller.ID})
 	if errors.Is(err, storage.ErrUnavailable) {
 		return nil, &providers.Fault{Kind: providers.Overloaded, Message: "The budget cannot be read at the moment.", RetryAfter: time.Second, Err: err}
@@ -143,14 +167,14 @@ func (s *service) budget(ctx context.Context, caller *tokens.Token) (*budget, er
 	}
 	of := found[caller.ID]
 	limit := storage.Billionths(caller.Budget)
-	return &budget{
+	return &Budget{
 		Limit: pricing.Money(limit), Spent: pricing.Money(of.Spent), Reserved: pricing.Money(of.Reserved),
 		Remaining: pricing.Money(max(0, limit-of.Spent-of.Reserved)),
 	}, nil
 }
 
-func windowOf(w limits.Window) window {
-	return window{Limit: w.Limit, Remaining: w.Remaining, Reset: int((w.Reset + time.Second - 1) / time.Second)}
+func windowOf(w limits.Window) Window {
+	return Window{Limit: w.Limit, Remaining: w.Remaining, Reset: int((w.Reset + time.Second - 1) / time.Second)}
 }
 
 // permitted are the words of what a token may do.
@@ -159,7 +183,7 @@ func permitted(caller *tokens.Token) []string {
 	return slices.DeleteFunc(all, func(word string) bool { return !caller.Permits(word) })
 }
 
-func (s *service) usage(x *edge.Request, r *http.Request) error {
+func (s *Service) usage(x *edge.Request, r *http.Request) error {
 	return admin.ServeUsage(x, r, admin.OwnUsage(), func(ctx context.Context, q operator.UsageQuery) (operator.UsageList, error) {
 		q.Token = x.Caller.ID
 		return s.Usage(ctx, q)

@@ -35,8 +35,6 @@ type Options struct {
 	Channels ChannelOptions
 	Models   ModelOptions
 	Setup    SetupOptions
-	// Logs are the log of calls and their sums.
-	Logs logs.Options
 }
 
 // Add adds the operator's operations to an API. Their faults have the format; prices, which may be nil, are what models cost.
@@ -56,7 +54,7 @@ func Add(api huma.API, format *edge.Format, o Options, prices *pricing.List) {
 	(&setupOperations{SetupOptions: o.Setup, texts: texts}).add(g)
 	(&modelOperations{ModelOptions: o.Models, states: o.Channels.States, usage: o.Service.Ledger, prices: prices}).add(g)
 	(&priceOperations{o.Models.Catalogue, prices}).add(g)
-	logs.AddOperator(g, Root, o.Logs, o.Service.TokenID)
+	logs.AddOperator(g, Root, o.Service.Logs, o.Service.TokenID)
 }
 
 // register adds an operation that is one method of the service, which records it.

@@ -5,6 +5,8 @@ import (
 	"net/http"
 	"strings"
 	"time"
+
+	"modelrelay/api/edge"
 )
 
 const (
@@ -90,7 +92,7 @@ func (a *auth) begin(v *View, who Who) error {
 		}
 	}
 	secret, err := a.s.o.Sessions.Begin(ctx, Session{
-		Kind: who.Kind, Owner: who.Owner, Fingerprint: who.Fingerprint, Agent: cut(v.R.UserAgent(), mostAgent), From: a.s.o.Source(v.R),
+		Kind: who.Kind, Owner: who.Owner, Fingerprint: who.Fingerprint, Agent: cut(v.R.UserAgent(), mostAgent), From: edge.Of(ctx).From(ctx),
 	})
 	if err != nil {
 		return err

@@ -15,15 +15,19 @@ import (
 	"time"
 
 	"modelrelay/api/console/words"
+	"modelrelay/api/edge"
+	"modelrelay/api/openai"
+	"modelrelay/storage/tokens"
 )
 
-// house is a console over an API of the test's, with sessions in memory.
+// house is a console over services and an API of the test's, with sessions in memory.
 type house struct {
-	server   *Server
-	sessions *memory
-	api      http.Handler
+	*stores
 
-	mu     sync.Mutex
+	server   *Server
+	edge     http.Handler // the server behind an edge, as in the gateway
+	sessions *memory
+
 	people map[string]Who // by kind and owner
 	keys   map[string]Who
 	asked  []asked // of the API
@@ -36,16 +40,15 @@ const mostWrong = 10
 
 type asked struct {
 	who    Who
+	looks  bool
 	method string
 	path   string
 }
 
-type whoKey struct{}
-
 // newHouse opens a console with an operator, a viewer and a holder, whose keys are their names. api answers for the API; nil: 404.
 func newHouse(t *testing.T, api http.HandlerFunc) *house {
 	t.Helper()
-	h := &house{sessions: &memory{sessions: make(map[string]Session), links: make(map[string][2]string), words: make(map[string]bool)}}
+	h := &house{stores: new(stores), sessions: &memory{sessions: make(map[string]Session), links: make(map[string][2]string), words: make(map[string]bool)}}
 	anna := Who{Kind: "operator", Owner: "anna", Name: "anna", Role: Operator, Fingerprint: "a1"}
 	vera := Who{Kind: "operator", Owner: "vera", Name: "vera", Role: Viewer, Fingerprint: "v1"}
 	app := Who{Kind: "token", Owner: "tok_app", Name: "app", Role: Holder, Fingerprint: "t1"}
@@ -59,16 +62,23 @@ func newHouse(t *testing.T, api http.HandlerFunc) *house {
 			refuse(w, http.StatusNotFound, "There is nothing at this path.")
 		}
 	}
-	h.api = http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		who, _ := r.Context().Value(whoKey{}).(Who)
-		h.mu.Lock()
-		h.asked = append(h.asked, asked{who, r.Method, r.URL.Path})
-		h.mu.Unlock()
-		api(w, r)
-	})
+	service, own := h.services()
 	h.server = New(Options{
-		API: h.api,
-		As:  func(ctx context.Context, who Who) context.Context { return context.WithValue(ctx, whoKey{}, who) },
+		Operator: service, Account: own,
+		API: http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+			inside := edge.InsiderOf(r.Context())
+			who := Who{Kind: OperatorKind, Owner: inside.Operator, Role: Role(inside.Role)}
+			if inside.Find != nil {
+				who = Who{Kind: TokenKind, Owner: inside.Token, Role: Holder}
+			}
+			h.mu.Lock()
+			h.asked = append(h.asked, asked{who, inside.Looks, r.Method, r.URL.Path})
+			h.mu.Unlock()
+			api(w, r)
+		}),
+		Token: func(_ context.Context, id string) (*tokens.Token, error) {
+			return &tokens.Token{ID: id, Name: strings.TrimPrefix(id, "tok_"), Hint: "sk-…TKar", Limits: tokens.Limits{RequestsPerMinute: 600}, Budget: 100}, nil
+		},
 		Key: func(_ *http.Request, key string) (Who, error) {
 			if who, ok := h.keys[key]; ok {
 				return who, nil
@@ -96,9 +106,10 @@ func newHouse(t *testing.T, api http.HandlerFunc) *house {
 			defer h.mu.Unlock()
 			h.noted = append(h.noted, act)
 		},
-		Opened: func() bool { return true }, Source: func(*http.Request) string { return "127.0.0.1" },
+		Opened:   func() bool { return true },
 		Sessions: h.sessions, Currency: "USD", Version: "test",
 	})
+	h.edge = edge.New(edge.Options{}, openai.Format()).Handler(h.server)
 	return h
 }
 
@@ -135,7 +146,7 @@ func (b *browser) do(r *http.Request) *httptest.ResponseRecorder {
 		r.Header.Set("Accept-Language", b.lang)
 	}
 	rec := httptest.NewRecorder()
-	b.h.server.ServeHTTP(rec, r)
+	b.h.edge.ServeHTTP(rec, r)
 	for _, c := range rec.Result().Cookies() {
 		if c.Name == plainCookie || c.Name == secureCookie {
 			b.cookie = c
@@ -472,7 +483,7 @@ func TestLandingAnywhere(t *testing.T) {
 			r.AddCookie(c)
 		}
 		rec := httptest.NewRecorder()
-		h.server.ServeHTTP(rec, r)
+		h.edge.ServeHTTP(rec, r)
 		return rec
 	}
 	parts := regexp.MustCompile(`(?:href|src)="([^"]*/assets/[^"]*)"`).FindAllStringSubmatch(ask("GET", "/", "").Body.String(), -1)

@@ -6,14 +6,12 @@ import (
 	"net/url"
 	"slices"
 	"strings"
-
-	"modelrelay/api/console/inprocess"
 )
 
 // Form is what a form of a page has sent, and what stands in its fields when the page is shown again.
 type Form struct {
 	values  url.Values // nil where nothing was sent
-	problem *inprocess.Problem
+	problem *Problem
 }
 
 // Value is one of the form that was sent, "" for none.

@@ -17,7 +17,6 @@ import (
 	"sync"
 
 	"modelrelay/api/console/assets"
-	"modelrelay/api/console/inprocess"
 	"modelrelay/api/console/words"
 )
 
@@ -34,7 +33,7 @@ type page struct {
 	nav, under, key string
 	// scripts are modules beside app.js, by their names.
 	scripts []string
-	// show reads what the page shows. An error that is an *inprocess.Problem is shown in the frame.
+	// show reads what the page shows. A refusal is shown in the frame.
 	show func(v *View) (any, error)
 	// csv writes the page's table, nil for none: ?format=csv
 	csv func(v *View, data any) (*Table, error)
@@ -43,8 +42,8 @@ type page struct {
 }
 
 // act does what a form asks for. It returns a path of the gateway to go on to, or data for the page, which is then the
-// answer and nowhere else: that is for secrets that are shown once. An error that is an *inprocess.Problem shows the page again, with
-// what was typed.
+// answer and nowhere else: that is for secrets that are shown once. A refusal shows the page again, with what was
+// typed.
 type act struct {
 	roles []Role
 	do    func(v *View) (to string, data any, err error)
@@ -159,7 +158,7 @@ func (s *Server) show(v *View, p page) {
 	csv, status := p.csv != nil && v.Query("format") == "csv", http.StatusOK
 	switch {
 	case csv && v.Away != nil:
-		s.failed(v, v.Away)
+		s.refused(v, v.Away)
 		return
 	case csv:
 		s.answerCSV(v, p, data)
@@ -211,7 +210,7 @@ func (s *Server) act(v *View, p page) {
 	}
 	to, data, err := a.do(v)
 	status := http.StatusOK
-	switch problem := inprocess.AsProblem(err); {
+	switch problem := v.problem(err); {
 	case err == nil && to != "":
 		v.redirect(to)
 		return
@@ -232,18 +231,21 @@ func (s *Server) act(v *View, p page) {
 	s.render(v, status, p.name, data)
 }
 
-// failed answers with what kept a page from being made.
+// failed answers with the refusal that kept a page from being made, or with a page that says nothing of a defect.
 func (s *Server) failed(v *View, err error) {
-	problem := inprocess.AsProblem(err)
-	if errors.Is(err, ErrAway) {
+	switch problem := v.problem(err); {
+	case errors.Is(err, ErrAway):
 		s.fail(v, http.StatusServiceUnavailable, "session.away")
-		return
-	}
-	if problem == nil {
+	case problem != nil:
+		s.refused(v, problem)
+	default:
 		s.o.Log.ErrorContext(v.R.Context(), "a page of the console failed", "page", v.R.Pattern, "error", err.Error())
 		s.fail(v, http.StatusInternalServerError, "refused.defect")
-		return
 	}
+}
+
+// refused answers with a page that shows a refusal.
+func (s *Server) refused(v *View, problem *Problem) {
 	v.Problem = problem
 	s.render(v, problem.Status, "problem", problem)
 }

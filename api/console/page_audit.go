@@ -6,25 +6,10 @@ import (
 	"encoding/json"
 	"net/url"
 	"strings"
-	"time"
-)
 
-// auditEntry is an entry of the audit log as the operator's operations show it.
-type auditEntry struct {
-	Time    time.Time `json:"time"`
-	By      string    `json:"by"`
-	Who     string    `json:"who"`
-	From    string    `json:"from"`
-	What    string    `json:"what"`
-	Subject string    `json:"subject"`
-	Outcome string    `json:"outcome"`
-	Reason  string    `json:"reason"`
-	Changes []struct {
-		Field string          `json:"field"`
-		Old   json.RawMessage `json:"old"`
-		New   json.RawMessage `json:"new"`
-	} `json:"changes"`
-}
+	"modelrelay/api/operator"
+	"modelrelay/storage/audit"
+)
 
 func auditPage() page {
 	return page{
@@ -35,30 +20,19 @@ func auditPage() page {
 }
 
 func showAudit(v *View) (any, error) {
-	q := url.Values{"limit": {"50"}}
-	for _, name := range []string{"by", "who", "what", "subject", "outcome", "since", "until", "after"} {
-		if value := v.Query(name); value != "" {
-			q.Set(name, value)
-		}
-	}
-	var list auditList
-	if err := v.Get("/admin/audit", q, &list); err != nil {
+	list, err := v.s.o.Operator.ListAudit(v.R.Context(), v.actor(), &operator.AuditQuery{
+		By: v.Query("by"), Who: v.Query("who"), What: v.Query("what"), Subject: v.Query("subject"), Outcome: v.Query("outcome"),
+		Since: v.Query("since"), Until: v.Query("until"), PageOf: operator.PageOf{After: v.Query("after")},
+	})
+	if err != nil {
 		return nil, err
 	}
 	table := auditTable(v, list.Data)
-	if list.After != nil && *list.After != "" {
-		table.Next = v.With("after", *list.After)
-	}
+	table.Next = v.next(list.After)
 	return table, nil
 }
 
-// auditList is a page of the audit log.
-type auditList struct {
-	Data  []auditEntry `json:"data"`
-	After *string      `json:"after"`
-}
-
-func auditTable(v *View, entries []auditEntry) *Table {
+func auditTable(v *View, entries []audit.Entry) *Table {
 	table := &Table{
 		ID: "audit", Caption: "audit.caption", Empty: "audit.empty", CSV: true,
 		Columns: []Column{
@@ -66,22 +40,17 @@ func auditTable(v *View, entries []auditEntry) *Table {
 		},
 	}
 	for _, entry := range entries {
-		outcome := Cell{Text: entry.Outcome, Mark: "failed", Note: entry.Reason}
-		switch entry.Outcome {
-		case "done":
-			outcome = Cell{Word: "audit.done", Mark: "done"}
-		case "refused":
-			outcome.Text, outcome.Word = "", "audit.refused"
+		outcome := Cell{Word: "audit.done", Mark: "done"}
+		if entry.Outcome != audit.Done {
+			outcome = Cell{Word: "audit.refused", Mark: "failed", Note: entry.Reason}
 		}
+		by := string(entry.By)
 		who := Cell{Text: entry.Who, Link: auditLink(v, "who", entry.Who)}
-		by := entry.By
-		if v.s.words.Has("audit.by." + by) {
-			by = v.T("audit.by." + by)
+		if by != entry.Who {
+			who.Note = v.T("audit.by." + by)
 		}
 		if entry.Who == "" {
-			who = Text(by)
-		} else if entry.By != entry.Who {
-			who.Note = by
+			who = Text(who.Note)
 		}
 		table.Rows = append(table.Rows, Row{Cells: []Cell{
 			When(entry.Time), who,
@@ -93,7 +62,7 @@ func auditTable(v *View, entries []auditEntry) *Table {
 	return table
 }
 
-// auditLink is the audit log with a filter, "" for one without a value.
+// auditLink is the address of the audit log with a filter, "" for one without a value.
 func auditLink(v *View, name, value string) string {
 	switch {
 	case value == "":
@@ -105,11 +74,11 @@ func auditLink(v *View, name, value string) string {
 }
 
 // changesOf are the changes of an entry, a line each.
-func changesOf(entry auditEntry) string {
+func changesOf(entry audit.Entry) string {
 	lines := make([]string, 0, len(entry.Changes))
 	for _, change := range entry.Changes {
 		old, now := readable(change.Old), readable(change.New)
-		if old == now { // it is there by now, or not any more, and says nothing
+		if old == now { // the value was added or removed, and is empty
 			old, now = cmp.Or(string(change.Old), "–"), cmp.Or(string(change.New), "–")
 		}
 		lines = append(lines, change.Field+": "+old+" → "+now)
@@ -117,7 +86,7 @@ func changesOf(entry auditEntry) string {
 	return strings.Join(lines, "\n")
 }
 
-// readable writes a value of JSON without the escapes that are for HTML: templates have their own. What says nothing is a dash.
+// readable writes a value of JSON without the escapes that are for HTML: templates have their own. An empty value is a dash.
 func readable(raw json.RawMessage) string {
 	switch string(raw) {
 	case "", "null", `""`, "[]":

@@ -104,7 +104,7 @@ func showTasks(v *View) (*tasksData, error) {
 	table, err := read(v)
 	counting.Wait()
 	data.Tabs = taskTabs(v, data.Counts)
-	if problem := inprocess.AsProblem(err); problem != nil && problem.Away() {
+	if problem := v.problem(err); problem != nil && problem.Away() {
 		v.Away = problem // what was typed into the filters stands
 		return data, nil
 	}

@@ -264,7 +264,7 @@ func TestTaskContent(t *testing.T) {
 	}
 	r := httptest.NewRequest(http.MethodGet, "http://localhost:8080"+Root+"/tasks/video_1/content", http.NoBody)
 	rec := httptest.NewRecorder()
-	h.server.ServeHTTP(rec, r)
+	h.edge.ServeHTTP(rec, r)
 	if rec.Code != http.StatusSeeOther {
 		t.Errorf("without a session: got %d", rec.Code)
 	}

@@ -7,6 +7,7 @@ import (
 
 	"modelrelay/api/console/chart"
 	"modelrelay/api/console/inprocess"
+	"modelrelay/api/operator"
 )
 
 // recentMost is how many rows the last calls, tasks and entries of a page have.
@@ -77,10 +78,11 @@ func recentOwnTasks(v *View) (recent, error) {
 }
 
 // recentAudit is what was changed of a subject.
-func recentAudit(v *View, subject string) (recent, error) {
-	r := recent{Word: "token.audit", Link: v.To("audit") + "?" + url.Values{"subject": {subject}}.Encode()}
-	var list auditList
-	if err := readPart(v, &r, "/admin/audit", url.Values{"subject": {subject}, "limit": {strconv.Itoa(recentMost)}}, &list); err != nil || r.Away != "" {
+func recentAudit(v *View, subject string) (r recent, err error) {
+	r = recent{Word: "token.audit", Link: v.To("audit") + "?" + url.Values{"subject": {subject}}.Encode()}
+	list, err := v.s.o.Operator.ListAudit(v.R.Context(), v.actor(), &operator.AuditQuery{Subject: subject, PageOf: operator.PageOf{Limit: recentMost}})
+	if err != nil {
+		r.Away, err = v.away(err)
 		return r, err
 	}
 	r.Table = auditTable(v, list.Data)

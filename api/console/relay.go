@@ -13,7 +13,7 @@ import (
 
 // request is one of the API that hands on the view's own to another path, for somebody whom the caller has the right to act for.
 func (v *View) request(who Who, path string, body io.Reader) (*http.Request, error) {
-	return v.s.api.Request(v.s.o.As(v.R.Context(), who), v.R, v.R.Method, path, body)
+	return v.s.api.Request(v.asCaller(who), v.R, v.R.Method, path, body)
 }
 
 // relayed are the operations that pages call as a token, by the beginning of their paths.
@@ -100,7 +100,7 @@ func taskOf(path string) string {
 
 // relayFailed answers a script with what kept its call from being made.
 func (s *Server) relayFailed(v *View, err error) {
-	problem := inprocess.AsProblem(err)
+	problem := v.problem(err)
 	if problem == nil {
 		s.failed(v, err)
 		return

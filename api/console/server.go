@@ -1,6 +1,6 @@
-// Package console is the gateway in a browser: pages for operators and for holders of a token. It is a client of the API
-// that it is given as a handler, and does nothing that the API would not do for who has signed in. It and the
-// packages below it import the standard library alone: what it works with are functions and handlers of its composer.
+// Package console is the gateway in a browser: pages for operators and for holders of a token. Its pages are templates over the results
+// of packages operator and account, which decide what an operator or a token may do. Only a page's script calls the API itself, inside
+// the process. It imports no format and no vendor.
 package console
 
 import (
@@ -15,10 +15,13 @@ import (
 	"strings"
 	"time"
 
+	"modelrelay/api/account"
 	"modelrelay/api/console/assets"
 	"modelrelay/api/console/inprocess"
 	"modelrelay/api/console/snippets"
 	"modelrelay/api/console/words"
+	"modelrelay/api/operator"
+	"modelrelay/storage/tokens"
 )
 
 // Root is the folder of the console's paths.
@@ -98,11 +101,13 @@ type Act struct {
 
 // Options are what a console works with. All of it stays the caller's, and all but URL, the texts and Log is needed.
 type Options struct {
-	// API serves the whole API to requests whose context As has made.
+	// Operator performs the actions of operators, and Account reads what is a token's own.
+	Operator *operator.Service
+	Account  *account.Service
+	// Token finds a token by its id, with the limits that hold for it. The error is storage.ErrNotFound or storage.ErrUnavailable.
+	Token func(ctx context.Context, id string) (*tokens.Token, error)
+	// API serves the whole API to requests of this process (edge.WithInsider).
 	API http.Handler
-	// As returns the context of a request of ours that acts for somebody. A token whose role is not Holder is one that an operator or
-	// a viewer looks at: nothing counts against its limits, and nothing is changed.
-	As func(ctx context.Context, who Who) context.Context
 	// Key finds whose a key is that came with a request: ErrUnknown for a wrong one, ErrAway.
 	Key func(r *http.Request, key string) (Who, error)
 	// Wrong counts a wrong key or link against the request's network, and returns how long that is to wait, 0 as long as it
@@ -114,9 +119,7 @@ type Options struct {
 	Opened func() bool
 	// Note writes into the audit log what the console lets happen itself: sign-ins, their end, links and whose token is tried.
 	// nil: nobody does.
-	Note func(r *http.Request, act Act)
-	// Source is the address that a request comes from, "" where it is not known.
-	Source   func(r *http.Request) string
+	Note     func(r *http.Request, act Act)
 	Sessions Sessions
 	// URL is the one address at which people sign in; nil: loopback alone.
 	URL *url.URL
@@ -366,7 +369,7 @@ type readiness struct {
 }
 
 func (s *Server) readiness(v *View) (said readiness) {
-	raw, err := s.api.Read(s.o.As(v.R.Context(), v.Who), v.R, "/readyz")
+	raw, err := s.api.Read(v.asCaller(v.Who), v.R, "/readyz")
 	if err != nil || json.Unmarshal(raw, &said) != nil {
 		return readiness{}
 	}

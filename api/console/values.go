@@ -4,6 +4,8 @@ import (
 	"fmt"
 	"strconv"
 	"strings"
+
+	"modelrelay/providers/pricing"
 )
 
 // money writes an amount with two to six digits behind the point.
@@ -19,8 +21,13 @@ func money(amount any) string {
 		f = *a
 	case float64:
 		f = a
-	case int:
-		f = float64(a)
+	case pricing.Money:
+		f = float64(a) / 1e9
+	case *pricing.Money:
+		if a == nil {
+			return ""
+		}
+		f = float64(*a) / 1e9
 	default:
 		return fmt.Sprint(amount)
 	}

@@ -17,11 +17,11 @@ type View struct {
 	// Who has signed in; its zero value is nobody.
 	Who     Who
 	Session Session
-	// Problem is what the API refused of a form that was sent, nil for none. The page shows it on top, and at the field.
-	Problem *inprocess.Problem
+	// Problem is why a form that was sent was refused, nil for none. The page shows it on top, and at the field.
+	Problem *Problem
 	// Away is why the main part of the page is not there, nil where it is. The page says so above what is there without it, its
 	// filters as they were, and a refresh keeps what was shown before.
-	Away *inprocess.Problem
+	Away *Problem
 	Form *Form
 	Look Look
 	// Page is the page's name, "" for one outside of the frame; Data is what its functions gave the template.
@@ -54,11 +54,13 @@ func (v *View) Do(method, path string, body, into any) error {
 
 // DoAs is Do for somebody else, whom the caller has the right to act for.
 func (v *View) DoAs(who Who, method, path string, body, into any) error {
-	return v.s.api.Do(v.s.o.As(v.R.Context(), who), v.R, method, path, body, into)
+	return v.s.api.Do(v.asCaller(who), v.R, method, path, body, into)
 }
 
 // LookingAt is who reads what is a token's own: its holder, or an operator or viewer, who take nothing of the token's limits.
-func (v *View) LookingAt(token string) Who { return Who{Kind: "token", Owner: token, Role: v.Who.Role} }
+func (v *View) LookingAt(token string) Who {
+	return Who{Kind: TokenKind, Owner: token, Role: v.Who.Role}
+}
 
 // T is a text in the view's language; see words.Texts.
 func (v *View) T(key string, pairs ...any) string { return v.s.words.Say(v.Look.lang, key, pairs...) }
@@ -128,6 +130,14 @@ func (v *View) With(pairs ...string) string {
 		}
 	}
 	return "?" + q.Encode()
+}
+
+// next is the address of the next page of a list, "" where the cursor of the list is nil.
+func (v *View) next(cursor *string) string {
+	if cursor == nil {
+		return ""
+	}
+	return v.With("after", *cursor)
 }
 
 // Filtered tells whether the address narrows what is shown.

@@ -56,8 +56,21 @@ func (f *Format) credential(r *http.Request) string {
 // authenticate names the caller and asks whether it may do this.
 func (x *Request) authenticate(r *http.Request, permission string) error {
 	inside := InsiderOf(r.Context())
-	key := x.edge.keyOf(x.Format, inside, r)
-	caller, err := x.edge.callerOf(r.Context(), key, inside)
+	return x.admit(r.Context(), x.edge.keyOf(x.Format, inside, r), inside, permission)
+}
+
+// ActAs makes the request one of the token that an internal caller names, whose limits and networks then hold for it. It does nothing
+// if the request has a caller already.
+func (x *Request) ActAs(ctx context.Context, inside *Insider) error {
+	if x.Caller != nil {
+		return nil
+	}
+	return x.admit(ctx, x.edge.insideKey+inside.Token, inside, "")
+}
+
+// admit finds the token of a key, or of an internal caller, and checks whether it may be used for this request.
+func (x *Request) admit(ctx context.Context, key string, inside *Insider, permission string) error {
+	caller, err := x.edge.callerOf(ctx, key, inside)
 	if err != nil {
 		return x.edge.slowed(x.Source(), err)
 	}

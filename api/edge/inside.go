@@ -28,12 +28,16 @@ type Operator struct {
 	Key string
 }
 
-// Permit is nil where the operator may send a request of the method: viewers read alone.
+// Permit returns nil if the operator may send a request with the method. A viewer may only read. Any other role may do nothing.
 func (o Operator) Permit(method string) error {
-	if o.Role == RoleOperator || method == http.MethodGet || method == http.MethodHead {
+	reads := method == http.MethodGet || method == http.MethodHead
+	switch {
+	case o.Role == RoleOperator, o.Role == RoleViewer && reads:
 		return nil
+	case o.Role == RoleViewer:
+		return providers.Faultf(providers.Forbidden, "A viewer may change nothing.")
 	}
-	return providers.Faultf(providers.Forbidden, "A viewer may change nothing.")
+	return providers.Faultf(providers.Forbidden, "This is for operators.")
 }
 
 // Act is what is found out of an operator's request.

@@ -19,23 +19,26 @@ const (
 	maxOthers = 20
 )
 
-// Scan reads one page of the log, as CallReader does.
-type Scan func(ctx context.Context, filter calllog.Filter, within calllog.Range) (calllog.Page, error)
+// Find returns a call by any of its ids. The request's own id comes before all others: a value that another client chose does not hide
+// it. Of several calls with the value of a client it returns the newest and names the others. The error is a providers.Fault of kind
+// NotFound if there is none.
+func (r Reader) Find(ctx context.Context, id string) (Call, error) {
+	call, err := r.find(ctx, id)
+	return r.shown(call), err
+}
 
-// Find returns the call that has the id, among those that filter selects. The request's own id comes before all others: a value that
-// another client chose does not hide it. Of several calls with the value of a client it returns the newest and names the others. The
-// error is a providers.Fault of kind NotFound if there is none.
-func Find(ctx context.Context, scan Scan, filter calllog.Filter, id string) (Call, error) {
+func (r Reader) find(ctx context.Context, id string) (Call, error) {
+	var filter calllog.Filter
 	if at, ours := edge.RequestTime(id); ours {
 		filter.Since, filter.Until = at.Add(-clockSkew), at.Add(clockSkew)
 		filter.Request = id
-		if found, _, err := collect(ctx, scan, filter, 1); err != nil || len(found) > 0 {
+		if found, _, err := r.collect(ctx, filter, 1); err != nil || len(found) > 0 {
 			return first(found), err
 		}
 		filter.Request = ""
 	}
 	filter.ID = id
-	found, looked, err := collect(ctx, scan, filter, 1)
+	found, looked, err := r.collect(ctx, filter, 1)
 	switch {
 	case err != nil:
 		return Call{}, err
@@ -46,7 +49,7 @@ func Find(ctx context.Context, scan Scan, filter calllog.Filter, id string) (Cal
 	if call.ClientID != id {
 		return call, nil
 	}
-	found, _, err = collect(ctx, scan, filter, 1+maxOthers)
+	found, _, err = r.collect(ctx, filter, 1+maxOthers)
 	for _, other := range found {
 		if other.ID != call.ID {
 			call.Others = append(call.Others, other.ID)
@@ -63,10 +66,10 @@ func first(found []calllog.Call) Call {
 }
 
 // collect reads pages until it has so many calls, the log ends or the time is over.
-func collect(ctx context.Context, scan Scan, filter calllog.Filter, most int) (found []calllog.Call, looked calllog.Page, err error) {
+func (r Reader) collect(ctx context.Context, filter calllog.Filter, most int) (found []calllog.Call, looked calllog.Page, err error) {
 	within := calllog.Range{Limit: most}
 	for ends := time.Now().Add(findTimeout); ; {
-		page, err := scan(ctx, filter, within)
+		page, err := r.scan(ctx, filter, within)
 		if err != nil {
 			return nil, looked, err
 		}

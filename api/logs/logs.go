@@ -43,26 +43,33 @@ type List struct {
 	Newest *string    `json:"newest" doc:"What to send as newer for the calls that come from now on; null: there is no call"`
 }
 
+// Reader reads the log for one who may.
+type Reader struct {
+	calls CallReader
+	// token is the id of the token that reads its own calls; "" for operators, who read all.
+	token string
+}
+
+// All returns the reader of all calls.
+func (o Options) All() Reader { return Reader{calls: o.Calls} }
+
+// Own returns the reader of a token's own calls. It shows nothing of the deployment's channels, keys and vendors.
+func (o Options) Own(tokenID string) Reader { return Reader{o.Calls, tokenID} }
+
 // service is the operations of one group.
 type service struct {
 	Options
 
-	// whose is what the caller may see, and how it is shown.
-	whose func(ctx context.Context, q *calllog.Filter) error
-	shown func(Call) Call
-	// own: the calls are those of the token that asks.
-	own bool
+	// enter returns the reader of who asks, and completes the filter.
+	enter func(ctx context.Context, f *calllog.Filter) (Reader, error)
 }
 
 // AddOperator adds the operations over all calls. tokenID finds a token's id by its id or name.
 func AddOperator(g *edge.Group, root string, o Options, tokenID func(ctx context.Context, idOrName string) (string, error)) {
-	s := &service{
-		Options: o, shown: func(c Call) Call { return c },
-		whose: func(ctx context.Context, f *calllog.Filter) (err error) {
-			f.Token, err = tokenID(ctx, f.Token)
-			return err
-		},
-	}
+	s := &service{o, func(ctx context.Context, f *calllog.Filter) (r Reader, err error) {
+		f.Token, err = tokenID(ctx, f.Token)
+		return o.All(), err
+	}}
 	const words = "The log has the newest calls, conversations and creates of tasks (calls.recent), those that were refused too, about a second after their end, " +
 		"and behind them the history of the archive (calls.retention), file by file of five minutes. It knows nothing of what was said."
 	s.add(g, "admin", root, words, parameters(true), nil)
@@ -71,19 +78,15 @@ func AddOperator(g *edge.Group, root string, o Options, tokenID func(ctx context
 
 // AddOwn adds the operations over the calls of the token that asks.
 func AddOwn(g *edge.Group, root, tag string, o Options) {
-	s := &service{
-		Options: o, shown: Call.Own, own: true,
-		whose: func(ctx context.Context, f *calllog.Filter) error {
-			x := edge.Of(ctx)
-			f.Token, f.Channel = x.Caller.ID, ""
-			return x.TakeReads(scanReads)
-		},
-	}
+	s := &service{o, func(ctx context.Context, _ *calllog.Filter) (Reader, error) {
+		x := edge.Of(ctx)
+		return o.Own(x.Caller.ID), x.TakeReads(ScanReads)
+	}}
 	s.add(g, "own", root, "The token's own calls, newest first, about a second after their end.", parameters(false), []string{tag})
 }
 
-// scanReads is what a look into the log takes of a token's reads: it may go through all calls of all tokens.
-const scanReads = 500
+// ScanReads is what a read of the log takes of a token's reads: it may scan all calls of all tokens.
+const ScanReads = 500
 
 func (s *service) add(g *edge.Group, prefix, root, words string, parameters []*huma.Param, tags []string) {
 	responses := body.DeclareAnswer[List](g.OpenAPI().Components.Schemas, "The calls, the newest first")
@@ -102,49 +105,58 @@ func (s *service) add(g *edge.Group, prefix, root, words string, parameters []*h
 
 // list answers with a page or a table.
 func (s *service) list(x *edge.Request, r *http.Request) error {
-	q, err := parse(r)
+	q, table, err := ParseQuery(r)
 	if err != nil {
 		return err
 	}
-	if s.Calls == nil {
-		return noLog()
-	}
-	if err := s.whose(r.Context(), &q.filter); err != nil {
-		return err
-	}
-	if q.csv {
-		return s.table(x, r, q)
-	}
-	page, err := s.scan(r.Context(), q.filter, q.within)
+	reader, err := s.enter(r.Context(), &q.Filter)
 	if err != nil {
 		return err
 	}
-	return x.JSON(s.render(page))
+	if table {
+		return reader.table(x, r, q)
+	}
+	list, err := reader.List(r.Context(), q)
+	if err != nil {
+		return err
+	}
+	return x.JSON(list)
 }
 
-func (s *service) render(page calllog.Page) List {
-	list := List{
-		Object: "list", Data: s.calls(page), Looked: page.Looked, After: textOrNull(page.Next), Newest: textOrNull(page.Newest),
-	}
+// List returns a page of calls, the newest first. It scans the log for two seconds at most, so a page may be short.
+func (r Reader) List(ctx context.Context, q Query) (List, error) {
+	page, err := r.scan(ctx, q.Filter, q.Range)
+	list := List{Object: "list", Data: r.render(page), Looked: page.Looked, After: textOrNull(page.Next), Newest: textOrNull(page.Newest)}
 	if !page.Back.IsZero() {
 		list.Back = &page.Back
 	}
-	return list
+	return list, err
 }
 
-func (s *service) calls(page calllog.Page) []Call {
+func (r Reader) render(page calllog.Page) []Call {
 	calls := make([]Call, len(page.Calls))
 	for i, call := range page.Calls {
-		calls[i] = s.shown(NewCall(call))
+		calls[i] = r.shown(NewCall(call))
 	}
 	return calls
 }
 
-func (s *service) scan(ctx context.Context, filter calllog.Filter, within calllog.Range) (calllog.Page, error) {
-	if s.own {
-		within.For = filter.Token
+// shown is a call as the reader may see it.
+func (r Reader) shown(call Call) Call {
+	if r.token != "" {
+		return call.Own()
 	}
-	page, err := s.Calls.Scan(ctx, filter, within)
+	return call
+}
+
+func (r Reader) scan(ctx context.Context, filter calllog.Filter, within calllog.Range) (calllog.Page, error) {
+	if r.calls == nil {
+		return calllog.Page{}, noLog()
+	}
+	if r.token != "" {
+		filter.Token, filter.Channel, within.For = r.token, "", r.token
+	}
+	page, err := r.calls.Scan(ctx, filter, within)
 	switch {
 	case errors.Is(err, calllog.ErrPlace):
 		field := "after"
@@ -162,23 +174,23 @@ func (s *service) scan(ctx context.Context, filter calllog.Filter, within calllo
 const tableFor = 20 * time.Second
 
 // table answers with CSV, page by page.
-func (s *service) table(x *edge.Request, r *http.Request, q query) error {
-	ends, left := time.Now().Add(tableFor), q.within.Limit
-	page, err := s.scan(r.Context(), q.filter, q.within)
+func (r Reader) table(x *edge.Request, from *http.Request, q Query) error {
+	ends, left := time.Now().Add(tableFor), q.Limit
+	page, err := r.scan(from.Context(), q.Filter, q.Range)
 	if err != nil {
 		return err
 	}
 	table := edge.AnswerTable(x, "calls.csv", Head())
 	for {
-		for _, call := range s.calls(page) {
+		for _, call := range r.render(page) {
 			table.Write(call.Cells())
 		}
 		left -= len(page.Calls)
 		if err := table.End(); err != nil || page.Next == "" || left <= 0 || time.Now().After(ends) {
 			return err
 		}
-		q.within.After, q.within.Limit = page.Next, left
-		if page, err = s.scan(r.Context(), q.filter, q.within); err != nil {
+		q.After, q.Limit = page.Next, left
+		if page, err = r.scan(from.Context(), q.Filter, q.Range); err != nil {
 			return err
 		}
 	}
@@ -186,18 +198,15 @@ func (s *service) table(x *edge.Request, r *http.Request, q query) error {
 
 // find answers with one call.
 func (s *service) find(x *edge.Request, r *http.Request) error {
-	filter := calllog.Filter{}
-	if s.Calls == nil {
-		return noLog()
-	}
-	if err := s.whose(r.Context(), &filter); err != nil {
-		return err
-	}
-	call, err := Find(r.Context(), s.scan, filter, r.PathValue("id"))
+	reader, err := s.enter(r.Context(), &calllog.Filter{})
 	if err != nil {
 		return err
 	}
-	return x.JSON(s.shown(call))
+	call, err := reader.Find(r.Context(), r.PathValue("id"))
+	if err != nil {
+		return err
+	}
+	return x.JSON(call)
 }
 
 func noLog() error {

@@ -21,11 +21,10 @@ const (
 	defaultTable, tableMost = 1000, 10_000
 )
 
-// query is what a list of calls is asked for.
-type query struct {
-	filter calllog.Filter
-	within calllog.Range
-	csv    bool
+// Query selects calls, and the page of their list.
+type Query struct {
+	calllog.Filter
+	calllog.Range
 }
 
 // parameters are those of a list of calls; those of a token alone are without the words that only operators have.
@@ -58,33 +57,32 @@ func parameters(operators bool) []*huma.Param {
 	return list
 }
 
-// parse reads a request's query.
-func parse(r *http.Request) (query, error) {
+// ParseQuery reads the query of a request. table reports that the answer is to be a table.
+func ParseQuery(r *http.Request) (q Query, table bool, err error) {
 	in := edge.NewQuery(r)
-	filter, err := ParseFilter(in.Values())
-	if err != nil {
-		return query{}, err
+	if q.Filter, err = ParseFilter(in.Values()); err != nil {
+		return q, false, err
 	}
-	q := query{filter: filter, within: calllog.Range{After: in.Text("after"), Above: in.Text("newer")}, csv: in.CSV()}
-	q.filter.ID = in.Text("id")
-	q.filter.Token, q.filter.Since, q.filter.Until = in.Text("token"), in.Moment("since"), in.Moment("until")
-	q.filter.Slower = time.Duration(in.Number("min_ms", 0, 0, math.MaxInt32)) * time.Millisecond
+	q.After, q.Above, table = in.Text("after"), in.Text("newer"), in.CSV()
+	q.ID = in.Text("id")
+	q.Token, q.Since, q.Until = in.Text("token"), in.Moment("since"), in.Moment("until")
+	q.Slower = time.Duration(in.Number("min_ms", 0, 0, math.MaxInt32)) * time.Millisecond
 	switch text := in.Text("stream"); text {
 	case "":
 	case "true", "false":
-		q.filter.Stream = new(text == "true")
+		q.Stream = new(text == "true")
 	default:
 		in.Refuse("stream", "takes true or false.")
 	}
-	if !q.filter.Until.IsZero() && !q.filter.Since.Before(q.filter.Until) {
+	if !q.Until.IsZero() && !q.Since.Before(q.Until) {
 		in.Refuse("since", "does not lie before 'until'.")
 	}
 	standard, most := defaultLimit, pageMost
-	if q.csv {
+	if table {
 		standard, most = defaultTable, tableMost
 	}
-	q.within.Limit = in.Number("limit", standard, 1, most)
-	return q, in.Err()
+	q.Limit = in.Number("limit", standard, 1, most)
+	return q, table, in.Err()
 }
 
 // ParseFilter reads the words of a filter that name things: model, channel, operation, fault and status.

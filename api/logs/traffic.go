@@ -41,7 +41,8 @@ type TrafficList struct {
 	Data   []Traffic `json:"data" nullable:"false"`
 }
 
-type trafficQuery struct {
+// TrafficQuery selects sums of traffic.
+type TrafficQuery struct {
 	From    string `query:"from" doc:"A date or a time of RFC 3339; an hour before to where it is absent. What is more than 26 hours ago is not known"`
 	To      string `query:"to" doc:"Now where it is absent"`
 	Step    string `query:"step" doc:"Length of a step, such as 1m or 15m, in whole minutes; all: one step of all; absent: so that there are sixty or some more"`
@@ -58,22 +59,25 @@ func (s *service) addTraffic(g *edge.Group, root string) {
 	edge.Register(g, huma.Operation{
 		OperationID: "adminTraffic", Method: http.MethodGet, Path: root + "/traffic", Summary: "Calls by time",
 		Description: "What was counted of relayed calls, conversations and creates of tasks by the minute in which they ended, over the last 26 hours; steps without calls are absent. What is charged stands in the ledger: see adminUsage.",
-	}, func(ctx context.Context, in *trafficQuery) (TrafficList, error) {
-		list, by, err := in.read(time.Now().UTC())
-		if err != nil {
-			return list, err
-		}
-		rows, err := s.Traffic.Read(ctx, list.From, list.To)
-		if errors.Is(err, storage.ErrUnavailable) {
-			return list, &providers.Fault{Kind: providers.Overloaded, Message: "The store does not answer at the moment.", RetryAfter: time.Second, Err: err}
-		}
-		list.Data = sumTraffic(rows, list.From, time.Duration(list.Step)*time.Second, by)
+	}, s.ReadTraffic)
+}
+
+// ReadTraffic returns sums of the traffic of the last 26 hours.
+func (o Options) ReadTraffic(ctx context.Context, in *TrafficQuery) (TrafficList, error) {
+	list, by, err := in.read(time.Now().UTC())
+	if err != nil {
 		return list, err
-	})
+	}
+	rows, err := o.Traffic.Read(ctx, list.From, list.To)
+	if errors.Is(err, storage.ErrUnavailable) {
+		return list, &providers.Fault{Kind: providers.Overloaded, Message: "The store does not answer at the moment.", RetryAfter: time.Second, Err: err}
+	}
+	list.Data = sumTraffic(rows, list.From, time.Duration(list.Step)*time.Second, by)
+	return list, err
 }
 
 // read reads the query: the list's times, and the words that its sums are by.
-func (q *trafficQuery) read(now time.Time) (list TrafficList, by []string, err error) {
+func (q *TrafficQuery) read(now time.Time) (list TrafficList, by []string, err error) {
 	list.Object = "list"
 	if list.To, err = edge.Moment("to", q.To); err != nil {
 		return list, nil, err

@@ -34,18 +34,18 @@ type AuditList struct {
 }
 
 // ListAudit returns a page of the audit log, the newest entries first.
-func (s *Service) ListAudit(ctx context.Context, _ Actor, in *AuditQuery) (AuditList, error) {
-	return s.readAudit(ctx, in, in.limit())
+func (s *Service) ListAudit(ctx context.Context, by Actor, in *AuditQuery) (AuditList, error) {
+	return s.readAudit(ctx, by, in, in.limit())
 }
 
 // TableAudit is ListAudit for a table: without a limit it returns all entries that the log keeps.
-func (s *Service) TableAudit(ctx context.Context, _ Actor, in *AuditQuery) (AuditList, error) {
-	return s.readAudit(ctx, in, cmp.Or(in.Limit, audit.Recent))
+func (s *Service) TableAudit(ctx context.Context, by Actor, in *AuditQuery) (AuditList, error) {
+	return s.readAudit(ctx, by, in, cmp.Or(in.Limit, audit.Recent))
 }
 
-func (s *Service) readAudit(ctx context.Context, in *AuditQuery, limit int) (AuditList, error) {
+func (s *Service) readAudit(ctx context.Context, by Actor, in *AuditQuery, limit int) (AuditList, error) {
 	filter := audit.Filter{By: in.By, Who: in.Who, What: in.What, Subject: in.Subject, Outcome: in.Outcome}
-	err := check(in)
+	err := reads(by, in)
 	if err == nil {
 		filter.Since, filter.Until, err = span(in.Since, in.Until)
 	}

@@ -52,7 +52,10 @@ type GroupList struct {
 }
 
 // ListGroups returns the groups that the configuration file describes, those that channels name, and default, by name.
-func (s *Service) ListGroups(context.Context, Actor, *struct{}) (GroupList, error) {
+func (s *Service) ListGroups(_ context.Context, by Actor, _ *struct{}) (GroupList, error) {
+	if err := reads(by, nil); err != nil {
+		return GroupList{}, err
+	}
 	groups := s.Groups()
 	list := GroupList{Object: "list", Data: []Group{}}
 	for _, name := range slices.Sorted(maps.Keys(groups)) {

@@ -13,6 +13,7 @@ import (
 	"github.com/danielgtaylor/huma/v2"
 
 	"modelrelay/api/edge"
+	"modelrelay/api/logs"
 	"modelrelay/providers/pricing"
 	"modelrelay/storage/audit"
 	"modelrelay/storage/tokens"
@@ -45,6 +46,8 @@ type Options struct {
 	Ledger UsageReader
 	Money  Settler
 	Prices *pricing.List
+	// Logs are the log of calls and the sums of traffic.
+	Logs logs.Options
 	// Audit keeps what operators do; nil: nothing is kept.
 	Audit Auditor
 }
@@ -67,6 +70,14 @@ func change[O any](ctx context.Context, s *Service, by Actor, what, subject stri
 	}
 	s.record(ctx, by, entry, err)
 	return out, err
+}
+
+// reads checks whether an actor may read, and whether the input of the read breaks the rules of its type.
+func reads(by Actor, in any) error {
+	if err := by.Permit(http.MethodGet); err != nil {
+		return err
+	}
+	return check(in)
 }
 
 // Refused records an action that was refused before its method was called, such as one with a body that is no JSON.

@@ -141,8 +141,8 @@ type DeliveryList struct {
 }
 
 // ListTasks returns a page of the tasks of all tokens, newest first.
-func (s *Service) ListTasks(ctx context.Context, _ Actor, in *TaskQuery) (list TaskList, err error) {
-	if err := check(in); err != nil {
+func (s *Service) ListTasks(ctx context.Context, by Actor, in *TaskQuery) (list TaskList, err error) {
+	if err := reads(by, in); err != nil {
 		return list, err
 	}
 	filter := tasks.Filter{Model: in.Model, Channel: in.Channel, Phase: workflows.Phase(in.State), Stuck: in.Stuck}
@@ -161,8 +161,8 @@ func (s *Service) ListTasks(ctx context.Context, _ Actor, in *TaskQuery) (list T
 }
 
 // ListDeliveries returns a page of the deliveries of webhooks, newest first.
-func (s *Service) ListDeliveries(ctx context.Context, _ Actor, in *DeliveryQuery) (list DeliveryList, err error) {
-	if err := check(in); err != nil {
+func (s *Service) ListDeliveries(ctx context.Context, by Actor, in *DeliveryQuery) (list DeliveryList, err error) {
+	if err := reads(by, in); err != nil {
 		return list, err
 	}
 	filter := tasks.DeliveryFilter{Model: in.Model, Phase: workflows.PhaseUndelivered}
@@ -188,7 +188,10 @@ func (s *Service) ListDeliveries(ctx context.Context, _ Actor, in *DeliveryQuery
 }
 
 // CountTasks counts the tasks of all tokens. The counts are at most ten seconds old.
-func (s *Service) CountTasks(ctx context.Context, _ Actor, _ *struct{}) (TaskCounts, error) {
+func (s *Service) CountTasks(ctx context.Context, by Actor, _ *struct{}) (TaskCounts, error) {
+	if err := reads(by, nil); err != nil {
+		return TaskCounts{}, err
+	}
 	census, err := s.Counter.Census(ctx)
 	return TaskCounts{
 		Object: "task_counts", Queued: census.Phases[workflows.PhaseQueued], Submitting: census.Phases[workflows.PhaseSubmitting],
@@ -198,8 +201,11 @@ func (s *Service) CountTasks(ctx context.Context, _ Actor, _ *struct{}) (TaskCou
 }
 
 // Task returns all that is known of a task.
-func (s *Service) Task(ctx context.Context, by Actor, in *TaskName) (tasks.Story, error) {
-	story, err := s.Tasks.Show(ctx, in.ID)
+func (s *Service) Task(ctx context.Context, by Actor, in *TaskName) (story tasks.Story, err error) {
+	if err := reads(by, nil); err != nil {
+		return story, err
+	}
+	story, err = s.Tasks.Show(ctx, in.ID)
 	if req, ok := story.Request.(providers.VideoRequest); ok && by.Role == edge.RoleViewer {
 		req.WebhookURL = receiverHost(req.WebhookURL)
 		story.Request = req
@@ -254,9 +260,12 @@ func (s *Service) Redeliver(ctx context.Context, by Actor, in *RedeliverTask) (N
 
 // ReadContent serves what a task made, and records that.
 func (s *Service) ReadContent(ctx context.Context, by Actor, in *TaskName, serve func(tasks.Task) error) error {
-	task, err := s.Tasks.Task(ctx, in.ID)
+	err := reads(by, nil)
 	if err == nil {
-		err = serve(task)
+		var task tasks.Task
+		if task, err = s.Tasks.Task(ctx, in.ID); err == nil {
+			err = serve(task)
+		}
 	}
 	s.record(ctx, by, audit.Entry{What: "get_task_content", Subject: in.ID}, err)
 	return err

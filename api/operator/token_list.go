@@ -74,7 +74,7 @@ func (s *Service) these(ctx context.Context, ids []string) (found []tokens.Token
 
 // ListTokens returns a page of tokens, by name unless another order is asked for; revoked ones too.
 func (s *Service) ListTokens(ctx context.Context, by Actor, in *TokenQuery) (list TokenList, err error) {
-	if err := check(in); err != nil {
+	if err := reads(by, in); err != nil {
 		return list, err
 	}
 	cursor, err := in.cursor("group", in.Group, "q", in.Q)

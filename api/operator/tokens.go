@@ -86,6 +86,9 @@ func (s *Service) shown(ctx context.Context, by Actor, name string, token tokens
 
 // Token returns a token.
 func (s *Service) Token(ctx context.Context, by Actor, in *TokenName) (Token, error) {
+	if err := reads(by, nil); err != nil {
+		return Token{}, err
+	}
 	token, err := s.Tokens.Find(ctx, in.Token)
 	return s.shown(ctx, by, in.Token, token, err)
 }

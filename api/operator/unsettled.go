@@ -80,7 +80,10 @@ func newUnsettledList(found []Unsettled) UnsettledList {
 }
 
 // ListUnsettled returns the reservations of calls whose gateway is gone, and of tasks that do not run.
-func (s *Service) ListUnsettled(ctx context.Context, _ Actor, in *UnsettledQuery) (UnsettledList, error) {
+func (s *Service) ListUnsettled(ctx context.Context, by Actor, in *UnsettledQuery) (UnsettledList, error) {
+	if err := reads(by, nil); err != nil {
+		return UnsettledList{}, err
+	}
 	token, err := s.TokenID(ctx, in.Token)
 	if err != nil {
 		return UnsettledList{}, err

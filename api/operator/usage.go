@@ -112,7 +112,10 @@ type UsageQuery struct {
 }
 
 // Usage returns sums of the ledger.
-func (s *Service) Usage(ctx context.Context, _ Actor, in *UsageQuery) (list UsageList, err error) {
+func (s *Service) Usage(ctx context.Context, by Actor, in *UsageQuery) (list UsageList, err error) {
+	if err := reads(by, nil); err != nil {
+		return list, err
+	}
 	query := *in
 	if query.Token, err = s.TokenID(ctx, in.Token); err != nil {
 		return list, err

@@ -6,8 +6,10 @@ import (
 	"net/http"
 	"time"
 
+	"modelrelay/api/account"
 	"modelrelay/api/console"
 	"modelrelay/api/edge"
+	"modelrelay/api/operator"
 	"modelrelay/cmd/gateway/internal/buildinfo"
 	"modelrelay/storage"
 	"modelrelay/storage/audit"
@@ -15,27 +17,15 @@ import (
 	"modelrelay/storage/tokens"
 )
 
-// Kinds of those who sign in to the console.
-const (
-	operatorKind = "operator"
-	tokenKind    = "token"
-)
-
-// console returns what makes the console over the API; nil where it is switched off.
-func (p *parts) console(store *tokens.Store) func(inside http.Handler) http.Handler {
+// console returns what makes the console over the API and the account of a token; nil where it is switched off.
+func (p *parts) console(store *tokens.Store, service *operator.Service) func(inside http.Handler, own *account.Service) http.Handler {
 	if !p.cfg.Console.Enabled {
 		return nil
 	}
 	people := &people{parts: p, tokens: store}
-	return func(inside http.Handler) http.Handler {
+	return func(inside http.Handler, own *account.Service) http.Handler {
 		return console.New(console.Options{
-			API: inside, As: people.as, Key: people.key, Wrong: people.wrong, Lookup: people.lookup, Opened: p.operators.Any,
-			Source: func(r *http.Request) string {
-				if source := edge.Of(r.Context()).Source(); source.IsValid() {
-					return source.String()
-				}
-				return ""
-			},
+			Operator: service, Account: own, Token: people.find, API: inside, Key: people.key, Wrong: people.wrong, Lookup: people.lookup, Opened: p.operators.Any,
 			Note:     people.note,
 			Sessions: consoleSessions{sessions.New(p.redis, p.cfg.Console.Idle)},
 			URL:      p.cfg.ConsoleURL(), TraceURL: p.cfg.Console.TraceURL, TemporalURL: p.cfg.Temporal.UIOrigin, Currency: p.cfg.Currency,
@@ -51,18 +41,7 @@ type people struct {
 	tokens *tokens.Store
 }
 
-// as lets a request of the console act for a token.
-func (p *people) as(ctx context.Context, who console.Who) context.Context {
-	inside := &edge.Insider{}
-	switch who.Kind {
-	case operatorKind:
-		inside.Operator, inside.Role = who.Owner, edge.Role(who.Role)
-	case tokenKind:
-		inside.Token, inside.Find, inside.Looks = who.Owner, p.find, who.Role != console.Holder
-	}
-	return edge.WithInsider(ctx, inside)
-}
-
+// find returns a token by its id.
 func (p *people) find(ctx context.Context, id string) (*tokens.Token, error) {
 	token, _, err := p.tokens.Credential(ctx, id)
 	if err != nil {
@@ -97,11 +76,11 @@ func (p *people) wrong(r *http.Request) time.Duration {
 // lookup finds who an owner is now.
 func (p *people) lookup(ctx context.Context, kind, owner string) (console.Who, error) {
 	switch kind {
-	case operatorKind:
+	case console.OperatorKind:
 		if operator, ok := p.operators.ByName(owner); ok {
 			return ofOperator(operator), nil
 		}
-	case tokenKind:
+	case console.TokenKind:
 		token, fingerprint, err := p.tokens.Credential(ctx, owner)
 		if err == nil {
 			err = token.Usable(time.Now())
@@ -121,9 +100,9 @@ func (p *people) note(r *http.Request, act console.Act) {
 	x := edge.Of(r.Context())
 	entry := audit.Entry{Who: act.Who.Owner, What: act.What, Subject: act.Subject, Reason: act.Refused, RequestID: x.ID}
 	switch act.Who.Kind {
-	case operatorKind:
+	case console.OperatorKind:
 		entry.By = audit.Operator
-	case tokenKind:
+	case console.TokenKind:
 		entry.By = audit.Token
 	default:
 		entry.By = audit.Nobody
@@ -135,11 +114,11 @@ func (p *people) note(r *http.Request, act console.Act) {
 }
 
 func ofOperator(o edge.Operator) console.Who {
-	return console.Who{Kind: operatorKind, Owner: o.Name, Name: o.Name, Role: console.Role(o.Role), Fingerprint: o.Key}
+	return console.Who{Kind: console.OperatorKind, Owner: o.Name, Name: o.Name, Role: console.Role(o.Role), Fingerprint: o.Key}
 }
 
 func ofToken(t tokens.Token, fingerprint string) console.Who {
-	return console.Who{Kind: tokenKind, Owner: t.ID, Name: t.Name, Role: console.Holder, Fingerprint: fingerprint}
+	return console.Who{Kind: console.TokenKind, Owner: t.ID, Name: t.Name, Role: console.Holder, Fingerprint: fingerprint}
 }
 
 // consoleSessions are the sessions in Redis as the console asks for them. It implements console.Sessions.

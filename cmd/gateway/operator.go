@@ -28,12 +28,11 @@ func (p *parts) admin(store *tokens.Store, service *tasks.Client) admin.Options 
 		Service: operator.New(operator.Options{
 			Tokens: store, CheckToken: p.checkToken, Groups: func() map[string]operator.GroupRules { return tokenGroups(p.current()) },
 			Tasks: p.taskOperator(), Webhooks: service, Counter: counter,
-			Ledger: ledger.NewReader(p.redis), Money: p.settler(), Prices: p.prices, Audit: p.audit,
+			Ledger: ledger.NewReader(p.redis), Money: p.settler(), Prices: p.prices, Logs: p.calls().logs(), Audit: p.audit,
 		}),
 		Channels: admin.ChannelOptions{Desk: p.desk(), States: p.health.States},
 		Models:   admin.ModelOptions{Catalogue: p.router, Durations: taskindex.NewDurations(p.redis)},
 		Setup:    admin.SetupOptions{Checks: p.setup().Running(), Version: buildinfo.Read().Version},
-		Logs:     p.calls().logs(),
 	}
 }
 

@@ -144,13 +144,14 @@ func (p *parts) server(m *Main, tokens *tokens.Store, tasks *tasks.Client) (*api
 	if err := p.metrics.WatchSlots(p.router, calls.Waiting); err != nil {
 		return nil, err
 	}
+	operators := p.admin(tokens, tasks)
 	edge := api.New(api.Options{
 		Relay:  calls,
 		Router: p.router,
 		Tasks:  tasks,
 		Operator: api.Operator{
-			Admin: p.admin(tokens, tasks), AdminApart: p.cfg.Admin.Listen != "",
-			Console: p.console(tokens), ConsoleApart: p.cfg.Console.Listen != "",
+			Admin: operators, AdminApart: p.cfg.Admin.Listen != "",
+			Console: p.console(tokens, operators.Service), ConsoleApart: p.cfg.Console.Listen != "",
 			Codec: api.Codec{Decode: p.temporal.DecodeJSON, Origin: p.cfg.Temporal.UIOrigin},
 		},
 		Proxies: p.cfg.Proxies(), Origins: p.cfg.CORS.Origins,

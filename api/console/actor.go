@@ -1,0 +1,47 @@
+package console
+
+import (
+	"context"
+
+	"modelrelay/api/edge"
+	"modelrelay/api/operator"
+	"modelrelay/storage/tokens"
+)
+
+// The kinds of those who sign in.
+const (
+	// OperatorKind is an operator or a viewer.
+	OperatorKind = "operator"
+	// TokenKind is the holder of a token.
+	TokenKind = "token"
+)
+
+// actor is the operator or viewer of the session. The role of a token's holder permits nothing.
+func (v *View) actor() operator.Actor {
+	x := edge.Of(v.R.Context())
+	return operator.Actor{Operator: edge.Operator{Name: v.Who.Owner, Role: edge.Role(v.Who.Role)}, From: x.From(v.R.Context()), RequestID: x.AnswerID()}
+}
+
+// holder returns the token of the session, and takes so many of its reads. The request is then one of the token: it ends with the
+// token's right to use the gateway, and the token's networks hold.
+func (v *View) holder(reads int) (*tokens.Token, error) {
+	x := edge.Of(v.R.Context())
+	if err := x.ActAs(v.R.Context(), v.insider(v.Who)); err != nil {
+		return nil, err
+	}
+	return x.Caller, x.TakeReads(reads)
+}
+
+// insider is an internal caller that acts for an operator, or for a token. Where an operator or a viewer reads what is a token's own,
+// nothing counts against the token's limits, and nothing can be changed.
+func (v *View) insider(who Who) *edge.Insider {
+	if who.Kind == TokenKind {
+		return &edge.Insider{Token: who.Owner, Find: v.s.o.Token, Looks: who.Role != Holder}
+	}
+	return &edge.Insider{Operator: who.Owner, Role: edge.Role(who.Role)}
+}
+
+// asCaller is the context of a request to the API that acts for an operator or a token. A view without a session acts for nothing.
+func (v *View) asCaller(who Who) context.Context {
+	return edge.WithInsider(v.R.Context(), v.insider(who))
+}
