@@ -105,7 +105,7 @@ func relay(c *calls.Calls, name providers.Operation, check *body.Checker) edge.H
 		call.Header = http.Header{"Anthropic-Version": {version}}
 		maps.Copy(call.Header, calls.KeepHeader(r, "Anthropic-Beta"))
 		call.Events.Last = isStop
-		call.Output = max(body.Whole(b.Value("max_tokens")), body.WholeMember(b.Value("thinking"), "budget_tokens"))
+		call.Output = max(body.Whole(b.Value("max_tokens")), body.Whole(b.Value("thinking").Get("budget_tokens")))
 		call.Affinity = affinityOf(x, b)
 		if err := calls.CheckModel(call.Model); err != nil {
 			return err
@@ -142,15 +142,14 @@ func goesOn(b *body.JSON) (goes []providers.Made, err error) {
 		goes = append(goes, providers.Made{ID: string(id), Param: "container"})
 	}
 	seen := make(map[string]bool)
-	ok := body.EachText(b.Value("messages"), func(name, text []byte) bool {
-		if bytes.EqualFold(name, []byte("file_id")) && len(text) > 0 && !seen[string(text)] {
-			seen[string(text)] = true
-			goes = append(goes, providers.Made{ID: string(text), Param: "messages"})
+	for place, text := range b.Value("messages").Texts(nil) {
+		if id := text.String(); id != "" && bytes.EqualFold(place.Name().Decoded(), []byte("file_id")) && !seen[id] {
+			seen[id] = true
+			goes = append(goes, providers.Made{ID: id, Param: "messages"})
 		}
-		return len(goes) <= maxNamed
-	})
-	if !ok {
-		return nil, providers.InvalidField("messages", "Invalid request: 'messages' names more than %d files.", maxNamed)
+		if len(goes) > maxNamed {
+			return nil, providers.InvalidField("messages", "Invalid request: 'messages' names more than %d files.", maxNamed)
+		}
 	}
 	return goes, nil
 }
@@ -158,11 +157,10 @@ func goesOn(b *body.JSON) (goes []providers.Made, err error) {
 // containerOf is the container that an earlier answer made and the call goes on in, nil for none.
 func containerOf(b *body.JSON) []byte {
 	container := b.Value("container")
-	if len(container) > 0 && container[0] == '{' {
-		at := body.Member(container, "id")
-		container = container[at.From:at.To]
+	if container.IsObject() {
+		container = container.Get("id")
 	}
-	return body.Unquote(container)
+	return container.Text().Decoded()
 }
 
 func parameters() []*huma.Param {

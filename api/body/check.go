@@ -8,6 +8,7 @@ package body
 import (
 	"bytes"
 	"io"
+	"iter"
 	"reflect"
 	"slices"
 	"strconv"
@@ -19,6 +20,7 @@ import (
 	"github.com/go-json-experiment/json/jsontext"
 
 	"modelrelay/providers"
+	"modelrelay/providers/rawjson"
 )
 
 // Checker checks the bodies of one operation: the fields of the contract where they stand, whether in JSON or in a form.
@@ -75,26 +77,29 @@ func (b *JSON) Span(name string) providers.Span {
 	return providers.Span{}
 }
 
-// Within tells where a member of a top-level object stands, the zero Span for an absent one.
-func (b *JSON) Within(object, name string) providers.Span {
-	at := b.Span(object)
-	return Shift(Member(b.Raw[at.From:at.To], name), at.From)
+// SpanOf returns where a part of the body is that Value, or a method of such a value, returned.
+func (b *JSON) SpanOf(part rawjson.Value) providers.Span {
+	from := rawjson.Value(b.Raw).Offset(part)
+	return providers.Span{From: from, To: from + len(part)}
 }
 
 // Value returns the raw JSON of a top-level field, nil for absent and null.
-func (b *JSON) Value(name string) []byte {
+func (b *JSON) Value(name string) rawjson.Value {
 	span := b.Span(name)
-	if raw := b.Raw[span.From:span.To]; len(raw) > 0 && raw[0] != 'n' {
-		return raw
+	if value := rawjson.Value(b.Raw[span.From:span.To]); !value.Absent() {
+		return value
 	}
 	return nil
 }
 
+// Members yields all members of the body.
+func (b *JSON) Members() iter.Seq2[rawjson.Text, rawjson.Value] { return rawjson.Trim(b.Raw).Members() }
+
 // Text returns a top-level string field, "" for absent, null and other kinds.
-func (b *JSON) Text(name string) string { return string(Unquote(b.Value(name))) }
+func (b *JSON) Text(name string) string { return b.Value(name).Text().String() }
 
 // Flag returns a top-level boolean field, false for absent, null and other kinds.
-func (b *JSON) Flag(name string) bool { return string(b.Value(name)) == "true" }
+func (b *JSON) Flag(name string) bool { return b.Value(name).True() }
 
 // Any tells whether the body has a top-level field at all, nulls among them.
 func (b *JSON) Any() bool {
@@ -202,7 +207,7 @@ func (s *scan) object(r *rule, at []providers.Span) *violation {
 		if err != nil {
 			return &violation{syntax: err}
 		}
-		spelt := Unquote(name)
+		spelt := rawjson.Text(name).Decoded()
 		field, known := r.names[string(spelt)]
 		if !known {
 			if title := r.inOtherCase(spelt); title != "" {
@@ -328,11 +333,7 @@ func (s *scan) array(items *rule) *violation {
 
 // lists tells whether a quoted string is one of the enum's values.
 func (r *rule) lists(raw []byte) bool {
-	text := raw[1 : len(raw)-1]
-	if bytes.IndexByte(text, '\\') >= 0 {
-		text = Unquote(raw)
-	}
-	return slices.ContainsFunc(r.enum, func(value string) bool { return string(text) == value })
+	return slices.ContainsFunc(r.enum, rawjson.Text(raw).Is)
 }
 
 // isInteger tells whether a JSON number has no fraction; 3.0 and 1e3 have none.

@@ -5,25 +5,18 @@ import (
 	"errors"
 	"math"
 	"strconv"
+
+	"modelrelay/providers/rawjson"
 )
 
 // MaxWhole is what a larger number counts as: none is meant that large, and two of them can be multiplied.
 const MaxWhole = 1 << 31
 
-// WholeMember is a number in an object, 0 for anything else.
-func WholeMember(object []byte, names ...string) int64 {
-	if len(object) == 0 || object[0] != '{' {
-		return 0
-	}
-	at := Member(object, names...)
-	return Whole(object[at.From:at.To])
-}
-
 // Whole returns a number above 0, or one in a string, as some readers take it; 0 for anything else. What follows its point
 // does not count, and what is too large to be meant counts as MaxWhole.
-func Whole(raw []byte) int64 {
-	if len(raw) > 1 && raw[0] == '"' {
-		raw = Unquote(raw)
+func Whole(raw rawjson.Value) int64 {
+	if raw.IsText() {
+		raw = raw.Text().Decoded()
 	}
 	if len(raw) == 0 || raw[0] != '+' && raw[0] != '.' && (raw[0] < '0' || raw[0] > '9') {
 		return 0 // below 0, or a word: ParseFloat knows some

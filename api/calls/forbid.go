@@ -6,9 +6,9 @@ import (
 	"slices"
 	"strings"
 
-	"modelrelay/api/body"
 	"modelrelay/api/edge"
 	"modelrelay/providers"
+	"modelrelay/providers/rawjson"
 	"modelrelay/providers/upstream"
 )
 
@@ -71,17 +71,18 @@ func newPriced(all providers.Priced) priced {
 }
 
 // find is the fault of the first member of a JSON object that the words forbid, nil where there is none.
-func (p priced) find(words []string, object []byte) error {
+func (p priced) find(words []string, body []byte) error {
 	if len(words) == 0 {
 		return nil
 	}
+	object := rawjson.Trim(body)
 	if param := p.in(words, object, 0); param != "" {
 		return forbiddenField(param)
 	}
 	if slices.Contains(words, providers.ForbidLongCache) {
 		for _, mark := range p.Marks {
-			for place, value := range body.TextsNamed(object, mark.Name) {
-				if place.In() == mark.In && string(value) != mark.Usual {
+			for place, value := range object.Texts(clientsOwn) {
+				if place.Name().Is(mark.Name) && place.In().Is(mark.In) && !value.Is(mark.Usual) {
 					return forbiddenField(place.String())
 				}
 			}
@@ -100,9 +101,9 @@ const withinMost = 2
 
 // in names the first member of an object that the words forbid, "" where there is none. The object is within so many others that are read
 // as the call's own.
-func (p priced) in(words []string, object []byte, within int) (param string) {
-	for name, value := range body.Members(object) {
-		if param := p.member(words, text(object[name.From:name.To]), object[value.From:value.To], within); param != "" {
+func (p priced) in(words []string, object rawjson.Value, within int) (param string) {
+	for name, value := range object.Members() {
+		if param := p.member(words, name.String(), value, within); param != "" {
 			return param
 		}
 	}
@@ -140,10 +141,10 @@ func (p priced) event(words []string, message []byte, isText bool) *providers.Fa
 	default:
 		return nil
 	}
-	for name, value := range body.Members(message) {
-		switch field := text(message[name.From:name.To]); strings.ToLower(field) {
+	for name, value := range rawjson.Trim(message).Members() {
+		switch field := name.String(); strings.ToLower(field) {
 		case "session", "response":
-			if param := p.in(words, message[value.From:value.To], 0); param != "" {
+			if param := p.in(words, value, 0); param != "" {
 				return forbiddenField(field + "." + param)
 			}
 		}
@@ -152,7 +153,7 @@ func (p priced) event(words []string, message []byte, isText bool) *providers.Fa
 }
 
 // member is the field at fault where a member of a body is forbidden, "" where it is not.
-func (p priced) member(words []string, field string, value []byte, within int) (param string) {
+func (p priced) member(words []string, field string, value rawjson.Value, within int) (param string) {
 	name := strings.ToLower(field)
 	switch {
 	case slices.Contains(p.Within, name):
@@ -179,28 +180,20 @@ func (p priced) member(words []string, field string, value []byte, within int) (
 }
 
 // costs reports whether a value of a member costs something.
-func costs(m providers.PricedMember, value []byte) bool {
+func costs(m providers.PricedMember, value rawjson.Value) bool {
 	if m.Begins != 0 && value[0] != m.Begins {
 		return false
 	}
 	if m.Of != "" {
-		value = member(value, m.Of)
+		value = value.Get(m.Of)
 	}
 	is := func(other string) bool {
-		return string(value) == other || other != "" && other[0] == '"' && text(value) == strings.Trim(other, `"`)
+		return string(value) == other || other != "" && other[0] == '"' && value.Text().Is(strings.Trim(other, `"`))
 	}
 	return (m.Only == "" || is(m.Only)) && (m.Unless == "" || !is(m.Unless))
 }
 
-// member is the raw value of an object's member, nil where there is none.
-func member(object []byte, name string) []byte {
-	at := body.Member(object, name)
-	return object[at.From:at.To]
-}
-
-// text is a name or a text of JSON; "" for anything else.
-func text(value []byte) string {
-	var s string
-	_ = json.Unmarshal(value, &s) // what is no text is ""
-	return s
+// clientsOwn reports whether a member's objects are a client's own words: arguments of its tools, and what these look like.
+func clientsOwn(name rawjson.Text) bool {
+	return slices.ContainsFunc([]string{"input", "input_schema", "parameters", "parametersJsonSchema", "args"}, name.Is)
 }

@@ -5,52 +5,47 @@ import (
 	"strconv"
 	"strings"
 
-	"modelrelay/api/body"
+	"modelrelay/providers/rawjson"
 )
 
 // carriedTool names the first tool of an item of the input that is not run by the client itself, "" where all are.
-func carriedTool(field string, input []byte) string {
-	at := 0
-	for item := range body.Items(input) {
-		object := input[item.From:item.To]
-		for name, value := range body.Members(object) {
-			tools := text(object[name.From:name.To])
+func carriedTool(field string, input rawjson.Value) string {
+	for at, item := range input.Items() {
+		for name, value := range item.Members() {
+			tools := name.String()
 			if !strings.EqualFold(tools, "tools") {
 				continue
 			}
-			if param := hostedTool(field+"["+strconv.Itoa(at)+"]."+tools, object[value.From:value.To]); param != "" {
+			if param := hostedTool(field+"["+strconv.Itoa(at)+"]."+tools, value); param != "" {
 				return param
 			}
 		}
-		at++
 	}
 	return ""
 }
 
 // hostedTool names the first of the tools in a field that is not run by the client itself, "" where all are. A tool that stands
 // without an array is a tool as well: Google's APIs take it for the only one.
-func hostedTool(field string, tools []byte) string {
-	if tools[0] == '{' && !ownTool(tools) {
+func hostedTool(field string, tools rawjson.Value) string {
+	if tools.IsObject() && !ownTool(tools) {
 		return field
 	}
-	at := 0
-	for item := range body.Items(tools) {
-		if !ownTool(tools[item.From:item.To]) {
+	for at, tool := range tools.Items() {
+		if !ownTool(tool) {
 			return field + "[" + strconv.Itoa(at) + "]"
 		}
-		at++
 	}
 	return ""
 }
 
 // ownTool tells whether a tool, in any format, is one that the client runs. What is not known to be counts as the vendor's,
 // and so does a tool of two types, of which an upstream may read either.
-func ownTool(tool []byte) bool {
+func ownTool(tool rawjson.Value) bool {
 	typed, named, others := false, false, false
-	for name, value := range body.Members(tool) {
-		switch strings.ToLower(text(tool[name.From:name.To])) {
+	for name, value := range tool.Members() {
+		switch strings.ToLower(name.String()) {
 		case "type":
-			kind := text(tool[value.From:value.To])
+			kind := value.Text().String()
 			if kind != "" && !ownType(kind) {
 				return false
 			}

@@ -103,7 +103,7 @@ func relayInteraction(c *calls.Calls, x *edge.Request, r *http.Request, ch *call
 		return err
 	}
 	call.Background = b.Flag("background")
-	call.Output = body.WholeMember(b.Value("generation_config"), "max_output_tokens")
+	call.Output = body.Whole(b.Value("generation_config").Get("max_output_tokens"))
 	if previous := b.Text("previous_interaction_id"); previous != "" {
 		call.ContinuesFrom = []providers.Made{{ID: previous, Param: "previous_interaction_id"}}
 	}

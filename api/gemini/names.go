@@ -5,6 +5,7 @@ import (
 
 	"modelrelay/api/body"
 	"modelrelay/providers"
+	"modelrelay/providers/rawjson"
 )
 
 // modelNames finds where a checked body of format B repeats the name of the path's model, so that an upstream that
@@ -12,38 +13,31 @@ import (
 // model of the path.
 func modelNames(b *body.JSON, model string) ([]providers.Span, error) {
 	var names []providers.Span
-	find := func(place string, at providers.Span) error {
-		if at == (providers.Span{}) {
-			return nil
-		}
-		raw := b.Raw[at.From:at.To]
-		named := string(body.Unquote(raw))
+	find := func(place string, value rawjson.Value) error {
+		named := value.Text().String()
 		switch {
-		case raw[0] == 'n': // null
+		case value.Absent():
 			return nil
 		case strings.TrimPrefix(named, "models/") != model:
 			return providers.InvalidField(place, "Invalid request: '%s' must be the model of the path.", place)
 		}
+		at := b.SpanOf(value)
 		at.From, at.To = at.From+1, at.To-1
 		if prefix := "models/"; strings.HasPrefix(named, prefix) && named != model {
 			// The name follows the last slash that is no part of it; an escaped one is two bytes.
-			at.From += prefixLength(raw[1:], len(prefix))
+			at.From += prefixLength(value[1:], len(prefix))
 		}
 		names = append(names, at)
 		return nil
 	}
-	if err := find("model", b.Span("model")); err != nil {
+	if err := find("model", b.Value("model")); err != nil {
 		return nil, err
 	}
-	if request := b.Value("generateContentRequest"); request != nil {
-		if err := find("generateContentRequest.model", b.Within("generateContentRequest", "model")); err != nil {
-			return nil, err
-		}
+	if err := find("generateContentRequest.model", b.Value("generateContentRequest").Get("model")); err != nil {
+		return nil, err
 	}
-	requests := b.Span("requests")
-	for at := range body.Items(b.Value("requests")) {
-		at = body.Shift(at, requests.From)
-		if err := find("requests.model", body.Shift(body.Member(b.Raw[at.From:at.To], "model"), at.From)); err != nil {
+	for _, request := range b.Value("requests").Items() {
+		if err := find("requests.model", request.Get("model")); err != nil {
 			return nil, err
 		}
 	}

@@ -160,13 +160,10 @@ func relay(c *calls.Calls, x *edge.Request, r *http.Request, ch *calls.Charge, m
 // sizeOf reads what a body's configuration says about its answer: the most tokens of one, and how many answers.
 func sizeOf(b *body.JSON) (output, n int64) {
 	config := b.Value("generationConfig")
-	if config == nil {
-		return 0, 0
+	thinking := config.GetCamel("thinkingConfig")
+	if thinking == nil {
+		thinking = config
 	}
-	thinking := config
-	if at := body.Member(config, "thinkingConfig", "thinking_config"); at != (providers.Span{}) {
-		thinking = config[at.From:at.To]
-	}
-	output = max(body.WholeMember(config, "maxOutputTokens", "max_output_tokens"), body.WholeMember(thinking, "thinkingBudget", "thinking_budget"))
-	return output, body.WholeMember(config, "candidateCount", "candidate_count")
+	output = max(body.Whole(config.GetCamel("maxOutputTokens")), body.Whole(thinking.GetCamel("thinkingBudget")))
+	return output, body.Whole(config.GetCamel("candidateCount"))
 }

@@ -13,6 +13,7 @@ import (
 	"modelrelay/api/edge"
 	"modelrelay/providers"
 	"modelrelay/providers/media"
+	"modelrelay/providers/rawjson"
 )
 
 // Options are the models of calls that name none; "" refuses such calls.
@@ -170,20 +171,19 @@ func sizeOf(b *body.JSON) (output, n int64) {
 		n = max(n, body.Whole(b.Value(name)))
 	}
 	n = min(body.MaxWhole, max(1, n)*prompts(b.Value("prompt")))
-	return output, max(n, body.WholeMember(b.Value("parameters"), "n")) // the contract's own images say it there
+	return output, max(n, body.Whole(b.Value("parameters").Get("n"))) // the contract's own images say it there
 }
 
 // prompts is how many texts a completion is to go on from, each of which has answers of its own: the elements of an array,
 // but for one that is the tokens of a single text.
-func prompts(raw []byte) int64 {
-	var n int64
-	for at := range body.Items(raw) {
-		if c := raw[at.From]; n == 0 && (c == '-' || '0' <= c && c <= '9') {
+func prompts(raw rawjson.Value) int64 {
+	for _, first := range raw.Items() {
+		if first.IsNumber() {
 			return 1
 		}
-		n++
+		break
 	}
-	return max(1, n)
+	return max(1, int64(raw.Len()))
 }
 
 // setModel makes the model that the path or the configuration names the call's, whatever the body says of it.

@@ -81,15 +81,12 @@ func askUsage(call *calls.Call, b *body.JSON) {
 		call.UsageEdit = providers.Edit{At: options, Text: []byte("{" + askForUsage + "}")}
 		call.Edits = append(call.Edits, call.UsageEdit)
 	default:
-		at := body.Member(b.Raw[options.From:options.To], "include_usage")
-		if at == (providers.Span{}) {
+		asked := b.Value("stream_options").Get("include_usage")
+		switch string(asked) {
+		case "":
 			call.Edits = append(call.Edits, body.InsertMember(b.Raw, options.From, askForUsage))
-			break
-		}
-		at.From, at.To = at.From+options.From, at.To+options.From
-		switch string(b.Raw[at.From:at.To]) {
 		case "false", "null":
-			call.Edits = append(call.Edits, providers.Edit{At: at, Text: []byte("true")})
+			call.Edits = append(call.Edits, providers.Edit{At: b.SpanOf(asked), Text: []byte("true")})
 		default:
 			return // asked for, or not a boolean, which is the upstream's to refuse
 		}

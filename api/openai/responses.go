@@ -9,6 +9,7 @@ import (
 	"modelrelay/api/body"
 	"modelrelay/api/calls"
 	"modelrelay/providers"
+	"modelrelay/providers/rawjson"
 )
 
 // openAIResponse is the body of a response. It is never filled: the schema and the field checks are compiled from it.
@@ -71,14 +72,13 @@ func responseEvents(_ *http.Request, call *calls.Call, b *body.JSON) error {
 
 // eachReference calls visit with the ids of items that only refer to one that the upstream keeps, until it says no. An item with
 // content of its own may come from another token's conversation: its id means nothing to the upstream.
-func eachReference(input []byte, visit func(id []byte) bool) bool {
-	for at := range body.Items(input) {
-		item := input[at.From:at.To]
+func eachReference(input rawjson.Value, visit func(id []byte) bool) bool {
+	for _, item := range input.Items() {
 		var id, kind []byte
 		said := false
-		for name, value := range body.Members(item) {
+		for name, value := range item.Members() {
 			var room [64]byte
-			switch text := body.Unquote(item[value.From:value.To]); string(body.AppendFolded(room[:0], body.Unquote(item[name.From:name.To]))) {
+			switch text := value.Text().Decoded(); string(body.AppendFolded(room[:0], name.Decoded())) {
 			case "ID":
 				id = text
 			case "TYPE":
@@ -110,23 +110,24 @@ func goesOn(b *body.JSON) ([]providers.Made, error) {
 		}
 		return len(goes) <= maxNamed
 	}
-	add(body.Unquote(b.Value("previous_response_id")), "previous_response_id")
-	if conversation := b.Value("conversation"); len(conversation) > 0 {
-		if conversation[0] == '{' {
-			at := body.Member(conversation, "id")
-			conversation = conversation[at.From:at.To]
-		}
-		add(body.Unquote(conversation), "conversation")
+	add(b.Value("previous_response_id").Text().Decoded(), "previous_response_id")
+	conversation := b.Value("conversation")
+	if conversation.IsObject() {
+		conversation = conversation.Get("id")
 	}
+	add(conversation.Text().Decoded(), "conversation")
 	for _, field := range [...]string{"tools", "input"} {
-		ok := body.EachText(b.Value(field), func(name, text []byte) bool {
+		ok := true
+		for place, text := range b.Value(field).Texts(nil) {
 			var room [64]byte
-			switch string(body.AppendFolded(room[:0], name)) {
+			switch string(body.AppendFolded(room[:0], place.Name().Decoded())) {
 			case "CONTAINER", "CONTAINER_ID": // an item of a code interpreter keeps its container in use
-				return add(text, field)
+				ok = add(text.Decoded(), field)
 			}
-			return true
-		})
+			if !ok {
+				break
+			}
+		}
 		if field == "input" && ok {
 			ok = eachReference(b.Value(field), func(id []byte) bool { return add(id, field) })
 		}

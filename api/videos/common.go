@@ -9,6 +9,7 @@ import (
 
 	"modelrelay/api/body"
 	"modelrelay/providers"
+	"modelrelay/providers/rawjson"
 )
 
 // CommonFields are the fields of a create that the generic format and the Sora-compatible one both have.
@@ -63,7 +64,7 @@ func takeCommon(req *providers.VideoRequest, b *body.JSON) error {
 	}
 	inputs := commonInputs()
 	for _, name := range [...]string{"image", "last_image", "video", "audio"} {
-		text := body.Unquote(b.Value(name))
+		text := b.Value(name).Text().Decoded()
 		if len(text) == 0 {
 			continue
 		}
@@ -103,19 +104,19 @@ func takeCommon(req *providers.VideoRequest, b *body.JSON) error {
 const maxWord = 64
 
 // takeRoles says what each image of a request is for.
-func takeRoles(req *providers.VideoRequest, raw []byte) error {
+func takeRoles(req *providers.VideoRequest, raw rawjson.Value) error {
 	if raw == nil {
 		return nil
 	}
-	words, known, i := [][]byte{raw}, roleWords(), 0
-	if raw[0] == '[' {
+	words, known := []rawjson.Value{raw}, roleWords()
+	if raw.IsArray() {
 		words = nil
-		for at := range body.Items(raw) {
-			words = append(words, raw[at.From:at.To])
+		for _, word := range raw.Items() {
+			words = append(words, word)
 		}
 	}
-	for ; i < len(words); i++ {
-		role, ok := known[string(body.Unquote(words[i]))]
+	for i, word := range words {
+		role, ok := known[word.Text().String()]
 		switch {
 		case !ok:
 			return providers.InvalidField("input_reference_role", "Invalid request: 'input_reference_role' must hold first_frame, last_frame or reference.")
@@ -128,13 +129,13 @@ func takeRoles(req *providers.VideoRequest, raw []byte) error {
 }
 
 // takeSwitch reads true or false, bare or as a text.
-func takeSwitch(into **bool, name string, raw []byte) error {
+func takeSwitch(into **bool, name string, raw rawjson.Value) error {
 	if raw == nil {
 		return nil
 	}
 	text := string(raw)
-	if raw[0] == '"' {
-		text = string(body.Unquote(raw))
+	if raw.IsText() {
+		text = raw.Text().String()
 	}
 	if !slices.Contains([]string{"true", "false"}, text) {
 		return providers.InvalidField(name, "Invalid request: '%s' must be true or false.", name)

@@ -43,9 +43,8 @@ func (c fieldChecks) readFreely(b *body.JSON) (metadata, extra json.RawMessage, 
 func (c fieldChecks) extraMembers(b *body.JSON) (json.RawMessage, error) {
 	var out []byte
 	size := 0 // of the members that no format names
-	for nameAt, at := range body.Members(b.Raw) {
-		name, value := b.Raw[nameAt.From:nameAt.To], b.Raw[at.From:at.To]
-		text := string(body.Unquote(name))
+	for name, value := range b.Members() {
+		text := name.String()
 		if b.Span(text) != (providers.Span{}) {
 			continue
 		}

@@ -147,7 +147,7 @@ func (c fieldChecks) readMetadata(req *providers.VideoRequest) error {
 		return err
 	}
 	for _, name := range [...]string{"model", "req_key"} {
-		if raw := b.Value(name); raw != nil && string(body.Unquote(raw)) != req.Model {
+		if raw := b.Value(name); raw != nil && raw.Text().String() != req.Model {
 			return differs("metadata."+name, "model")
 		}
 	}

@@ -8,6 +8,7 @@ import (
 	"modelrelay/api/body"
 	"modelrelay/api/edge"
 	"modelrelay/providers"
+	"modelrelay/providers/rawjson"
 )
 
 // geminiVideoBody is the body of predictLongRunning. It is never filled. Its shape is what google.golang.org/genai 1.77 sends to
@@ -71,11 +72,11 @@ func readGemini(x *edge.Request, r *http.Request, check *body.Checker) (req prov
 	instances, parameters := b.Value("instances"), b.Value("parameters")
 	var extra []byte
 	count := 0
-	for at := range body.Items(instances) {
+	for _, instance := range instances.Items() {
 		if count++; count > 1 {
 			break
 		}
-		source, err = readInstance(&req, instances[at.From:at.To], &extra)
+		source, err = readInstance(&req, instance, &extra)
 		if err != nil {
 			return req, "", err
 		}
@@ -102,40 +103,23 @@ func readGemini(x *edge.Request, r *http.Request, check *body.Checker) (req prov
 }
 
 // readWebhook reads the one address of a webhook's configuration, "" for none.
-func readWebhook(config []byte, field string) (address string, err error) {
-	if config == nil {
-		return "", nil
-	}
-	at := body.Member(config, "uris")
-	uris := config[at.From:at.To]
-	for at := range body.Items(uris) {
+func readWebhook(config rawjson.Value, field string) (address string, err error) {
+	for _, uri := range config.Get("uris").Items() {
 		if address != "" {
 			return "", providers.InvalidField(field, "Invalid request: '%s' must name one address.", field)
 		}
-		address = string(body.Unquote(uris[at.From:at.To]))
+		address = uri.Text().String()
 	}
 	return address, nil
 }
 
-// camelCase writes "last_frame" as "lastFrame": readers of protocol buffers take both.
-func camelCase(name []byte) string {
-	words := strings.Split(string(name), "_")
-	for i := 1; i < len(words); i++ {
-		if word := words[i]; word != "" {
-			words[i] = strings.ToUpper(word[:1]) + word[1:]
-		}
-	}
-	return strings.Join(words, "")
-}
-
 // readInstance reads what to make. A video that was made here is the id of its file.
-func readInstance(req *providers.VideoRequest, instance []byte, extra *[]byte) (source string, err error) {
-	for nameAt, at := range body.Members(instance) {
-		name, value := instance[nameAt.From:nameAt.To], instance[at.From:at.To]
+func readInstance(req *providers.VideoRequest, instance rawjson.Value, extra *[]byte) (source string, err error) {
+	for name, value := range instance.Members() {
 		role, several := providers.FirstFrame, false
-		switch field := camelCase(body.Unquote(name)); field {
+		switch field := rawjson.Camel(name.String()); field {
 		case "prompt":
-			req.Prompt = string(body.Unquote(value))
+			req.Prompt = value.Text().String()
 			continue
 		case "image":
 		case "lastFrame":
@@ -144,26 +128,22 @@ func readInstance(req *providers.VideoRequest, instance []byte, extra *[]byte) (
 			role, several = providers.Reference, true
 		case "video":
 			role = providers.ExtendVideo
-			if uri := body.Member(value, "uri"); uri != (providers.Span{}) {
-				if source = fileOf(string(body.Unquote(value[uri.From:uri.To]))); source != "" {
-					continue
-				}
+			if source = fileOf(value.Get("uri").Text().String()); source != "" {
+				continue
 			}
 		default:
 			*extra = body.AppendMember(*extra, name, value)
 			continue
 		}
-		param := string(body.Unquote(name))
+		param := name.String()
 		if !several {
 			if err := addGeminiMedia(req, role, param, value); err != nil {
 				return "", err
 			}
 			continue
 		}
-		for at := range body.Items(value) {
-			reference := value[at.From:at.To]
-			image := body.Member(reference, "image")
-			if err := addGeminiMedia(req, role, param, reference[image.From:image.To]); err != nil {
+		for _, reference := range value.Items() {
+			if err := addGeminiMedia(req, role, param, reference.Get("image")); err != nil {
 				return "", err
 			}
 		}
@@ -172,18 +152,15 @@ func readInstance(req *providers.VideoRequest, instance []byte, extra *[]byte) (
 }
 
 // addGeminiMedia adds the input of an object with its bytes or its address; null is none.
-func addGeminiMedia(req *providers.VideoRequest, role providers.InputRole, param string, object []byte) error {
+func addGeminiMedia(req *providers.VideoRequest, role providers.InputRole, param string, object rawjson.Value) error {
 	if bytes.Equal(object, []byte("null")) {
 		return nil
 	}
-	at := body.Member(object, "bytesBase64Encoded", "bytes_base64_encoded", "encodedVideo", "encoded_video", "uri")
-	text := body.Unquote(object[at.From:at.To])
-	if inline := body.Member(object, "inlineData", "inline_data"); inline != (providers.Span{}) {
-		data := object[inline.From:inline.To]
-		at := body.Member(data, "data")
-		text = body.Unquote(data[at.From:at.To])
+	data := object.GetAny("bytesBase64Encoded", "bytes_base64_encoded", "encodedVideo", "encoded_video", "uri")
+	if inline := object.GetCamel("inlineData"); inline != nil {
+		data = inline.Get("data")
 	}
-	input, err := newMedia(role, param, text)
+	input, err := newMedia(role, param, data.Text().Decoded())
 	if err != nil {
 		return err
 	}
@@ -191,17 +168,16 @@ func addGeminiMedia(req *providers.VideoRequest, role providers.InputRole, param
 }
 
 // readParameters reads how to make it.
-func readParameters(req *providers.VideoRequest, parameters []byte, extra *[]byte) (err error) {
-	for nameAt, at := range body.Members(parameters) {
-		name, value := parameters[nameAt.From:nameAt.To], parameters[at.From:at.To]
+func readParameters(req *providers.VideoRequest, parameters rawjson.Value, extra *[]byte) (err error) {
+	for name, value := range parameters.Members() {
 		if bytes.Equal(value, []byte("null")) {
 			continue
 		}
-		switch field := camelCase(body.Unquote(name)); field {
+		switch field := rawjson.Camel(name.String()); field {
 		case "durationSeconds":
 			req.Seconds, err = parseSeconds(field, numeral(value))
 		case "aspectRatio", "resolution":
-			word := strings.ToLower(strings.TrimSpace(string(body.Unquote(value))))
+			word := strings.ToLower(strings.TrimSpace(value.Text().String()))
 			if len(word) > maxWord {
 				return providers.InvalidField(field, "Invalid request: '%s' is too long.", field)
 			}
@@ -211,7 +187,7 @@ func readParameters(req *providers.VideoRequest, parameters []byte, extra *[]byt
 				req.AspectRatio = word
 			}
 		case "negativePrompt":
-			req.NegativePrompt = string(body.Unquote(value))
+			req.NegativePrompt = value.Text().String()
 		case "generateAudio":
 			err = takeSwitch(&req.GenerateAudio, field, value)
 		case "seed":

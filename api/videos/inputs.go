@@ -11,8 +11,8 @@ import (
 	"github.com/danielgtaylor/huma/v2"
 	"github.com/gabriel-vasile/mimetype"
 
-	"modelrelay/api/body"
 	"modelrelay/providers"
+	"modelrelay/providers/rawjson"
 )
 
 // Bounds of the inputs of one video create. The whole body is bounded by Options.MaxBody besides.
@@ -138,12 +138,10 @@ func addInput(req *providers.VideoRequest, param string, input providers.Media) 
 }
 
 // addInputs reads a checked array of strings, each an input.
-func addInputs(req *providers.VideoRequest, param string, array []byte, read func(string, []byte) (providers.Media, error)) error {
-	i := 0
-	for at := range body.Items(array) {
+func addInputs(req *providers.VideoRequest, param string, array rawjson.Value, read func(string, []byte) (providers.Media, error)) error {
+	for i, text := range array.Items() {
 		place := param + "[" + strconv.Itoa(i) + "]"
-		i++
-		input, err := read(place, body.Unquote(array[at.From:at.To]))
+		input, err := read(place, text.Text().Decoded())
 		if err != nil {
 			return err
 		}
@@ -176,10 +174,10 @@ func (imageReference) Schema(huma.Registry) *huma.Schema {
 }
 
 // addReferences reads an input_reference that is not a file: a URL, bare or as {"image_url": URL}, or an array of such.
-func addReferences(req *providers.VideoRequest, raw []byte) error {
-	if raw[0] == '[' {
-		for at := range body.Items(raw) {
-			if err := addReferences(req, raw[at.From:at.To]); err != nil {
+func addReferences(req *providers.VideoRequest, raw rawjson.Value) error {
+	if raw.IsArray() {
+		for _, reference := range raw.Items() {
+			if err := addReferences(req, reference); err != nil {
 				return err
 			}
 		}
@@ -192,14 +190,11 @@ func addReferences(req *providers.VideoRequest, raw []byte) error {
 	return addInput(req, "input_reference", image)
 }
 
-func readReference(raw []byte) (providers.Media, error) {
-	if raw[0] == '"' {
-		return newImage("input_reference", body.Unquote(raw))
+func readReference(raw rawjson.Value) (providers.Media, error) {
+	if raw.IsText() {
+		return newImage("input_reference", raw.Text().Decoded())
 	}
-	return referenceOf(func(name string) []byte {
-		at := body.Member(raw, name)
-		return body.Unquote(raw[at.From:at.To])
-	})
+	return referenceOf(func(name string) []byte { return raw.Get(name).Text().Decoded() })
 }
 
 // referenceOf reads an input_reference by its members.

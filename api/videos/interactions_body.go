@@ -7,6 +7,7 @@ import (
 
 	"modelrelay/api/body"
 	"modelrelay/providers"
+	"modelrelay/providers/rawjson"
 	"modelrelay/workflows/tasks"
 )
 
@@ -14,20 +15,17 @@ import (
 func isVideo(b *body.JSON) bool { return videoFormat(b.Value("response_format")) != nil }
 
 // videoFormat is the response format that is a video, nil where there is none. Of several formats each must be one.
-func videoFormat(format []byte) []byte {
-	if len(format) > 0 && format[0] == '[' {
-		var found []byte
-		for at := range body.Items(format) {
-			if found = videoFormat(format[at.From:at.To]); found == nil {
+func videoFormat(format rawjson.Value) rawjson.Value {
+	if format.IsArray() {
+		var found rawjson.Value
+		for _, one := range format.Items() {
+			if found = videoFormat(one); found == nil {
 				return nil
 			}
 		}
 		return found
 	}
-	if len(format) == 0 || format[0] != '{' {
-		return nil
-	}
-	if at := body.Member(format, "type"); string(body.Unquote(format[at.From:at.To])) != "video" {
+	if !format.Get("type").Text().Is("video") {
 		return nil
 	}
 	return format
@@ -45,7 +43,7 @@ func readInteraction(b *body.JSON) (req providers.VideoRequest, on work, err err
 		return req, on, refuse("stream", "is not possible with a video; a GET of the interaction waits for it")
 	case string(b.Value("store")) == "false":
 		return req, on, refuse("store", "must be true for what is made in the background")
-	case format[0] == '[' && several(format):
+	case format.Len() > 1:
 		return req, on, refuse("response_format", "must be one video")
 	}
 	req.Model = b.Text("model")
@@ -58,9 +56,8 @@ func readInteraction(b *body.JSON) (req providers.VideoRequest, on work, err err
 		return req, on, err
 	}
 	known := []string{"model", "input", "background", "stream", "store", "previous_interaction_id", "response_format", "response_modalities", "generation_config", "webhook_config"}
-	for nameAt, at := range body.Members(b.Raw) {
-		name, value := b.Raw[nameAt.From:nameAt.To], b.Raw[at.From:at.To]
-		if !slices.Contains(known, string(body.Unquote(name))) && !isNull(value) {
+	for name, value := range b.Members() {
+		if !slices.ContainsFunc(known, name.Is) && !isNull(value) {
 			extra = body.AppendMember(extra, name, value)
 		}
 	}
@@ -86,23 +83,15 @@ func readInteraction(b *body.JSON) (req providers.VideoRequest, on work, err err
 
 func isNull(value []byte) bool { return bytes.Equal(value, []byte("null")) }
 
-func several(array []byte) bool {
-	n := 0
-	for range body.Items(array) {
-		n++
-	}
-	return n > 1
-}
-
 // readResponse reads what the video must be like.
-func readResponse(req *providers.VideoRequest, format []byte) (err error) {
-	for nameAt, at := range body.Members(format) {
-		name, value := string(body.Unquote(format[nameAt.From:nameAt.To])), format[at.From:at.To]
-		field, word := "response_format."+name, strings.ToLower(strings.TrimSpace(string(body.Unquote(value))))
+func readResponse(req *providers.VideoRequest, format rawjson.Value) (err error) {
+	for key, value := range format.Members() {
+		name := key.String()
+		field, word := "response_format."+name, strings.ToLower(strings.TrimSpace(value.Text().String()))
 		if isNull(value) {
 			continue
 		}
-		if value[0] != '"' && name != "duration" {
+		if !value.IsText() && name != "duration" {
 			return providers.InvalidField(field, "Invalid request: '%s' must be a string.", field)
 		}
 		switch name {
@@ -112,7 +101,7 @@ func readResponse(req *providers.VideoRequest, format []byte) (err error) {
 		case "resolution":
 			req.Resolution = word
 		case "duration":
-			if value[0] != '"' {
+			if !value.IsText() {
 				word = numeral(value)
 			}
 			req.Seconds, err = parseSeconds(field, strings.TrimSuffix(word, "s"))
@@ -135,27 +124,25 @@ func readResponse(req *providers.VideoRequest, format []byte) (err error) {
 
 // readGeneration reads how to make it: the vendor's word for what is to be done with the input, "" for none. The rest of the
 // configuration is put to the extra members.
-func readGeneration(req *providers.VideoRequest, config []byte, extra *[]byte) (task string, err error) {
+func readGeneration(req *providers.VideoRequest, config rawjson.Value, extra *[]byte) (task string, err error) {
 	var rest []byte
-	for nameAt, at := range body.Members(config) {
-		name, value := config[nameAt.From:nameAt.To], config[at.From:at.To]
-		switch string(body.Unquote(name)) {
+	for name, value := range config.Members() {
+		switch name.String() {
 		case "seed":
 			if !isNull(value) {
 				req.Seed, err = readSeed(value)
 			}
 		case "video_config":
 			var others []byte
-			for nameAt, at := range body.Members(value) {
-				if member := value[nameAt.From:nameAt.To]; string(body.Unquote(member)) != "task" {
-					others = body.AppendMember(others, member, value[at.From:at.To])
+			for member, setting := range value.Members() {
+				if member.Is("task") {
+					task = setting.Text().String()
+				} else {
+					others = body.AppendMember(others, member, setting)
 				}
 			}
 			if others != nil {
 				rest = body.AppendMember(rest, name, append(others, '}'))
-			}
-			if at := body.Member(value, "task"); at != (providers.Span{}) {
-				task = string(body.Unquote(value[at.From:at.To]))
 			}
 		default:
 			rest = body.AppendMember(rest, name, value)
@@ -190,68 +177,62 @@ type interactionInput struct {
 }
 
 // read reads an input: a text, a content, or a list of contents or of steps with contents.
-func (in *interactionInput) read(input []byte) error {
-	if len(input) == 0 || isNull(input) {
+func (in *interactionInput) read(input rawjson.Value) error {
+	switch {
+	case input.Absent():
 		return nil
-	}
-	switch input[0] {
-	case '"':
-		in.prompt(body.Unquote(input))
+	case input.IsText():
+		in.prompt(input.Text())
 		return nil
-	case '[':
-		for at := range body.Items(input) {
-			if err := in.read(input[at.From:at.To]); err != nil {
+	case input.IsArray():
+		for _, item := range input.Items() {
+			if err := in.read(item); err != nil {
 				return err
 			}
 		}
 		return nil
-	case '{':
+	case input.IsObject():
 		return in.content(input)
 	}
 	return providers.InvalidField("input", "Invalid request: 'input' must be a text, a content, or an array of contents.")
 }
 
-func (in *interactionInput) prompt(text []byte) {
-	if in.req.Prompt != "" && len(text) > 0 {
+func (in *interactionInput) prompt(text rawjson.Text) {
+	if in.req.Prompt != "" && !text.Empty() {
 		in.req.Prompt += "\n"
 	}
-	in.req.Prompt += string(text)
+	in.req.Prompt += text.String()
 }
 
 // content reads one content, or the contents of what a user said.
-func (in *interactionInput) content(content []byte) error {
-	member := func(name string) []byte {
-		at := body.Member(content, name)
-		return content[at.From:at.To]
-	}
-	switch kind := string(body.Unquote(member("type"))); kind {
+func (in *interactionInput) content(content rawjson.Value) error {
+	switch kind := content.Get("type").Text().String(); kind {
 	case "user_input":
-		return in.read(member("content"))
+		return in.read(content.Get("content"))
 	case "text":
-		in.prompt(body.Unquote(member("text")))
+		in.prompt(content.Get("text").Text())
 		return nil
 	case "image":
 		in.images++
-		return in.media(providers.FirstFrame, member("data"), member("uri"))
+		return in.media(providers.FirstFrame, content.Get("data"), content.Get("uri"))
 	case "audio":
-		return in.media(providers.SourceAudio, member("data"), member("uri"))
+		return in.media(providers.SourceAudio, content.Get("data"), content.Get("uri"))
 	case "video":
-		if in.source = fileOf(string(body.Unquote(member("uri")))); in.source != "" {
+		if in.source = fileOf(content.Get("uri").Text().String()); in.source != "" {
 			return nil
 		}
-		return in.media(providers.SourceVideo, member("data"), member("uri"))
+		return in.media(providers.SourceVideo, content.Get("data"), content.Get("uri"))
 	default:
 		return providers.InvalidField("input", "Invalid request: 'input' holds %q, of which no video is made; 'previous_interaction_id' goes on from an earlier one.", providers.Cut(kind, maxWord))
 	}
 }
 
 // media adds an input of bytes in Base64, or of an address.
-func (in *interactionInput) media(role providers.InputRole, data, uri []byte) error {
-	text := body.Unquote(uri)
-	if len(data) > 0 && !isNull(data) {
-		text = body.Unquote(data)
+func (in *interactionInput) media(role providers.InputRole, data, uri rawjson.Value) error {
+	if data.Absent() {
+		data = uri
 	}
-	input, err := newMedia(role, "input", text)
+	input, err := newMedia(role, "input", data.Text().Decoded())
 	if err != nil {
 		return err
 	}

@@ -9,6 +9,7 @@ import (
 
 	"modelrelay/api/body"
 	"modelrelay/providers"
+	"modelrelay/providers/rawjson"
 )
 
 // textOrNumber is a number, or a string that holds one.
@@ -20,9 +21,9 @@ func (textOrNumber) Schema(huma.Registry) *huma.Schema {
 }
 
 // numeral is the text of a JSON number, or what a string holds.
-func numeral(raw []byte) string {
-	if len(raw) > 0 && raw[0] == '"' {
-		return string(body.Unquote(raw))
+func numeral(raw rawjson.Value) string {
+	if raw.IsText() {
+		return raw.Text().String()
 	}
 	return body.Decimal(raw)
 }

@@ -134,17 +134,15 @@ func (c fieldChecks) readSourceBody(x *edge.Request, r *http.Request, check *bod
 	if video == nil {
 		return req, "", nil
 	}
-	text := body.Unquote(video)
-	if video[0] == '{' {
-		id, address := body.Member(video, "id"), body.Member(video, "url")
-		if id != (providers.Span{}) {
-			return req, string(body.Unquote(video[id.From:id.To])), nil
+	if video.IsObject() {
+		if id := video.Get("id"); id != nil {
+			return req, id.Text().String(), nil
 		}
-		text = body.Unquote(video[address.From:address.To])
-	} else if tasks.IsTaskID(string(text)) {
-		return req, string(text), nil
+		video = video.Get("url")
+	} else if id := video.Text().String(); tasks.IsTaskID(id) {
+		return req, id, nil
 	}
-	input, err := newMedia(providers.SourceVideo, "video", text)
+	input, err := newMedia(providers.SourceVideo, "video", video.Text().Decoded())
 	if err != nil {
 		return req, "", err
 	}

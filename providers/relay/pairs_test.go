@@ -5,7 +5,7 @@ import (
 	"testing"
 
 	"modelrelay/providers"
-	"modelrelay/providers/translate/form"
+	"modelrelay/providers/rawjson"
 	"modelrelay/providers/translate/translatetest"
 )
 
@@ -161,7 +161,7 @@ func TestEveryPair(t *testing.T) {
 					}
 					if stream {
 						from.check(t, []byte(body))
-					} else if !form.Valid([]byte(body)) {
+					} else if !rawjson.Valid([]byte(body)) {
 						t.Errorf("no JSON: %s", body)
 					}
 					upstream := (*sent)[0]
@@ -170,7 +170,7 @@ func TestEveryPair(t *testing.T) {
 							t.Errorf("stream %v: no %s in the call %s", stream, part, upstream.body)
 						}
 					}
-					if !form.Valid([]byte(upstream.body)) || upstream.endpoint.Format != to.endpoint.Format {
+					if !rawjson.Valid([]byte(upstream.body)) || upstream.endpoint.Format != to.endpoint.Format {
 						t.Errorf("sent %s to %s", upstream.body, upstream.endpoint)
 					}
 					for _, header := range []string{"X-Relay-Dropped", "X-Relay-Changed"} {

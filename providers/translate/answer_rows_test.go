@@ -10,9 +10,9 @@ import (
 	"testing/iotest"
 
 	"modelrelay/providers"
-	"modelrelay/providers/translate"
+	"modelrelay/providers/rawjson"
 	"modelrelay/providers/sse"
-	"modelrelay/providers/translate/form"
+	"modelrelay/providers/translate"
 )
 
 // begun is a translation of the first call of a conversation: streamed, for the latest model of the upstream.
@@ -142,7 +142,7 @@ func TestNamesComeBack(t *testing.T) {
 	if fault != nil {
 		t.Fatal(fault)
 	}
-	sent := form.Value(bytes.Join(tr.Call.Pieces, nil))
+	sent := rawjson.Value(bytes.Join(tr.Call.Pieces, nil))
 	var renamed string
 	for _, tool := range sent.Get("tools").Items() {
 		for _, declared := range tool.Get("functionDeclarations").Items() {

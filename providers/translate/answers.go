@@ -8,6 +8,7 @@ import (
 	"strings"
 
 	"modelrelay/providers"
+	"modelrelay/providers/rawjson"
 	"modelrelay/providers/sse"
 	"modelrelay/providers/translate/form"
 )
@@ -155,9 +156,9 @@ func (a *Answer) event(sent sse.Event) {
 		return // what follows the end of an answer is none of it
 	case len(bytes.TrimSpace(sent.Data)) == 0:
 		a.events = append(a.events, form.Event{Kind: form.EventPing})
-	case isDone(sent.Data), form.Valid(sent.Data):
+	case isDone(sent.Data), rawjson.Valid(sent.Data):
 		if a.reader == nil {
-			a.documentOf(form.Trim(sent.Data))
+			a.documentOf(rawjson.Trim(sent.Data))
 			return
 		}
 		data := sent.Data
@@ -200,13 +201,13 @@ func (a *Answer) whole() {
 	case err != nil:
 		a.begun, a.err = true, providers.AsFault(err)
 		return
-	case len(document) > maxDocument || !form.Valid(document):
+	case len(document) > maxDocument || !rawjson.Valid(document):
 		a.fail(broken(nil))
 		return
 	case a.reader == nil:
-		a.documentOf(form.Trim(document))
+		a.documentOf(rawjson.Trim(document))
 	default:
-		a.events = a.reader.Document(form.Trim(document), a.events[:0])
+		a.events = a.reader.Document(rawjson.Trim(document), a.events[:0])
 		if a.write(); a.err == nil {
 			a.ended()
 		}
@@ -235,7 +236,7 @@ func (a *Answer) read() ([]byte, error) {
 }
 
 // documentOf makes the client's document of the upstream's, of calls that are no chats.
-func (a *Answer) documentOf(document form.Value) {
+func (a *Answer) documentOf(document rawjson.Value) {
 	out, fault := a.t.document(document)
 	if fault != nil {
 		a.fail(fault)
@@ -377,13 +378,13 @@ func (t *thought) add(e *form.Event) {
 }
 
 // take is what was thought in a block; it is valid until the next piece.
-func (t *thought) take(block int) form.Text {
+func (t *thought) take(block int) rawjson.Text {
 	if t.block != block || len(t.text) == 0 {
 		return nil
 	}
 	text := append(t.text, '"')
 	t.text = text[:0]
-	return form.Text(text)
+	return rawjson.Text(text)
 }
 
 // name is the client's name of a tool.

@@ -9,9 +9,10 @@ import (
 	"testing"
 
 	"modelrelay/providers"
+	"modelrelay/providers/rawjson"
+	"modelrelay/providers/sse"
 	"modelrelay/providers/translate"
 	"modelrelay/providers/translate/chat"
-	"modelrelay/providers/sse"
 	"modelrelay/providers/translate/form"
 	"modelrelay/providers/translate/gemini"
 	"modelrelay/providers/translate/messages"
@@ -60,11 +61,11 @@ func meaning(t *testing.T, reader form.AnswerReader, answer string, stream bool)
 			case form.EventCallArgs:
 				kind = "call "
 			case form.EventCallBegin:
-				kind, e.Text = "call ", form.Quote(e.Call.ID+" "+e.Call.Name+" ")
+				kind, e.Text = "call ", rawjson.Quote(e.Call.ID+" "+e.Call.Name+" ")
 			case form.EventState:
-				kind, e.Text = "state ", form.Quote(fmt.Sprintf("%c %s", e.State.Kind, e.State.Data))
+				kind, e.Text = "state ", rawjson.Quote(fmt.Sprintf("%c %s", e.State.Kind, e.State.Data))
 			case form.EventStop:
-				kind, e.Text = "stop ", form.Quote(fmt.Sprintf("%d %s", e.Stop.Reason, e.Stop.Sequence))
+				kind, e.Text = "stop ", rawjson.Quote(fmt.Sprintf("%d %s", e.Stop.Reason, e.Stop.Sequence))
 			case form.EventFailed:
 				t.Fatalf("failed: %+v", e.Fault)
 			case form.EventCounts:
@@ -87,7 +88,7 @@ func meaning(t *testing.T, reader form.AnswerReader, answer string, stream bool)
 		}
 	}
 	if !stream {
-		put(reader.Document(form.Trim([]byte(answer)), nil))
+		put(reader.Document(rawjson.Trim([]byte(answer)), nil))
 	} else {
 		events := sse.NewReader(strings.NewReader(answer))
 		for {
@@ -105,7 +106,7 @@ func meaning(t *testing.T, reader form.AnswerReader, answer string, stream bool)
 		if rest, is := strings.CutPrefix(s.line, "call "); is { // JSON that is written in another way is the same
 			head, input, _ := strings.Cut(rest, " ")
 			name, input, _ := strings.Cut(input, " ")
-			input = string((&form.Call{Input: form.ReadArguments(form.Quote(input))}).Arguments())
+			input = string((&form.Call{Input: form.ReadArguments(rawjson.Quote(input))}).Arguments())
 			s.line = "call " + head + " " + name + " " + input
 		}
 		lines = append(lines, s.line)

@@ -4,6 +4,7 @@ import (
 	"slices"
 
 	"modelrelay/providers"
+	"modelrelay/providers/rawjson"
 	"modelrelay/providers/translate/form"
 	"modelrelay/providers/translate/gemini"
 	"modelrelay/providers/translate/messages"
@@ -49,7 +50,7 @@ func (t *Translation) count(call providers.Call, targets []providers.Endpoint) *
 	}
 	t.reader = codecOf(dialect)
 	t.Call.Endpoint, t.Call.Pieces = to, pieces
-	t.document = func(document form.Value) ([]byte, *providers.Fault) {
+	t.document = func(document rawjson.Value) ([]byte, *providers.Fault) {
 		n, ok := counts(document)
 		if !ok {
 			return nil, broken(nil)
@@ -71,7 +72,7 @@ func (t *Translation) embed(call providers.Call) *providers.Fault {
 		t.reader = codecOf(form.Gemini)
 	}
 	t.Call.Endpoint, t.Call.Pieces = embedding.Endpoint, embedding.Pieces
-	t.document = func(document form.Value) ([]byte, *providers.Fault) { return EmbedAnswer(embedding, document) }
+	t.document = func(document rawjson.Value) ([]byte, *providers.Fault) { return EmbedAnswer(embedding, document) }
 	return nil
 }
 

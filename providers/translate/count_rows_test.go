@@ -9,8 +9,8 @@ import (
 
 	"modelrelay/providers"
 	"modelrelay/providers/openai"
+	"modelrelay/providers/rawjson"
 	"modelrelay/providers/translate"
-	"modelrelay/providers/translate/form"
 )
 
 // TestCountsWhereItCan: a count is asked of an upstream that has one for the model, and estimated elsewhere, which the header says.
@@ -132,7 +132,7 @@ func TestEstimates(t *testing.T) {
 			t.Errorf("%s: %v", name, fault)
 			continue
 		}
-		if got, _ := form.Value(tr.Counted).Get("input_tokens").Int(); got != test.want {
+		if got, _ := rawjson.Value(tr.Counted).Get("input_tokens").Int(); got != test.want {
 			t.Errorf("%s: got %d, want %d", name, got, test.want)
 		}
 	}

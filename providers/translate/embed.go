@@ -7,6 +7,7 @@ import (
 	"strconv"
 
 	"modelrelay/providers"
+	"modelrelay/providers/rawjson"
 	"modelrelay/providers/translate/form"
 	"modelrelay/providers/translate/gemini"
 )
@@ -33,7 +34,7 @@ func EmbedRequest(call providers.Call, model string, estimate func(*form.Prompt)
 	e := &Embedding{from: call.Endpoint, model: call.Model}
 	var ask embedAsk
 	var fault *providers.Fault
-	body := form.Trim(call.Body)
+	body := rawjson.Trim(call.Body)
 	switch {
 	case call.Endpoint.Format == providers.OpenAI:
 		fault = ask.readOpenAI(e, body, loss)
@@ -65,18 +66,18 @@ func EmbedRequest(call providers.Call, model string, estimate func(*form.Prompt)
 
 // embedAsk is what is asked for.
 type embedAsk struct {
-	texts []form.Text
-	size  form.Value // of each vector, absent where it is the model's own
+	texts []rawjson.Text
+	size  rawjson.Value // of each vector, absent where it is the model's own
 }
 
 // readOpenAI reads a CreateEmbeddingRequest.
-func (a *embedAsk) readOpenAI(e *Embedding, body form.Value, loss *form.Loss) *providers.Fault {
+func (a *embedAsk) readOpenAI(e *Embedding, body rawjson.Value, loss *form.Loss) *providers.Fault {
 	for name, value := range body.Members() {
 		switch {
 		case value.Absent(), name.Is("model"):
 		case name.Is("input"):
 			if text := value.Text(); text != nil {
-				a.texts = []form.Text{text}
+				a.texts = []rawjson.Text{text}
 				continue
 			}
 			a.texts = nil
@@ -102,10 +103,10 @@ func (a *embedAsk) readOpenAI(e *Embedding, body form.Value, loss *form.Loss) *p
 }
 
 // readGemini reads an EmbedContentRequest, whose configuration stands in it or apart.
-func (a *embedAsk) readGemini(request form.Value, at form.Path, loss *form.Loss) *providers.Fault {
-	var texts []form.Text
-	size := form.Value(nil)
-	lose := func(name form.Text) { loss.Drop(at.Field(form.Camel(name.String())).Name()) }
+func (a *embedAsk) readGemini(request rawjson.Value, at form.Path, loss *form.Loss) *providers.Fault {
+	var texts []rawjson.Text
+	size := rawjson.Value(nil)
+	lose := func(name rawjson.Text) { loss.Drop(at.Field(rawjson.Camel(name.String())).Name()) }
 	for name, value := range request.Members() {
 		switch {
 		case value.Absent(), name.IsCamel("model"):
@@ -139,14 +140,14 @@ func (a *embedAsk) readGemini(request form.Value, at form.Path, loss *form.Loss)
 	if len(texts) == 0 {
 		return providers.InvalidField(at.Field("content").String(), "There is nothing to embed.")
 	}
-	a.texts, a.size = append(a.texts, form.Join("\n", texts...)), size
+	a.texts, a.size = append(a.texts, rawjson.Join("\n", texts...)), size
 	return nil
 }
 
 // writeGemini writes embedContent for one text, and batchEmbedContents for several.
 func (a *embedAsk) writeGemini(e *Embedding, model string) {
 	out := form.NewPayload()
-	request := func(text form.Text) {
+	request := func(text rawjson.Text) {
 		out.Begin()
 		out.KeyString("model", gemini.Resource(model))
 		out.Object("content")
@@ -198,7 +199,7 @@ func (a *embedAsk) writeOpenAI(e *Embedding, model string) {
 
 // EmbedAnswer makes the client's answer of the upstream's, a whole document. An upstream that gave another number of vectors
 // than was asked for has failed.
-func EmbedAnswer(e *Embedding, document form.Value) ([]byte, *providers.Fault) {
+func EmbedAnswer(e *Embedding, document rawjson.Value) ([]byte, *providers.Fault) {
 	if e.from.Format == providers.OpenAI {
 		return e.writeList(document)
 	}
@@ -212,8 +213,8 @@ func (e *Embedding) failed() *providers.Fault {
 }
 
 // writeList writes a CreateEmbeddingResponse of what embedContent or batchEmbedContents answered.
-func (e *Embedding) writeList(document form.Value) ([]byte, *providers.Fault) {
-	vectors := make([]form.Value, 0, e.inputs)
+func (e *Embedding) writeList(document rawjson.Value) ([]byte, *providers.Fault) {
+	vectors := make([]rawjson.Value, 0, e.inputs)
 	if one := document.At("embedding", "values"); one.IsArray() {
 		vectors = append(vectors, one)
 	}
@@ -254,7 +255,7 @@ func (e *Embedding) writeList(document form.Value) ([]byte, *providers.Fault) {
 
 // writeVector writes a vector as OpenAI's client asked for it. Gemini's shortened vectors are not of length one, which OpenAI's
 // are: see https://ai.google.dev/gemini-api/docs/embeddings.
-func (e *Embedding) writeVector(out *form.Out, vector form.Value) {
+func (e *Embedding) writeVector(out *form.Out, vector rawjson.Value) {
 	if !e.scaled && !e.coded {
 		out.BeginArray()
 		for _, number := range vector.Items() {
@@ -292,8 +293,8 @@ func (e *Embedding) writeVector(out *form.Out, vector form.Value) {
 }
 
 // writeVectors writes an EmbedContentResponse or a BatchEmbedContentsResponse of what OpenAI's embeddings answered.
-func (e *Embedding) writeVectors(document form.Value) ([]byte, *providers.Fault) {
-	vectors := make([]form.Value, e.inputs)
+func (e *Embedding) writeVectors(document rawjson.Value) ([]byte, *providers.Fault) {
+	vectors := make([]rawjson.Value, e.inputs)
 	for i, embedding := range document.Get("data").Items() {
 		at := int64(i)
 		if n, said := embedding.Get("index").Int(); said {

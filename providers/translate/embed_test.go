@@ -8,6 +8,7 @@ import (
 	"github.com/go-json-experiment/json/jsontext"
 
 	"modelrelay/providers"
+	"modelrelay/providers/rawjson"
 	"modelrelay/providers/translate"
 	"modelrelay/providers/translate/form"
 )
@@ -95,7 +96,7 @@ func TestEmbeds(t *testing.T) {
 			if !slices.Equal(loss.Dropped, test.dropped) || loss.Changed != nil {
 				t.Errorf("got %+v, want %v", loss, test.dropped)
 			}
-			got, fault := translate.EmbedAnswer(e, form.Value(test.answer))
+			got, fault := translate.EmbedAnswer(e, rawjson.Value(test.answer))
 			if fault != nil {
 				t.Fatal(fault)
 			}
@@ -147,7 +148,7 @@ func TestEmbedAnswersFail(t *testing.T) {
 		if fault != nil {
 			t.Fatal(fault)
 		}
-		if got, fault := translate.EmbedAnswer(e, form.Value(test.answer)); fault == nil || fault.Kind != providers.Upstream {
+		if got, fault := translate.EmbedAnswer(e, rawjson.Value(test.answer)); fault == nil || fault.Kind != providers.Upstream {
 			t.Errorf("%s: got %s, %v", test.answer, got, fault)
 		}
 	}
@@ -157,7 +158,7 @@ func FuzzEmbedAnswer(f *testing.F) {
 	f.Add([]byte(`{"embedding":{"values":[1e400,"x",-0.5]}}`), []byte(`{"input":"a","dimensions":2}`))
 	f.Add([]byte(`{"data":[{"index":0,"embedding":[1]}]}`), []byte(`{"content":{"parts":[{"text":"a"}]}}`))
 	f.Fuzz(func(t *testing.T, answer, body []byte) {
-		if !form.Valid(answer) || !form.Valid(body) {
+		if !rawjson.Valid(answer) || !rawjson.Valid(body) {
 			return
 		}
 		for _, from := range []providers.Endpoint{openAIEmbeddings(), geminiEmbeddings(providers.Embeddings), geminiEmbeddings(providers.BatchEmbeddings)} {
@@ -166,10 +167,10 @@ func FuzzEmbedAnswer(f *testing.F) {
 			if fault != nil {
 				continue
 			}
-			if sent := slices.Concat(e.Pieces...); !form.Valid(sent) {
+			if sent := slices.Concat(e.Pieces...); !rawjson.Valid(sent) {
 				t.Errorf("sent %s", sent)
 			}
-			if got, fault := translate.EmbedAnswer(e, form.Trim(answer)); fault == nil && !form.Valid(got) {
+			if got, fault := translate.EmbedAnswer(e, rawjson.Trim(answer)); fault == nil && !rawjson.Valid(got) {
 				t.Errorf("got %s", got)
 			}
 		}

@@ -2,6 +2,7 @@ package translate
 
 import (
 	"modelrelay/providers"
+	"modelrelay/providers/rawjson"
 	"modelrelay/providers/translate/form"
 	"modelrelay/providers/translate/gemini"
 	"modelrelay/providers/translate/messages"
@@ -10,10 +11,10 @@ import (
 // ErrorOf returns the fault of an error document that an upstream of the format sent with a successful status, nil if the document is
 // no error. An error of a Gemini stream may be the element of an array.
 func ErrorOf(format providers.Format, document []byte) *providers.Fault {
-	if !form.Valid(document) {
+	if !rawjson.Valid(document) {
 		return nil
 	}
-	value := form.Trim(document)
+	value := rawjson.Trim(document)
 	if value.IsArray() {
 		for _, element := range value.Items() {
 			value = element

@@ -8,8 +8,8 @@ import (
 	"testing"
 
 	"modelrelay/providers"
+	"modelrelay/providers/rawjson"
 	"modelrelay/providers/translate"
-	"modelrelay/providers/translate/form"
 )
 
 // fieldRow is what becomes of members of a client's call at one upstream model.
@@ -70,7 +70,7 @@ func checkRows(t *testing.T, rows []fieldRow) {
 		} else if row.body != "" {
 			body += "," + row.body
 		}
-		if !form.Valid([]byte(body + "}")) {
+		if !rawjson.Valid([]byte(body + "}")) {
 			t.Errorf("no JSON: %s}", body)
 			continue
 		}

@@ -4,6 +4,7 @@ import (
 	"bytes"
 
 	"modelrelay/providers"
+	"modelrelay/providers/rawjson"
 	"modelrelay/providers/translate/form"
 )
 
@@ -22,9 +23,9 @@ func Fit(call providers.Call, to providers.Target) (edits []providers.Edit, chan
 }
 
 func fit(call providers.Call) (edits []providers.Edit, changed []string) {
-	root := form.Trim(call.Body)
+	root := rawjson.Trim(call.Body)
 	bounded := !root.Get("max_completion_tokens").Absent()
-	change := func(part []byte, text string, name form.Text) {
+	change := func(part []byte, text string, name rawjson.Text) {
 		edits = append(edits, providers.Edit{At: spanOf(call.Body, part), Text: []byte(text)})
 		changed = append(changed, name.String())
 	}

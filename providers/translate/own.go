@@ -4,6 +4,7 @@ import (
 	"bytes"
 
 	"modelrelay/providers"
+	"modelrelay/providers/rawjson"
 	"modelrelay/providers/translate/form"
 	"modelrelay/providers/translate/responses"
 )
@@ -29,7 +30,7 @@ func Without(call providers.Call) []providers.Edit {
 		return nil
 	}
 	var edits []providers.Edit
-	root := form.Trim(call.Body)
+	root := rawjson.Trim(call.Body)
 	switch call.Endpoint.Operation {
 	case providers.Messages, providers.CountTokens:
 		if call.Endpoint.Format == providers.Gemini {
@@ -45,7 +46,7 @@ func Without(call providers.Call) []providers.Edit {
 		}
 	case providers.Responses, providers.CompactResponse:
 		input := root.Get("input")
-		edits = take(call.Body, input, func(item form.Value) bool {
+		edits = take(call.Body, input, func(item rawjson.Value) bool {
 			return !isCompaction(item) && bytes.HasPrefix(item.Get("encrypted_content"), []byte(enveloped))
 		})
 		for _, item := range input.Items() {
@@ -62,22 +63,22 @@ func Without(call providers.Call) []providers.Edit {
 	return edits
 }
 
-func isCompaction(item form.Value) bool { return item.Get("type").Text().Is("compaction") }
+func isCompaction(item rawjson.Value) bool { return item.Get("type").Text().Is("compaction") }
 
 // isForeignThought tells whether a block of a message holds another vendor's state.
-func isForeignThought(block form.Value) bool {
+func isForeignThought(block rawjson.Value) bool {
 	return bytes.HasPrefix(block.Get("signature"), []byte(enveloped))
 }
 
 // foreignBlocks knows the blocks of a message that another vendor's answer left: its state, and its searches of the web.
-func foreignBlocks(content form.Value) func(form.Value) bool {
+func foreignBlocks(content rawjson.Value) func(rawjson.Value) bool {
 	searches := make(map[string]bool)
 	for _, block := range content.Items() {
 		if block.Get("type").Text().Is("web_search_tool_result") && bytes.Contains(block, []byte(`"`+form.OpaqueSearch)) {
 			searches[block.Get("tool_use_id").Text().String()] = true
 		}
 	}
-	return func(block form.Value) bool {
+	return func(block rawjson.Value) bool {
 		switch kind := block.Get("type").Text(); {
 		case kind.Is("web_search_tool_result"):
 			return searches[block.Get("tool_use_id").Text().String()]
@@ -89,7 +90,7 @@ func foreignBlocks(content form.Value) func(form.Value) bool {
 }
 
 // uncited are the edits that take the citations of another vendor's pages out of texts.
-func uncited(body []byte, content form.Value) (edits []providers.Edit) {
+func uncited(body []byte, content rawjson.Value) (edits []providers.Edit) {
 	for _, block := range content.Items() {
 		if citations := block.Get("citations"); bytes.Contains(citations, []byte(`"`+form.OpaqueSearch)) {
 			edits = append(edits, providers.Edit{At: spanOf(body, citations), Text: []byte("null")})
@@ -99,7 +100,7 @@ func uncited(body []byte, content form.Value) (edits []providers.Edit) {
 }
 
 // isForeign tells whether a message holds nothing but other vendors' state.
-func isForeign(message form.Value) bool {
+func isForeign(message rawjson.Value) bool {
 	blocks := 0
 	for _, block := range message.Get("content").Items() {
 		if !isForeignThought(block) {
@@ -111,8 +112,8 @@ func isForeign(message form.Value) bool {
 }
 
 // take are the edits that take elements out of an array of the body.
-func take(body []byte, array form.Value, out func(form.Value) bool) (edits []providers.Edit) {
-	var elements []form.Value
+func take(body []byte, array rawjson.Value, out func(rawjson.Value) bool) (edits []providers.Edit) {
+	var elements []rawjson.Value
 	for _, element := range array.Items() {
 		elements = append(elements, element)
 	}
@@ -138,7 +139,7 @@ func take(body []byte, array form.Value, out func(form.Value) bool) (edits []pro
 }
 
 // unsigned are the edits that put Google's stand-in in place of signatures that are not Google's.
-func unsigned(body []byte, root form.Value) (edits []providers.Edit) {
+func unsigned(body []byte, root rawjson.Value) (edits []providers.Edit) {
 	if whole := root.GetCamel("generateContentRequest"); whole.IsObject() {
 		root = whole
 	}
@@ -153,7 +154,7 @@ func unsigned(body []byte, root form.Value) (edits []providers.Edit) {
 }
 
 // spanOf is where a value stands in the body that it was found in: it is a part of the same array, whose end both share.
-func spanOf(body []byte, value form.Value) providers.Span {
+func spanOf(body []byte, value rawjson.Value) providers.Span {
 	from := cap(body) - cap(value)
 	return providers.Span{From: from, To: from + len(value)}
 }

@@ -7,6 +7,7 @@ import (
 	"strings"
 
 	"modelrelay/providers"
+	"modelrelay/providers/rawjson"
 	"modelrelay/providers/translate/form"
 )
 
@@ -48,7 +49,7 @@ type Translation struct {
 	loss     form.Loss
 	writer   codec // of the client's dialect
 	reader   codec // of the upstream's
-	document func(document form.Value) ([]byte, *providers.Fault)
+	document func(document rawjson.Value) ([]byte, *providers.Fault)
 	// remember keeps the state of a call of a tool; nil: nobody does.
 	remember func(call string, states []form.State)
 	// callIDs are the ids of the calls of tools that the conversation has, nil for none.
@@ -209,7 +210,7 @@ func prefer(targets []providers.Endpoint, prompt *form.Prompt, to providers.Targ
 // chatOnly tells whether a call wants what OpenAI's chat completions have and its Responses have not.
 func chatOnly(prompt *form.Prompt) bool {
 	s := prompt.Sampling
-	for _, tuned := range []form.Value{s.Presence, s.Frequency, s.Seed, s.LogitBias} {
+	for _, tuned := range []rawjson.Value{s.Presence, s.Frequency, s.Seed, s.LogitBias} {
 		if !tuned.Absent() {
 			return true
 		}

@@ -5,21 +5,22 @@ import (
 	"slices"
 
 	"modelrelay/providers"
+	"modelrelay/providers/rawjson"
 	"modelrelay/providers/translate/form"
 )
 
 // Message is the upstream's own message in an error body, "" where there is none: {"error":{"message"}}, as Google's endpoint
 // of this dialect has it in an array, or what stands in its place with imitators.
 func Message(body []byte) string {
-	if !form.Valid(body) {
+	if !rawjson.Valid(body) {
 		return ""
 	}
-	value := form.Trim(body)
+	value := rawjson.Trim(body)
 	for _, item := range value.Items() {
 		value = item
 		break
 	}
-	for _, text := range []form.Value{value.At("error", "message"), value.Get("error"), value.Get("message"), value.Get("detail")} {
+	for _, text := range []rawjson.Value{value.At("error", "message"), value.Get("error"), value.Get("message"), value.Get("detail")} {
 		if !text.Text().Empty() {
 			return text.Text().String()
 		}
@@ -64,7 +65,7 @@ type call struct {
 
 // Event implements form.AnswerReader.
 func (a *answer) Event(_, data []byte, to []form.Event) []form.Event {
-	value := form.Trim(data)
+	value := rawjson.Trim(data)
 	if a.over {
 		return to
 	}
@@ -78,7 +79,7 @@ func (a *answer) Event(_, data []byte, to []form.Event) []form.Event {
 }
 
 // Document implements form.AnswerReader.
-func (a *answer) Document(document form.Value, to []form.Event) []form.Event {
+func (a *answer) Document(document rawjson.Value, to []form.Event) []form.Event {
 	if a.over {
 		return to
 	}
@@ -133,11 +134,11 @@ func (a *answer) finish(to []form.Event) []form.Event {
 }
 
 // take reads a chunk, whose choices have a delta, or a completion, whose choices have a message.
-func (a *answer) take(value form.Value, said string, to []form.Event) []form.Event {
+func (a *answer) take(value rawjson.Value, said string, to []form.Event) []form.Event {
 	if !value.IsObject() {
 		return to
 	}
-	var choices, usage form.Value
+	var choices, usage rawjson.Value
 	for name, member := range value.Members() {
 		switch string(name.Decoded()) {
 		case "choices":
@@ -160,8 +161,8 @@ func (a *answer) take(value form.Value, said string, to []form.Event) []form.Eve
 	return a.count(usage, to)
 }
 
-func (a *answer) takeChoice(i int, value form.Value, said string, to []form.Event) []form.Event {
-	var delta, finish, logprobs, usage form.Value
+func (a *answer) takeChoice(i int, value rawjson.Value, said string, to []form.Event) []form.Event {
+	var delta, finish, logprobs, usage rawjson.Value
 	index := int64(i)
 	for name, member := range value.Members() {
 		switch string(name.Decoded()) {
@@ -205,7 +206,7 @@ func (a *answer) choice(index int) *choice {
 }
 
 // stopReason reads why an answer ended. That it gave calls is known from the calls.
-func stopReason(word form.Text) form.StopReason {
+func stopReason(word rawjson.Text) form.StopReason {
 	switch string(word.Decoded()) {
 	case "stop", "tool_calls", "function_call":
 		return form.StopEnd
@@ -218,8 +219,8 @@ func stopReason(word form.Text) form.StopReason {
 }
 
 // take reads what a choice says next. A whole message has each call at once.
-func (c *choice) take(delta, logprobs form.Value, whole bool, to []form.Event) []form.Event {
-	var content, refusal, thought, another, calls, old, annotations form.Value
+func (c *choice) take(delta, logprobs rawjson.Value, whole bool, to []form.Event) []form.Event {
+	var content, refusal, thought, another, calls, old, annotations rawjson.Value
 	for name, member := range delta.Members() {
 		switch string(name.Decoded()) {
 		case "content":
@@ -272,7 +273,7 @@ func (c *choice) take(delta, logprobs form.Value, whole bool, to []form.Event) [
 
 // content reads a text, or the parts in which Mistral's models give what they think and say:
 // https://docs.mistral.ai/capabilities/reasoning
-func (c *choice) content(content, logprobs form.Value, to []form.Event) []form.Event {
+func (c *choice) content(content, logprobs rawjson.Value, to []form.Event) []form.Event {
 	if content.IsText() {
 		return c.say(form.EventText, content.Text(), logprobs, to)
 	}
@@ -286,7 +287,7 @@ func (c *choice) content(content, logprobs form.Value, to []form.Event) []form.E
 }
 
 // say gives a piece of text.
-func (c *choice) say(kind form.EventKind, text form.Text, logprobs form.Value, to []form.Event) []form.Event {
+func (c *choice) say(kind form.EventKind, text rawjson.Text, logprobs rawjson.Value, to []form.Event) []form.Event {
 	if text.Empty() {
 		return to
 	}
@@ -309,7 +310,7 @@ func (c *choice) open() int {
 }
 
 // piece reads a piece of a call. Custom tools are declared as functions, so that all calls are of functions.
-func (c *choice) piece(piece form.Value, whole bool, to []form.Event) []form.Event {
+func (c *choice) piece(piece rawjson.Value, whole bool, to []form.Event) []form.Event {
 	id := piece.Get("id").Text()
 	function := piece.Get("function")
 	index, ok := piece.Get("index").Int()
@@ -327,7 +328,7 @@ func (c *choice) piece(piece form.Value, whole bool, to []form.Event) []form.Eve
 
 // find is the call that a piece goes on with, nil where it begins one. A repeated id or name begins none; another id and a name
 // do, as imitators that give the index 0 to each call need it.
-func (c *choice) find(index int64, id, name form.Text, whole bool) *call {
+func (c *choice) find(index int64, id, name rawjson.Text, whole bool) *call {
 	if whole {
 		return nil
 	}
@@ -346,10 +347,10 @@ func (c *choice) find(index int64, id, name form.Text, whole bool) *call {
 }
 
 // goOn gives what a piece adds to a call. The signature stands in the piece that begins it.
-func (c *choice) goOn(call *call, name, signature form.Text, arguments form.Value, to []form.Event) []form.Event {
+func (c *choice) goOn(call *call, name, signature rawjson.Text, arguments rawjson.Value, to []form.Event) []form.Event {
 	text := arguments.Text()
 	if arguments.IsObject() {
-		text = form.Quote(string(arguments)) // of imitators
+		text = rawjson.Quote(string(arguments)) // of imitators
 	}
 	if !call.named {
 		if name.Empty() {
@@ -379,7 +380,7 @@ func (c *choice) goOn(call *call, name, signature form.Text, arguments form.Valu
 }
 
 // legacyPiece reads a piece of the one call of the old kind.
-func (c *choice) legacyPiece(piece form.Value, to []form.Event) []form.Event {
+func (c *choice) legacyPiece(piece rawjson.Value, to []form.Event) []form.Event {
 	const legacy = -2
 	name := piece.Get("name").Text()
 	if len(c.calls) == 0 {

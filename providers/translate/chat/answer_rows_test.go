@@ -6,6 +6,7 @@ import (
 	"testing"
 
 	"modelrelay/providers"
+	"modelrelay/providers/rawjson"
 	"modelrelay/providers/translate/chat"
 	"modelrelay/providers/translate/form"
 )
@@ -60,11 +61,11 @@ func TestWriterTakesNothingBehindAFailure(t *testing.T) {
 	t.Parallel()
 	for _, ask := range []form.Ask{{Model: "m"}, {Model: "m", Stream: true, WantsUsage: true}} {
 		w := chat.NewWriter(ask)
-		for _, event := range []form.Event{{Kind: form.EventStart}, {Kind: form.EventText, Text: form.Quote("a")}, {Kind: form.EventFailed, Fault: &providers.Fault{Kind: providers.Upstream}}} {
+		for _, event := range []form.Event{{Kind: form.EventStart}, {Kind: form.EventText, Text: rawjson.Quote("a")}, {Kind: form.EventFailed, Fault: &providers.Fault{Kind: providers.Upstream}}} {
 			w.Write(&event)
 			w.Take()
 		}
-		for _, event := range []form.Event{{Kind: form.EventText, Text: form.Quote("b")}, {Kind: form.EventPing}, {Kind: form.EventStop}, {Kind: form.EventEnd}} {
+		for _, event := range []form.Event{{Kind: form.EventText, Text: rawjson.Quote("b")}, {Kind: form.EventPing}, {Kind: form.EventStop}, {Kind: form.EventEnd}} {
 			w.Write(&event)
 			if got := w.Take(); got != nil {
 				t.Errorf("streamed %t, behind the failure: %s", ask.Stream, got)

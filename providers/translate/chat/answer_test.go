@@ -9,6 +9,7 @@ import (
 	"testing"
 
 	"modelrelay/providers"
+	"modelrelay/providers/rawjson"
 	"modelrelay/providers/translate/chat"
 	"modelrelay/providers/translate/form"
 	"modelrelay/providers/translate/translatetest"
@@ -32,7 +33,7 @@ func stream(reader form.AnswerReader, sse string, give func(form.Event)) {
 
 // whole gives each event of a document.
 func whole(reader form.AnswerReader, document string, give func(form.Event)) {
-	for _, event := range reader.Document(form.Trim([]byte(document)), nil) {
+	for _, event := range reader.Document(rawjson.Trim([]byte(document)), nil) {
 		give(event)
 	}
 }
@@ -244,7 +245,7 @@ func event(t *testing.T, line string) form.Event {
 	first, second, _ := strings.Cut(rest, " ")
 	switch e.Kind {
 	case form.EventText, form.EventThought, form.EventRefusal, form.EventCallArgs:
-		e.Text = form.Text(rest)
+		e.Text = rawjson.Text(rest)
 	case form.EventState:
 		e.State = form.State{Kind: form.StateKind(first[0]), Data: []byte(second)}
 	case form.EventCallBegin:
@@ -321,7 +322,7 @@ func TestWriterGivesUp(t *testing.T) {
 	writer := chat.NewWriter(form.Ask{Stream: true, Custom: map[string]bool{"sh": true}})
 	writer.Write(&form.Event{Kind: form.EventStart})
 	writer.Write(&form.Event{Kind: form.EventCallBegin, Call: form.Call{ID: "1", Name: "sh"}})
-	piece := form.Quote(strings.Repeat("x", 1<<20))
+	piece := rawjson.Quote(strings.Repeat("x", 1<<20))
 	for range 17 {
 		writer.Write(&form.Event{Kind: form.EventCallArgs, Text: piece})
 	}
@@ -348,7 +349,7 @@ func FuzzAnswer(f *testing.F) {
 	}
 	f.Fuzz(func(t *testing.T, input string) {
 		for line := range strings.Lines(input) {
-			if data, ok := strings.CutPrefix(strings.TrimSpace(line), "data:"); ok && strings.TrimSpace(data) != "[DONE]" && !form.Valid([]byte(data)) {
+			if data, ok := strings.CutPrefix(strings.TrimSpace(line), "data:"); ok && strings.TrimSpace(data) != "[DONE]" && !rawjson.Valid([]byte(data)) {
 				return
 			}
 		}
@@ -367,16 +368,16 @@ func FuzzAnswer(f *testing.F) {
 				t.Error("the answer does not end")
 			}
 			for line := range strings.Lines(into(chat.NewWriter(form.Ask{Stream: true}), read)) {
-				if data, ok := strings.CutPrefix(strings.TrimSpace(line), "data: "); ok && data != "[DONE]" && !form.Valid([]byte(data)) {
+				if data, ok := strings.CutPrefix(strings.TrimSpace(line), "data: "); ok && data != "[DONE]" && !rawjson.Valid([]byte(data)) {
 					t.Errorf("no JSON: %s", data)
 				}
 			}
-			if sent := into(chat.NewWriter(form.Ask{}), read); sent != "" && !form.Valid([]byte(sent)) {
+			if sent := into(chat.NewWriter(form.Ask{}), read); sent != "" && !rawjson.Valid([]byte(sent)) {
 				t.Errorf("no JSON: %s", sent)
 			}
 		}
 		check(func(give func(form.Event)) { stream(chat.NewReader(), input, give) })
-		if form.Valid([]byte(input)) {
+		if rawjson.Valid([]byte(input)) {
 			check(func(give func(form.Event)) { whole(chat.NewReader(), input, give) })
 		}
 	})

@@ -1,6 +1,9 @@
 package chat
 
-import "modelrelay/providers/translate/form"
+import (
+	"modelrelay/providers/rawjson"
+	"modelrelay/providers/translate/form"
+)
 
 // saidCall is a call.
 type saidCall struct {
@@ -97,7 +100,7 @@ func (w *writer) closePiece() {
 }
 
 // arguments writes a piece of the input of a call, or keeps it.
-func (w *writer) arguments(c *said, call *saidCall, text form.Text) {
+func (w *writer) arguments(c *said, call *saidCall, text rawjson.Text) {
 	if text.Empty() {
 		return
 	}
@@ -109,7 +112,7 @@ func (w *writer) arguments(c *said, call *saidCall, text form.Text) {
 	w.piece(c, call, text)
 }
 
-func (w *writer) piece(c *said, call *saidCall, text form.Text) {
+func (w *writer) piece(c *said, call *saidCall, text rawjson.Text) {
 	w.openPiece(c, call)
 	if !w.ask.Legacy {
 		w.inner(call)
@@ -129,6 +132,6 @@ func (w *writer) endCall(c *said, call *saidCall) {
 		w.piece(c, call, call.whole())
 		call.held = nil
 	case !call.input:
-		w.piece(c, call, form.Text(`"{}"`))
+		w.piece(c, call, rawjson.Text(`"{}"`))
 	}
 }

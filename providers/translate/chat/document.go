@@ -1,6 +1,9 @@
 package chat
 
-import "modelrelay/providers/translate/form"
+import (
+	"modelrelay/providers/rawjson"
+	"modelrelay/providers/translate/form"
+)
 
 // completion writes a whole answer.
 func (w *writer) completion() {
@@ -23,7 +26,7 @@ func (w *writer) completion() {
 }
 
 // list makes an array of its elements, absent where there are none.
-func list(elements []byte) form.Value {
+func list(elements []byte) rawjson.Value {
 	if len(elements) == 0 {
 		return nil
 	}
@@ -75,14 +78,14 @@ func orNull(out *form.Out, inner []byte, null bool) {
 }
 
 // whole is the input of a call that was held.
-func (s *saidCall) whole() form.Text {
-	text := append(append(make(form.Text, 0, len(s.held)+2), '"'), s.held...)
+func (s *saidCall) whole() rawjson.Text {
+	text := append(append(make(rawjson.Text, 0, len(s.held)+2), '"'), s.held...)
 	text = append(text, '"')
 	switch {
 	case s.custom:
 		return form.CustomText(form.ReadArguments(text))
 	case !s.input:
-		return form.Text(`"{}"`)
+		return rawjson.Text(`"{}"`)
 	}
 	return text
 }

@@ -4,11 +4,12 @@ import (
 	"bytes"
 
 	"modelrelay/providers"
+	"modelrelay/providers/rawjson"
 	"modelrelay/providers/translate/form"
 )
 
 // blocks reads the content of a message: a text, which has the path of its message, or parts.
-func (r *reading) blocks(content form.Value, at form.Path) ([]form.Block, *providers.Fault) {
+func (r *reading) blocks(content rawjson.Value, at form.Path) ([]form.Block, *providers.Fault) {
 	if text := content.Text(); text != nil {
 		return []form.Block{{Kind: form.BlockText, Text: text, At: at}}, nil
 	}
@@ -27,7 +28,7 @@ func (r *reading) blocks(content form.Value, at form.Path) ([]form.Block, *provi
 }
 
 // part reads one part of a content.
-func (r *reading) part(part form.Value, at form.Path) (form.Block, *providers.Fault) {
+func (r *reading) part(part rawjson.Value, at form.Path) (form.Block, *providers.Fault) {
 	block := form.Block{Kind: form.BlockText, At: at}
 	if text := part.Text(); text != nil {
 		block.Text = text
@@ -64,7 +65,7 @@ func (r *reading) part(part form.Value, at form.Path) (form.Block, *providers.Fa
 }
 
 // image reads the address of an image, which some clients put in place of the object that holds it.
-func (r *reading) image(value form.Value, at form.Path) (form.Media, *providers.Fault) {
+func (r *reading) image(value rawjson.Value, at form.Path) (form.Media, *providers.Fault) {
 	address := value.Text()
 	if value.IsObject() {
 		address = value.Get("url").Text()
@@ -76,7 +77,7 @@ func (r *reading) image(value form.Value, at form.Path) (form.Media, *providers.
 }
 
 // linked is a medium by its address or its data URL.
-func linked(address form.Text, kind form.MediaKind, at form.Path) (form.Media, *providers.Fault) {
+func linked(address rawjson.Text, kind form.MediaKind, at form.Path) (form.Media, *providers.Fault) {
 	if address.Blank() {
 		return form.Media{}, providers.InvalidField(at.String(), "An address or a data URL is needed.")
 	}
@@ -90,7 +91,7 @@ func linked(address form.Text, kind form.MediaKind, at form.Path) (form.Media, *
 	return form.Inline(mediaType, data), nil
 }
 
-func sound(value form.Value, at form.Path) (form.Media, *providers.Fault) {
+func sound(value rawjson.Value, at form.Path) (form.Media, *providers.Fault) {
 	data, format := value.Get("data").Text(), value.Get("format").Text()
 	if data.Empty() || format.Empty() {
 		return form.Media{}, providers.InvalidField(at.Field("input_audio").String(), "The data and their format are needed.")
@@ -98,7 +99,7 @@ func sound(value form.Value, at form.Path) (form.Media, *providers.Fault) {
 	return form.Media{Kind: form.Audio, Type: form.AudioType(format.String()), Data: data.Inner()}, nil
 }
 
-func file(value form.Value, at form.Path) (form.Media, *providers.Fault) {
+func file(value rawjson.Value, at form.Path) (form.Media, *providers.Fault) {
 	title := value.Get("filename").Text()
 	if id := value.Get("file_id").Text(); !id.Empty() {
 		return form.Media{Kind: form.Document, File: id, Title: title}, nil

@@ -4,6 +4,7 @@ import (
 	"slices"
 
 	"modelrelay/providers"
+	"modelrelay/providers/rawjson"
 	"modelrelay/providers/translate/form"
 )
 
@@ -75,7 +76,7 @@ func (w *writing) message(role string, blocks []form.Block) *providers.Fault {
 }
 
 // plainTexts are the texts of blocks, nil where there is anything else.
-func plainTexts(blocks []form.Block) (texts []form.Text) {
+func plainTexts(blocks []form.Block) (texts []rawjson.Text) {
 	for _, block := range blocks {
 		switch {
 		case block.Kind == form.BlockText:
@@ -102,7 +103,7 @@ func (w *writing) marked(blocks []form.Block) (marked bool) {
 }
 
 // joined writes several texts as one. The separator is escaped.
-func (w *writing) joined(separator string, texts []form.Text) {
+func (w *writing) joined(separator string, texts []rawjson.Text) {
 	parts := make([][]byte, 0, 2*len(texts))
 	for i, text := range texts {
 		if i > 0 {
@@ -154,7 +155,7 @@ func (w *writing) shown(result *form.Result) (blocks []form.Block) {
 			line += " of " + w.ToolName(result.Name, nameRule)
 		}
 		block.Cache = form.NoMark // the result has it
-		blocks = append(blocks, form.Block{Kind: form.BlockText, Text: form.Quote(line + ":")}, block)
+		blocks = append(blocks, form.Block{Kind: form.BlockText, Text: rawjson.Quote(line + ":")}, block)
 	}
 	return blocks
 }
@@ -167,7 +168,7 @@ func callID(id string) string {
 // assistant writes what the model said. What it thought goes back to imitators alone, and in the tool loop that goes on alone:
 // https://api-docs.deepseek.com/guides/thinking_mode
 func (w *writing) assistant(blocks []form.Block, current bool) *providers.Fault {
-	var texts, thoughts []form.Text
+	var texts, thoughts []rawjson.Text
 	var said, calls []form.Block
 	for _, block := range blocks {
 		switch block.Kind {

@@ -2,6 +2,7 @@ package chat
 
 import (
 	"modelrelay/providers"
+	"modelrelay/providers/rawjson"
 	"modelrelay/providers/translate/form"
 )
 
@@ -16,7 +17,7 @@ func (w *writing) parts(texts []form.Block) {
 }
 
 // text begins a part of text, which breakpoint ends.
-func (w *writing) text(text form.Text) {
+func (w *writing) text(text rawjson.Text) {
 	w.Begin()
 	w.Literal(`"type":"text"`)
 	w.KeyText("text", text)

@@ -6,6 +6,7 @@ package chat
 
 import (
 	"modelrelay/providers"
+	"modelrelay/providers/rawjson"
 	"modelrelay/providers/translate/form"
 )
 
@@ -15,9 +16,9 @@ type reading struct {
 	ask  form.Ask
 	loss *form.Loss
 	// What is put together once all members have been seen.
-	messages, tools, functions, choice, legacyChoice form.Value
-	maxTokens, maxCompletionTokens                   form.Value
-	user, safetyIdentifier                           form.Value
+	messages, tools, functions, choice, legacyChoice rawjson.Value
+	maxTokens, maxCompletionTokens                   rawjson.Value
+	user, safetyIdentifier                           rawjson.Value
 	mark                                             form.Mark
 }
 
@@ -29,7 +30,7 @@ func Read(call providers.Call, loss *form.Loss) (*form.Prompt, form.Ask, *provid
 	}
 	r.Fields[form.FieldTurns], r.Fields[form.FieldSystem] = "messages", "messages"
 	r.Fields[form.FieldResultID], r.Fields[form.FieldCache] = "tool_call_id", "cache_control"
-	for name, value := range form.Trim(call.Body).Members() {
+	for name, value := range rawjson.Trim(call.Body).Members() {
 		if value.Absent() {
 			continue
 		}
@@ -48,7 +49,7 @@ func Read(call providers.Call, loss *form.Loss) (*form.Prompt, form.Ask, *provid
 }
 
 // member reads one field of the call, or keeps it for later.
-func (r *reading) member(name form.Text, value form.Value) *providers.Fault {
+func (r *reading) member(name rawjson.Text, value rawjson.Value) *providers.Fault {
 	switch string(name.Decoded()) {
 	case "model", "stream":
 	case "messages":
@@ -95,8 +96,8 @@ func (r *reading) member(name form.Text, value form.Value) *providers.Fault {
 }
 
 // sampling reads a field that tunes how tokens are drawn; false for another.
-func (r *reading) sampling(name form.Text, value form.Value) bool {
-	var to *form.Value
+func (r *reading) sampling(name rawjson.Text, value rawjson.Value) bool {
+	var to *rawjson.Value
 	field := form.FieldTemperature
 	switch s := &r.Sampling; string(name.Decoded()) {
 	case "temperature":
@@ -131,7 +132,7 @@ func (r *reading) sampling(name form.Text, value form.Value) bool {
 	return true
 }
 
-func unlessZero(v form.Value) form.Value {
+func unlessZero(v rawjson.Value) rawjson.Value {
 	if f, ok := v.Float(); ok && f == 0 {
 		return nil
 	}
@@ -139,7 +140,7 @@ func unlessZero(v form.Value) form.Value {
 }
 
 // own reads a field that OpenAI alone knows; false for another.
-func (r *reading) own(name form.Text, value form.Value) bool {
+func (r *reading) own(name rawjson.Text, value rawjson.Value) bool {
 	key := string(name.Decoded())
 	must := false
 	switch key {
@@ -179,7 +180,7 @@ func (r *reading) own(name form.Text, value form.Value) bool {
 
 // streamOptions reads what the stream is to hold besides the answer. An obfuscation that is not wanted is no loss: no other
 // upstream has any, and none reaches the client.
-func (r *reading) streamOptions(options form.Value) {
+func (r *reading) streamOptions(options rawjson.Value) {
 	for name, value := range options.Members() {
 		switch {
 		case name.Is("include_usage"):
@@ -200,7 +201,7 @@ func (r *reading) settleFields() {
 }
 
 // either is the first of two fields that is set, and its name. Another value of the second is dropped.
-func (r *reading) either(first string, a form.Value, second string, b form.Value) (form.Value, string) {
+func (r *reading) either(first string, a rawjson.Value, second string, b rawjson.Value) (rawjson.Value, string) {
 	switch {
 	case len(a) > 0:
 		if len(b) > 0 && string(a) != string(b) {
@@ -213,7 +214,7 @@ func (r *reading) either(first string, a form.Value, second string, b form.Value
 	return nil, ""
 }
 
-func (r *reading) readEffort(value form.Value) {
+func (r *reading) readEffort(value rawjson.Value) {
 	r.Fields[form.FieldThinking] = "reasoning_effort"
 	word := value.Text().String()
 	r.Thinking = form.Thinking{Mode: form.ThinkingEffort, Effort: word, Show: true}
@@ -222,10 +223,10 @@ func (r *reading) readEffort(value form.Value) {
 	}
 }
 
-func (r *reading) readStop(value form.Value) {
+func (r *reading) readStop(value rawjson.Value) {
 	r.Limits.Stop = nil
 	if text := value.Text(); !text.Empty() {
-		r.Limits.Stop = []form.Text{text}
+		r.Limits.Stop = []rawjson.Text{text}
 	}
 	for _, item := range value.Items() {
 		if text := item.Text(); !text.Empty() {
@@ -237,7 +238,7 @@ func (r *reading) readStop(value form.Value) {
 	}
 }
 
-func (r *reading) readOutput(value form.Value) *providers.Fault {
+func (r *reading) readOutput(value rawjson.Value) *providers.Fault {
 	r.Output, r.Fields[form.FieldOutput] = form.Output{}, "response_format"
 	switch kind := value.Get("type").Text(); {
 	case kind.Is("text"):
@@ -251,7 +252,7 @@ func (r *reading) readOutput(value form.Value) *providers.Fault {
 			Strict: schema.Get("strict").True(), Description: schema.Get("description").Text(),
 		}
 		if !r.Output.Schema.IsObject() {
-			r.Output.Schema = form.Value("{}")
+			r.Output.Schema = rawjson.Value("{}")
 		}
 	default:
 		return providers.InvalidField("response_format.type", "This kind of output cannot be translated for the model's upstream.")
@@ -260,14 +261,14 @@ func (r *reading) readOutput(value form.Value) *providers.Fault {
 }
 
 // dropUnknown names a member that no dialect knows, unless it says nothing.
-func dropUnknown(loss *form.Loss, at form.Path, name form.Text, value form.Value) {
+func dropUnknown(loss *form.Loss, at form.Path, name rawjson.Text, value rawjson.Value) {
 	if value.Says() {
 		loss.Drop(at.Field(name.String()).Name())
 	}
 }
 
 // mark reads a cache mark: Anthropic's cache_control, which gateways of this dialect take, and prompt_cache_breakpoint.
-func mark(value form.Value) form.Mark {
+func mark(value rawjson.Value) form.Mark {
 	if !value.IsObject() {
 		return form.NoMark
 	}

@@ -6,6 +6,7 @@ import (
 	"unicode/utf8"
 
 	"modelrelay/providers"
+	"modelrelay/providers/rawjson"
 	"modelrelay/providers/translate/chat"
 	"modelrelay/providers/translate/form"
 )
@@ -14,7 +15,7 @@ func read(tb testing.TB, body string) (*form.Prompt, form.Ask, form.Loss, *provi
 	tb.Helper()
 	var loss form.Loss
 	call := providers.Call{Model: "public", Content: providers.Content{Body: []byte(body)}}
-	call.Stream = form.Value(body).Get("stream").True()
+	call.Stream = rawjson.Value(body).Get("stream").True()
 	p, ask, fault := chat.Read(call, &loss)
 	return p, ask, loss, fault
 }
@@ -113,7 +114,7 @@ func FuzzRead(f *testing.F) {
 		f.Add(seed)
 	}
 	f.Fuzz(func(t *testing.T, body string) {
-		if !form.Valid([]byte(body)) || !utf8.ValidString(body) {
+		if !rawjson.Valid([]byte(body)) || !utf8.ValidString(body) {
 			return
 		}
 		for _, traits := range []form.OpenAITraits{{}, {Reasons: true, Breakpoints: true}, {Imitator: true, Reasons: true}} {

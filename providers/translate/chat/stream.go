@@ -4,6 +4,7 @@ import (
 	"time"
 
 	"modelrelay/providers"
+	"modelrelay/providers/rawjson"
 	"modelrelay/providers/translate/form"
 )
 
@@ -177,7 +178,7 @@ func (w *writer) close(finish string) {
 	w.closeChoice(finish, nil)
 }
 
-func (w *writer) closeChoice(finish string, logprobs form.Value) {
+func (w *writer) closeChoice(finish string, logprobs rawjson.Value) {
 	w.writeLogprobs(logprobs)
 	w.out.Key("finish_reason")
 	if finish == "" {
@@ -189,7 +190,7 @@ func (w *writer) closeChoice(finish string, logprobs form.Value) {
 }
 
 // writeLogprobs writes the probabilities of a text.
-func (w *writer) writeLogprobs(content form.Value) {
+func (w *writer) writeLogprobs(content rawjson.Value) {
 	w.out.Key("logprobs")
 	if content.Absent() {
 		w.out.Literal("null")

@@ -4,6 +4,7 @@ import (
 	"slices"
 
 	"modelrelay/providers"
+	"modelrelay/providers/rawjson"
 	"modelrelay/providers/translate/form"
 )
 
@@ -20,7 +21,7 @@ func (r *reading) readTools() *providers.Fault {
 	if len(r.Tools) == 0 && r.functions.Says() {
 		r.Fields[form.FieldTools], r.ask.Legacy = "functions", true
 		choice, field = r.legacyChoice, "function_call"
-		dropUnknown(r.loss, form.Path{}, form.Quote("tool_choice"), r.choice)
+		dropUnknown(r.loss, form.Path{}, rawjson.Quote("tool_choice"), r.choice)
 		one := false
 		r.Parallel, r.Fields[form.FieldParallel] = &one, "functions"
 		for i, value := range r.functions.Items() {
@@ -30,8 +31,8 @@ func (r *reading) readTools() *providers.Fault {
 		}
 	}
 	if !r.ask.Legacy {
-		dropUnknown(r.loss, form.Path{}, form.Quote("functions"), r.functions)
-		dropUnknown(r.loss, form.Path{}, form.Quote("function_call"), r.legacyChoice)
+		dropUnknown(r.loss, form.Path{}, rawjson.Quote("functions"), r.functions)
+		dropUnknown(r.loss, form.Path{}, rawjson.Quote("function_call"), r.legacyChoice)
 	}
 	if len(r.Tools) == 0 {
 		r.Parallel = nil
@@ -50,7 +51,7 @@ func (r *reading) readTools() *providers.Fault {
 	return r.readChoice(choice, field)
 }
 
-func (r *reading) tool(value form.Value, at form.Path) *providers.Fault {
+func (r *reading) tool(value rawjson.Value, at form.Path) *providers.Fault {
 	kind := value.Get("type").Text()
 	function, custom := value.Get("function"), value.Get("custom")
 	tool := form.Tool{Cache: mark(value.Get("cache_control"))}
@@ -73,7 +74,7 @@ func (r *reading) tool(value form.Value, at form.Path) *providers.Fault {
 }
 
 // function reads the declaration of a function that stands at a path, or in its member of that name.
-func (r *reading) function(value form.Value, at form.Path, tool form.Tool) *providers.Fault {
+func (r *reading) function(value rawjson.Value, at form.Path, tool form.Tool) *providers.Fault {
 	tool.At = at
 	if !r.ask.Legacy {
 		tool.At = at.Field("function")
@@ -102,7 +103,7 @@ func (r *reading) function(value form.Value, at form.Path, tool form.Tool) *prov
 	return r.declare(tool)
 }
 
-func (r *reading) custom(value form.Value, at form.Path, tool form.Tool) *providers.Fault {
+func (r *reading) custom(value rawjson.Value, at form.Path, tool form.Tool) *providers.Fault {
 	tool.At, tool.Custom = at.Field("custom"), true
 	tool.Name, tool.Description = value.Get("name").Text().String(), value.Get("description").Text()
 	if grammar := value.At("format", "grammar"); grammar.IsObject() {
@@ -120,7 +121,7 @@ func (r *reading) declare(tool form.Tool) *providers.Fault {
 }
 
 // readChoice reads a word, a function's name, or a list of tools.
-func (r *reading) readChoice(value form.Value, field string) *providers.Fault {
+func (r *reading) readChoice(value rawjson.Value, field string) *providers.Fault {
 	if value.Absent() {
 		return nil
 	}
@@ -163,7 +164,7 @@ func (r *reading) readChoice(value form.Value, field string) *providers.Fault {
 }
 
 // chosen is the name of a tool that is referred to.
-func chosen(value form.Value) string {
+func chosen(value rawjson.Value) string {
 	for _, kind := range []string{"function", "custom"} {
 		if name := value.At(kind, "name").Text(); !name.Empty() {
 			return name.String()

@@ -2,15 +2,16 @@ package chat
 
 import (
 	"modelrelay/providers"
+	"modelrelay/providers/rawjson"
 	"modelrelay/providers/translate/form"
 )
 
 // message is one message of a call, in its members.
 type message struct {
-	role, name, callID        form.Text
-	content, calls            form.Value
-	functionCall, audio       form.Value
-	refusal, thought, another form.Text
+	role, name, callID        rawjson.Text
+	content, calls            rawjson.Value
+	functionCall, audio       rawjson.Value
+	refusal, thought, another rawjson.Text
 	mark                      form.Mark
 	at                        form.Path
 }
@@ -44,7 +45,7 @@ func markLast(blocks []form.Block, mark form.Mark) {
 	}
 }
 
-func (r *reading) readMessage(m *message, value form.Value) {
+func (r *reading) readMessage(m *message, value rawjson.Value) {
 	for name, value := range value.Members() {
 		switch string(name.Decoded()) {
 		case "role":
@@ -153,7 +154,7 @@ func (r *reading) assistant(m *message) ([]form.Block, *providers.Fault) {
 
 // call reads a call of a tool, and the signature that Google's own endpoint of this dialect puts beside it:
 // https://ai.google.dev/gemini-api/docs/openai
-func (r *reading) call(value form.Value, at form.Path) (form.Block, *providers.Fault) {
+func (r *reading) call(value rawjson.Value, at form.Path) (form.Block, *providers.Fault) {
 	block := form.Block{Kind: form.BlockCall, At: at}
 	block.Call.ID = value.Get("id").Text().String()
 	if custom := value.Get("custom"); custom.IsObject() {
@@ -174,7 +175,7 @@ func (r *reading) call(value form.Value, at form.Path) (form.Block, *providers.F
 }
 
 // signature is Google's signature beside a call, nil where there is none.
-func signature(call form.Value) form.Text {
+func signature(call rawjson.Value) rawjson.Text {
 	if text := call.At("extra_content", "google", "thought_signature").Text(); !text.Empty() {
 		return text
 	}
@@ -182,7 +183,7 @@ func signature(call form.Value) form.Text {
 }
 
 // input reads the arguments of a call. They are text; an object, as some clients send it, is taken too.
-func input(arguments form.Value) form.Value {
+func input(arguments rawjson.Value) rawjson.Value {
 	if arguments.IsObject() {
 		return arguments
 	}

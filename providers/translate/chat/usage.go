@@ -1,9 +1,12 @@
 package chat
 
-import "modelrelay/providers/translate/form"
+import (
+	"modelrelay/providers/rawjson"
+	"modelrelay/providers/translate/form"
+)
 
 // count reads what was counted so far.
-func (a *answer) count(usage form.Value, to []form.Event) []form.Event {
+func (a *answer) count(usage rawjson.Value, to []form.Event) []form.Event {
 	if !usage.IsObject() {
 		return to
 	}

@@ -4,6 +4,7 @@ import (
 	"strings"
 
 	"modelrelay/providers"
+	"modelrelay/providers/rawjson"
 	"modelrelay/providers/translate/form"
 )
 
@@ -81,7 +82,7 @@ func (w *writing) search(model string) *providers.Fault {
 	}
 	w.Field("search_context_size", s.Context)
 	w.End()
-	s.Drop(w.loss, map[string]form.Value{"allowed_domains": s.Allowed, "blocked_domains": s.Blocked, "max_uses": s.MaxUses})
+	s.Drop(w.loss, map[string]rawjson.Value{"allowed_domains": s.Allowed, "blocked_domains": s.Blocked, "max_uses": s.MaxUses})
 	return nil
 }
 
@@ -119,7 +120,7 @@ func (w *writing) sampling() {
 	s := w.Sampling
 	for _, field := range []struct {
 		name   string
-		value  form.Value
+		value  rawjson.Value
 		field  form.Field
 		always bool // reasoning models take it too
 	}{
@@ -183,7 +184,7 @@ func (w *writing) output() {
 
 // own writes the fields that OpenAI alone knows, and returns whether the stream is to be obfuscated, absent where it was not
 // said.
-func (w *writing) own() (obfuscated form.Value) {
+func (w *writing) own() (obfuscated rawjson.Value) {
 	sameVendor := w.From.SameVendor(form.Chat)
 	for _, own := range w.Own {
 		if !sameVendor {

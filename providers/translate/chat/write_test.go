@@ -9,6 +9,7 @@ import (
 	"testing"
 
 	"modelrelay/providers"
+	"modelrelay/providers/rawjson"
 	"modelrelay/providers/translate/chat"
 	"modelrelay/providers/translate/form"
 )
@@ -32,13 +33,15 @@ func write(tb testing.TB, p *form.Prompt, traits form.OpenAITraits, stream bool)
 }
 
 func user(text string) form.Turn {
-	return form.Turn{Role: form.User, Blocks: []form.Block{{Kind: form.BlockText, Text: form.Quote(text), At: form.In("turns", 0)}}}
+	return form.Turn{Role: form.User, Blocks: []form.Block{{Kind: form.BlockText, Text: rawjson.Quote(text), At: form.In("turns", 0)}}}
 }
 
-func block(text string) form.Block { return form.Block{Kind: form.BlockText, Text: form.Quote(text)} }
+func block(text string) form.Block {
+	return form.Block{Kind: form.BlockText, Text: rawjson.Quote(text)}
+}
 
 func callBlock(id, name, input string) form.Block {
-	return form.Block{Kind: form.BlockCall, Call: form.Call{ID: id, Name: name, Input: form.Value(input)}, At: form.In("turns", 1)}
+	return form.Block{Kind: form.BlockCall, Call: form.Call{ID: id, Name: name, Input: rawjson.Value(input)}, At: form.In("turns", 1)}
 }
 
 func resultBlock(id string, blocks ...form.Block) form.Block {
@@ -64,12 +67,12 @@ const hi = `"messages":[{"role":"user","content":"hi"}]`
 
 func TestWrite(t *testing.T) {
 	t.Parallel()
-	text := func(raw string) form.Text { return form.Text(raw) }
+	text := func(raw string) rawjson.Text { return rawjson.Text(raw) }
 	yes, no := true, false
 	reasons, imitator := form.OpenAITraits{Reasons: true}, form.OpenAITraits{Reasons: true, Imitator: true}
 	breakpoints := form.OpenAITraits{Reasons: true, Breakpoints: true}
 	image := mediaBlock(form.Media{Kind: form.Image, Type: "image/png", Data: []byte("AAAA")})
-	tools := []form.Tool{{Name: "f", Schema: form.Value(`{"type":"object"}`)}, {Name: "g.h", Description: text(`"d"`), Strict: &yes}, {Name: "s", Custom: true}}
+	tools := []form.Tool{{Name: "f", Schema: rawjson.Value(`{"type":"object"}`)}, {Name: "g.h", Description: text(`"d"`), Strict: &yes}, {Name: "s", Custom: true}}
 	const wantTools = `"tools":[{"type":"function","function":{"name":"f","parameters":{"type":"object","properties":{}}}},` +
 		`{"type":"function","function":{"name":"gh_daf359","description":"d","parameters":{"type":"object","properties":{}},"strict":true}},` +
 		`{"type":"function","function":{"name":"s","parameters":{"type":"object","properties":{"input":{"type":"string"}},"required":["input"],"additionalProperties":false}}}]`
@@ -84,21 +87,21 @@ func TestWrite(t *testing.T) {
 		dropped, changed string
 	}{
 		{"least", form.Prompt{Turns: []form.Turn{user("hi")}}, reasons, hi, "", ""},
-		{"length of a reasoning model", form.Prompt{Limits: form.Limits{MaxTokens: form.Value("1e2")}}, reasons, hi + `,"max_completion_tokens":1e2`, "", ""},
-		{"length of another", form.Prompt{Limits: form.Limits{MaxTokens: form.Value("5")}}, form.OpenAITraits{}, hi + `,"max_tokens":5`, "", ""},
+		{"length of a reasoning model", form.Prompt{Limits: form.Limits{MaxTokens: rawjson.Value("1e2")}}, reasons, hi + `,"max_completion_tokens":1e2`, "", ""},
+		{"length of another", form.Prompt{Limits: form.Limits{MaxTokens: rawjson.Value("5")}}, form.OpenAITraits{}, hi + `,"max_tokens":5`, "", ""},
 		// https://api-docs.deepseek.com/api/create-chat-completion has max_tokens, stop and temperature of its thinking models too.
 		{"an imitator that reasons", form.Prompt{
-			Limits:   form.Limits{MaxTokens: form.Value("5"), Stop: []form.Text{text(`"a"`)}},
-			Sampling: form.Sampling{Temperature: form.Value("0.1")}, Thinking: form.Thinking{Mode: form.ThinkingBudget, Budget: 5000}, User: text(`"u"`),
+			Limits:   form.Limits{MaxTokens: rawjson.Value("5"), Stop: []rawjson.Text{text(`"a"`)}},
+			Sampling: form.Sampling{Temperature: rawjson.Value("0.1")}, Thinking: form.Thinking{Mode: form.ThinkingBudget, Budget: 5000}, User: text(`"u"`),
 		}, imitator, hi + `,"max_tokens":5,"stop":["a"],"temperature":0.1,"user":"u","reasoning_effort":"medium"`, "", ""},
 		{"sampling", form.Prompt{Sampling: form.Sampling{
-			Temperature: form.Value("0.50"), TopP: form.Value("1"), TopK: form.Value("3"), Presence: form.Value("1"), Frequency: form.Value("2"),
-			Seed: form.Value("12345678901234567890"), LogitBias: form.Value(`{"1":2}`), TopLogprobs: form.Value("3"),
+			Temperature: rawjson.Value("0.50"), TopP: rawjson.Value("1"), TopK: rawjson.Value("3"), Presence: rawjson.Value("1"), Frequency: rawjson.Value("2"),
+			Seed: rawjson.Value("12345678901234567890"), LogitBias: rawjson.Value(`{"1":2}`), TopLogprobs: rawjson.Value("3"),
 		}}, form.OpenAITraits{}, hi + `,"temperature":0.50,"top_p":1,"presence_penalty":1,"frequency_penalty":2,"logit_bias":{"1":2},"seed":12345678901234567890,"logprobs":true,"top_logprobs":3`, "topK", ""},
 		{"sampling of a reasoning model", form.Prompt{Sampling: form.Sampling{
-			Temperature: form.Value("0.5"), TopP: form.Value("1"), Presence: form.Value("1"), Seed: form.Value("1"), Logprobs: true,
+			Temperature: rawjson.Value("0.5"), TopP: rawjson.Value("1"), Presence: rawjson.Value("1"), Seed: rawjson.Value("1"), Logprobs: true,
 		}}, reasons, hi + `,"seed":1,"logprobs":true`, "temp, topP, presence", ""},
-		{"stops", form.Prompt{Limits: form.Limits{Stop: []form.Text{text(`"a"`), text(`"\n"`)}, N: 2}}, form.OpenAITraits{}, hi + `,"n":2,"stop":["a","\n"]`, "", ""},
+		{"stops", form.Prompt{Limits: form.Limits{Stop: []rawjson.Text{text(`"a"`), text(`"\n"`)}, N: 2}}, form.OpenAITraits{}, hi + `,"n":2,"stop":["a","\n"]`, "", ""},
 		{"user", form.Prompt{User: text(`"u"`)}, reasons, hi + `,"safety_identifier":"u"`, "", ""},
 		{"thinking off", form.Prompt{Thinking: form.Thinking{Mode: form.ThinkingOff}}, form.OpenAITraits{Reasons: true, NoneEffort: true}, hi + `,"reasoning_effort":"none"`, "", ""},
 		{"thinking at a model that does not", form.Prompt{Thinking: form.Thinking{Mode: form.ThinkingEffort, Effort: "high"}}, form.OpenAITraits{}, hi, "think", ""},
@@ -116,13 +119,13 @@ func TestWrite(t *testing.T) {
 		},
 		{
 			"schema",
-			form.Prompt{Output: form.Output{Kind: form.OutputSchema, Schema: form.Value(`{"a":1}`)}},
+			form.Prompt{Output: form.Output{Kind: form.OutputSchema, Schema: rawjson.Value(`{"a":1}`)}},
 			reasons,
 			hi + `,"response_format":{"type":"json_schema","json_schema":{"name":"output","schema":{"a":1}}}`, "", "",
 		},
 		{
 			"strict schema",
-			form.Prompt{Output: form.Output{Kind: form.OutputSchema, Name: "n", Description: text(`"d"`), Strict: true, Schema: form.Value(`{}`)}},
+			form.Prompt{Output: form.Output{Kind: form.OutputSchema, Name: "n", Description: text(`"d"`), Strict: true, Schema: rawjson.Value(`{}`)}},
 			reasons,
 			hi + `,"response_format":{"type":"json_schema","json_schema":{"name":"n","description":"d","strict":true,"schema":{}}}`, "", "",
 		},
@@ -208,13 +211,13 @@ func TestWrite(t *testing.T) {
 			user("hi"), {Role: form.Assistant, Blocks: []form.Block{callBlock("1", "f", `{"_raw":"oops"}`)}}, {Blocks: []form.Block{resultBlock("1", block("d"))}},
 		}}, reasons, `"messages":[{"role":"user","content":"hi"},{"role":"assistant","content":null,"tool_calls":[{"id":"1","type":"function","function":{"name":"f","arguments":"oops"}}]},{"role":"tool","tool_call_id":"1","content":"d"}]`, "", ""},
 		{"thoughts and state at OpenAI", form.Prompt{Turns: []form.Turn{
-			user("hi"), {Role: form.Assistant, Blocks: []form.Block{{Kind: form.BlockThought, Text: form.Quote("hm")}, signed}}, {Blocks: []form.Block{resultBlock("1", block("d"))}},
+			user("hi"), {Role: form.Assistant, Blocks: []form.Block{{Kind: form.BlockThought, Text: rawjson.Quote("hm")}, signed}}, {Blocks: []form.Block{resultBlock("1", block("d"))}},
 		}}, reasons, `"messages":[{"role":"user","content":"hi"},{"role":"assistant","content":null,"tool_calls":[{"id":"1","type":"function","function":{"name":"f","arguments":"{}"}}]},{"role":"tool","tool_call_id":"1","content":"d"}]`, "", ""},
 		{"thoughts and state at an imitator", form.Prompt{Turns: []form.Turn{
 			user("he"),
-			{Role: form.Assistant, Blocks: []form.Block{{Kind: form.BlockThought, Text: form.Quote("old")}, block("a")}},
+			{Role: form.Assistant, Blocks: []form.Block{{Kind: form.BlockThought, Text: rawjson.Quote("old")}, block("a")}},
 			user("hi"),
-			{Role: form.Assistant, Blocks: []form.Block{{Kind: form.BlockThought, Text: form.Quote("hm")}, signed}},
+			{Role: form.Assistant, Blocks: []form.Block{{Kind: form.BlockThought, Text: rawjson.Quote("hm")}, signed}},
 			{Blocks: []form.Block{resultBlock("1", block("d"))}},
 		}}, imitator, `"messages":[{"role":"user","content":"he"},{"role":"assistant","content":"a"},{"role":"user","content":"hi"},{"role":"assistant","content":null,"reasoning_content":"hm","tool_calls":[` +
 			`{"id":"1","type":"function","function":{"name":"f","arguments":"{}"},"extra_content":{"google":{"thought_signature":"G"}}}]},{"role":"tool","tool_call_id":"1","content":"d"}]`, "", ""},
@@ -248,11 +251,11 @@ func TestWrite(t *testing.T) {
 		},
 		{"fields of a stranger", form.Prompt{Own: []form.Member{{Name: "labels"}, {Name: "speed"}}}, reasons, hi, "labels, speed", ""},
 		{"fields of the same vendor", form.Prompt{From: form.Responses, Own: []form.Member{
-			{Name: "metadata", Value: form.Value(`{"a":"b"}`)},
-			{Name: "store", Value: form.Value("true")},
-			{Name: "text.verbosity", Value: form.Value(`"low"`)},
-			{Name: "prompt_cache_key", Value: form.Value(`"k"`)},
-			{Name: "truncation", Value: form.Value(`"auto"`)},
+			{Name: "metadata", Value: rawjson.Value(`{"a":"b"}`)},
+			{Name: "store", Value: rawjson.Value("true")},
+			{Name: "text.verbosity", Value: rawjson.Value(`"low"`)},
+			{Name: "prompt_cache_key", Value: rawjson.Value(`"k"`)},
+			{Name: "truncation", Value: rawjson.Value(`"auto"`)},
 		}}, reasons, hi + `,"metadata":{"a":"b"},"store":true,"verbosity":"low","prompt_cache_key":"k"`, "truncation", ""},
 	} {
 		test.prompt.Fields = fields()
@@ -296,7 +299,7 @@ func marks() form.Prompt {
 
 func TestWriteStream(t *testing.T) {
 	t.Parallel()
-	p := form.Prompt{Turns: []form.Turn{user("hi")}, From: form.Responses, Own: []form.Member{{Name: "stream_options.include_obfuscation", Value: form.Value("false")}}}
+	p := form.Prompt{Turns: []form.Turn{user("hi")}, From: form.Responses, Own: []form.Member{{Name: "stream_options.include_obfuscation", Value: rawjson.Value("false")}}}
 	got, _, fault := write(t, &p, form.OpenAITraits{}, true)
 	if want := `{"model":"upstream",` + hi + `,"stream":true,"stream_options":{"include_usage":true,"include_obfuscation":false}}`; fault != nil || got != want {
 		t.Errorf("got %s, %v", got, fault)
@@ -308,8 +311,8 @@ func TestWriteRefuses(t *testing.T) {
 	media := func(m form.Media) form.Prompt {
 		return form.Prompt{Turns: []form.Turn{{Blocks: []form.Block{block("a"), mediaBlock(m)}}}}
 	}
-	stops := form.Limits{Stop: []form.Text{form.Quote("1"), form.Quote("2"), form.Quote("3"), form.Quote("4"), form.Quote("5")}}
-	url := form.Quote("https://x/y")
+	stops := form.Limits{Stop: []rawjson.Text{rawjson.Quote("1"), rawjson.Quote("2"), rawjson.Quote("3"), rawjson.Quote("4"), rawjson.Quote("5")}}
+	url := rawjson.Quote("https://x/y")
 	image := form.Media{Kind: form.Image, Type: "image/png", Data: []byte("AAAA")}
 	for _, test := range []struct {
 		name   string
@@ -325,8 +328,8 @@ func TestWriteRefuses(t *testing.T) {
 		{"another sound", media(form.Media{Kind: form.Audio, Type: "audio/ogg", Data: []byte("AA")}), form.OpenAITraits{}, "turns[0].content[1]"},
 		{"a sound by its address", media(form.Media{Kind: form.Audio, Type: "audio/wav", URL: url}), form.OpenAITraits{}, "turns[0].content[1]"},
 		{"a video", media(form.Media{Kind: form.Video, Type: "video/mp4", Data: []byte("AA")}), form.OpenAITraits{}, "turns[0].content[1]"},
-		{"a file of another vendor", media(form.Media{Kind: form.Document, File: form.Quote("file_1")}), form.OpenAITraits{}, "turns[0].content[1]"},
-		{"an image's file", media(form.Media{Kind: form.Image, File: form.Quote("file_1")}), form.OpenAITraits{}, "turns[0].content[1]"},
+		{"a file of another vendor", media(form.Media{Kind: form.Document, File: rawjson.Quote("file_1")}), form.OpenAITraits{}, "turns[0].content[1]"},
+		{"an image's file", media(form.Media{Kind: form.Image, File: rawjson.Quote("file_1")}), form.OpenAITraits{}, "turns[0].content[1]"},
 		{"an image of the assistant", form.Prompt{Turns: []form.Turn{user("hi"), {Role: form.Assistant, Blocks: []form.Block{mediaBlock(image)}}}}, form.OpenAITraits{}, "turns[0].content[1]"},
 		{"an image in the instructions", form.Prompt{System: []form.Block{mediaBlock(image)}, Turns: []form.Turn{user("hi")}}, form.OpenAITraits{}, "turns[0].content[1]"},
 		{"a result without a call", form.Prompt{Turns: []form.Turn{user("hi"), {Blocks: []form.Block{resultBlock("1")}}}}, form.OpenAITraits{}, "turns[2].call_id"},
@@ -351,7 +354,7 @@ func TestWriteRefuses(t *testing.T) {
 // TestFileOfTheSameVendor sends an id that means the same in both of the vendor's dialects.
 func TestFileOfTheSameVendor(t *testing.T) {
 	t.Parallel()
-	p := form.Prompt{From: form.Responses, Turns: []form.Turn{{Blocks: []form.Block{mediaBlock(form.Media{Kind: form.Document, File: form.Quote("file_1")})}}}}
+	p := form.Prompt{From: form.Responses, Turns: []form.Turn{{Blocks: []form.Block{mediaBlock(form.Media{Kind: form.Document, File: rawjson.Quote("file_1")})}}}}
 	got, _, fault := write(t, &p, form.OpenAITraits{}, false)
 	if want := `{"model":"upstream","messages":[{"role":"user","content":[{"type":"file","file":{"file_id":"file_1"}}]}]}`; fault != nil || got != want {
 		t.Errorf("got %s, %v", got, fault)

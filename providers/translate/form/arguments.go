@@ -2,6 +2,8 @@ package form
 
 import (
 	"github.com/go-json-experiment/json/jsontext"
+
+	"modelrelay/providers/rawjson"
 )
 
 // rawInput is the member of an input that holds what a model gave in place of an object.
@@ -9,12 +11,12 @@ const rawInput = "_raw"
 
 // ReadArguments makes the input of a call from the JSON text that two dialects have: {} of one that is empty, and of one that
 // is no object, an object that holds the text; see Arguments.
-func ReadArguments(arguments Text) Value {
-	input := Trim(arguments.Decoded())
+func ReadArguments(arguments rawjson.Text) rawjson.Value {
+	input := rawjson.Trim(arguments.Decoded())
 	switch {
 	case len(input) == 0 || string(input) == "null":
-		return Value("{}")
-	case input.IsObject() && Valid(input):
+		return rawjson.Value("{}")
+	case input.IsObject() && rawjson.Valid(input):
 		return input
 	}
 	var out Out
@@ -25,19 +27,20 @@ func ReadArguments(arguments Text) Value {
 }
 
 // Arguments is the input of a call as the text of compact JSON, or the text that ReadArguments found in place of JSON.
-func (c *Call) Arguments() Text {
+func (c *Call) Arguments() rawjson.Text {
 	if c.Input.Absent() {
-		return Text(`"{}"`)
+		return rawjson.Text(`"{}"`)
 	}
-	if raw := c.Input.Get(rawInput).Text(); raw != nil && c.Input.members() == 1 {
+	if raw := c.Input.Get(rawInput).Text(); raw != nil && members(c.Input) == 1 {
 		return raw
 	}
 	compact := jsontext.Value(append(make([]byte, 0, len(c.Input)), c.Input...))
 	_ = compact.Compact(jsontext.AllowDuplicateNames(true), jsontext.AllowInvalidUTF8(true)) // an input is valid
-	return Quote(string(compact))
+	return rawjson.Quote(string(compact))
 }
 
-func (v Value) members() (n int) {
+// members counts those of an object.
+func members(v rawjson.Value) (n int) {
 	for range v.Members() {
 		n++
 	}

@@ -3,6 +3,7 @@ package form_test
 import (
 	"testing"
 
+	"modelrelay/providers/rawjson"
 	"modelrelay/providers/translate/form"
 )
 
@@ -19,7 +20,7 @@ func TestArguments(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			input := form.ReadArguments(form.Quote(test.arguments))
+			input := form.ReadArguments(rawjson.Quote(test.arguments))
 			if string(input) != test.input {
 				t.Errorf("input %s, want %s", input, test.input)
 			}

@@ -6,6 +6,7 @@ import (
 	"github.com/go-json-experiment/json/jsontext"
 
 	"modelrelay/providers"
+	"modelrelay/providers/rawjson"
 )
 
 // What a Sequencer holds at most, in bytes.
@@ -222,7 +223,7 @@ func (s *Sequencer) drain(l *lane, end bool) {
 }
 
 // keep appends text to what is held of a block.
-func (s *Sequencer) keep(held *heldEvent, text Text) {
+func (s *Sequencer) keep(held *heldEvent, text rawjson.Text) {
 	if held.text == nil {
 		held.text = append(held.text, '"')
 	}
@@ -231,7 +232,7 @@ func (s *Sequencer) keep(held *heldEvent, text Text) {
 }
 
 // release returns the text that is held of a block.
-func (s *Sequencer) release(held *heldEvent) Text {
+func (s *Sequencer) release(held *heldEvent) rawjson.Text {
 	if held.text == nil {
 		return nil
 	}

@@ -6,6 +6,7 @@ import (
 	"testing"
 
 	"modelrelay/providers"
+	"modelrelay/providers/rawjson"
 	"modelrelay/providers/translate/form"
 )
 
@@ -62,7 +63,7 @@ func heard(t *testing.T, word string) *form.Event {
 		t.Fatalf("event %q: %v", word, err)
 	}
 	if text != "" {
-		event.Text = form.Quote(text)
+		event.Text = rawjson.Quote(text)
 	}
 	return event
 }
@@ -125,7 +126,7 @@ func TestSequencerChoices(t *testing.T) {
 	s := form.NewSequencer(false, func(e *form.Event) { got = append(got, fmt.Sprint(e.Choice, say(e))) })
 	for _, e := range []form.Event{
 		{Kind: form.EventCallBegin, Choice: 0},
-		{Kind: form.EventText, Choice: 1, Text: form.Text(`"x"`)},
+		{Kind: form.EventText, Choice: 1, Text: rawjson.Text(`"x"`)},
 		{Kind: form.EventStop, Choice: 1},
 		{Kind: form.EventStop, Choice: 0},
 	} {
@@ -139,7 +140,7 @@ func TestSequencerChoices(t *testing.T) {
 func TestSequencerLimits(t *testing.T) {
 	t.Parallel()
 	const mebibyte = 1 << 20
-	piece := form.Quote(strings.Repeat("x", mebibyte))
+	piece := rawjson.Quote(strings.Repeat("x", mebibyte))
 	for name, test := range map[string]struct {
 		calls, pieces int // held, and of each
 		failed        bool
@@ -175,8 +176,8 @@ func TestSequencerLimits(t *testing.T) {
 
 func TestSequencerAllocatesNothing(t *testing.T) {
 	s := form.NewSequencer(false, func(*form.Event) {})
-	text := &form.Event{Kind: form.EventText, Text: form.Text(`"some text"`)}
-	args := &form.Event{Kind: form.EventCallArgs, Block: 1, Text: form.Text(`"\"x\""`)}
+	text := &form.Event{Kind: form.EventText, Text: rawjson.Text(`"some text"`)}
+	args := &form.Event{Kind: form.EventCallArgs, Block: 1, Text: rawjson.Text(`"\"x\""`)}
 	s.Put(text)
 	if n := testing.AllocsPerRun(100, func() { s.Put(text) }); n > 0 {
 		t.Errorf("%v allocations for a piece of text", n)

@@ -1,6 +1,10 @@
 package form
 
-import "bytes"
+import (
+	"bytes"
+
+	"modelrelay/providers/rawjson"
+)
 
 // customSchema is what a custom tool takes where it has to be a function.
 const customSchema = `{"type":"object","properties":{"input":{"type":"string"}},"required":["input"],"additionalProperties":false}`
@@ -11,13 +15,13 @@ func (t Tool) Function() Tool {
 	if !t.Custom {
 		return t
 	}
-	t.Custom, t.Schema = false, Value(customSchema)
+	t.Custom, t.Schema = false, rawjson.Value(customSchema)
 	if !t.Grammar.Definition.Empty() {
-		grammar := Join("", Quote("The input must follow this grammar ("), t.Grammar.Syntax, Quote("):\n"), t.Grammar.Definition)
+		grammar := rawjson.Join("", rawjson.Quote("The input must follow this grammar ("), t.Grammar.Syntax, rawjson.Quote("):\n"), t.Grammar.Definition)
 		if t.Description.Empty() {
 			t.Description = grammar
 		} else {
-			t.Description = Join("\n\n", t.Description, grammar)
+			t.Description = rawjson.Join("\n\n", t.Description, grammar)
 		}
 		t.Grammar = Grammar{}
 	}
@@ -25,7 +29,7 @@ func (t Tool) Function() Tool {
 }
 
 // CustomInput is the input of a call with the one text of a custom tool.
-func CustomInput(text Text) Value {
+func CustomInput(text rawjson.Text) rawjson.Value {
 	var out Out
 	out.Begin()
 	out.KeyText("input", text)
@@ -34,11 +38,11 @@ func CustomInput(text Text) Value {
 }
 
 // CustomText is the one text in the input of a call of a custom tool. Input that is of another shape is that text itself.
-func CustomText(input Value) Text {
+func CustomText(input rawjson.Value) rawjson.Text {
 	if text := input.Get("input").Text(); text != nil {
 		return text
 	}
-	return Quote(string(bytes.TrimSpace(input)))
+	return rawjson.Quote(string(bytes.TrimSpace(input)))
 }
 
 // CustomOpens and CustomCloses stand around the pieces of CustomArgs, as EventCallArgs give them.
@@ -48,4 +52,4 @@ const (
 )
 
 // CustomArgs is a piece of a custom tool's text as a piece of the text of its input.
-func CustomArgs(piece Text) Text { return Quote(string(piece.Inner())) }
+func CustomArgs(piece rawjson.Text) rawjson.Text { return rawjson.Quote(string(piece.Inner())) }

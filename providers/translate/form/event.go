@@ -4,6 +4,7 @@ import (
 	"cmp"
 
 	"modelrelay/providers"
+	"modelrelay/providers/rawjson"
 )
 
 // EventKind is what an Event says.
@@ -51,9 +52,9 @@ type Event struct {
 	// Block numbers the upstream's blocks within the choice, in the order of their beginnings; calls of one answer may take
 	// turns.
 	Block int
-	Text  Text
+	Text  rawjson.Text
 	// Logprobs are those of a text, as both of OpenAI's dialects write them in an array; absent where nothing is known.
-	Logprobs Value
+	Logprobs rawjson.Value
 	Call     Call
 	State    State
 	Search   *SearchStep
@@ -83,7 +84,7 @@ const (
 // Stop is why an answer ended, and the text that ended it where that is known.
 type Stop struct {
 	Reason   StopReason
-	Sequence Text
+	Sequence rawjson.Text
 }
 
 // WithCalls is the stop of an answer that gave calls: an end becomes StopCalls, no other reason does.
@@ -136,7 +137,7 @@ type State struct {
 	// Data is the signature or the encrypted thought, as it stands between the quotes.
 	Data []byte
 	// Text is the thought that StateAnthropic signs.
-	Text Text
+	Text rawjson.Text
 	// ID is the item's of StateOpenAI.
 	ID string
 }
@@ -187,7 +188,7 @@ type AnswerReader interface {
 	// valid JSON value or a word such as [DONE].
 	Event(name, data []byte, to []Event) []Event
 	// Document reads a whole answer, one valid JSON value, and appends the same events as its stream would give.
-	Document(document Value, to []Event) []Event
+	Document(document rawjson.Value, to []Event) []Event
 	// End is called once when a stream has ended, and appends what ends the answer: EventStop, or EventFailed where it
 	// broke off.
 	End(to []Event) []Event

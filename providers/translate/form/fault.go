@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"modelrelay/providers"
+	"modelrelay/providers/rawjson"
 )
 
 // saidLimit is how much of an upstream's message is kept, in bytes.
@@ -12,10 +13,10 @@ const saidLimit = 2 << 10
 
 // ErrorMessage is the message of an error body {"error": {"message"}}, "" where there is none.
 func ErrorMessage(body []byte) string {
-	if !Valid(body) {
+	if !rawjson.Valid(body) {
 		return ""
 	}
-	return providers.Cut(Trim(body).At("error", "message").Text().String(), saidLimit)
+	return providers.Cut(rawjson.Trim(body).At("error", "message").Text().String(), saidLimit)
 }
 
 // BrokenOff is the fault of an answer whose upstream stopped in the middle of it.
@@ -25,7 +26,7 @@ func BrokenOff() *providers.Fault {
 
 // OpenAIFault makes the fault of an error {"code", "type", "message"} within an answer of one of OpenAI's dialects, with what
 // the status says that the error comes with in place of an answer. Imitators write the status as the code.
-func OpenAIFault(value Value) *providers.Fault {
+func OpenAIFault(value rawjson.Value) *providers.Fault {
 	code, class := value.Get("code").Text().String(), value.Get("type").Text().String()
 	if n := value.Get("code"); n.IsNumber() {
 		code = string(n)

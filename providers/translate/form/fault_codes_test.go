@@ -4,6 +4,7 @@ import (
 	"testing"
 
 	"modelrelay/providers"
+	"modelrelay/providers/rawjson"
 	"modelrelay/providers/translate/form"
 )
 
@@ -63,7 +64,7 @@ func TestOpenAIFaultCodes(t *testing.T) {
 		`{"code":500,"type":"internal_error"}`:                              failed,
 		`{"code":"tomorrow"}`:                                               failed,
 	} {
-		got := form.OpenAIFault(form.Value(err))
+		got := form.OpenAIFault(rawjson.Value(err))
 		if (meaning{got.Kind, got.Blame, got.Key}) != want {
 			t.Errorf("%s: got %s, blame %d, key %d, want %+v", err, got.Kind, got.Blame, got.Key, want)
 		}

@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"modelrelay/providers"
+	"modelrelay/providers/rawjson"
 	"modelrelay/providers/translate/form"
 )
 
@@ -35,7 +36,7 @@ func TestOpenAIFault(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			got := form.OpenAIFault(form.Value(test.err))
+			got := form.OpenAIFault(rawjson.Value(test.err))
 			if got.Kind != test.kind || got.Blame != test.blame || got.Accepted != test.accepted || got.Said != test.said || got.RetryAfter != test.after || got.Message == "" {
 				t.Errorf("got %+v", got)
 			}

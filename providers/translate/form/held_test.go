@@ -5,6 +5,7 @@ import (
 	"strings"
 	"testing"
 
+	"modelrelay/providers/rawjson"
 	"modelrelay/providers/translate/form"
 )
 
@@ -13,8 +14,8 @@ import (
 func TestSequencerLetsGo(t *testing.T) {
 	t.Parallel()
 	const mebibyte = 1 << 20
-	long := form.Quote(strings.Repeat("x", 3*mebibyte))
-	open, closes := form.Quote("{"), form.Quote("}")
+	long := rawjson.Quote(strings.Repeat("x", 3*mebibyte))
+	open, closes := rawjson.Quote("{"), rawjson.Quote("}")
 	state := form.State{Kind: form.StateGemini, Data: bytes.Repeat([]byte("s"), 3*mebibyte)}
 	for name, test := range map[string]struct {
 		calls  int // held at a time

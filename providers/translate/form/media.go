@@ -7,6 +7,8 @@ import (
 	"path"
 	"strings"
 	"unicode/utf8"
+
+	"modelrelay/providers/rawjson"
 )
 
 // Inline makes a medium of its type and its base64 as it stands between the quotes of a JSON text. The base64 of a document
@@ -22,7 +24,7 @@ func Inline(mediaType string, data []byte) Media {
 		m.Kind = Document
 		return m
 	}
-	m.Text, m.Data = Quote(string(text)), nil
+	m.Text, m.Data = rawjson.Quote(string(text)), nil
 	return m
 }
 
@@ -35,8 +37,8 @@ func registered(mediaType string) string {
 }
 
 // quoted makes a Text of what stands between its quotes.
-func quoted(inner []byte) Text {
-	text := make(Text, 0, len(inner)+2)
+func quoted(inner []byte) rawjson.Text {
+	text := make(rawjson.Text, 0, len(inner)+2)
 	text = append(text, '"')
 	text = append(text, inner...)
 	return append(text, '"')
@@ -74,7 +76,7 @@ func KindOf(mediaType string) MediaKind {
 
 // ParseDataURL reads a data URL: the media type in lower case without parameters, and its base64 as it stands in the text,
 // escapes included. What is not base64 is encoded. ok is false for any other text.
-func ParseDataURL(text Text) (mediaType string, data []byte, ok bool) {
+func ParseDataURL(text rawjson.Text) (mediaType string, data []byte, ok bool) {
 	const scheme = "data:"
 	head, data, found := bytes.Cut(text.Inner(), []byte{','})
 	// Some clients escape each slash of a JSON text.
@@ -101,22 +103,22 @@ func ParseDataURL(text Text) (mediaType string, data []byte, ok bool) {
 const maxDataHeader = 1 << 10
 
 // IsDataURL tells whether a text begins as a data URL.
-func IsDataURL(text Text) bool {
+func IsDataURL(text rawjson.Text) bool {
 	inner := text.Inner()
 	return len(inner) > 4 && strings.EqualFold(string(inner[:5]), "data:")
 }
 
 // DataURL writes a medium's Data as a data URL.
 func (o *Out) DataURL(m Media) {
-	o.Quoted([]byte("data:"), Quote(m.Type).Inner(), []byte(";base64,"), m.Data)
+	o.Quoted([]byte("data:"), rawjson.Quote(m.Type).Inner(), []byte(";base64,"), m.Data)
 }
 
 // Plain is what a PlainText says, its title on a line before.
-func (m Media) Plain() Text {
+func (m Media) Plain() rawjson.Text {
 	if m.Title.Empty() {
 		return m.Text
 	}
-	return Join("\n", m.Title, m.Text)
+	return rawjson.Join("\n", m.Title, m.Text)
 }
 
 // TypeByName is the media type that a file's name or the path of an address says, "" where it says none.

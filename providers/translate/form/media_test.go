@@ -3,6 +3,7 @@ package form_test
 import (
 	"testing"
 
+	"modelrelay/providers/rawjson"
 	"modelrelay/providers/translate/form"
 )
 
@@ -25,7 +26,7 @@ func TestParseDataURL(t *testing.T) {
 		{`""`, "", "", false},
 		{``, "", "", false},
 	} {
-		mediaType, data, ok := form.ParseDataURL(form.Text(test.text))
+		mediaType, data, ok := form.ParseDataURL(rawjson.Text(test.text))
 		if mediaType != test.mediaType || string(data) != test.data || ok != test.ok {
 			t.Errorf("%s: got %q, %q, %t", test.text, mediaType, data, ok)
 		}
@@ -34,7 +35,7 @@ func TestParseDataURL(t *testing.T) {
 
 func TestDataOfURLIsNotCopied(t *testing.T) {
 	t.Parallel()
-	text := form.Text(`"data:image/png;base64,AAAA"`)
+	text := rawjson.Text(`"data:image/png;base64,AAAA"`)
 	if _, data, _ := form.ParseDataURL(text); &data[0] != &text[len(text)-5] {
 		t.Error("the data was copied")
 	}
@@ -43,7 +44,7 @@ func TestDataOfURLIsNotCopied(t *testing.T) {
 func TestIsDataURL(t *testing.T) {
 	t.Parallel()
 	for text, want := range map[string]bool{`"data:x"`: true, `"DATA:"`: true, `"date:x"`: false, `"dat"`: false, ``: false} {
-		if got := form.IsDataURL(form.Text(text)); got != want {
+		if got := form.IsDataURL(rawjson.Text(text)); got != want {
 			t.Errorf("%s: got %t", text, got)
 		}
 	}
@@ -78,11 +79,11 @@ func TestInline(t *testing.T) {
 
 func TestPlain(t *testing.T) {
 	t.Parallel()
-	m := form.Media{Kind: form.PlainText, Text: form.Text(`"a\n"`)}
+	m := form.Media{Kind: form.PlainText, Text: rawjson.Text(`"a\n"`)}
 	if got := m.Plain(); string(got) != `"a\n"` {
 		t.Errorf("got %s", got)
 	}
-	m.Title = form.Text(`"t.txt"`)
+	m.Title = rawjson.Text(`"t.txt"`)
 	if got := m.Plain(); string(got) != `"t.txt\na\n"` {
 		t.Errorf("with a title: got %s", got)
 	}

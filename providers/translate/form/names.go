@@ -7,6 +7,8 @@ import (
 	"math/big"
 	"strings"
 	"unicode/utf8"
+
+	"modelrelay/providers/rawjson"
 )
 
 // NameRule is what an upstream takes as the name of a tool: letters, digits, "_" and "-".
@@ -85,13 +87,13 @@ const maxUser = 64
 
 // UserID is the caller's name for whoever the call is made for, as OpenAI takes it; false: a longer one, which is hashed. Claude
 // Code's is an object of ids as JSON text.
-func UserID(user Text) (Text, bool) {
+func UserID(user rawjson.Text) (rawjson.Text, bool) {
 	name := user.String()
 	if utf8.RuneCountInString(name) <= maxUser {
 		return user, true
 	}
 	sum := sha256.Sum256([]byte(name))
-	return Quote(hex.EncodeToString(sum[:])), false
+	return rawjson.Quote(hex.EncodeToString(sum[:])), false
 }
 
 // NewCallID makes an id for a call of an upstream that gives none.
@@ -105,55 +107,4 @@ func NewID(prefix string, digits int) string {
 		random[i] = base62[int(c)%len(base62)] // the bias towards the first eight takes nothing from an id's being its own
 	}
 	return prefix + string(random)
-}
-
-// Camel is a name in snake case in the spelling of protobuf's JSON, such as maxItems for max_items. The names of Google's APIs
-// have both spellings.
-func Camel(name string) string {
-	if strings.IndexByte(name, '_') < 0 {
-		return name
-	}
-	camel := make([]byte, 0, len(name))
-	up := false
-	for _, c := range []byte(name) {
-		switch {
-		case c == '_':
-			up = true
-		case up && c >= 'a' && c <= 'z':
-			camel, up = append(camel, c-'a'+'A'), false
-		default:
-			camel, up = append(camel, c), false
-		}
-	}
-	return string(camel)
-}
-
-// IsCamel tells whether a name in either spelling is one that is given in camel case.
-func (t Text) IsCamel(name string) bool {
-	at, up := 0, false
-	for _, c := range t.Decoded() {
-		if c == '_' {
-			up = true
-			continue
-		}
-		if up && c >= 'a' && c <= 'z' {
-			c -= 'a' - 'A'
-		}
-		up = false
-		if at >= len(name) || name[at] != c {
-			return false
-		}
-		at++
-	}
-	return at == len(name) && !up
-}
-
-// GetCamel finds the last member of a name in either spelling, which is given in camel case; absent where the value has none.
-func (v Value) GetCamel(name string) (found Value) {
-	for key, value := range v.Members() {
-		if key.IsCamel(name) {
-			found = value
-		}
-	}
-	return found
 }

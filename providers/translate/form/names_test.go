@@ -5,6 +5,7 @@ import (
 	"strings"
 	"testing"
 
+	"modelrelay/providers/rawjson"
 	"modelrelay/providers/translate/form"
 )
 
@@ -78,26 +79,6 @@ func TestNewIDs(t *testing.T) {
 	}
 }
 
-// Google's APIs take each name in camel case and in snake case.
-func TestCamel(t *testing.T) {
-	t.Parallel()
-	for name, want := range map[string]string{"a": "a", "max_items": "maxItems", "maxItems": "maxItems", "_x_": "X", "a__b2_c": "aB2C"} {
-		if got := form.Camel(name); got != want {
-			t.Errorf("%s: got %s, want %s", name, got, want)
-		}
-	}
-	for name, want := range map[string]bool{
-		"max_items": true, "maxItems": true, `m\u0061xItems`: true, "maxitems": false, "max_item": false, "maxItems_": false, "maxItemss": false, "": false,
-	} {
-		if got := form.Text(`"` + name + `"`).IsCamel("maxItems"); got != want {
-			t.Errorf("%s: got %v", name, got)
-		}
-	}
-	if got := form.Value(`{"max_items":1,"maxItems":2,"x":3}`).GetCamel("maxItems"); string(got) != "2" {
-		t.Errorf("got %s", got)
-	}
-}
-
 // TestUserID: the vendor refuses a longer one, 400 "string too long".
 func TestUserID(t *testing.T) {
 	t.Parallel()
@@ -109,8 +90,8 @@ func TestUserID(t *testing.T) {
 		{`"` + strings.Repeat("ü", 64) + `"`, `"` + strings.Repeat("ü", 64) + `"`, true},
 		{`"` + strings.Repeat("x", 65) + `"`, "", false},
 	} {
-		got, whole := form.UserID(form.Text(test.user))
-		again, _ := form.UserID(form.Text(test.user))
+		got, whole := form.UserID(rawjson.Text(test.user))
+		again, _ := form.UserID(rawjson.Text(test.user))
 		if whole != test.whole || whole && string(got) != test.want || !whole && len(got) != 66 || string(got) != string(again) {
 			t.Errorf("%s: got %s, %v", test.user, got, whole)
 		}

@@ -7,6 +7,7 @@ import (
 	"github.com/go-json-experiment/json/jsontext"
 
 	"modelrelay/providers"
+	"modelrelay/providers/rawjson"
 )
 
 // referAbove is the length from which a value is a piece of the payload of its own rather than a copy, in bytes.
@@ -56,7 +57,7 @@ func (o *Out) Key(name string) {
 }
 
 // Name writes a member's name as it stands in a document.
-func (o *Out) Name(name Text) {
+func (o *Out) Name(name rawjson.Text) {
 	o.Raw(name)
 	o.put(':')
 }
@@ -91,9 +92,9 @@ func (o *Out) Literal(value string) {
 }
 
 // Text writes a text, "" where it is absent.
-func (o *Out) Text(text Text) {
+func (o *Out) Text(text rawjson.Text) {
 	if text == nil {
-		text = Text(`""`)
+		text = rawjson.Text(`""`)
 	}
 	o.Raw(text)
 }
@@ -139,7 +140,7 @@ func (o *Out) Array(name string) { o.Key(name); o.BeginArray() }
 func (o *Out) KeyString(name, text string) { o.Key(name); o.String(text) }
 
 // KeyText writes a member with a text.
-func (o *Out) KeyText(name string, text Text) { o.Key(name); o.Text(text) }
+func (o *Out) KeyText(name string, text rawjson.Text) { o.Key(name); o.Text(text) }
 
 // KeyQuoted writes a member with one text of several parts.
 func (o *Out) KeyQuoted(name string, parts ...[]byte) { o.Key(name); o.Quoted(parts...) }

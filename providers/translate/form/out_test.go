@@ -7,6 +7,7 @@ import (
 	"strings"
 	"testing"
 
+	"modelrelay/providers/rawjson"
 	"modelrelay/providers/translate/form"
 )
 
@@ -19,7 +20,7 @@ func writeAll(o *form.Out, long []byte) {
 	o.Bool(true)
 	o.Literal("null")
 	o.String("x\"\n")
-	o.Text(form.Text(`"\u00e9"`))
+	o.Text(rawjson.Text(`"\u00e9"`))
 	o.Text(nil)
 	o.Raw([]byte(`{"b":1}`))
 	o.Raw(nil)
@@ -98,7 +99,7 @@ func TestOutEvents(t *testing.T) {
 
 func TestOutKeepsItsMemory(t *testing.T) {
 	o := new(form.Out)
-	text := form.Text(`"hello"`)
+	text := rawjson.Text(`"hello"`)
 	if n := testing.AllocsPerRun(100, func() {
 		o.Reset(1 << 10)
 		o.Begin()

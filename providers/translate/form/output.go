@@ -3,6 +3,8 @@ package form
 import (
 	"bytes"
 	"slices"
+
+	"modelrelay/providers/rawjson"
 )
 
 // JSONLine is the instruction to answer in JSON, for upstreams that have no field for it or want the word besides.
@@ -10,20 +12,20 @@ const JSONLine = "Answer in JSON."
 
 // Described is the schema with what the output is for in its description, for upstreams that have no other place for it: with
 // the schema's own behind it. Beside a reference it has no place; carried tells whether nothing of it is lost.
-func (o Output) Described() (schema Value, carried bool) {
+func (o Output) Described() (schema rawjson.Value, carried bool) {
 	switch {
 	case o.Description.Blank():
 		return o.Schema, true
 	case !o.Schema.IsObject() || !o.Schema.Get("$ref").Absent():
 		return o.Schema, false
 	}
-	texts := []Text{o.Description}
+	texts := []rawjson.Text{o.Description}
 	if own := o.Schema.Get("description").Text(); !own.Blank() && string(own) != string(o.Description) {
 		texts = append(texts, own)
 	}
 	out := new(Out)
 	out.Begin()
-	out.KeyText("description", Join("\n", texts...))
+	out.KeyText("description", rawjson.Join("\n", texts...))
 	for name, value := range o.Schema.Members() {
 		if !name.Is("description") {
 			out.Name(name)
@@ -35,13 +37,13 @@ func (o Output) Described() (schema Value, carried bool) {
 }
 
 // Line is the instruction to answer in the format, for upstreams that have no field for it; nil for plain text.
-func (o Output) Line() Text {
+func (o Output) Line() rawjson.Text {
 	switch o.Kind {
 	case OutputJSON:
-		return Quote(JSONLine)
+		return rawjson.Quote(JSONLine)
 	case OutputSchema:
 		schema, _ := o.Described()
-		return Quote("Answer in JSON, with nothing around it, that fits this JSON Schema:\n" + string(schema))
+		return rawjson.Quote("Answer in JSON, with nothing around it, that fits this JSON Schema:\n" + string(schema))
 	}
 	return nil
 }

@@ -3,12 +3,13 @@ package form_test
 import (
 	"testing"
 
+	"modelrelay/providers/rawjson"
 	"modelrelay/providers/translate/form"
 )
 
 func TestMentionsJSON(t *testing.T) {
 	t.Parallel()
-	text := func(raw string) []form.Block { return []form.Block{{Kind: form.BlockText, Text: form.Text(raw)}} }
+	text := func(raw string) []form.Block { return []form.Block{{Kind: form.BlockText, Text: rawjson.Text(raw)}} }
 	turns := func(blocks []form.Block) []form.Turn { return []form.Turn{{Blocks: blocks}} }
 	for _, test := range []struct {
 		name   string
@@ -36,7 +37,7 @@ func TestOutputLine(t *testing.T) {
 	if got := (form.Output{Kind: form.OutputJSON}).Line(); string(got) != `"Answer in JSON."` {
 		t.Errorf("of JSON: got %s", got)
 	}
-	got := form.Output{Kind: form.OutputSchema, Schema: form.Value(`{"type":"object"}`)}.Line()
+	got := form.Output{Kind: form.OutputSchema, Schema: rawjson.Value(`{"type":"object"}`)}.Line()
 	if want := `"Answer in JSON, with nothing around it, that fits this JSON Schema:\n{\"type\":\"object\"}"`; string(got) != want {
 		t.Errorf("of a schema: got %s", got)
 	}

@@ -3,6 +3,7 @@ package form_test
 import (
 	"testing"
 
+	"modelrelay/providers/rawjson"
 	"modelrelay/providers/translate/form"
 )
 
@@ -18,7 +19,7 @@ func TestToolParameters(t *testing.T) {
 		`{"type":"object","properties":{"a":{"type":"object"}}}`: `{"type":"object","properties":{"a":{"type":"object"}}}`,
 		`{"anyOf":[]}`: `{"anyOf":[]}`,
 	} {
-		tool := form.Tool{Schema: form.Trim([]byte(schema))}
+		tool := form.Tool{Schema: rawjson.Trim([]byte(schema))}
 		if got := tool.Parameters(); string(got) != want {
 			t.Errorf("%s: %s, want %s", schema, got, want)
 		}

@@ -1,5 +1,7 @@
 package form
 
+import "modelrelay/providers/rawjson"
+
 // Prompt is one call of a chat model.
 type Prompt struct {
 	// From is the client's dialect.
@@ -19,7 +21,7 @@ type Prompt struct {
 	Thinking Thinking
 	Limits   Limits
 	// User is the caller's name for whoever the call is made for.
-	User Text
+	User rawjson.Text
 	// Own are the fields that only the client's vendor knows.
 	Own []Member
 	// Fields are the names that the client has for what is above, where it set it.
@@ -31,8 +33,8 @@ type Prompt struct {
 // Limits say where an answer ends.
 type Limits struct {
 	// Stop are the texts that end it, MaxTokens its length at most.
-	Stop      []Text
-	MaxTokens Value
+	Stop      []rawjson.Text
+	MaxTokens rawjson.Value
 	// N is how many answers are asked for; 0 means one.
 	N int64
 }
@@ -41,7 +43,7 @@ type Limits struct {
 type Member struct {
 	// Name is what the client calls it, with a path from the root.
 	Name  string
-	Value Value
+	Value rawjson.Value
 	// Tool is the type of a tool that the vendor runs, "" for none.
 	Tool string
 	// Must: the answer would be another one without it, so that a vendor which does not know it refuses the call.
@@ -117,7 +119,7 @@ const (
 // Block is a piece of a turn.
 type Block struct {
 	Kind   BlockKind
-	Text   Text // of a text or a thought
+	Text   rawjson.Text // of a text or a thought
 	Media  Media
 	Call   Call
 	Result *Result
@@ -136,7 +138,7 @@ type Call struct {
 	// Name is the tool's.
 	Name string
 	// Input is the JSON object that the tool is called with, absent where it comes in pieces.
-	Input Value
+	Input rawjson.Value
 	// Custom: the tool takes one text, which is the member "input" of Input.
 	Custom bool
 }
@@ -148,7 +150,7 @@ type Result struct {
 	// Blocks are texts and media.
 	Blocks []Block
 	// Object is the answer where the dialect has objects rather than text; Blocks may hold media beside it.
-	Object Value
+	Object rawjson.Value
 	// Failed: the tool says that it failed.
 	Failed bool
 }
@@ -211,21 +213,21 @@ type Media struct {
 	// Data is base64 as it stands in the client's body, never decoded.
 	Data []byte
 	// URL is where it lies; the gateway never fetches it.
-	URL Text
+	URL rawjson.Text
 	// File is a vendor's id of a file, which means nothing to another vendor.
-	File Text
+	File rawjson.Text
 	// Text is what a plain document says.
-	Text Text
+	Text rawjson.Text
 	// Title is a file's name.
-	Title Text
+	Title rawjson.Text
 }
 
 // Tool is a function that the model may call.
 type Tool struct {
 	Name        string
-	Description Text
+	Description rawjson.Text
 	// Schema says in JSON Schema what Input must be; absent where it is anything.
-	Schema Value
+	Schema rawjson.Value
 	Strict *bool
 	// Custom: the tool takes one text, of the grammar if there is one. See Function.
 	Custom  bool
@@ -237,7 +239,7 @@ type Tool struct {
 // Grammar says which texts a custom tool takes. The zero Grammar says any.
 type Grammar struct {
 	// Syntax is the language of Definition: lark or regex.
-	Syntax, Definition Text
+	Syntax, Definition rawjson.Text
 }
 
 // ChoiceMode says whether tools are called.
@@ -272,17 +274,17 @@ const (
 type Output struct {
 	Kind        OutputKind
 	Name        string
-	Schema      Value // JSON Schema
+	Schema      rawjson.Value // JSON Schema
 	Strict      bool
-	Description Text
+	Description rawjson.Text
 }
 
 // Sampling tunes how tokens are drawn. What is absent was not said, which is not zero.
 type Sampling struct {
-	Temperature, TopP, TopK, Presence, Frequency, Seed, LogitBias Value
+	Temperature, TopP, TopK, Presence, Frequency, Seed, LogitBias rawjson.Value
 	// Logprobs asks for the probabilities, TopLogprobs for those of how many others.
 	Logprobs    bool
-	TopLogprobs Value
+	TopLogprobs rawjson.Value
 }
 
 // ThinkingMode is how a model's thinking was asked for.

@@ -3,22 +3,24 @@ package form
 import (
 	"bytes"
 	"slices"
+
+	"modelrelay/providers/rawjson"
 )
 
 // Say is all that a tool answered as one text, behind "Error: " where it failed and the text does not begin so: for dialects
 // whose results can neither fail nor be objects. Media are left out.
-func (r *Result) Say() Text {
+func (r *Result) Say() rawjson.Text {
 	text, failed := r.Texts()
 	if !failed || hasErrorPrefix(text) {
 		return text
 	}
 	const prefix = "Error: "
-	said := make(Text, 0, len(prefix)+max(len(text), 2))
+	said := make(rawjson.Text, 0, len(prefix)+max(len(text), 2))
 	said = append(append(said, '"'), prefix...)
 	return append(append(said, text.Inner()...), '"')
 }
 
-func hasErrorPrefix(text Text) bool {
+func hasErrorPrefix(text rawjson.Text) bool {
 	inner := bytes.TrimSpace(text.Inner())
 	return len(inner) >= 5 && bytes.EqualFold(inner[:5], []byte("error"))
 }
@@ -26,11 +28,11 @@ func hasErrorPrefix(text Text) bool {
 // Texts is what a tool answered as one text without its media, and whether it failed. The texts are joined by line ends. Of an
 // object it is the text of its member "output" or "result", or of "error", which failed, where that stands alone; JSON
 // otherwise.
-func (r *Result) Texts() (text Text, failed bool) {
+func (r *Result) Texts() (text rawjson.Text, failed bool) {
 	if !r.Object.Absent() {
 		return r.object()
 	}
-	var texts []Text
+	var texts []rawjson.Text
 	for _, block := range r.Blocks {
 		switch {
 		case block.Kind == BlockText && !block.Text.Blank():
@@ -40,15 +42,15 @@ func (r *Result) Texts() (text Text, failed bool) {
 		}
 	}
 	if texts == nil {
-		return Text(`""`), r.Failed
+		return rawjson.Text(`""`), r.Failed
 	}
-	return Join("\n", texts...), r.Failed
+	return rawjson.Join("\n", texts...), r.Failed
 }
 
-func (r *Result) object() (text Text, failed bool) {
+func (r *Result) object() (text rawjson.Text, failed bool) {
 	var names int
-	var only Text
-	var value Value
+	var only rawjson.Text
+	var value rawjson.Value
 	for name, member := range r.Object.Members() {
 		names++
 		only, value = name, member
@@ -59,9 +61,9 @@ func (r *Result) object() (text Text, failed bool) {
 		if text := value.Text(); text != nil {
 			return text, failed
 		}
-		return Quote(string(value)), failed
+		return rawjson.Quote(string(value)), failed
 	}
-	return Quote(string(r.Object)), failed
+	return rawjson.Quote(string(r.Object)), failed
 }
 
 // Media are the media that a result holds but for plain documents, which Texts has.

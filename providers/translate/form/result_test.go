@@ -3,15 +3,16 @@ package form_test
 import (
 	"testing"
 
+	"modelrelay/providers/rawjson"
 	"modelrelay/providers/translate/form"
 )
 
 func TestResultTexts(t *testing.T) {
 	t.Parallel()
-	text := func(s string) form.Block { return form.Block{Kind: form.BlockText, Text: form.Quote(s)} }
+	text := func(s string) form.Block { return form.Block{Kind: form.BlockText, Text: rawjson.Quote(s)} }
 	image := form.Block{Kind: form.BlockMedia, Media: form.Media{Kind: form.Image, Data: []byte("AAAA")}}
-	plain := form.Block{Kind: form.BlockMedia, Media: form.Media{Kind: form.PlainText, Title: form.Quote("t"), Text: form.Quote("x")}}
-	object := func(json string) form.Result { return form.Result{Object: form.Value(json)} }
+	plain := form.Block{Kind: form.BlockMedia, Media: form.Media{Kind: form.PlainText, Title: rawjson.Quote("t"), Text: rawjson.Quote("x")}}
+	object := func(json string) form.Result { return form.Result{Object: rawjson.Value(json)} }
 	for _, test := range []struct {
 		result    form.Result
 		text, say string

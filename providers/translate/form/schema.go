@@ -6,6 +6,7 @@ import (
 	"strings"
 
 	"modelrelay/providers"
+	"modelrelay/providers/rawjson"
 )
 
 // The bounds of a schema that is rewritten. Vendors refuse far smaller ones.
@@ -16,7 +17,7 @@ const (
 
 // FromOpenAPI rewrites a schema in the words of OpenAPI 3.0, as Gemini has them in "parameters" and "responseSchema", as
 // JSON Schema. The fault names the field at.
-func FromOpenAPI(schema Value, at string) (Value, *providers.Fault) {
+func FromOpenAPI(schema rawjson.Value, at string) (rawjson.Value, *providers.Fault) {
 	if !schema.IsObject() {
 		return schema, nil
 	}
@@ -31,14 +32,14 @@ func FromOpenAPI(schema Value, at string) (Value, *providers.Fault) {
 
 // schemaNode is a value of a schema: an object's members and an array's elements are its items.
 type schemaNode struct {
-	name  Text // of a member
-	value Value
+	name  rawjson.Text // of a member
+	value rawjson.Value
 	items []*schemaNode
 	index map[string]*schemaNode // of many members, made by get
 }
 
 // readSchema reads a schema once from its start to its end.
-func readSchema(schema Value, at string, to Dialect) (*schemaNode, *providers.Fault) {
+func readSchema(schema rawjson.Value, at string, to Dialect) (*schemaNode, *providers.Fault) {
 	if len(schema) > maxSchemaBytes {
 		return nil, Refusedf(at, to, "for which this schema would have to be rewritten. It is longer than %d bytes.", maxSchemaBytes)
 	}
@@ -53,7 +54,7 @@ func readSchema(schema Value, at string, to Dialect) (*schemaNode, *providers.Fa
 func (n *schemaNode) read(v []byte, at, depth int) (end int, fits bool) {
 	from := at
 	if c := v[at]; c != '{' && c != '[' {
-		end = skip(v, at)
+		end = rawjson.End(v, at)
 		n.value = v[from:end]
 		return end, true
 	}
@@ -61,19 +62,19 @@ func (n *schemaNode) read(v []byte, at, depth int) (end int, fits bool) {
 		return at, false
 	}
 	object := v[at] == '{'
-	for at = skipSpace(v, at+1); v[at] != '}' && v[at] != ']'; {
+	for at = rawjson.Space(v, at+1); v[at] != '}' && v[at] != ']'; {
 		item := new(schemaNode)
 		if object {
-			nameEnd := skipText(v, at)
+			nameEnd := rawjson.End(v, at)
 			item.name = v[at:nameEnd]
-			at = skipSpace(v, skipSpace(v, nameEnd)+1)
+			at = rawjson.Space(v, rawjson.Space(v, nameEnd)+1)
 		}
 		if at, fits = item.read(v, at, depth+1); !fits {
 			return at, false
 		}
 		n.items = append(n.items, item)
-		if at = skipSpace(v, at); v[at] == ',' {
-			at = skipSpace(v, at+1)
+		if at = rawjson.Space(v, at); v[at] == ',' {
+			at = rawjson.Space(v, at+1)
 		}
 	}
 	n.value = v[from : at+1]
@@ -178,7 +179,7 @@ func (n *schemaNode) recurs() bool {
 }
 
 // resolve finds what a reference such as "#/$defs/Node" means, nil for nothing within the schema.
-func (n *schemaNode) resolve(ref Text) *schemaNode {
+func (n *schemaNode) resolve(ref rawjson.Text) *schemaNode {
 	pointer, local := strings.CutPrefix(ref.String(), "#")
 	if !local || pointer != "" && pointer[0] != '/' {
 		return nil
@@ -205,7 +206,7 @@ func openAPI(out *Out, schema *schemaNode) {
 	null := false
 	for _, member := range schema.items {
 		if bytes.IndexByte(member.name, '_') >= 0 {
-			member.name = Quote(Camel(member.name.String()))
+			member.name = rawjson.Quote(rawjson.Camel(member.name.String()))
 		}
 		null = null || member.name.Is("nullable") && member.value.True()
 	}
@@ -289,4 +290,4 @@ func isLimit(keyword string) bool {
 }
 
 // isNumber tells whether bytes that may be anything are a JSON number.
-func isNumber(text []byte) bool { return Value(text).IsNumber() && Valid(text) }
+func isNumber(text []byte) bool { return rawjson.Value(text).IsNumber() && rawjson.Valid(text) }

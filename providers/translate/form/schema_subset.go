@@ -7,13 +7,14 @@ import (
 	"strings"
 
 	"modelrelay/providers"
+	"modelrelay/providers/rawjson"
 )
 
 // FitSchema rewrites a JSON Schema into the part of the language that a vendor takes for the format of an answer and for
 // strict tools: Gemini for its responseJsonSchema, Messages for Anthropic's output_config.format and strict tools. The
 // other dialects take any schema as it is. What the vendor does not take stands as words at the end of the description
 // beside it, and changed tells so. The fault names the field at.
-func FitSchema(schema Value, at string, to Dialect) (fit Value, changed bool, fault *providers.Fault) {
+func FitSchema(schema rawjson.Value, at string, to Dialect) (fit rawjson.Value, changed bool, fault *providers.Fault) {
 	var subset schemaSubset
 	switch to {
 	case Gemini:
@@ -91,7 +92,7 @@ func geminiKeyword(member *schemaNode) string {
 	return asWords
 }
 
-func enumerable(value Value) bool { return value.IsText() || value.IsNumber() }
+func enumerable(value rawjson.Value) bool { return value.IsText() || value.IsNumber() }
 
 // anthropicKeyword is the table of Anthropic's structured outputs: see its Go SDK (schemautil), and "default" and
 // "definitions" on https://platform.claude.com/docs/en/build-with-claude/structured-outputs.
@@ -157,7 +158,7 @@ type cutter struct {
 type cutSchema struct {
 	kept         []keptKeyword
 	words        []*schemaNode
-	descriptions []Text
+	descriptions []rawjson.Text
 }
 
 type keptKeyword struct {
@@ -220,7 +221,7 @@ func (c *cutter) collect(schema *schemaNode, s *cutSchema) {
 			continue
 		}
 		if text := member.value.Text(); text != nil && member.name.Is("description") {
-			if !slices.ContainsFunc(s.descriptions, func(d Text) bool { return bytes.Equal(d, text) }) {
+			if !slices.ContainsFunc(s.descriptions, func(d rawjson.Text) bool { return bytes.Equal(d, text) }) {
 				s.descriptions = append(s.descriptions, text)
 			}
 			continue
@@ -369,7 +370,7 @@ func (c *cutter) ref(member *schemaNode) {
 }
 
 // whole writes a bound of whole numbers, the number itself where it is too large to count from.
-func (c *cutter) whole(value Value, round func(float64) float64) {
+func (c *cutter) whole(value rawjson.Value, round func(float64) float64) {
 	f, ok := value.Float()
 	if f = round(f); !ok || math.Abs(f) > 1<<53 {
 		c.out.Raw(value)
@@ -379,17 +380,17 @@ func (c *cutter) whole(value Value, round func(float64) float64) {
 }
 
 // description is what a schema says of itself, with what was cut at its end; nil for nothing.
-func (s *cutSchema) description() Text {
+func (s *cutSchema) description() rawjson.Text {
 	texts := s.descriptions
 	if len(s.words) > 0 {
 		words := make([]string, len(s.words))
 		for i, member := range s.words {
 			words[i] = member.name.String() + ": " + string(member.value)
 		}
-		texts = append(texts, Quote("{"+strings.Join(words, ", ")+"}"))
+		texts = append(texts, rawjson.Quote("{"+strings.Join(words, ", ")+"}"))
 	}
 	if len(texts) == 0 {
 		return nil
 	}
-	return Join("\n\n", texts...)
+	return rawjson.Join("\n\n", texts...)
 }

@@ -7,6 +7,7 @@ import (
 
 	"github.com/go-json-experiment/json/jsontext"
 
+	"modelrelay/providers/rawjson"
 	"modelrelay/providers/translate/form"
 )
 
@@ -17,7 +18,7 @@ func same(t *testing.T, got, want []byte) {
 	if err := value.Compact(); err != nil {
 		t.Fatalf("the wanted %s: %v", want, err)
 	}
-	if !form.Valid(got) {
+	if !rawjson.Valid(got) {
 		t.Errorf("got no JSON: %s", got)
 	}
 	if string(got) != string(value) {
@@ -91,7 +92,7 @@ func TestFitSchemaGemini(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			got, changed, fault := form.FitSchema(form.Value(test.schema), "f", form.Gemini)
+			got, changed, fault := form.FitSchema(rawjson.Value(test.schema), "f", form.Gemini)
 			if fault != nil || changed != test.changed {
 				t.Fatalf("got changed %v, %v, want %v", changed, fault, test.changed)
 			}
@@ -148,7 +149,7 @@ func TestFitSchemaAnthropic(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			got, changed, fault := form.FitSchema(form.Value(test.schema), "f", form.Messages)
+			got, changed, fault := form.FitSchema(rawjson.Value(test.schema), "f", form.Messages)
 			if fault != nil || changed != test.changed {
 				t.Fatalf("got changed %v, %v, want %v", changed, fault, test.changed)
 			}
@@ -171,14 +172,14 @@ func TestFitSchemaRefuses(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			_, _, fault := form.FitSchema(form.Value(test.schema), "response_format", test.to)
+			_, _, fault := form.FitSchema(rawjson.Value(test.schema), "response_format", test.to)
 			if fault == nil || fault.Param != "response_format" {
 				t.Errorf("got %v", fault)
 			}
 		})
 	}
 	// Whatever takes JSON Schema gets it as it is.
-	if got, changed, fault := form.FitSchema(form.Value(`{"minLength" : 1}`), "f", form.Chat); string(got) != `{"minLength" : 1}` || changed || fault != nil {
+	if got, changed, fault := form.FitSchema(rawjson.Value(`{"minLength" : 1}`), "f", form.Chat); string(got) != `{"minLength" : 1}` || changed || fault != nil {
 		t.Errorf("got %s, %v, %v", got, changed, fault)
 	}
 }
@@ -210,7 +211,7 @@ func TestFromOpenAPI(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			got, fault := form.FromOpenAPI(form.Value(test.schema), "f")
+			got, fault := form.FromOpenAPI(rawjson.Value(test.schema), "f")
 			if fault != nil {
 				t.Fatal(fault)
 			}
@@ -227,23 +228,23 @@ func FuzzSchema(f *testing.F) {
 		f.Add([]byte(schema))
 	}
 	f.Fuzz(func(t *testing.T, document []byte) {
-		if !form.Valid(document) {
+		if !rawjson.Valid(document) {
 			return
 		}
-		schema := form.Trim(document)
+		schema := rawjson.Trim(document)
 		for _, to := range []form.Dialect{form.Gemini, form.Messages} {
-			if got, _, fault := form.FitSchema(schema, "f", to); fault == nil && !form.Valid(got) {
+			if got, _, fault := form.FitSchema(schema, "f", to); fault == nil && !rawjson.Valid(got) {
 				t.Errorf("to %v: %s", to, got)
 			}
 		}
-		if got, fault := form.FromOpenAPI(schema, "f"); fault == nil && !form.Valid(got) {
+		if got, fault := form.FromOpenAPI(schema, "f"); fault == nil && !rawjson.Valid(got) {
 			t.Errorf("from OpenAPI: %s", got)
 		}
 	})
 }
 
 func BenchmarkFitSchema(b *testing.B) {
-	schema := form.Value(`{"type":"object","properties":{` + strings.Repeat(`"a":{"type":"string","minLength":1,"description":"text"},`, 100) + `"z":{}}}`)
+	schema := rawjson.Value(`{"type":"object","properties":{` + strings.Repeat(`"a":{"type":"string","minLength":1,"description":"text"},`, 100) + `"z":{}}}`)
 	b.SetBytes(int64(len(schema)))
 	b.ReportAllocs()
 	for b.Loop() {

@@ -4,6 +4,7 @@ import (
 	"strings"
 	"testing"
 
+	"modelrelay/providers/rawjson"
 	"modelrelay/providers/translate/form"
 )
 
@@ -13,7 +14,7 @@ func TestSchemaFormats(t *testing.T) {
 	t.Parallel()
 	for _, format := range []string{"date-time", "time", "date", "duration", "email", "hostname", "uri", "ipv4", "ipv6", "uuid", "json-pointer"} {
 		schema := `{"type":"string","format":"` + format + `"}`
-		got, changed, fault := form.FitSchema(form.Value(schema), "f", form.Messages)
+		got, changed, fault := form.FitSchema(rawjson.Value(schema), "f", form.Messages)
 		if taken := string(got) == schema && !changed; fault != nil || taken == (format == "json-pointer") {
 			t.Errorf("%s: got %s, changed %t, %v", format, got, changed, fault)
 		}
@@ -30,7 +31,7 @@ func TestSchemaWordsThatSayNothing(t *testing.T) {
 		if to == form.Messages {
 			schema = strings.Replace(schema, `"$anchor":"a",`, "", 1)
 		}
-		got, changed, fault := form.FitSchema(form.Value(schema), "f", to)
+		got, changed, fault := form.FitSchema(rawjson.Value(schema), "f", to)
 		if string(got) != want || changed || fault != nil {
 			t.Errorf("%s: got %s, changed %t, %v, want %s", to, got, changed, fault, want)
 		}
@@ -49,7 +50,7 @@ func TestSchemaRefersToItself(t *testing.T) {
 		"unevaluatedItems": ref, "unevaluatedProperties": ref,
 	} {
 		schema := `{"type":"object","` + keyword + `":` + value + `}`
-		if _, _, fault := form.FitSchema(form.Value(schema), "f", form.Messages); fault == nil || fault.Param != "f" {
+		if _, _, fault := form.FitSchema(rawjson.Value(schema), "f", form.Messages); fault == nil || fault.Param != "f" {
 			t.Errorf("%s: got %v, want a refusal", schema, fault)
 		}
 	}
@@ -60,7 +61,7 @@ func TestSchemaRefersToItself(t *testing.T) {
 		`{"type":"object","$defs":{"A":{"items":{"$ref":"#/$defs/A"}}},"items":{}}`,   // of a definition that nothing refers to
 		`{"type":"object","properties":{"a":{"$ref":"#anchor"}},"$defs":{"A":false}}`, // an anchor, which leads nowhere here
 	} {
-		if _, _, fault := form.FitSchema(form.Value(schema), "f", form.Messages); fault != nil {
+		if _, _, fault := form.FitSchema(rawjson.Value(schema), "f", form.Messages); fault != nil {
 			t.Errorf("%s: got %v", schema, fault)
 		}
 	}
@@ -74,11 +75,11 @@ func TestSchemaOfManyMembers(t *testing.T) {
 		names = append(names, `"`+name+`":{"type":"string"}`)
 	}
 	schema := `{"$ref":"#/$defs/t","$defs":{` + strings.Join(names, ",") + `,"loop":{"items":{"$ref":"#/$defs/loop"}}}}`
-	if _, _, fault := form.FitSchema(form.Value(schema), "f", form.Messages); fault != nil {
+	if _, _, fault := form.FitSchema(rawjson.Value(schema), "f", form.Messages); fault != nil {
 		t.Errorf("got %v", fault)
 	}
 	schema = strings.Replace(schema, "#/$defs/t", "#/$defs/loop", 1)
-	if _, _, fault := form.FitSchema(form.Value(schema), "f", form.Messages); fault == nil {
+	if _, _, fault := form.FitSchema(rawjson.Value(schema), "f", form.Messages); fault == nil {
 		t.Error("a definition that refers to itself is taken")
 	}
 }
@@ -88,7 +89,7 @@ func TestSchemaOfManyMembers(t *testing.T) {
 func TestOpenAPIWords(t *testing.T) {
 	t.Parallel()
 	for _, limit := range []string{"minItems", "maxItems", "minLength", "maxLength", "minProperties", "maxProperties", "minimum", "maximum"} {
-		got, fault := form.FromOpenAPI(form.Value(`{"`+limit+`":"5"}`), "f")
+		got, fault := form.FromOpenAPI(rawjson.Value(`{"`+limit+`":"5"}`), "f")
 		if want := `{"` + limit + `":5}`; fault != nil || string(got) != want {
 			t.Errorf("got %s, %v, want %s", got, fault, want)
 		}
@@ -101,7 +102,7 @@ func TestOpenAPIWords(t *testing.T) {
 		`{"title":"5","pattern":"5"}`:                                              `{"title":"5","pattern":"5"}`,
 		`true`:                                                                     `true`,
 	} {
-		got, fault := form.FromOpenAPI(form.Value(schema), "f")
+		got, fault := form.FromOpenAPI(rawjson.Value(schema), "f")
 		if fault != nil || string(got) != want {
 			t.Errorf("%s: got %s, %v, want %s", schema, got, fault, want)
 		}

@@ -5,6 +5,7 @@ import (
 	"strings"
 
 	"modelrelay/providers"
+	"modelrelay/providers/rawjson"
 )
 
 // Search is a web search that the vendor of the model runs itself.
@@ -13,9 +14,9 @@ type Search struct {
 	At   Path
 	Type string
 	// Allowed and Blocked are arrays of domains, MaxUses a number, Context how much of what is found the model gets: low, medium or high.
-	Allowed, Blocked, MaxUses, Context Value
+	Allowed, Blocked, MaxUses, Context rawjson.Value
 	// Location is an object with the texts city, country, region and timezone.
-	Location Value
+	Location rawjson.Value
 	// Forced: the model must search.
 	Forced bool
 }
@@ -35,7 +36,7 @@ func (s *Search) WriteLocation(out *Out) {
 }
 
 // Drop notes what of a search the target has no member for.
-func (s *Search) Drop(loss *Loss, members map[string]Value) {
+func (s *Search) Drop(loss *Loss, members map[string]rawjson.Value) {
 	for name, value := range members {
 		if value.Says() {
 			loss.Drop(s.At.Field(name).Name())

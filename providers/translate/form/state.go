@@ -4,6 +4,8 @@ import (
 	"bytes"
 	"encoding/base64"
 	"slices"
+
+	"modelrelay/providers/rawjson"
 )
 
 // envelopePrefix begins state that stands in a place of another vendor. The number is that of the envelope's format.
@@ -15,16 +17,18 @@ const Unsigned = envelopePrefix + "n."
 
 // Hide is a thought that no vendor signed and that the client does not want to see, as it stands in the place of state: its
 // upstream wants it back.
-func Hide(thought Text) string { return Unsigned + base64.RawURLEncoding.EncodeToString(thought) }
+func Hide(thought rawjson.Text) string {
+	return Unsigned + base64.RawURLEncoding.EncodeToString(thought)
+}
 
 // Hidden is the thought that Hide put there, nil where there is none.
-func Hidden(text []byte) Text {
+func Hidden(text []byte) rawjson.Text {
 	rest, ours := bytes.CutPrefix(text, []byte(Unsigned))
 	thought, err := base64.RawURLEncoding.AppendDecode(nil, rest)
-	if !ours || err != nil || !Valid(thought) {
+	if !ours || err != nil || !rawjson.Valid(thought) {
 		return nil
 	}
-	return Trim(thought).Text()
+	return rawjson.Trim(thought).Text()
 }
 
 // Enveloped tells whether what comes back in the place of state was put there by a translation. What OpenEnvelope does not read
@@ -56,11 +60,11 @@ func OpenEnvelope(text []byte) (State, bool) {
 		return State{}, false
 	}
 	inside, err := base64.RawURLEncoding.AppendDecode(nil, rest[2:])
-	if err != nil || !Valid(inside) {
+	if err != nil || !rawjson.Valid(inside) {
 		return State{}, false
 	}
 	n := 0
-	for i, value := range Trim(inside).Items() {
+	for i, value := range rawjson.Trim(inside).Items() {
 		text := value.Text()
 		if text == nil {
 			return State{}, false

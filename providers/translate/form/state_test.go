@@ -6,6 +6,7 @@ import (
 	"strings"
 	"testing"
 
+	"modelrelay/providers/rawjson"
 	"modelrelay/providers/translate/form"
 )
 
@@ -14,7 +15,7 @@ func TestEnvelope(t *testing.T) {
 	for _, state := range []form.State{
 		{Kind: form.StateGemini, Data: []byte("CiQB==")},
 		{Kind: form.StateGeminiBefore, Data: []byte(`a\/b`)},
-		{Kind: form.StateAnthropic, Data: []byte("EqoB"), Text: form.Text(`"I \u2014 think\n"`)},
+		{Kind: form.StateAnthropic, Data: []byte("EqoB"), Text: rawjson.Text(`"I \u2014 think\n"`)},
 		{Kind: form.StateRedacted, Data: []byte("x")},
 		{Kind: form.StateOpenAI, Data: []byte("gAAAA"), ID: "rs_0123"},
 	} {
@@ -60,10 +61,10 @@ func FuzzEnvelope(f *testing.F) {
 
 func TestSettle(t *testing.T) {
 	t.Parallel()
-	text := func(s string) form.Block { return form.Block{Kind: form.BlockText, Text: form.Quote(s)} }
+	text := func(s string) form.Block { return form.Block{Kind: form.BlockText, Text: rawjson.Quote(s)} }
 	call := func(id string) form.Block { return form.Block{Kind: form.BlockCall, Call: form.Call{ID: id}} }
 	state := func(kind form.StateKind, data string) form.Block {
-		return form.Block{Kind: form.BlockState, State: []form.State{{Kind: kind, Data: []byte(data), Text: form.Text(`"t"`)}}}
+		return form.Block{Kind: form.BlockState, State: []form.State{{Kind: kind, Data: []byte(data), Text: rawjson.Text(`"t"`)}}}
 	}
 	for _, test := range []struct {
 		name   string
@@ -137,7 +138,7 @@ func TestEnvelopeIsOfJSON(t *testing.T) {
 
 func TestHidden(t *testing.T) {
 	t.Parallel()
-	thought := form.Text(`"h\n\ud83d"`)
+	thought := rawjson.Text(`"h\n\ud83d"`)
 	if got := form.Hidden([]byte(form.Hide(thought))); string(got) != string(thought) {
 		t.Errorf("got %s, want %s", got, thought)
 	}

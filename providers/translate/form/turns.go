@@ -6,6 +6,7 @@ import (
 	"strconv"
 
 	"modelrelay/providers"
+	"modelrelay/providers/rawjson"
 )
 
 // Arrangement is how a dialect whose sides take turns wants them.
@@ -176,7 +177,7 @@ func (a *arranging) open(side Role, turn *Turn, opened bool) {
 func (r *run) speak() {
 	for _, block := range r.tail {
 		if block.Kind == BlockText {
-			text := make(Text, 0, len(block.Text)+len("<system></system>"))
+			text := make(rawjson.Text, 0, len(block.Text)+len("<system></system>"))
 			text = append(append(append(text, `"<system>`...), block.Text.Inner()...), `</system>"`...)
 			block.Text = text
 		}

@@ -4,6 +4,7 @@ import (
 	"strings"
 	"testing"
 
+	"modelrelay/providers/rawjson"
 	"modelrelay/providers/translate/form"
 )
 
@@ -21,13 +22,13 @@ func prompt(lines ...string) *form.Prompt {
 			id, name, _ := strings.Cut(rest, " ")
 			switch {
 			case strings.HasPrefix(word, "!"):
-				block.Kind, block.Call = form.BlockCall, form.Call{ID: id, Name: name, Input: form.Value("{}")}
+				block.Kind, block.Call = form.BlockCall, form.Call{ID: id, Name: name, Input: rawjson.Value("{}")}
 			case strings.HasPrefix(word, "?"):
-				block.Kind, block.Result = form.BlockResult, &form.Result{ID: id, Name: name, Blocks: []form.Block{{Text: form.Quote("")}, {Text: form.Quote("r")}}}
+				block.Kind, block.Result = form.BlockResult, &form.Result{ID: id, Name: name, Blocks: []form.Block{{Text: rawjson.Quote("")}, {Text: rawjson.Quote("r")}}}
 			case strings.HasPrefix(word, "~"):
-				block.Kind, block.Text = form.BlockThought, form.Quote(rest)
+				block.Kind, block.Text = form.BlockThought, rawjson.Quote(rest)
 			default:
-				block.Text = form.Quote(word)
+				block.Text = rawjson.Quote(word)
 			}
 			turn.Blocks = append(turn.Blocks, block)
 		}
@@ -243,7 +244,7 @@ func TestArrangeRefuses(t *testing.T) {
 func TestArrangeOnlySystem(t *testing.T) {
 	t.Parallel()
 	p := prompt("u: ")
-	p.System = []form.Block{{Text: form.Quote("one")}, {Text: form.Quote("two")}, {Text: form.Quote(" ")}}
+	p.System = []form.Block{{Text: rawjson.Quote("one")}, {Text: rawjson.Quote("two")}, {Text: rawjson.Quote(" ")}}
 	system, turns, fault := p.Arrange(form.Arrangement{})
 	if fault != nil || len(system) != 1 || !system[0].Text.Is("one") || strings.Join(lines(turns), "\n") != "u:two" {
 		t.Errorf("got %v, %q and %v", system, lines(turns), fault)

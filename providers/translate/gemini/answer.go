@@ -8,6 +8,7 @@ import (
 	"github.com/go-json-experiment/json/jsontext"
 
 	"modelrelay/providers"
+	"modelrelay/providers/rawjson"
 	"modelrelay/providers/translate/form"
 )
 
@@ -30,14 +31,14 @@ type candidate struct {
 	// blocks counts those that began; kind is that of the last one, -1 for none.
 	blocks int
 	kind   form.BlockKind
-	texts  int       // the last block of text
-	reason form.Text // why it ended, a copy
+	texts  int          // the last block of text
+	reason rawjson.Text // why it ended, a copy
 	calls  bool
 }
 
 // Event implements form.AnswerReader.
 func (r *reader) Event(_, data []byte, to []form.Event) []form.Event {
-	v := form.Trim(data)
+	v := rawjson.Trim(data)
 	if v.IsArray() {
 		for _, chunk := range v.Items() {
 			to = r.chunk(chunk, to)
@@ -48,16 +49,16 @@ func (r *reader) Event(_, data []byte, to []form.Event) []form.Event {
 }
 
 // Document implements form.AnswerReader.
-func (r *reader) Document(document form.Value, to []form.Event) []form.Event {
+func (r *reader) Document(document rawjson.Value, to []form.Event) []form.Event {
 	return r.End(r.Event(nil, document, to))
 }
 
 // chunk reads a GenerateContentResponse.
-func (r *reader) chunk(v form.Value, to []form.Event) []form.Event {
+func (r *reader) chunk(v rawjson.Value, to []form.Event) []form.Event {
 	if r.over || !v.IsObject() {
 		return to
 	}
-	var failed, candidates, feedback, usage form.Value
+	var failed, candidates, feedback, usage rawjson.Value
 	for name, value := range v.Members() {
 		switch string(name.Decoded()) {
 		case "error":
@@ -90,7 +91,7 @@ func (r *reader) chunk(v form.Value, to []form.Event) []form.Event {
 }
 
 // countsOf reads a usageMetadata.
-func countsOf(usage form.Value) (counts form.Counts) {
+func countsOf(usage rawjson.Value) (counts form.Counts) {
 	for name, value := range usage.Members() {
 		n, _ := value.Count()
 		switch string(name.Decoded()) {
@@ -113,7 +114,7 @@ func countsOf(usage form.Value) (counts form.Counts) {
 }
 
 // soundOf is the part of the tokens that are sound.
-func soundOf(details form.Value) (tokens int64) {
+func soundOf(details rawjson.Value) (tokens int64) {
 	for _, detail := range details.Items() {
 		if detail.Get("modality").Text().Is("AUDIO") {
 			n, _ := detail.Get("tokenCount").Count()
@@ -124,9 +125,9 @@ func soundOf(details form.Value) (tokens int64) {
 }
 
 // candidate reads a piece of one of the answers.
-func (r *reader) candidate(v form.Value, index int, to []form.Event) []form.Event {
-	var parts, logprobs, grounding form.Value
-	var reason form.Text
+func (r *reader) candidate(v rawjson.Value, index int, to []form.Event) []form.Event {
+	var parts, logprobs, grounding rawjson.Value
+	var reason rawjson.Text
 	for name, value := range v.Members() {
 		switch string(name.Decoded()) {
 		case "content":
@@ -181,9 +182,9 @@ func (r *reader) candidate(v form.Value, index int, to []form.Event) []form.Even
 }
 
 // part reads a part.
-func (c *candidate) part(v form.Value, to []form.Event) []form.Event {
-	var text, signature form.Text
-	var call form.Value
+func (c *candidate) part(v rawjson.Value, to []form.Event) []form.Event {
+	var text, signature rawjson.Text
+	var call rawjson.Value
 	thought, media, image := false, false, false
 	for name, value := range v.Members() {
 		switch {
@@ -242,7 +243,7 @@ func (c *candidate) part(v form.Value, to []form.Event) []form.Event {
 }
 
 // grounded gives the search that an answer rests on, and what of its text cites which page.
-func (c *candidate) grounded(v form.Value, to []form.Event) []form.Event {
+func (c *candidate) grounded(v rawjson.Value, to []form.Event) []form.Event {
 	step := &form.SearchStep{ID: form.NewID("", idDigits)}
 	var queries []string
 	for _, query := range v.Get("webSearchQueries").Items() {
@@ -279,12 +280,12 @@ func (c *candidate) block(kind form.BlockKind) int {
 	return c.blocks - 1
 }
 
-func (c *candidate) state(kind form.StateKind, block int, signature form.Text) form.Event {
+func (c *candidate) state(kind form.StateKind, block int, signature rawjson.Text) form.Event {
 	return form.Event{Kind: form.EventState, Choice: c.index, Block: block, State: form.State{Kind: kind, Data: signature.Inner()}}
 }
 
 // call reads a functionCall, which comes whole.
-func (c *candidate) call(v form.Value, to []form.Event) []form.Event {
+func (c *candidate) call(v rawjson.Value, to []form.Event) []form.Event {
 	id, args := v.Get("id").Text().String(), v.Get("args")
 	if id == "" {
 		id = form.NewCallID()
@@ -292,11 +293,11 @@ func (c *candidate) call(v form.Value, to []form.Event) []form.Event {
 	c.kind, c.calls = -1, true
 	block := c.block(form.BlockCall)
 	c.kind = -1 // another call is another block
-	text := form.Text(`"{}"`)
+	text := rawjson.Text(`"{}"`)
 	if args.IsObject() {
 		compact := jsontext.Value(slices.Clone(args))
 		_ = compact.Compact(jsontext.AllowDuplicateNames(true), jsontext.AllowInvalidUTF8(true)) // the document is valid
-		text = form.Quote(string(compact))
+		text = rawjson.Quote(string(compact))
 	}
 	return append(to,
 		form.Event{Kind: form.EventCallBegin, Choice: c.index, Block: block, Call: form.Call{ID: id, Name: v.Get("name").Text().String()}},
@@ -332,7 +333,7 @@ func (r *reader) End(to []form.Event) []form.Event {
 func brokeOff() form.Event { return form.Event{Kind: form.EventFailed, Fault: form.BrokenOff()} }
 
 // broken tells whether an answer ended because the vendor could not read what its model made.
-func broken(reason form.Text) bool {
+func broken(reason rawjson.Text) bool {
 	switch string(reason.Decoded()) {
 	case "MALFORMED_FUNCTION_CALL", "MALFORMED_RESPONSE", "UNEXPECTED_TOOL_CALL", "TOO_MANY_TOOL_CALLS":
 		return true
@@ -341,7 +342,7 @@ func broken(reason form.Text) bool {
 }
 
 // stopOf reads a FinishReason.
-func stopOf(reason form.Text) form.StopReason {
+func stopOf(reason rawjson.Text) form.StopReason {
 	switch string(reason.Decoded()) {
 	case "STOP":
 		return form.StopEnd
@@ -354,13 +355,13 @@ func stopOf(reason form.Text) form.StopReason {
 }
 
 // logprobsOf writes a LogprobsResult as OpenAI's dialects have it.
-func logprobsOf(v form.Value) form.Value {
-	var tops []form.Value
+func logprobsOf(v rawjson.Value) rawjson.Value {
+	var tops []rawjson.Value
 	for _, top := range v.Get("topCandidates").Items() {
 		tops = append(tops, top.Get("candidates"))
 	}
 	var out form.Out
-	token := func(v form.Value) {
+	token := func(v rawjson.Value) {
 		out.KeyText("token", v.Get("token").Text())
 		out.KeyRaw("logprob", v.Get("logProbability"))
 		out.Key("bytes")

@@ -5,6 +5,7 @@ import (
 	"testing"
 
 	"modelrelay/providers"
+	"modelrelay/providers/rawjson"
 	"modelrelay/providers/translate/form"
 	"modelrelay/providers/translate/gemini"
 )
@@ -101,7 +102,7 @@ func TestGivesUp(t *testing.T) {
 	t.Parallel()
 	w := gemini.NewWriter(form.Ask{Model: "m", Stream: true})
 	w.Write(&form.Event{Kind: form.EventCallBegin, Call: form.Call{ID: "c", Name: "f"}})
-	piece := form.Quote(strings.Repeat("x", 1<<20))
+	piece := rawjson.Quote(strings.Repeat("x", 1<<20))
 	for range 3 {
 		w.Write(&form.Event{Kind: form.EventCallArgs, Text: piece})
 	}

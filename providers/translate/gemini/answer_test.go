@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"modelrelay/providers"
+	"modelrelay/providers/rawjson"
 	"modelrelay/providers/translate/form"
 	"modelrelay/providers/translate/gemini"
 )
@@ -186,7 +187,7 @@ func TestReadsStreams(t *testing.T) {
 			compare(t, streamed(test.pieces...), test.want)
 			// A document that is the array of the pieces says the same; its counts are all the last ones.
 			if name != "words" && name != "text" && !strings.Contains(name, "array") {
-				compare(t, shown(gemini.NewReader().Document(form.Value("["+strings.Join(test.pieces, ",")+"]"), nil)), test.want)
+				compare(t, shown(gemini.NewReader().Document(rawjson.Value("["+strings.Join(test.pieces, ",")+"]"), nil)), test.want)
 			}
 		})
 	}
@@ -203,19 +204,19 @@ func TestReadsFinishReasons(t *testing.T) {
 		"OTHER": form.StopOther, "LANGUAGE": form.StopOther, "NO_IMAGE": form.StopOther, "FINISH_REASON_UNSPECIFIED": form.StopOther, "NEW": form.StopOther,
 	}
 	for word, reason := range want {
-		events := gemini.NewReader().Document(form.Value(`{"candidates":[{"finishReason":"`+word+`"}]}`), nil)
+		events := gemini.NewReader().Document(rawjson.Value(`{"candidates":[{"finishReason":"`+word+`"}]}`), nil)
 		if got := events[len(events)-1]; got.Kind != form.EventStop || got.Stop.Reason != reason {
 			t.Errorf("%s: got %+v, want %d", word, got, reason)
 		}
 	}
 	for _, word := range []string{"MALFORMED_FUNCTION_CALL", "MALFORMED_RESPONSE", "UNEXPECTED_TOOL_CALL", "TOO_MANY_TOOL_CALLS"} {
-		events := gemini.NewReader().Document(form.Value(`{"candidates":[{"finishReason":"`+word+`"}]}`), nil)
+		events := gemini.NewReader().Document(rawjson.Value(`{"candidates":[{"finishReason":"`+word+`"}]}`), nil)
 		if got := events[len(events)-1]; got.Kind != form.EventFailed || got.Fault.Kind != providers.Upstream || !got.Fault.Retryable() {
 			t.Errorf("%s: got %+v", word, got)
 		}
 	}
 	// Calls that were cut off are not calls to be made.
-	events := gemini.NewReader().Document(form.Value(`{"candidates":[{"content":{"parts":[{"functionCall":{"name":"f"}}]},"finishReason":"MAX_TOKENS"}]}`), nil)
+	events := gemini.NewReader().Document(rawjson.Value(`{"candidates":[{"content":{"parts":[{"functionCall":{"name":"f"}}]},"finishReason":"MAX_TOKENS"}]}`), nil)
 	if got := events[len(events)-1].Stop.Reason; got != form.StopMaxTokens {
 		t.Errorf("got %d", got)
 	}

@@ -4,13 +4,14 @@ import (
 	"strings"
 
 	"modelrelay/providers"
+	"modelrelay/providers/rawjson"
 	"modelrelay/providers/translate/form"
 )
 
 // ReadCount reads a client's countTokens: contents, or a whole request to count.
 func ReadCount(call providers.Call, loss *form.Loss) (*form.Prompt, form.Ask, *providers.Fault) {
 	const inside = "generateContentRequest"
-	body := form.Trim(call.Body)
+	body := rawjson.Trim(call.Body)
 	if whole := body.GetCamel(inside); whole.IsObject() {
 		r := newReading(inside+".", loss)
 		r.root(whole)
@@ -45,7 +46,7 @@ func Resource(model string) string {
 }
 
 // ReadCounted reads the answer of countTokens; false where it has no count.
-func ReadCounted(document form.Value) (int64, bool) { return document.Get("totalTokens").Int() }
+func ReadCounted(document rawjson.Value) (int64, bool) { return document.Get("totalTokens").Int() }
 
 // WriteCounted writes the answer of countTokens.
 func WriteCounted(n int64) []byte {

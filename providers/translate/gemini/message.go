@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"modelrelay/providers"
+	"modelrelay/providers/rawjson"
 	"modelrelay/providers/translate/form"
 )
 
@@ -16,7 +17,7 @@ const maxSaid = 2 << 10
 func Message(body []byte) string { return form.ErrorMessage(body) }
 
 // FaultOf reads the error object of a stream: a google.rpc.Status.
-func FaultOf(status form.Value) *providers.Fault {
+func FaultOf(status rawjson.Value) *providers.Fault {
 	code, _ := status.Get("code").Int()
 	fault := &providers.Fault{Code: providers.Cut(status.Get("status").Text().String(), providers.WordLimit)}
 	var reason string

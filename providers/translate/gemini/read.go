@@ -8,6 +8,7 @@ import (
 	"iter"
 
 	"modelrelay/providers"
+	"modelrelay/providers/rawjson"
 	"modelrelay/providers/translate/form"
 )
 
@@ -15,7 +16,7 @@ import (
 // first.
 func Read(call providers.Call, loss *form.Loss) (*form.Prompt, form.Ask, *providers.Fault) {
 	r := newReading("", loss)
-	r.root(form.Trim(call.Body))
+	r.root(rawjson.Trim(call.Body))
 	return r.finish(call)
 }
 
@@ -63,14 +64,14 @@ func (r *reading) fail(at, message string) {
 }
 
 // own notes a field that this vendor alone knows, unless it says nothing.
-func (r *reading) own(name string, value form.Value, must bool) {
+func (r *reading) own(name string, value rawjson.Value, must bool) {
 	if value.Says() {
 		r.p.Own = append(r.p.Own, form.Member{Name: name, Value: value, Must: must})
 	}
 }
 
 // root reads a GenerateContentRequest.
-func (r *reading) root(request form.Value) {
+func (r *reading) root(request rawjson.Value) {
 	for name, value := range request.Members() {
 		switch {
 		case value.Absent(), name.IsCamel("model"):
@@ -87,7 +88,7 @@ func (r *reading) root(request form.Value) {
 		case name.IsCamel("cachedContent"):
 			r.own(r.prefix+"cachedContent", value, true)
 		case name.IsCamel("safetySettings"), name.IsCamel("labels"), name.IsCamel("serviceTier"), name.IsCamel("store"), name.IsCamel("modelArmorConfig"):
-			r.own(r.prefix+form.Camel(name.String()), value, false)
+			r.own(r.prefix+rawjson.Camel(name.String()), value, false)
 		default:
 			r.unknown(r.prefix, name, value)
 		}
@@ -95,16 +96,16 @@ func (r *reading) root(request form.Value) {
 }
 
 // unknown notes a field that no dialect knows.
-func (r *reading) unknown(path string, name form.Text, value form.Value) {
+func (r *reading) unknown(path string, name rawjson.Text, value rawjson.Value) {
 	if value.Says() {
-		r.loss.Drop(path + form.Camel(name.String()))
+		r.loss.Drop(path + rawjson.Camel(name.String()))
 	}
 }
 
 // items are the elements of an array. Clients write a single object in its place.
-func (r *reading) items(value form.Value, at form.Path) iter.Seq2[int, form.Value] {
+func (r *reading) items(value rawjson.Value, at form.Path) iter.Seq2[int, rawjson.Value] {
 	if value.IsObject() {
-		return func(yield func(int, form.Value) bool) { yield(0, value) }
+		return func(yield func(int, rawjson.Value) bool) { yield(0, value) }
 	}
 	if !value.Absent() && !value.IsArray() {
 		r.fail(at.String(), "It is an array.")
@@ -113,7 +114,7 @@ func (r *reading) items(value form.Value, at form.Path) iter.Seq2[int, form.Valu
 }
 
 // system reads the instructions: a content, or one text.
-func (r *reading) system(value form.Value) {
+func (r *reading) system(value rawjson.Value) {
 	at := form.Path{}.Field(r.prefix + "systemInstruction")
 	r.p.Fields[form.FieldSystem] = r.prefix + "systemInstruction"
 	if text := value.Text(); text != nil {
@@ -134,7 +135,7 @@ func (r *reading) system(value form.Value) {
 }
 
 // tools reads what the model may call. All but functions are the vendor's own.
-func (r *reading) tools(value form.Value) {
+func (r *reading) tools(value rawjson.Value) {
 	r.p.Fields[form.FieldTools] = r.prefix + "tools"
 	for i, tool := range value.Items() {
 		at := form.In(r.prefix+"tools", i)
@@ -144,7 +145,7 @@ func (r *reading) tools(value form.Value) {
 				continue
 			}
 			if !name.IsCamel("functionDeclarations") {
-				if kind := form.Camel(name.String()); !value.Absent() {
+				if kind := rawjson.Camel(name.String()); !value.Absent() {
 					r.p.Own = append(r.p.Own, form.Member{Name: at.Field(kind).String(), Value: value, Must: true, Tool: form.HostedTool(kind)})
 				}
 				continue
@@ -157,7 +158,7 @@ func (r *reading) tools(value form.Value) {
 }
 
 // search reads Google Search. What it has members for, no other vendor has.
-func (r *reading) search(value form.Value, at form.Path) {
+func (r *reading) search(value rawjson.Value, at form.Path) {
 	if value.Absent() {
 		return
 	}
@@ -167,9 +168,9 @@ func (r *reading) search(value form.Value, at form.Path) {
 	r.p.Search = &form.Search{At: at, Type: "googleSearch"}
 }
 
-func (r *reading) declaration(value form.Value, at form.Path) {
+func (r *reading) declaration(value rawjson.Value, at form.Path) {
 	tool := form.Tool{At: at}
-	var openAPI form.Value
+	var openAPI rawjson.Value
 	for name, value := range value.Members() {
 		switch {
 		case value.Absent():
@@ -182,7 +183,7 @@ func (r *reading) declaration(value form.Value, at form.Path) {
 		case name.IsCamel("parameters"):
 			openAPI = value
 		case name.IsCamel("response"), name.IsCamel("responseJsonSchema"), name.IsCamel("behavior"):
-			r.own(at.Field(form.Camel(name.String())).Name(), value, false)
+			r.own(at.Field(rawjson.Camel(name.String())).Name(), value, false)
 		default:
 			r.unknown(at.Name()+".", name, value)
 		}
@@ -200,11 +201,11 @@ func (r *reading) declaration(value form.Value, at form.Path) {
 }
 
 // toolConfig reads which functions are called.
-func (r *reading) toolConfig(value form.Value) {
+func (r *reading) toolConfig(value rawjson.Value) {
 	const field = "toolConfig.functionCallingConfig"
 	for name, value := range value.Members() {
 		if !name.IsCamel("functionCallingConfig") {
-			r.own(r.prefix+"toolConfig."+form.Camel(name.String()), value, false)
+			r.own(r.prefix+"toolConfig."+rawjson.Camel(name.String()), value, false)
 			continue
 		}
 		r.p.Fields[form.FieldChoice] = r.prefix + field
@@ -218,7 +219,7 @@ func (r *reading) toolConfig(value form.Value) {
 					names = append(names, allowed.Text().String())
 				}
 			default:
-				r.own(r.prefix+field+"."+form.Camel(name.String()), value, false)
+				r.own(r.prefix+field+"."+rawjson.Camel(name.String()), value, false)
 			}
 		}
 		if r.p.Choice.Mode == form.ChoiceAny || r.p.Choice.Mode == form.ChoiceAuto {
@@ -227,7 +228,7 @@ func (r *reading) toolConfig(value form.Value) {
 	}
 }
 
-func (r *reading) mode(word form.Text, field string) {
+func (r *reading) mode(word rawjson.Text, field string) {
 	switch {
 	case word.Is("AUTO"), word.Is("VALIDATED"):
 		r.p.Choice.Mode = form.ChoiceAuto

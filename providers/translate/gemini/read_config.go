@@ -4,14 +4,15 @@ import (
 	"strings"
 
 	"modelrelay/providers"
+	"modelrelay/providers/rawjson"
 	"modelrelay/providers/translate/form"
 )
 
 // config reads a GenerationConfig.
-func (r *reading) config(config form.Value) {
+func (r *reading) config(config rawjson.Value) {
 	prefix := r.prefix + "generationConfig."
-	var mime form.Text
-	var schema, openAPI form.Value
+	var mime rawjson.Text
+	var schema, openAPI rawjson.Value
 	for name, value := range config.Members() {
 		if value.Absent() {
 			continue
@@ -33,11 +34,11 @@ func (r *reading) config(config form.Value) {
 				}
 			}
 		case name.IsCamel("speechConfig"), name.IsCamel("translationConfig"), name.IsCamel("responseFormat"):
-			r.own(prefix+form.Camel(name.String()), value, true)
+			r.own(prefix+rawjson.Camel(name.String()), value, true)
 		case name.IsCamel("mediaResolution"), name.IsCamel("routingConfig"), name.IsCamel("modelSelectionConfig"), name.IsCamel("audioTimestamp"),
 			name.IsCamel("imageConfig"), name.IsCamel("enableAffectiveDialog"), name.IsCamel("enableEnhancedCivicAnswers"),
 			name.IsCamel("audioTranscriptionConfig"):
-			r.own(prefix+form.Camel(name.String()), value, false)
+			r.own(prefix+rawjson.Camel(name.String()), value, false)
 		default:
 			r.unknown(prefix, name, value)
 		}
@@ -46,12 +47,12 @@ func (r *reading) config(config form.Value) {
 }
 
 // sampling reads a field that tunes or bounds the answer; false for another.
-func (r *reading) sampling(name form.Text, value form.Value, prefix string) bool {
+func (r *reading) sampling(name rawjson.Text, value rawjson.Value, prefix string) bool {
 	s, limits := &r.p.Sampling, &r.p.Limits
 	for _, number := range [...]struct {
 		name  string
 		field form.Field
-		to    *form.Value
+		to    *rawjson.Value
 	}{
 		{"temperature", form.FieldTemperature, &s.Temperature},
 		{"topP", form.FieldTopP, &s.TopP},
@@ -96,7 +97,7 @@ func (r *reading) sampling(name form.Text, value form.Value, prefix string) bool
 }
 
 // thinking reads how much the model thinks.
-func (r *reading) thinking(config form.Value, prefix string) {
+func (r *reading) thinking(config rawjson.Value, prefix string) {
 	t := &r.p.Thinking
 	prefix += "thinkingConfig"
 	for name, value := range config.Members() {
@@ -134,14 +135,14 @@ func (r *reading) thinking(config form.Value, prefix string) {
 }
 
 // output reads the format of the answer. A schema in the words of OpenAPI becomes JSON Schema.
-func (r *reading) output(mime form.Text, schema, openAPI form.Value, prefix string) {
+func (r *reading) output(mime rawjson.Text, schema, openAPI rawjson.Value, prefix string) {
 	out := &r.p.Output
 	switch {
 	case schema != nil:
 		out.Kind, out.Schema = form.OutputSchema, schema
 		r.p.Fields[form.FieldOutput] = prefix + "responseJsonSchema"
 	case mime.Is("text/x.enum"):
-		r.own(prefix+"responseMimeType", form.Value(mime), true)
+		r.own(prefix+"responseMimeType", rawjson.Value(mime), true)
 	case openAPI != nil:
 		var fault *providers.Fault
 		r.p.Fields[form.FieldOutput] = prefix + "responseSchema"
@@ -153,6 +154,6 @@ func (r *reading) output(mime form.Text, schema, openAPI form.Value, prefix stri
 		out.Kind = form.OutputJSON
 		r.p.Fields[form.FieldOutput] = prefix + "responseMimeType"
 	case !mime.Empty() && !mime.Is("text/plain"):
-		r.own(prefix+"responseMimeType", form.Value(mime), true)
+		r.own(prefix+"responseMimeType", rawjson.Value(mime), true)
 	}
 }

@@ -5,16 +5,17 @@ import (
 	"encoding/base64"
 	"strings"
 
+	"modelrelay/providers/rawjson"
 	"modelrelay/providers/translate/form"
 )
 
 // contents reads the turns. Contents of the model that follow one another are one turn: SDKs keep each piece of a stream as a
 // content of its own.
-func (r *reading) contents(value form.Value) {
+func (r *reading) contents(value rawjson.Value) {
 	p := r.p
 	for i, content := range r.items(value, form.Path{}.Field(r.prefix+"contents")) {
 		turn := form.Turn{At: form.In(r.prefix+"contents", i)}
-		var parts form.Value
+		var parts rawjson.Value
 		for name, value := range content.Members() {
 			switch {
 			case value.Absent():
@@ -48,16 +49,16 @@ func (r *reading) contents(value form.Value) {
 }
 
 // parts appends the blocks of a content.
-func (r *reading) parts(turn *form.Turn, parts form.Value, at form.Path) {
+func (r *reading) parts(turn *form.Turn, parts rawjson.Value, at form.Path) {
 	for i, part := range r.items(parts, at.Field("parts")) {
 		r.part(turn, part, at.Item("parts", i))
 	}
 }
 
 // part appends what one part says, with its state behind it as a block of its own where it is another vendor's.
-func (r *reading) part(turn *form.Turn, part form.Value, at form.Path) {
+func (r *reading) part(turn *form.Turn, part rawjson.Value, at form.Path) {
 	block := form.Block{Kind: -1, At: at}
-	var signature form.Text
+	var signature rawjson.Text
 	thought := false
 	for name, value := range part.Members() {
 		if value.Absent() {
@@ -82,10 +83,10 @@ func (r *reading) part(turn *form.Turn, part form.Value, at form.Path) {
 		case name.IsCamel("functionResponse"):
 			block.Kind, block.Result = form.BlockResult, r.result(value, at)
 		case name.IsCamel("executableCode"), name.IsCamel("codeExecutionResult"), name.IsCamel("toolCall"), name.IsCamel("toolResponse"):
-			r.own(at.Field(form.Camel(name.String())).String(), value, true)
+			r.own(at.Field(rawjson.Camel(name.String())).String(), value, true)
 		case name.IsCamel("videoMetadata"), name.IsCamel("mediaResolution"), name.IsCamel("mediaProcessing"), name.IsCamel("partMetadata"),
 			name.IsCamel("speechMetadata"), name.IsCamel("audioTranscription"):
-			r.own(at.Field(form.Camel(name.String())).Name(), value, false)
+			r.own(at.Field(rawjson.Camel(name.String())).Name(), value, false)
 		default:
 			r.unknown(at.Name()+".", name, value)
 		}
@@ -105,7 +106,7 @@ func (r *reading) part(turn *form.Turn, part form.Value, at form.Path) {
 
 // sign puts Google's own signature on its block, and returns other vendors' state: envelopes with spaces between them, in
 // base64 because a signature is bytes.
-func (r *reading) sign(block *form.Block, signature form.Text) (foreign []form.State) {
+func (r *reading) sign(block *form.Block, signature rawjson.Text) (foreign []form.State) {
 	if signature.Empty() {
 		return nil
 	}
@@ -160,8 +161,8 @@ func seal(states []form.State) string {
 	return base64.StdEncoding.EncodeToString([]byte(strings.Join(envelopes, " ")))
 }
 
-func (r *reading) call(value form.Value, at form.Path) form.Call {
-	call := form.Call{Input: form.Value("{}")}
+func (r *reading) call(value rawjson.Value, at form.Path) form.Call {
+	call := form.Call{Input: rawjson.Value("{}")}
 	for name, value := range value.Members() {
 		switch {
 		case value.Absent():
@@ -174,7 +175,7 @@ func (r *reading) call(value form.Value, at form.Path) form.Call {
 				call.Input = value
 			}
 		default:
-			r.own(at.Field("functionCall."+form.Camel(name.String())).String(), value, true)
+			r.own(at.Field("functionCall."+rawjson.Camel(name.String())).String(), value, true)
 		}
 	}
 	if call.Name == "" {
@@ -183,7 +184,7 @@ func (r *reading) call(value form.Value, at form.Path) form.Call {
 	return call
 }
 
-func (r *reading) result(value form.Value, at form.Path) *form.Result {
+func (r *reading) result(value rawjson.Value, at form.Path) *form.Result {
 	result := new(form.Result)
 	below := at.Field("functionResponse")
 	for name, value := range value.Members() {
@@ -212,14 +213,14 @@ func (r *reading) result(value form.Value, at form.Path) *form.Result {
 				result.Blocks = append(result.Blocks, block)
 			}
 		default:
-			r.own(below.Field(form.Camel(name.String())).Name(), value, false)
+			r.own(below.Field(rawjson.Camel(name.String())).Name(), value, false)
 		}
 	}
 	return result
 }
 
 // inline reads a medium that is in the request.
-func (r *reading) inline(value form.Value, at form.Path) form.Media {
+func (r *reading) inline(value rawjson.Value, at form.Path) form.Media {
 	data := value.GetCamel("data").Text()
 	if data == nil {
 		r.fail(at.Field("inlineData").String(), "It has data.")
@@ -232,7 +233,7 @@ func (r *reading) inline(value form.Value, at form.Path) form.Media {
 }
 
 // file reads a medium that lies elsewhere. What lies at Google means nothing to another vendor.
-func (r *reading) file(value form.Value, at form.Path) form.Media {
+func (r *reading) file(value rawjson.Value, at form.Path) form.Media {
 	address := value.GetCamel("fileUri").Text()
 	if address.Empty() {
 		r.fail(at.Field("fileData").String(), "It has a fileUri.")

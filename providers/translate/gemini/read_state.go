@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"slices"
 
+	"modelrelay/providers/rawjson"
 	"modelrelay/providers/translate/form"
 )
 
@@ -34,14 +35,14 @@ func appendStep(to, blocks []form.Block) []form.Block {
 			blocks = blocks[1:]
 			continue
 		}
-		texts := []form.Text{block.Text}
+		texts := []rawjson.Text{block.Text}
 		n := 1
 		for ; n < len(blocks) && goesOn(&block, &blocks[n]); n++ {
 			texts = append(texts, blocks[n].Text)
 			block.State = blocks[n].State
 		}
 		if n > 1 {
-			block.Text = form.Join("", texts...)
+			block.Text = rawjson.Join("", texts...)
 		}
 		rest = append(rest, block)
 		blocks = blocks[n:]
@@ -70,13 +71,13 @@ func goesOn(block, next *form.Block) bool {
 }
 
 // claim takes the thought that a state is of out of what was thought.
-func claim(state form.State, spoken form.Text) (thought, rest form.Text) {
+func claim(state form.State, spoken rawjson.Text) (thought, rest rawjson.Text) {
 	switch state.Kind {
 	case form.StateOpenAI:
 		return spoken, nil
 	case form.StateAnthropic:
 		if left, found := bytes.CutPrefix(spoken.Decoded(), state.Text.Decoded()); found {
-			return state.Text, form.Quote(string(left))
+			return state.Text, rawjson.Quote(string(left))
 		}
 	}
 	return state.Text, spoken

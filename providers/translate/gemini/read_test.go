@@ -8,6 +8,7 @@ import (
 	"testing"
 
 	"modelrelay/providers"
+	"modelrelay/providers/rawjson"
 	"modelrelay/providers/translate/form"
 	"modelrelay/providers/translate/gemini"
 )
@@ -121,8 +122,8 @@ func TestReadsForeignState(t *testing.T) {
 		}
 		return base64.StdEncoding.EncodeToString([]byte(strings.Join(envelopes, " ")))
 	}
-	first := form.State{Kind: form.StateAnthropic, Data: []byte("s1"), Text: form.Quote("plan")}
-	second := form.State{Kind: form.StateAnthropic, Data: []byte("s2"), Text: form.Quote(" more")}
+	first := form.State{Kind: form.StateAnthropic, Data: []byte("s1"), Text: rawjson.Quote("plan")}
+	second := form.State{Kind: form.StateAnthropic, Data: []byte("s2"), Text: rawjson.Quote(" more")}
 	redacted := form.State{Kind: form.StateRedacted, Data: []byte("r")}
 	openAI := form.State{Kind: form.StateOpenAI, Data: []byte("o"), ID: "rs_1"}
 	for name, test := range map[string]struct {
@@ -366,7 +367,7 @@ func FuzzRead(f *testing.F) {
 		f.Add([]byte(body))
 	}
 	f.Fuzz(func(t *testing.T, body []byte) {
-		if !form.Valid(body) {
+		if !rawjson.Valid(body) {
 			return
 		}
 		var loss form.Loss
@@ -378,7 +379,7 @@ func FuzzRead(f *testing.F) {
 		p.Own = nil
 		for _, to := range []form.Target{third(), secondPro(), plain()} {
 			payload, fault := gemini.Write(p, to, &loss)
-			if fault == nil && !form.Valid(slices.Concat(payload...)) {
+			if fault == nil && !rawjson.Valid(slices.Concat(payload...)) {
 				t.Errorf("got %s", slices.Concat(payload...))
 			}
 		}

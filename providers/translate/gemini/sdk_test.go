@@ -12,6 +12,7 @@ import (
 	"google.golang.org/genai"
 
 	"modelrelay/providers"
+	"modelrelay/providers/rawjson"
 	"modelrelay/providers/translate/form"
 	"modelrelay/providers/translate/gemini"
 	"modelrelay/providers/translate/translatetest"
@@ -73,7 +74,7 @@ func client(t *testing.T, s *script) *genai.Client {
 // another vendor's state on the first, and their results.
 func TestSDKChat(t *testing.T) {
 	t.Parallel()
-	signed := form.State{Kind: form.StateAnthropic, Data: []byte("sig=="), Text: form.Quote("plan")}
+	signed := form.State{Kind: form.StateAnthropic, Data: []byte("sig=="), Text: rawjson.Quote("plan")}
 	s := &script{t: t, answers: [][]form.Event{
 		slices.Concat([]form.Event{{Kind: form.EventStart}, thought(0, "pl"), thought(0, "an"), state(0, signed), text(1, "I "), text(1, "look.")},
 			call(2, "toolu_1", "weather", `{"city":`, `"Rome"}`), call(3, "toolu_2", "weather", `{"city":"Oslo"}`),

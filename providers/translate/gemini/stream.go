@@ -6,6 +6,7 @@ import (
 	"github.com/go-json-experiment/json/jsontext"
 
 	"modelrelay/providers"
+	"modelrelay/providers/rawjson"
 	"modelrelay/providers/translate/form"
 )
 
@@ -168,7 +169,7 @@ func (w *writer) signed(a *answer, signature []byte) {
 }
 
 // say writes a piece of a text or a thought: a part of its own in a stream, a piece of one in a document.
-func (w *writer) say(a *answer, kind form.EventKind, text form.Text) {
+func (w *writer) say(a *answer, kind form.EventKind, text rawjson.Text) {
 	if w.ask.Stream {
 		w.begin()
 		w.out.Begin()
@@ -226,9 +227,9 @@ func (w *writer) part(a *answer, write func(*form.Out)) {
 
 // called writes a call with its whole input.
 func (w *writer) called(a *answer) {
-	input := form.Trim(a.input)
-	if !input.IsObject() || !form.Valid(input) {
-		input = form.ReadArguments(form.Quote(string(a.input)))
+	input := rawjson.Trim(a.input)
+	if !input.IsObject() || !rawjson.Valid(input) {
+		input = form.ReadArguments(rawjson.Quote(string(a.input)))
 	}
 	w.part(a, func(out *form.Out) {
 		out.Object("functionCall")

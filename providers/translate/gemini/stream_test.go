@@ -8,6 +8,7 @@ import (
 	"testing"
 
 	"modelrelay/providers"
+	"modelrelay/providers/rawjson"
 	"modelrelay/providers/translate/form"
 	"modelrelay/providers/translate/gemini"
 	"modelrelay/providers/translate/translatetest"
@@ -27,11 +28,11 @@ func answerOf(ask form.Ask, events ...form.Event) []byte {
 
 // pieces of events.
 func text(block int, s string) form.Event {
-	return form.Event{Kind: form.EventText, Block: block, Text: form.Quote(s)}
+	return form.Event{Kind: form.EventText, Block: block, Text: rawjson.Quote(s)}
 }
 
 func thought(block int, s string) form.Event {
-	return form.Event{Kind: form.EventThought, Block: block, Text: form.Quote(s)}
+	return form.Event{Kind: form.EventThought, Block: block, Text: rawjson.Quote(s)}
 }
 
 func state(block int, s form.State) form.Event {
@@ -41,7 +42,7 @@ func state(block int, s form.State) form.Event {
 func call(block int, id, name string, args ...string) []form.Event {
 	events := []form.Event{{Kind: form.EventCallBegin, Block: block, Call: form.Call{ID: id, Name: name}}}
 	for _, piece := range args {
-		events = append(events, form.Event{Kind: form.EventCallArgs, Block: block, Text: form.Quote(piece)})
+		events = append(events, form.Event{Kind: form.EventCallArgs, Block: block, Text: rawjson.Quote(piece)})
 	}
 	return append(events, form.Event{Kind: form.EventCallEnd, Block: block})
 }
@@ -101,7 +102,7 @@ func TestWritesArray(t *testing.T) {
 	}
 	answer := answerOf(ask, conversation()...)
 	translatetest.CheckGemini(t, answer)
-	if got := form.Trim(answer).Len(); got != 5 { // without the thoughts
+	if got := rawjson.Trim(answer).Len(); got != 5 { // without the thoughts
 		t.Errorf("got %d elements: %s", got, answer)
 	}
 	if got := answerOf(ask); string(got) != "[]" {
@@ -119,7 +120,7 @@ func TestReadsItsOwn(t *testing.T) {
 		"Google's":     slices.Concat([]form.Event{state(0, form.State{Kind: form.StateGemini, Data: []byte("QQ==")})}, call(0, "c", "f", "{}"), []form.Event{stop(form.StopCalls)}),
 		"text before":  {text(0, "a"), state(0, form.State{Kind: form.StateGeminiBefore, Data: []byte("QQ==")}), stop(form.StopEnd)},
 		"two answers": {
-			text(0, "a"), {Kind: form.EventText, Choice: 1, Text: form.Quote("b")}, {Kind: form.EventStop, Choice: 1, Stop: form.Stop{Reason: form.StopMaxTokens}}, stop(form.StopEnd),
+			text(0, "a"), {Kind: form.EventText, Choice: 1, Text: rawjson.Quote("b")}, {Kind: form.EventStop, Choice: 1, Stop: form.Stop{Reason: form.StopMaxTokens}}, stop(form.StopEnd),
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -191,7 +192,7 @@ func choiceOf(line string) string {
 // State of other vendors stands on the first call, because clients send calls back; without calls, at the end.
 func TestWritesForeignState(t *testing.T) {
 	t.Parallel()
-	signed := form.State{Kind: form.StateAnthropic, Data: []byte("sig=="), Text: form.Quote("plan")}
+	signed := form.State{Kind: form.StateAnthropic, Data: []byte("sig=="), Text: rawjson.Quote("plan")}
 	redacted := form.State{Kind: form.StateRedacted, Data: []byte("secret")}
 	envelopes := base64.StdEncoding.EncodeToString([]byte(signed.Envelope() + " " + redacted.Envelope()))
 	events := slices.Concat([]form.Event{thought(0, "plan"), state(0, signed), state(1, redacted), text(2, "now")},
@@ -242,7 +243,7 @@ func TestWritesNothingOfFailures(t *testing.T) {
 func TestWritesInterleavedCalls(t *testing.T) {
 	t.Parallel()
 	arg := func(block int, s string) form.Event {
-		return form.Event{Kind: form.EventCallArgs, Block: block, Text: form.Quote(s)}
+		return form.Event{Kind: form.EventCallArgs, Block: block, Text: rawjson.Quote(s)}
 	}
 	begin := func(block int, id string) form.Event {
 		return form.Event{Kind: form.EventCallBegin, Block: block, Call: form.Call{ID: id, Name: "f"}}
@@ -262,7 +263,7 @@ func FuzzAnswer(f *testing.F) {
 		f.Add([]byte(piece), []byte(piece))
 	}
 	f.Fuzz(func(t *testing.T, first, second []byte) {
-		if !form.Valid(first) || !form.Valid(second) {
+		if !rawjson.Valid(first) || !rawjson.Valid(second) {
 			return
 		}
 		for _, ask := range []form.Ask{{Model: "m", ShowThought: true, Stream: true}, {Model: "m"}} {
@@ -280,7 +281,7 @@ func FuzzAnswer(f *testing.F) {
 				translatetest.CheckGemini(t, answer)
 			}
 		}
-		_ = gemini.NewReader().Document(form.Trim(first), nil)
+		_ = gemini.NewReader().Document(rawjson.Trim(first), nil)
 	})
 }
 

@@ -4,6 +4,7 @@ import (
 	"slices"
 
 	"modelrelay/providers"
+	"modelrelay/providers/rawjson"
 	"modelrelay/providers/translate/form"
 )
 
@@ -33,7 +34,7 @@ type writing struct {
 	out   *form.Out
 	fault *providers.Fault
 	// line is an instruction to answer in a format that cannot be asked for otherwise.
-	line form.Text
+	line rawjson.Text
 }
 
 // fail keeps the first fault.
@@ -59,7 +60,7 @@ func (w *writing) root() {
 		w.out.Array("tools")
 		w.out.Literal(`{"googleSearch":{}}`)
 		w.out.EndArray()
-		s.Drop(w.loss, map[string]form.Value{
+		s.Drop(w.loss, map[string]rawjson.Value{
 			"allowed_domains": s.Allowed, "blocked_domains": s.Blocked, "max_uses": s.MaxUses, "search_context_size": s.Context, "user_location": s.Location,
 		})
 		if s.Forced {
@@ -116,7 +117,7 @@ func (w *writing) system(blocks []form.Block) {
 }
 
 // text writes a part that is a text.
-func (w *writing) text(text form.Text) {
+func (w *writing) text(text rawjson.Text) {
 	w.out.Begin()
 	w.out.KeyText("text", text)
 	w.out.End()
@@ -157,7 +158,7 @@ func (w *writing) declare(tools []form.Tool) {
 }
 
 // takesInput tells whether a schema says anything beyond that the input is an object.
-func takesInput(schema form.Value) bool {
+func takesInput(schema rawjson.Value) bool {
 	for name, value := range schema.Members() {
 		switch {
 		case name.Is("type") && value.Text().Is("object"), name.Is("$schema"), name.Is("additionalProperties"),

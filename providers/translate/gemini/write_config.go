@@ -1,6 +1,7 @@
 package gemini
 
 import (
+	"modelrelay/providers/rawjson"
 	"modelrelay/providers/translate/form"
 )
 
@@ -73,7 +74,7 @@ func (c *configuration) key(name string) {
 	c.out.Key(name)
 }
 
-func (c *configuration) number(name string, value form.Value) {
+func (c *configuration) number(name string, value rawjson.Value) {
 	if !value.Absent() {
 		c.key(name)
 		c.out.Raw(value)

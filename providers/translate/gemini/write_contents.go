@@ -3,6 +3,7 @@ package gemini
 import (
 	"slices"
 
+	"modelrelay/providers/rawjson"
 	"modelrelay/providers/translate/form"
 )
 
@@ -176,7 +177,7 @@ func (w *writing) media(block *form.Block) {
 	}
 }
 
-func (w *writing) file(mediaType string, uri form.Text) {
+func (w *writing) file(mediaType string, uri rawjson.Text) {
 	w.out.Begin()
 	w.out.Object("fileData")
 	if mediaType != "" {

@@ -9,6 +9,7 @@ import (
 	"github.com/go-json-experiment/json/jsontext"
 
 	"modelrelay/providers"
+	"modelrelay/providers/rawjson"
 	"modelrelay/providers/translate/form"
 	"modelrelay/providers/translate/gemini"
 )
@@ -38,7 +39,7 @@ func plain() form.Target { return form.Target{Model: "gemini-2.0-flash"} }
 
 // said makes a block of text.
 func said(s string) form.Block {
-	return form.Block{Kind: form.BlockText, Text: form.Quote(s), At: form.In("messages", 0)}
+	return form.Block{Kind: form.BlockText, Text: rawjson.Quote(s), At: form.In("messages", 0)}
 }
 
 func user(blocks ...form.Block) form.Turn { return form.Turn{Role: form.User, Blocks: blocks} }
@@ -47,7 +48,7 @@ func model(blocks ...form.Block) form.Turn {
 }
 
 func called(id, name, input string, states ...form.State) form.Block {
-	return form.Block{Kind: form.BlockCall, Call: form.Call{ID: id, Name: name, Input: form.Value(input)}, State: states}
+	return form.Block{Kind: form.BlockCall, Call: form.Call{ID: id, Name: name, Input: rawjson.Value(input)}, State: states}
 }
 
 func answered(id string, blocks ...form.Block) form.Block {
@@ -81,7 +82,7 @@ func written(t *testing.T, p *form.Prompt, to form.Target) (body string, loss fo
 	if err != nil {
 		t.Fatal(err)
 	}
-	if !form.Valid(raw) {
+	if !rawjson.Valid(raw) {
 		t.Errorf("got no JSON: %s", raw)
 	}
 	return string(raw), loss, nil
@@ -104,9 +105,9 @@ func TestWrites(t *testing.T) {
 	image := form.Media{Kind: form.Image, Type: "image/png", Data: []byte("AAAA")}
 	hi := []form.Turn{user(said("hi"))}
 	const contents = `"contents":[{"role":"user","parts":[{"text":"hi"}]}]`
-	schema := form.Value(`{"type":"object","properties":{"a":{"type":"string","minLength":1}},"additionalProperties":false,"$schema":"x"}`)
-	f := []form.Tool{{Name: "f", Description: form.Quote("d"), Schema: schema, At: form.In("tools", 0)}}
-	empty := []form.Tool{{Name: "g", Schema: form.Value(`{"type":"object","properties":{}}`)}, {Name: "h", Schema: form.Value(`{}`)}}
+	schema := rawjson.Value(`{"type":"object","properties":{"a":{"type":"string","minLength":1}},"additionalProperties":false,"$schema":"x"}`)
+	f := []form.Tool{{Name: "f", Description: rawjson.Quote("d"), Schema: schema, At: form.In("tools", 0)}}
+	empty := []form.Tool{{Name: "g", Schema: rawjson.Value(`{"type":"object","properties":{}}`)}, {Name: "h", Schema: rawjson.Value(`{}`)}}
 	for name, test := range map[string]struct {
 		prompt  form.Prompt
 		to      form.Target
@@ -146,7 +147,7 @@ func TestWrites(t *testing.T) {
 		"results that failed, or are objects": {
 			prompt: form.Prompt{Turns: append(slices.Clone(hi), model(called("1", "f", "{}"), called("2", "g", "{}")),
 				user(form.Block{Kind: form.BlockResult, Result: &form.Result{ID: "1", Failed: true, Blocks: []form.Block{said("no")}}},
-					form.Block{Kind: form.BlockResult, Result: &form.Result{ID: "2", Object: form.Value(`{"x":1}`)}}))}, to: second(),
+					form.Block{Kind: form.BlockResult, Result: &form.Result{ID: "2", Object: rawjson.Value(`{"x":1}`)}}))}, to: second(),
 			want: `{` + contents[:len(contents)-1] + `,{"role":"model","parts":[{"functionCall":{"id":"1","name":"f","args":{}}},{"functionCall":{"id":"2","name":"g","args":{}}}]},
 				{"role":"user","parts":[{"functionResponse":{"id":"1","name":"f","response":{"error":"no"}}},{"functionResponse":{"id":"2","name":"g","response":{"x":1}}}]}]}`,
 		},
@@ -169,7 +170,7 @@ func TestWrites(t *testing.T) {
 			prompt: form.Prompt{Turns: []form.Turn{
 				user(said("hi")), model(called("0", "f", "{}")), user(answered("0", said("r"))), model(said("done")),
 				user(said("next")), model(said("text"), called("1", "f", "{}"), called("2", "f", "{}")), user(answered("1"), answered("2")),
-				model(form.Block{Kind: form.BlockThought, Text: form.Quote("foreign"), State: []form.State{{Kind: form.StateAnthropic, Data: []byte("s")}}},
+				model(form.Block{Kind: form.BlockThought, Text: rawjson.Quote("foreign"), State: []form.State{{Kind: form.StateAnthropic, Data: []byte("s")}}},
 					called("3", "f", "{}", google, form.State{Kind: form.StateOpenAI, Data: []byte("o")})), user(answered("3")),
 			}}, to: third(),
 			want: `{"contents":[{"role":"user","parts":[{"text":"hi"}]},{"role":"model","parts":[{"functionCall":{"id":"0","name":"f","args":{}}}]},
@@ -182,16 +183,16 @@ func TestWrites(t *testing.T) {
 		},
 		"signed texts and thoughts": {
 			prompt: form.Prompt{Turns: append(slices.Clone(hi), model(
-				form.Block{Kind: form.BlockThought, Text: form.Quote("t"), State: []form.State{google}}, form.Block{Text: form.Text(`""`), State: []form.State{google}},
-				form.Block{Kind: form.BlockThought, Text: form.Quote("unsigned")}, form.Block{Text: form.Quote("x"), State: []form.State{google}}), user(said("y")))}, to: third(),
+				form.Block{Kind: form.BlockThought, Text: rawjson.Quote("t"), State: []form.State{google}}, form.Block{Text: rawjson.Text(`""`), State: []form.State{google}},
+				form.Block{Kind: form.BlockThought, Text: rawjson.Quote("unsigned")}, form.Block{Text: rawjson.Quote("x"), State: []form.State{google}}), user(said("y")))}, to: third(),
 			want: `{` + contents[:len(contents)-1] + `,{"role":"model","parts":[{"text":"t","thought":true,"thoughtSignature":"QUJD"},{"text":"","thoughtSignature":"QUJD"},
 				{"text":"x","thoughtSignature":"QUJD"}]},{"role":"user","parts":[{"text":"y"}]}]}`,
 		},
 		"media": {
-			prompt: form.Prompt{Turns: []form.Turn{user(said("hi"), medium(image), medium(form.Media{Kind: form.Image, URL: form.Quote("https://x/y.webp?z=1")}),
-				medium(form.Media{Kind: form.Image, URL: form.Quote("https://x/y")}), medium(form.Media{Kind: form.Document, URL: form.Quote("https://x/y")}),
-				medium(form.Media{Kind: form.PlainText, Text: form.Quote("text"), Title: form.Quote("a.txt")}),
-				medium(form.Media{Kind: form.Audio, Type: "audio/wav", Data: []byte("AA=="), Title: form.Quote("t")}))}}, to: third(),
+			prompt: form.Prompt{Turns: []form.Turn{user(said("hi"), medium(image), medium(form.Media{Kind: form.Image, URL: rawjson.Quote("https://x/y.webp?z=1")}),
+				medium(form.Media{Kind: form.Image, URL: rawjson.Quote("https://x/y")}), medium(form.Media{Kind: form.Document, URL: rawjson.Quote("https://x/y")}),
+				medium(form.Media{Kind: form.PlainText, Text: rawjson.Quote("text"), Title: rawjson.Quote("a.txt")}),
+				medium(form.Media{Kind: form.Audio, Type: "audio/wav", Data: []byte("AA=="), Title: rawjson.Quote("t")}))}}, to: third(),
 			want: `{"contents":[{"role":"user","parts":[{"text":"hi"},{"inlineData":{"mimeType":"image/png","data":"AAAA"}},{"fileData":{"mimeType":"image/webp","fileUri":"https://x/y.webp?z=1"}},
 				{"fileData":{"mimeType":"image/jpeg","fileUri":"https://x/y"}},{"fileData":{"mimeType":"application/pdf","fileUri":"https://x/y"}},{"text":"a.txt\ntext"},
 				{"inlineData":{"mimeType":"audio/wav","data":"AA=="}}]}]}`,
@@ -220,17 +221,17 @@ func TestWrites(t *testing.T) {
 		},
 		"fields": {
 			prompt: form.Prompt{
-				Turns: hi, User: form.Quote("u"), Limits: form.Limits{Stop: []form.Text{form.Quote("x")}, MaxTokens: form.Value("5"), N: 2},
+				Turns: hi, User: rawjson.Quote("u"), Limits: form.Limits{Stop: []rawjson.Text{rawjson.Quote("x")}, MaxTokens: rawjson.Value("5"), N: 2},
 				Sampling: form.Sampling{
-					Temperature: form.Value("0.70"), TopP: form.Value("1"), TopK: form.Value("3"), Presence: form.Value("0.1"), Frequency: form.Value("-1"),
-					Seed: form.Value("7"), LogitBias: form.Value(`{"1":2}`), Logprobs: true, TopLogprobs: form.Value("2"),
+					Temperature: rawjson.Value("0.70"), TopP: rawjson.Value("1"), TopK: rawjson.Value("3"), Presence: rawjson.Value("0.1"), Frequency: rawjson.Value("-1"),
+					Seed: rawjson.Value("7"), LogitBias: rawjson.Value(`{"1":2}`), Logprobs: true, TopLogprobs: rawjson.Value("2"),
 				},
 			}, to: plain(),
 			want: `{` + contents + `,"generationConfig":{"temperature":0.70,"topP":1,"topK":3,"presencePenalty":0.1,"frequencyPenalty":-1,"seed":7,"maxOutputTokens":5,
 				"candidateCount":2,"stopSequences":["x"],"responseLogprobs":true,"logprobs":2}}`, dropped: []string{"logit_bias", "user"},
 		},
 		"own fields of others": {
-			prompt: form.Prompt{Turns: hi, Own: []form.Member{{Name: "service_tier", Value: form.Value(`"flex"`)}}}, to: third(),
+			prompt: form.Prompt{Turns: hi, Own: []form.Member{{Name: "service_tier", Value: rawjson.Value(`"flex"`)}}}, to: third(),
 			want: `{` + contents + `}`, dropped: []string{"service_tier"},
 		},
 		"JSON": {
@@ -243,7 +244,7 @@ func TestWrites(t *testing.T) {
 			changed: []string{"response_format"},
 		},
 		"a schema that is described": {
-			prompt: form.Prompt{Turns: hi, Output: form.Output{Kind: form.OutputSchema, Schema: form.Value(`{"type":"object"}`), Description: form.Quote("d")}}, to: third(),
+			prompt: form.Prompt{Turns: hi, Output: form.Output{Kind: form.OutputSchema, Schema: rawjson.Value(`{"type":"object"}`), Description: rawjson.Quote("d")}}, to: third(),
 			want: `{` + contents + `,"generationConfig":{"responseMimeType":"application/json","responseJsonSchema":{"type":"object","description":"d"}}}`,
 		},
 		"JSON beside tools, second generation": {
@@ -334,14 +335,14 @@ func TestWriteRefuses(t *testing.T) {
 		to     form.Target
 		param  string
 	}{
-		"stop texts":             {form.Prompt{Turns: hi, Limits: form.Limits{Stop: make([]form.Text, 6)}}, third(), "stop"},
-		"an address":             {form.Prompt{Turns: []form.Turn{user(medium(form.Media{Kind: form.Image, URL: form.Quote("https://x/y.png")}))}}, plain(), "messages[0].content[1]"},
-		"a file":                 {form.Prompt{Turns: []form.Turn{user(medium(form.Media{Kind: form.Image, File: form.Quote("file-1")}))}}, third(), "messages[0].content[1]"},
+		"stop texts":             {form.Prompt{Turns: hi, Limits: form.Limits{Stop: make([]rawjson.Text, 6)}}, third(), "stop"},
+		"an address":             {form.Prompt{Turns: []form.Turn{user(medium(form.Media{Kind: form.Image, URL: rawjson.Quote("https://x/y.png")}))}}, plain(), "messages[0].content[1]"},
+		"a file":                 {form.Prompt{Turns: []form.Turn{user(medium(form.Media{Kind: form.Image, File: rawjson.Quote("file-1")}))}}, third(), "messages[0].content[1]"},
 		"own fields":             {form.Prompt{Turns: hi, Own: []form.Member{{Name: "container", Must: true}}}, third(), "container"},
 		"an image instructs":     {form.Prompt{System: []form.Block{medium(form.Media{Kind: form.Image, Data: []byte("AA==")})}, Turns: hi}, third(), "messages[0].content[1]"},
 		"a result of no call":    {form.Prompt{Turns: []form.Turn{user(answered("x", said("r")))}}, third(), "messages[1].tool_call_id"},
 		"nothing":                {form.Prompt{}, third(), "messages"},
-		"a schema, far too long": {form.Prompt{Turns: hi, Output: form.Output{Kind: form.OutputSchema, Schema: form.Value(`{"title":"` + strings.Repeat("x", 600<<10) + `"}`)}}, third(), "response_format"},
+		"a schema, far too long": {form.Prompt{Turns: hi, Output: form.Output{Kind: form.OutputSchema, Schema: rawjson.Value(`{"title":"` + strings.Repeat("x", 600<<10) + `"}`)}}, third(), "response_format"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -418,7 +419,7 @@ func TestCounts(t *testing.T) {
 	if n, ok := gemini.ReadCounted(gemini.WriteCounted(42)); n != 42 || !ok {
 		t.Errorf("got %d, %v", n, ok)
 	}
-	if _, ok := gemini.ReadCounted(form.Value(`{}`)); ok {
+	if _, ok := gemini.ReadCounted(rawjson.Value(`{}`)); ok {
 		t.Error("got a count of nothing")
 	}
 }

@@ -3,6 +3,7 @@ package messages
 import (
 	"bytes"
 
+	"modelrelay/providers/rawjson"
 	"modelrelay/providers/translate/form"
 )
 
@@ -43,7 +44,7 @@ type openBlock struct {
 
 // Event implements form.AnswerReader.
 func (a *answer) Event(name, data []byte, to []form.Event) []form.Event {
-	event := form.Trim(data)
+	event := rawjson.Trim(data)
 	if a.ended || !event.IsObject() {
 		return to
 	}
@@ -77,7 +78,7 @@ func (a *answer) Event(name, data []byte, to []form.Event) []form.Event {
 }
 
 // Document implements form.AnswerReader.
-func (a *answer) Document(document form.Value, to []form.Event) []form.Event {
+func (a *answer) Document(document rawjson.Value, to []form.Event) []form.Event {
 	content := document.Get("content")
 	switch {
 	case a.ended:
@@ -114,7 +115,7 @@ func (a *answer) start(to []form.Event) []form.Event {
 }
 
 // blockStart begins a block, with what it has already.
-func (a *answer) blockStart(index int64, content form.Value, to []form.Event) []form.Event {
+func (a *answer) blockStart(index int64, content rawjson.Value, to []form.Event) []form.Event {
 	b := openBlock{index: index, block: a.next}
 	switch kind := content.Get("type").Text(); {
 	case kind.Is("text"):
@@ -162,14 +163,14 @@ func (a *answer) blockStart(index int64, content form.Value, to []form.Event) []
 }
 
 // blockDelta goes on with a block.
-func (a *answer) blockDelta(index int64, delta form.Value, to []form.Event) []form.Event {
+func (a *answer) blockDelta(index int64, delta rawjson.Value, to []form.Event) []form.Event {
 	at := a.find(index)
 	if at < 0 {
 		return to
 	}
 	b := &a.open[at]
 	a.delta = a.delta.read(delta)
-	var text form.Text
+	var text rawjson.Text
 	switch kind := a.delta.get("type").Text(); {
 	case kind.Is("text_delta") && b.kind == form.EventText:
 		text = a.delta.get("text").Text()
@@ -210,11 +211,11 @@ func (a *answer) blockStop(index int64, to []form.Event) []form.Event {
 			to = append(to, form.Event{Kind: form.EventCitation, Block: b.block, Citation: &form.Citation{Source: source, Unit: form.CiteBlock}})
 		}
 	case form.EventSearch:
-		if form.Valid(b.input) {
+		if rawjson.Valid(b.input) {
 			if a.queries == nil {
 				a.queries = make(map[string]string)
 			}
-			a.queries[b.search] = form.Trim(b.input).Get("query").Text().String()
+			a.queries[b.search] = rawjson.Trim(b.input).Get("query").Text().String()
 		}
 	case form.EventThought:
 		if len(b.signature) > 0 && string(b.signature) != form.Unsigned {
@@ -223,7 +224,7 @@ func (a *answer) blockStop(index int64, to []form.Event) []form.Event {
 		}
 	case form.EventCallArgs:
 		if b.input != nil {
-			to = append(to, form.Event{Kind: form.EventCallArgs, Block: b.block, Text: form.Quote(string(b.input))})
+			to = append(to, form.Event{Kind: form.EventCallArgs, Block: b.block, Text: rawjson.Quote(string(b.input))})
 		}
 		to = append(to, form.Event{Kind: form.EventCallEnd, Block: b.block})
 	}
@@ -231,14 +232,14 @@ func (a *answer) blockStop(index int64, to []form.Event) []form.Event {
 }
 
 // cite notes a page that a text cites.
-func (b *openBlock) cite(citation form.Value) {
+func (b *openBlock) cite(citation rawjson.Value) {
 	if address := citation.Get("url").Text(); !address.Empty() {
 		b.cites = append(b.cites, form.Source{URL: address.String(), Title: citation.Get("title").Text().String()})
 	}
 }
 
 // found reads the result of a web search: pages, or an error in their place.
-func (a *answer) found(result form.Value) *form.SearchStep {
+func (a *answer) found(result rawjson.Value) *form.SearchStep {
 	step := &form.SearchStep{ID: result.Get("tool_use_id").Text().String()}
 	step.Query = a.queries[step.ID]
 	for _, page := range result.Get("content").Items() {
@@ -259,7 +260,7 @@ func (a *answer) find(index int64) int {
 }
 
 // stopped notes why the message ended. A refusal without a text says its explanation.
-func (a *answer) stopped(delta form.Value, to []form.Event) []form.Event {
+func (a *answer) stopped(delta rawjson.Value, to []form.Event) []form.Event {
 	reason := delta.Get("stop_reason").Text()
 	if reason == nil {
 		return to
@@ -267,7 +268,7 @@ func (a *answer) stopped(delta form.Value, to []form.Event) []form.Event {
 	a.stop.Reason = reasonOf(reason)
 	if sequence := delta.Get("stop_sequence").Text(); sequence != nil {
 		a.sequence = append(a.sequence[:0], sequence...)
-		a.stop.Sequence = form.Text(a.sequence)
+		a.stop.Sequence = rawjson.Text(a.sequence)
 	}
 	if explanation := delta.At("stop_details", "explanation").Text(); a.stop.Reason == form.StopRefusal && !a.text && !explanation.Empty() {
 		to = append(to, form.Event{Kind: form.EventRefusal, Block: a.next, Text: explanation})
@@ -277,7 +278,7 @@ func (a *answer) stopped(delta form.Value, to []form.Event) []form.Event {
 }
 
 // reasonOf reads a stop_reason. That tools are to be called, the calls say.
-func reasonOf(reason form.Text) form.StopReason {
+func reasonOf(reason rawjson.Text) form.StopReason {
 	switch string(reason.Decoded()) {
 	case "end_turn", "tool_use":
 		return form.StopEnd
@@ -305,7 +306,7 @@ func (a *answer) end(to []form.Event) []form.Event {
 }
 
 // count reads the counts, of which later ones overrule earlier ones.
-func (a *answer) count(value form.Value, to []form.Event) []form.Event {
+func (a *answer) count(value rawjson.Value, to []form.Event) []form.Event {
 	if !a.counts.read(value) {
 		return to
 	}

@@ -9,6 +9,7 @@ import (
 	"strings"
 	"testing"
 
+	"modelrelay/providers/rawjson"
 	"modelrelay/providers/translate/form"
 	"modelrelay/providers/translate/messages"
 	"modelrelay/providers/translate/translatetest"
@@ -43,7 +44,7 @@ func readStream(stream []byte, each func(*form.Event)) {
 
 func readDocument(document []byte, each func(*form.Event)) {
 	reader := messages.NewReader()
-	for _, event := range reader.Document(form.Trim(document), nil) {
+	for _, event := range reader.Document(rawjson.Trim(document), nil) {
 		each(&event)
 	}
 	for _, event := range reader.End(nil) {

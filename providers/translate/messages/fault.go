@@ -4,6 +4,7 @@ import (
 	"strings"
 
 	"modelrelay/providers"
+	"modelrelay/providers/rawjson"
 	"modelrelay/providers/translate/form"
 )
 
@@ -15,7 +16,7 @@ func Message(body []byte) string { return form.ErrorMessage(body) }
 
 // FaultOf makes the fault of an error in a stream. Its types are those of platform.claude.com/docs/en/api/errors, each with
 // what the status says that whole answers come with.
-func FaultOf(value form.Value) *providers.Fault {
+func FaultOf(value rawjson.Value) *providers.Fault {
 	code, message := value.Get("type").Text().String(), value.Get("message").Text().String()
 	fault := &providers.Fault{Code: providers.Cut(code, providers.WordLimit)}
 	about := func(kind providers.Kind, message string) {

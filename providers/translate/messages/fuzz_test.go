@@ -6,6 +6,7 @@ import (
 	"path/filepath"
 	"testing"
 
+	"modelrelay/providers/rawjson"
 	"modelrelay/providers/translate/form"
 	"modelrelay/providers/translate/messages"
 )
@@ -32,7 +33,7 @@ func FuzzRead(f *testing.F) {
 	f.Add([]byte(`{"messages":[{"role":"assistant","content":[{"type":"thinking","signature":"mr1.g.W10"},{"type":"tool_use"}]},{"role":"system","content":[]}]}`))
 	f.Add([]byte(`{"messages":"x","tools":{},"system":1,"thinking":[],"output_config":"x","metadata":[1],"tool_choice":"any","stop_sequences":{}}`))
 	f.Fuzz(func(t *testing.T, body []byte) {
-		if !form.Valid(body) {
+		if !rawjson.Valid(body) {
 			return
 		}
 		for _, traits := range []form.AnthropicTraits{modern, budget, always, old} {
@@ -51,7 +52,7 @@ func FuzzRead(f *testing.F) {
 					return payload, fault == nil
 				},
 			} {
-				if payload, ok := write(); ok && !form.Valid(bytes.Join(payload, nil)) {
+				if payload, ok := write(); ok && !rawjson.Valid(bytes.Join(payload, nil)) {
 					t.Errorf("wrote %s", bytes.Join(payload, nil))
 				}
 			}
@@ -77,13 +78,13 @@ func FuzzAnswer(f *testing.F) {
 				outs[to] = append(outs[to], writers[to].Take()...)
 			}
 			for _, event := range eventsOf(answer) {
-				if form.Valid(event[1]) {
+				if rawjson.Valid(event[1]) {
 					write(0, streamed.Event(event[0], event[1], nil))
 				}
 			}
 			write(0, streamed.End(nil))
-			if form.Valid(answer) {
-				write(1, whole.Document(form.Trim(answer), nil))
+			if rawjson.Valid(answer) {
+				write(1, whole.Document(rawjson.Trim(answer), nil))
 			}
 			for i := range outs {
 				write(i, []form.Event{{Kind: form.EventEnd}})
@@ -92,13 +93,13 @@ func FuzzAnswer(f *testing.F) {
 					continue
 				}
 				if !stream {
-					if !form.Valid(out) {
+					if !rawjson.Valid(out) {
 						t.Errorf("wrote %s", out)
 					}
 					continue
 				}
 				for _, event := range eventsOf(out) {
-					if !form.Valid(event[1]) {
+					if !rawjson.Valid(event[1]) {
 						t.Errorf("wrote %s: %s", event[0], event[1])
 					}
 				}

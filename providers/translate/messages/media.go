@@ -4,6 +4,7 @@ import (
 	"strings"
 
 	"modelrelay/providers"
+	"modelrelay/providers/rawjson"
 	"modelrelay/providers/translate/form"
 )
 
@@ -39,7 +40,7 @@ func (r *reader) medium(to []form.Block, block form.Block, kind string, fields m
 }
 
 // documentBlocks reads a document that is made of blocks, its title before them.
-func (r *reader) documentBlocks(to []form.Block, block form.Block, content form.Value) ([]form.Block, *providers.Fault) {
+func (r *reader) documentBlocks(to []form.Block, block form.Block, content rawjson.Value) ([]form.Block, *providers.Fault) {
 	if text := content.Text(); text != nil {
 		block.Media = form.Media{Kind: form.PlainText, Type: "text/plain", Text: text, Title: block.Media.Title}
 		return append(to, block), nil
@@ -66,7 +67,7 @@ func (r *reader) documentBlocks(to []form.Block, block form.Block, content form.
 // searchResult reads what a search of the client's found as a document of text: where it is from, then what it says.
 func searchResult(fields members) form.Media {
 	m := form.Media{Kind: form.PlainText, Type: "text/plain", Title: fields.get("title").Text()}
-	var texts []form.Text
+	var texts []rawjson.Text
 	if source := fields.get("source").Text(); !source.Empty() {
 		texts = append(texts, source)
 	}
@@ -75,7 +76,7 @@ func searchResult(fields members) form.Media {
 			texts = append(texts, text)
 		}
 	}
-	m.Text = form.Join("\n", texts...)
+	m.Text = rawjson.Join("\n", texts...)
 	return m
 }
 
@@ -135,7 +136,7 @@ func (w *writer) media(m *form.Media, at form.Path) *providers.Fault {
 }
 
 // isWeb tells whether an address is one that the vendor can fetch.
-func isWeb(address form.Text) bool {
+func isWeb(address rawjson.Text) bool {
 	inner := string(address.Inner()[:min(len(address.Inner()), len("https://")+1)])
 	return strings.HasPrefix(inner, "https:") || strings.HasPrefix(inner, "http:")
 }

@@ -9,6 +9,7 @@ import (
 	"slices"
 
 	"modelrelay/providers"
+	"modelrelay/providers/rawjson"
 	"modelrelay/providers/translate/form"
 )
 
@@ -17,7 +18,7 @@ import (
 func Read(call providers.Call, loss *form.Loss) (*form.Prompt, form.Ask, *providers.Fault) {
 	r := &reader{p: &form.Prompt{From: form.Messages}, loss: loss}
 	r.p.Fields[form.FieldResultID], r.p.Fields[form.FieldCache] = "tool_use_id", "cache_control"
-	for name, value := range form.Trim(call.Body).Members() {
+	for name, value := range rawjson.Trim(call.Body).Members() {
 		if fault := r.field(string(name.Decoded()), value); fault != nil {
 			return nil, form.Ask{}, fault
 		}
@@ -45,7 +46,7 @@ type reader struct {
 }
 
 // set notes the name of a field that the client set, and gives its value; absent where it is null.
-func (r *reader) set(field form.Field, name string, value form.Value) form.Value {
+func (r *reader) set(field form.Field, name string, value rawjson.Value) rawjson.Value {
 	if value.Absent() {
 		return nil
 	}
@@ -54,7 +55,7 @@ func (r *reader) set(field form.Field, name string, value form.Value) form.Value
 }
 
 // field reads a member of the call.
-func (r *reader) field(name string, value form.Value) *providers.Fault {
+func (r *reader) field(name string, value rawjson.Value) *providers.Fault {
 	p := r.p
 	switch name {
 	case "model", "stream":
@@ -113,26 +114,26 @@ func (r *reader) field(name string, value form.Value) *providers.Fault {
 }
 
 // own notes a field of this vendor alone, unless it means nothing.
-func (r *reader) own(name string, value form.Value, must bool) {
+func (r *reader) own(name string, value rawjson.Value, must bool) {
 	if value.Says() {
 		r.p.Own = append(r.p.Own, form.Member{Name: name, Value: value, Must: must})
 	}
 }
 
-func (r *reader) ownUnless(name string, value form.Value, usual string) {
+func (r *reader) ownUnless(name string, value rawjson.Value, usual string) {
 	if !value.Text().Is(usual) {
 		r.own(name, value, false)
 	}
 }
 
 // unknown notes a field that no dialect knows, unless it means nothing.
-func (r *reader) unknown(name string, value form.Value) {
+func (r *reader) unknown(name string, value rawjson.Value) {
 	if value.Says() {
 		r.loss.Drop(name)
 	}
 }
 
-func (r *reader) metadata(value form.Value) {
+func (r *reader) metadata(value rawjson.Value) {
 	for name, member := range value.Members() {
 		if name.Is("user_id") {
 			r.p.User = r.set(form.FieldUser, "metadata.user_id", member).Text()
@@ -143,7 +144,7 @@ func (r *reader) metadata(value form.Value) {
 }
 
 // thinking reads how much is to be thought. See the type ThinkingConfigParamUnion.
-func (r *reader) thinking(value form.Value) *providers.Fault {
+func (r *reader) thinking(value rawjson.Value) *providers.Fault {
 	kind := value.Get("type").Text()
 	if kind == nil {
 		return nil
@@ -171,7 +172,7 @@ func (r *reader) thinking(value form.Value) *providers.Fault {
 }
 
 // outputConfig reads the effort and the format of an answer.
-func (r *reader) outputConfig(value form.Value) {
+func (r *reader) outputConfig(value rawjson.Value) {
 	for name, member := range value.Members() {
 		switch {
 		case name.Is("effort"):
@@ -184,7 +185,7 @@ func (r *reader) outputConfig(value form.Value) {
 	}
 }
 
-func (r *reader) effort(value form.Value) {
+func (r *reader) effort(value rawjson.Value) {
 	switch word := value.Text().String(); word {
 	case "low", "medium", "high", "xhigh", "max":
 		r.p.Thinking.Effort = word
@@ -208,7 +209,7 @@ func (r *reader) settleEffort() {
 	}
 }
 
-func (r *reader) format(field string, value form.Value) {
+func (r *reader) format(field string, value rawjson.Value) {
 	if schema := value.Get("schema"); value.Get("type").Text().Is("json_schema") && schema.IsObject() {
 		r.set(form.FieldOutput, field, value)
 		r.p.Output = form.Output{Kind: form.OutputSchema, Schema: schema}
@@ -218,7 +219,7 @@ func (r *reader) format(field string, value form.Value) {
 }
 
 // markOf reads cache_control.
-func markOf(value form.Value) form.Mark {
+func markOf(value rawjson.Value) form.Mark {
 	switch {
 	case !value.IsObject():
 		return form.NoMark

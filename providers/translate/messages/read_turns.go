@@ -4,11 +4,12 @@ import (
 	"slices"
 
 	"modelrelay/providers"
+	"modelrelay/providers/rawjson"
 	"modelrelay/providers/translate/form"
 )
 
 // system reads the instructions: a text, or text blocks.
-func (r *reader) system(value form.Value) ([]form.Block, *providers.Fault) {
+func (r *reader) system(value rawjson.Value) ([]form.Block, *providers.Fault) {
 	if text := value.Text(); text != nil {
 		return []form.Block{{Kind: form.BlockText, Text: text, At: form.Path{}.Field("system")}}, nil
 	}
@@ -23,14 +24,14 @@ func (r *reader) system(value form.Value) ([]form.Block, *providers.Fault) {
 }
 
 // turns reads the messages. Instructions before the first turn of another side are system blocks.
-func (r *reader) turns(value form.Value) *providers.Fault {
+func (r *reader) turns(value rawjson.Value) *providers.Fault {
 	r.p.Turns = nil
 	for i, item := range value.Items() {
 		turn := form.Turn{At: form.In("messages", i)}
 		if !item.IsObject() {
 			return invalid(turn.At, "It must be an object.")
 		}
-		content, role := form.Value(nil), form.Text(nil)
+		content, role := rawjson.Value(nil), rawjson.Text(nil)
 		for name, member := range item.Members() {
 			switch {
 			case name.Is("role"):
@@ -64,7 +65,7 @@ func (r *reader) turns(value form.Value) *providers.Fault {
 }
 
 // content reads what a turn says.
-func (r *reader) content(turn *form.Turn, content form.Value) *providers.Fault {
+func (r *reader) content(turn *form.Turn, content rawjson.Value) *providers.Fault {
 	switch {
 	case content.IsText():
 		turn.Blocks = []form.Block{{Kind: form.BlockText, Text: content.Text(), At: turn.At.Field("content")}}
@@ -85,17 +86,17 @@ func (r *reader) content(turn *form.Turn, content form.Value) *providers.Fault {
 type members []member
 
 type member struct {
-	name  form.Text
-	value form.Value
+	name  rawjson.Text
+	value rawjson.Value
 }
 
 // membersOf reads the members of an object.
-func membersOf(object form.Value) members {
+func membersOf(object rawjson.Value) members {
 	return make(members, 0, 4).read(object)
 }
 
 // read reads the members of an object in the memory of others.
-func (m members) read(object form.Value) members {
+func (m members) read(object rawjson.Value) members {
 	m = m[:0]
 	for name, value := range object.Members() {
 		m = append(m, member{name, value})
@@ -104,7 +105,7 @@ func (m members) read(object form.Value) members {
 }
 
 // get finds the last member of a name, absent where there is none.
-func (m members) get(name string) form.Value {
+func (m members) get(name string) rawjson.Value {
 	for _, one := range slices.Backward(m) {
 		if one.name.Is(name) {
 			return one.value
@@ -150,7 +151,7 @@ func mayStand(kind string, role form.Role) bool {
 }
 
 // block reads one block, which may be several of the form, and appends them.
-func (r *reader) block(to []form.Block, role form.Role, at form.Path, item form.Value) ([]form.Block, *providers.Fault) {
+func (r *reader) block(to []form.Block, role form.Role, at form.Path, item rawjson.Value) ([]form.Block, *providers.Fault) {
 	if !item.IsObject() {
 		return to, invalid(at, "It must be an object.")
 	}
@@ -245,16 +246,16 @@ func stateOf(kind form.StateKind, data []byte) form.State {
 }
 
 // inputOf makes an object of what a call says.
-func inputOf(input form.Value) form.Value {
+func inputOf(input rawjson.Value) rawjson.Value {
 	switch {
 	case input.IsObject():
 		return input
 	case input.Absent():
-		return form.Value("{}")
+		return rawjson.Value("{}")
 	case input.IsText():
 		return form.ReadArguments(input.Text())
 	}
-	return form.ReadArguments(form.Quote(string(input)))
+	return form.ReadArguments(rawjson.Quote(string(input)))
 }
 
 // result reads what a tool answered.

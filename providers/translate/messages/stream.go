@@ -4,6 +4,7 @@ import (
 	"bytes"
 
 	"modelrelay/providers"
+	"modelrelay/providers/rawjson"
 	"modelrelay/providers/translate/form"
 )
 
@@ -152,7 +153,7 @@ func (w *message) event(event *form.Event) {
 }
 
 // say goes on with a text or a thought, or begins one.
-func (w *message) say(kind blockKind, of int, text form.Text) {
+func (w *message) say(kind blockKind, of int, text rawjson.Text) {
 	if text.Empty() {
 		return
 	}
@@ -209,7 +210,7 @@ func (w *message) sign(signature []byte) {
 }
 
 // input goes on with the input of the call that is open.
-func (w *message) input(piece form.Text) {
+func (w *message) input(piece rawjson.Text) {
 	b := &w.opened
 	if b.kind != callBlock {
 		return
@@ -219,7 +220,7 @@ func (w *message) input(piece form.Text) {
 		return
 	}
 	if b.input == noInput {
-		switch text := form.Trim(piece.Decoded()); {
+		switch text := rawjson.Trim(piece.Decoded()); {
 		case len(text) == 0:
 			return
 		case text[0] == '{':
@@ -228,7 +229,7 @@ func (w *message) input(piece form.Text) {
 			b.input = nullInput
 		default:
 			b.input = rawInput
-			w.delta(inputDelta, form.Text(`"{\"_raw\":\""`))
+			w.delta(inputDelta, rawjson.Text(`"{\"_raw\":\""`))
 		}
 	}
 	switch b.input {
@@ -255,7 +256,7 @@ func (w *message) open(b block) {
 	if w.ask.Stream {
 		w.begins("content_block_start")
 		w.out.Key("content_block")
-		b.write(&w.out, form.Text(`""`), form.Value("{}"))
+		b.write(&w.out, rawjson.Text(`""`), rawjson.Value("{}"))
 		w.ends()
 	}
 }
@@ -271,11 +272,11 @@ func (w *message) close() {
 	case b.kind == noBlock:
 		return
 	case !w.ask.Stream:
-		text := append(append(append(make(form.Text, 0, len(b.text)+2), '"'), b.text...), '"')
+		text := append(append(append(make(rawjson.Text, 0, len(b.text)+2), '"'), b.text...), '"')
 		b.write(w.inContent(), text, nil)
 		return
 	case b.input == rawInput:
-		w.delta(inputDelta, form.Text(form.CustomCloses))
+		w.delta(inputDelta, rawjson.Text(form.CustomCloses))
 	}
 	w.begins("content_block_stop")
 	w.ends()
@@ -291,7 +292,7 @@ func (w *message) inContent() *form.Out {
 }
 
 // write writes the block with a text, or with the input of a call, which is read of the text where it is absent.
-func (b *block) write(out *form.Out, text form.Text, input form.Value) {
+func (b *block) write(out *form.Out, text rawjson.Text, input rawjson.Value) {
 	out.Begin()
 	switch b.kind {
 	case textBlock:
@@ -328,7 +329,7 @@ func (w *message) redacted(data []byte) {
 }
 
 // delta writes a piece of the block that is open.
-func (w *message) delta(begins string, text form.Text) {
+func (w *message) delta(begins string, text rawjson.Text) {
 	w.begins("content_block_delta")
 	w.out.Object("delta")
 	w.out.Literal(begins)

@@ -2,6 +2,7 @@ package messages
 
 import (
 	"modelrelay/providers"
+	"modelrelay/providers/rawjson"
 	"modelrelay/providers/translate/form"
 )
 
@@ -28,7 +29,7 @@ func (w *message) search(step *form.SearchStep) {
 		input.Begin()
 		input.KeyString("query", step.Query)
 		input.End()
-		w.delta(inputDelta, form.Quote(string(input.Bytes())))
+		w.delta(inputDelta, rawjson.Quote(string(input.Bytes())))
 	})
 	w.alone(func(out *form.Out) {
 		out.Literal(`"type":"web_search_tool_result"`)

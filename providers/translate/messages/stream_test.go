@@ -9,6 +9,7 @@ import (
 	"testing"
 
 	"modelrelay/providers"
+	"modelrelay/providers/rawjson"
 	"modelrelay/providers/translate/form"
 	"modelrelay/providers/translate/messages"
 	"modelrelay/providers/translate/translatetest"
@@ -19,11 +20,11 @@ import (
 func start() form.Event { return form.Event{Kind: form.EventStart} }
 
 func text(block int, text string) form.Event {
-	return form.Event{Kind: form.EventText, Block: block, Text: form.Quote(text)}
+	return form.Event{Kind: form.EventText, Block: block, Text: rawjson.Quote(text)}
 }
 
 func thinks(block int, text string) form.Event {
-	return form.Event{Kind: form.EventThought, Block: block, Text: form.Quote(text)}
+	return form.Event{Kind: form.EventThought, Block: block, Text: rawjson.Quote(text)}
 }
 
 func begin(block int, id, name string) form.Event {
@@ -31,7 +32,7 @@ func begin(block int, id, name string) form.Event {
 }
 
 func args(block int, piece string) form.Event {
-	return form.Event{Kind: form.EventCallArgs, Block: block, Text: form.Quote(piece)}
+	return form.Event{Kind: form.EventCallArgs, Block: block, Text: rawjson.Quote(piece)}
 }
 
 func end(block int) form.Event { return form.Event{Kind: form.EventCallEnd, Block: block} }
@@ -78,7 +79,7 @@ func TestWriterAnswers(t *testing.T) {
 		}},
 		"nothing": {ask: form.Ask{Input: 17}, events: []form.Event{start(), text(0, ""), thinks(1, ""), stop(form.StopEnd)}},
 		"sequence": {events: []form.Event{
-			start(), text(0, "a"), {Kind: form.EventStop, Stop: form.Stop{Reason: form.StopSequence, Sequence: form.Quote("END")}},
+			start(), text(0, "a"), {Kind: form.EventStop, Stop: form.Stop{Reason: form.StopSequence, Sequence: rawjson.Quote("END")}},
 		}},
 		"blocks": {events: []form.Event{
 			start(), thinks(0, "hm"), text(1, "one"), text(2, "two"), begin(3, "call_1", "f"), args(3, `{"a"`), args(3, `:1}`), end(3), text(4, "three"),
@@ -108,13 +109,13 @@ func TestWriterAnswers(t *testing.T) {
 		"hidden": {ask: form.Ask{ShowThought: false}, events: []form.Event{
 			start(), thinks(0, "secret"), state(1, form.StateGemini, "s"), begin(1, "a", "f"), end(1), stop(form.StopCalls),
 		}},
-		"refusal": {events: []form.Event{start(), {Kind: form.EventRefusal, Text: form.Quote("No.")}, stop(form.StopEnd)}},
+		"refusal": {events: []form.Event{start(), {Kind: form.EventRefusal, Text: rawjson.Quote("No.")}, stop(form.StopEnd)}},
 		// What is no object stands in one.
 		"inputs": {events: []form.Event{
 			start(), begin(0, "a", "f"), args(0, " "), args(0, "\n"), end(0), begin(1, "b", "f"), args(1, "nu"), args(1, "ll"), end(1),
 			begin(2, "c", "f"), args(2, "ls \""), args(2, "-l\""), end(2), stop(form.StopCalls),
 		}},
-		"several choices":                         {events: []form.Event{start(), text(0, "a"), {Kind: form.EventText, Choice: 1, Text: form.Quote("b")}, stop(form.StopEnd), {Kind: form.EventStop, Choice: 1, Stop: form.Stop{Reason: form.StopMaxTokens}}}},
+		"several choices":                         {events: []form.Event{start(), text(0, "a"), {Kind: form.EventText, Choice: 1, Text: rawjson.Quote("b")}, stop(form.StopEnd), {Kind: form.EventStop, Choice: 1, Stop: form.Stop{Reason: form.StopMaxTokens}}}},
 		"counts of an upstream that counts oddly": {events: []form.Event{start(), text(0, "a"), counts(form.Counts{Input: 5, Read: 7}), stop(form.StopEnd)}},
 	}
 	for name, test := range tests {
@@ -151,7 +152,7 @@ func TestWriterStops(t *testing.T) {
 		form.StopFiltered: "refusal", form.StopContextFull: "model_context_window_exceeded", form.StopPaused: "pause_turn",
 		form.StopOther: "end_turn", form.StopCalls: "tool_use",
 	} {
-		document := form.Value(writeAnswer(form.Ask{}, []form.Event{start(), stop(reason)}))
+		document := rawjson.Value(writeAnswer(form.Ask{}, []form.Event{start(), stop(reason)}))
 		if got := document.Get("stop_reason").Text().String(); got != want {
 			t.Errorf("%d: got %s, want %s", reason, got, want)
 		}
@@ -161,7 +162,7 @@ func TestWriterStops(t *testing.T) {
 // The first bytes leave with the upstream's first event, and count what is known by then: the estimate, or more.
 func TestWriterStarts(t *testing.T) {
 	t.Parallel()
-	first := func(events ...form.Event) form.Value {
+	first := func(events ...form.Event) rawjson.Value {
 		writer := messages.NewWriter(form.Ask{Stream: true, Input: 42})
 		for _, event := range events {
 			writer.Write(&event)
@@ -170,7 +171,7 @@ func TestWriterStarts(t *testing.T) {
 		if len(taken) != 2 || string(taken[0][0]) != "message_start" || string(taken[1][0]) != "ping" || writer.Take() != nil {
 			t.Errorf("got %s", taken)
 		}
-		return form.Value(taken[0][1]).At("message", "usage")
+		return rawjson.Value(taken[0][1]).At("message", "usage")
 	}
 	if got := string(first(start()).Get("input_tokens")); got != "42" {
 		t.Errorf("estimate: got %s", got)
@@ -199,7 +200,7 @@ func TestWriterFails(t *testing.T) {
 func TestWriterGivesUp(t *testing.T) {
 	t.Parallel()
 	writer := messages.NewWriter(form.Ask{Stream: true, Model: "m"})
-	piece := form.Quote(strings.Repeat("x", 1<<20))
+	piece := rawjson.Quote(strings.Repeat("x", 1<<20))
 	events := []form.Event{start(), begin(0, "a", "f"), args(0, "{"), begin(1, "b", "g")}
 	for range 5 {
 		events = append(events, form.Event{Kind: form.EventCallArgs, Block: 1, Text: piece})

@@ -4,6 +4,7 @@ import (
 	"slices"
 
 	"modelrelay/providers"
+	"modelrelay/providers/rawjson"
 	"modelrelay/providers/translate/form"
 )
 
@@ -220,7 +221,7 @@ func (w *writer) writeThinking() *providers.Fault {
 }
 
 // schema is that of the answer in the vendor's words, nil where it is said in another place.
-func (w *arranged) schema() (form.Value, *providers.Fault) {
+func (w *arranged) schema() (rawjson.Value, *providers.Fault) {
 	if !w.formatted() {
 		return nil, nil
 	}

@@ -5,16 +5,17 @@ import (
 	"strings"
 
 	"modelrelay/providers"
+	"modelrelay/providers/rawjson"
 	"modelrelay/providers/translate/form"
 )
 
 // tools reads the tools. The vendor's own, which it runs itself or whose schemas only it knows, are refused elsewhere.
-func (r *reader) tools(value form.Value) *providers.Fault {
+func (r *reader) tools(value rawjson.Value) *providers.Fault {
 	r.p.Tools = make([]form.Tool, 0, value.Len())
 	for i, item := range value.Items() {
 		at := form.In("tools", i)
 		tool := form.Tool{At: at}
-		var kind form.Text
+		var kind rawjson.Text
 		for name, member := range item.Members() {
 			switch string(name.Decoded()) {
 			case "type":
@@ -67,7 +68,7 @@ const (
 )
 
 // search reads the web search.
-func (r *reader) search(item form.Value, kind string, at form.Path) {
+func (r *reader) search(item rawjson.Value, kind string, at form.Path) {
 	r.p.Search = &form.Search{
 		At: at, Type: kind, Allowed: item.Get("allowed_domains"), Blocked: item.Get("blocked_domains"), MaxUses: item.Get("max_uses"),
 		Location: item.Get("user_location"),
@@ -87,7 +88,7 @@ func (r *reader) settleChoice() {
 }
 
 // choice reads which tools must be called. See the type ToolChoiceUnionParam.
-func (r *reader) choice(value form.Value) {
+func (r *reader) choice(value rawjson.Value) {
 	kind := value.Get("type").Text()
 	if kind == nil {
 		return
@@ -169,7 +170,7 @@ func (w *writer) writeSearch() {
 	if n, ok := s.MaxUses.Int(); ok && n > 0 {
 		out.KeyInt("max_uses", n)
 	}
-	lost := map[string]form.Value{"search_context_size": s.Context}
+	lost := map[string]rawjson.Value{"search_context_size": s.Context}
 	switch {
 	case s.Allowed.Len() > 0:
 		out.KeyRaw("allowed_domains", s.Allowed)
@@ -194,7 +195,7 @@ func (w *writer) tool(tool form.Tool) *providers.Fault {
 	schema, strict := tool.Schema, tool.Strict != nil && *tool.Strict
 	if strict && w.traits.Schema {
 		if !schema.Says() {
-			schema = form.Value(closedSchema)
+			schema = rawjson.Value(closedSchema)
 		}
 		fit, changed, fault := form.FitSchema(schema, tool.At.String(), form.Messages)
 		if fault != nil {
@@ -224,7 +225,7 @@ func (w *writer) tool(tool form.Tool) *providers.Fault {
 }
 
 // writeSchema writes the schema of a tool's input, which the vendor wants to be that of an object.
-func writeSchema(out *form.Out, schema form.Value) {
+func writeSchema(out *form.Out, schema rawjson.Value) {
 	switch {
 	case !schema.Says() || !schema.IsObject():
 		out.Literal(`{"type":"object","properties":{}}`)

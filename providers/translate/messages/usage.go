@@ -1,6 +1,7 @@
 package messages
 
 import (
+	"modelrelay/providers/rawjson"
 	"modelrelay/providers/translate/form"
 )
 
@@ -10,9 +11,9 @@ type usage struct {
 }
 
 // read takes what a usage object has, and tells whether it is one.
-func (u *usage) read(value form.Value) bool {
+func (u *usage) read(value rawjson.Value) bool {
 	for name, member := range value.Members() {
-		set := func(count *int64, value form.Value) {
+		set := func(count *int64, value rawjson.Value) {
 			if n, ok := value.Count(); ok && (n > 0 || *count == 0) { // a later zero erases nothing
 				*count = n
 			}
@@ -69,7 +70,7 @@ func writeUsage(out *form.Out, c *form.Counts, searches int64) {
 }
 
 // ReadCounted reads the answer of a count; false where it has none.
-func ReadCounted(document form.Value) (int64, bool) { return document.Get("input_tokens").Count() }
+func ReadCounted(document rawjson.Value) (int64, bool) { return document.Get("input_tokens").Count() }
 
 // WriteCounted writes the answer of a count.
 func WriteCounted(n int64) []byte {

@@ -6,6 +6,7 @@ import (
 	"unicode"
 
 	"modelrelay/providers"
+	"modelrelay/providers/rawjson"
 	"modelrelay/providers/translate/form"
 )
 
@@ -123,7 +124,7 @@ func (w *writer) trimPrefill(turn *form.Turn) {
 			return
 		}
 		w.loss.Change(block.At.Name())
-		if block.Text = form.Quote(text); text != "" {
+		if block.Text = rawjson.Quote(text); text != "" {
 			return
 		}
 		turn.Blocks = turn.Blocks[:n-1]
@@ -154,7 +155,7 @@ func (w *writer) sample() {
 	s, f := &w.p.Sampling, &w.p.Fields
 	taken := w.traits.Sampling && !w.plan.on
 	// 1 is what models do by themselves, so that nothing is lost without it.
-	drop := func(value form.Value, field form.Field) {
+	drop := func(value rawjson.Value, field form.Field) {
 		if n, ok := value.Float(); ok && n != 1 {
 			w.loss.Drop(f[field])
 		}
@@ -199,7 +200,7 @@ func (w *writer) sample() {
 
 // stop writes the texts that end an answer. The vendor refuses those of white space alone.
 func (w *writer) stop() {
-	kept := slices.DeleteFunc(slices.Clone(w.p.Limits.Stop), form.Text.Blank)
+	kept := slices.DeleteFunc(slices.Clone(w.p.Limits.Stop), rawjson.Text.Blank)
 	field := w.p.Fields[form.FieldStop]
 	switch {
 	case len(w.p.Limits.Stop) == 0:

@@ -9,6 +9,7 @@ import (
 	"strings"
 	"testing"
 
+	"modelrelay/providers/rawjson"
 	"modelrelay/providers/translate/form"
 	"modelrelay/providers/translate/messages"
 )
@@ -61,7 +62,7 @@ func tools(rest string) string {
 // TestWriteFields is chapter by chapter what becomes of each field: the members of the body that the upstream gets.
 func TestWriteFields(t *testing.T) {
 	t.Parallel()
-	number := func(n string) form.Value { return form.Value(n) }
+	number := func(n string) rawjson.Value { return rawjson.Value(n) }
 	tests := map[string]struct {
 		body   string
 		set    func(p *form.Prompt)
@@ -102,7 +103,7 @@ func TestWriteFields(t *testing.T) {
 			body: `{` + hello + `}`, traits: old,
 			set: func(p *form.Prompt) {
 				s := &p.Sampling
-				s.Presence, s.Frequency, s.Seed, s.LogitBias = number("0.5"), number("-1"), number("1"), form.Value(`{"1":2}`)
+				s.Presence, s.Frequency, s.Seed, s.LogitBias = number("0.5"), number("-1"), number("1"), rawjson.Value(`{"1":2}`)
 				f := &p.Fields
 				f[form.FieldPresence], f[form.FieldFrequency], f[form.FieldSeed], f[form.FieldLogitBias] = "p", "f", "s", "l"
 			},
@@ -112,7 +113,7 @@ func TestWriteFields(t *testing.T) {
 			body: `{` + hello + `}`, traits: old,
 			set: func(p *form.Prompt) {
 				s := &p.Sampling
-				s.Presence, s.Frequency, s.LogitBias, s.TopLogprobs, p.Limits.N = number("0"), number("0.0"), form.Value(`{}`), number("0"), 1
+				s.Presence, s.Frequency, s.LogitBias, s.TopLogprobs, p.Limits.N = number("0"), number("0.0"), rawjson.Value(`{}`), number("0"), 1
 				f := &p.Fields
 				f[form.FieldPresence], f[form.FieldFrequency], f[form.FieldLogitBias], f[form.FieldN] = "p", "f", "l", "n"
 			},
@@ -384,7 +385,7 @@ func TestWriteRenames(t *testing.T) {
 	if fault != nil {
 		t.Fatal(fault)
 	}
-	body := form.Value(bytes.Join(payload, nil))
+	body := rawjson.Value(bytes.Join(payload, nil))
 	sent := body.At("tool_choice", "name").Text().String()
 	if p.Renamed[sent] != "mcp.list/all" || !strings.Contains(string(body.Get("tools")), `"name":"`+sent+`"`) {
 		t.Errorf("sent %q in %s, renamed %v", sent, body, p.Renamed)
@@ -423,7 +424,7 @@ func TestWriteCount(t *testing.T) {
 		t.Fatal(fault)
 	}
 	var names []string
-	for name := range form.Value(bytes.Join(payload, nil)).Members() {
+	for name := range rawjson.Value(bytes.Join(payload, nil)).Members() {
 		names = append(names, name.String())
 	}
 	// See MessageCountTokensParams.
@@ -434,10 +435,10 @@ func TestWriteCount(t *testing.T) {
 
 func TestCounted(t *testing.T) {
 	t.Parallel()
-	if n, ok := messages.ReadCounted(form.Value(messages.WriteCounted(42))); n != 42 || !ok {
+	if n, ok := messages.ReadCounted(rawjson.Value(messages.WriteCounted(42))); n != 42 || !ok {
 		t.Errorf("got %d, %t", n, ok)
 	}
-	if _, ok := messages.ReadCounted(form.Value(`{"type":"error"}`)); ok {
+	if _, ok := messages.ReadCounted(rawjson.Value(`{"type":"error"}`)); ok {
 		t.Error("an error is a count")
 	}
 }

@@ -4,6 +4,7 @@ import (
 	"strings"
 
 	"modelrelay/providers"
+	"modelrelay/providers/rawjson"
 	"modelrelay/providers/translate/form"
 )
 
@@ -56,7 +57,7 @@ func (w *writer) mark(mark form.Mark, at form.Path, skip *int) {
 
 // writeSystem writes the instructions, and behind them the format of the answer where no field says it.
 func (w *writer) writeSystem() *providers.Fault {
-	var line form.Text
+	var line rawjson.Text
 	if w.p.Output.Kind != form.OutputText && !w.formatted() {
 		line = w.p.Output.Line()
 		w.loss.Change(w.p.Fields[form.FieldOutput])
@@ -83,7 +84,7 @@ func (w *writer) writeSystem() *providers.Fault {
 }
 
 // text writes a text block, whose end is the caller's.
-func (w *writer) text(text form.Text) {
+func (w *writer) text(text rawjson.Text) {
 	w.out.Begin()
 	w.out.Literal(`"type":"text"`)
 	w.out.KeyText("text", text)
@@ -159,7 +160,7 @@ func (w *writer) result(block *form.Block) *providers.Fault {
 	result := block.Result
 	blocks, failed := result.Blocks, result.Failed
 	if !result.Object.Absent() {
-		var text form.Text
+		var text rawjson.Text
 		text, failed = result.Texts()
 		blocks = result.Media()
 		if !text.Blank() {

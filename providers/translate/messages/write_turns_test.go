@@ -5,6 +5,7 @@ import (
 	"strings"
 	"testing"
 
+	"modelrelay/providers/rawjson"
 	"modelrelay/providers/translate/form"
 	"modelrelay/providers/translate/messages"
 )
@@ -120,14 +121,14 @@ func TestWriteTurns(t *testing.T) {
 		"a result that is an object": {
 			in: user + `,{"role":"assistant","content":[` + call + `]},` + result, traits: old,
 			set: func(p *form.Prompt) {
-				p.Turns[2].Blocks[0].Result = &form.Result{ID: "1", Object: form.Value(`{"error":"bad"}`)}
+				p.Turns[2].Blocks[0].Result = &form.Result{ID: "1", Object: rawjson.Value(`{"error":"bad"}`)}
 			},
 			want: user + `,{"role":"assistant","content":[` + call + `]},{"role":"user","content":[{"type":"tool_result","tool_use_id":"1","content":"bad","is_error":true}]}`,
 		},
 		"an object as it is": {
 			in: user + `,{"role":"assistant","content":[` + call + `]},` + result, traits: old,
 			set: func(p *form.Prompt) {
-				p.Turns[2].Blocks[0].Result = &form.Result{ID: "1", Object: form.Value(`{"a":1,"b":2}`)}
+				p.Turns[2].Blocks[0].Result = &form.Result{ID: "1", Object: rawjson.Value(`{"a":1,"b":2}`)}
 			},
 			want: user + `,{"role":"assistant","content":[` + call + `]},{"role":"user","content":[{"type":"tool_result","tool_use_id":"1","content":"{\"a\":1,\"b\":2}"}]}`,
 		},
@@ -145,7 +146,7 @@ func TestWriteTurns(t *testing.T) {
 			}
 			body := bytes.Join(payload, nil)
 			checkMembers(t, body, map[string]string{"messages": "[" + test.want + "]"})
-			if got := form.Value(body).At("thinking", "type") != nil; got != test.thinks {
+			if got := rawjson.Value(body).At("thinking", "type") != nil; got != test.thinks {
 				t.Errorf("thinks: got %t, want %t", got, test.thinks)
 			}
 			want := "dropped: " + test.lost

@@ -2,6 +2,7 @@ package responses
 
 import (
 	"modelrelay/providers"
+	"modelrelay/providers/rawjson"
 	"modelrelay/providers/translate/form"
 )
 
@@ -43,7 +44,7 @@ type readPart struct {
 
 // Event implements form.AnswerReader.
 func (a *answer) Event(name, data []byte, to []form.Event) []form.Event {
-	event := form.Trim(data)
+	event := rawjson.Trim(data)
 	if a.ended || !event.IsObject() {
 		return to
 	}
@@ -90,7 +91,7 @@ func (a *answer) Event(name, data []byte, to []form.Event) []form.Event {
 }
 
 // Document implements form.AnswerReader.
-func (a *answer) Document(document form.Value, to []form.Event) []form.Event {
+func (a *answer) Document(document rawjson.Value, to []form.Event) []form.Event {
 	if a.ended {
 		return to
 	}
@@ -125,7 +126,7 @@ func (a *answer) start(to []form.Event) []form.Event {
 }
 
 // end reads the whole response, of which most has been said by now.
-func (a *answer) end(response form.Value, to []form.Event) []form.Event {
+func (a *answer) end(response rawjson.Value, to []form.Event) []form.Event {
 	status := response.Get("status").Text()
 	switch {
 	case status.Is(statusFailed), status.Is("cancelled"):
@@ -158,13 +159,13 @@ func (a *answer) end(response form.Value, to []form.Event) []form.Event {
 	return append(to, form.Event{Kind: form.EventStop, Stop: stop.WithCalls(a.calls)})
 }
 
-func (a *answer) count(usage form.Value, to []form.Event) []form.Event {
+func (a *answer) count(usage rawjson.Value, to []form.Event) []form.Event {
 	if !usage.IsObject() {
 		return to
 	}
 	counts := new(form.Counts)
 	for _, field := range []struct {
-		value form.Value
+		value rawjson.Value
 		count *int64
 	}{
 		{usage.Get("input_tokens"), &counts.Input},

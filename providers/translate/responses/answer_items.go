@@ -3,22 +3,23 @@ package responses
 import (
 	"bytes"
 
+	"modelrelay/providers/rawjson"
 	"modelrelay/providers/translate/form"
 )
 
 // piece is what an event may say.
 type piece struct {
-	kind        form.Text
-	id          form.Text
+	kind        rawjson.Text
+	id          rawjson.Text
 	index, part int64
 	open        bool
-	delta, text form.Text
-	logprobs    form.Value
-	item        form.Value
+	delta, text rawjson.Text
+	logprobs    rawjson.Value
+	item        rawjson.Value
 }
 
 // pieceOf reads an event in one pass.
-func pieceOf(event form.Value) piece {
+func pieceOf(event rawjson.Value) piece {
 	p := piece{index: -1}
 	for name, value := range event.Members() {
 		switch string(name.Inner()) {
@@ -105,7 +106,7 @@ func (a *answer) block() int {
 }
 
 // text gives a piece of a text, a refusal or a thought.
-func (a *answer) text(p *piece, kind form.EventKind, text form.Text, to []form.Event) []form.Event {
+func (a *answer) text(p *piece, kind form.EventKind, text rawjson.Text, to []form.Event) []form.Event {
 	if text.Empty() {
 		return to
 	}
@@ -125,7 +126,7 @@ func (a *answer) text(p *piece, kind form.EventKind, text form.Text, to []form.E
 			item.block = part.block
 		default: // the parts of a thought are one
 			part.block = item.block
-			to = append(to, form.Event{Kind: kind, Block: part.block, Text: form.Text(`"\n\n"`)})
+			to = append(to, form.Event{Kind: kind, Block: part.block, Text: rawjson.Text(`"\n\n"`)})
 		}
 	}
 	a.refused = a.refused || kind == form.EventRefusal
@@ -148,7 +149,7 @@ func (i *readItem) partOf(p *piece) (part *readPart, begins bool) {
 }
 
 // rest gives the text of a part of which no piece has been given.
-func (a *answer) rest(p *piece, kind form.EventKind, text form.Text, to []form.Event) []form.Event {
+func (a *answer) rest(p *piece, kind form.EventKind, text rawjson.Text, to []form.Event) []form.Event {
 	if known := a.find(p); known != nil {
 		for _, part := range known.parts {
 			if part.index == p.part && part.open == p.open {
@@ -160,7 +161,7 @@ func (a *answer) rest(p *piece, kind form.EventKind, text form.Text, to []form.E
 }
 
 // input gives a piece of a call's input.
-func (a *answer) input(p *piece, text form.Text, to []form.Event) []form.Event {
+func (a *answer) input(p *piece, text rawjson.Text, to []form.Event) []form.Event {
 	item := a.find(p)
 	if item == nil || item.kind != form.EventCallArgs || item.ended || text.Empty() {
 		return to // all of it comes at the end
@@ -178,7 +179,7 @@ func (i *readItem) opens(to []form.Event) []form.Event {
 		return to
 	}
 	i.said = true
-	return append(to, form.Event{Kind: form.EventCallArgs, Block: i.block, Text: form.Text(form.CustomOpens)})
+	return append(to, form.Event{Kind: form.EventCallArgs, Block: i.block, Text: rawjson.Text(form.CustomOpens)})
 }
 
 // endItem gives what has not been said of an item that is whole, and its end.
@@ -240,7 +241,7 @@ func (a *answer) restOf(p *piece, list string, open bool, to []form.Event) []for
 }
 
 // searched gives a search of the web. A page that the vendor opened, or looked through, is none.
-func searched(item form.Value, id string, to []form.Event) []form.Event {
+func searched(item rawjson.Value, id string, to []form.Event) []form.Event {
 	action := item.Get("action")
 	if kind := action.Get("type").Text(); !kind.Empty() && !kind.Is("search") {
 		return to
@@ -260,7 +261,7 @@ func searched(item form.Value, id string, to []form.Event) []form.Event {
 }
 
 // cite gives a citation of a part's text.
-func (a *answer) cite(p *piece, annotation form.Value, to []form.Event) []form.Event {
+func (a *answer) cite(p *piece, annotation rawjson.Value, to []form.Event) []form.Event {
 	item := a.find(p)
 	if item == nil || !annotation.Get("type").Text().Is("url_citation") {
 		return to
@@ -287,7 +288,7 @@ func (a *answer) endCall(p *piece, item *readItem, to []form.Event) []form.Event
 		to = a.input(p, p.item.Get(name).Text(), to)
 	}
 	if item.custom {
-		to = append(item.opens(to), form.Event{Kind: form.EventCallArgs, Block: item.block, Text: form.Text(form.CustomCloses)})
+		to = append(item.opens(to), form.Event{Kind: form.EventCallArgs, Block: item.block, Text: rawjson.Text(form.CustomCloses)})
 	}
 	return append(to, form.Event{Kind: form.EventCallEnd, Block: item.block})
 }

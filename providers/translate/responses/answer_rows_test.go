@@ -6,6 +6,7 @@ import (
 	"testing"
 
 	"modelrelay/providers"
+	"modelrelay/providers/rawjson"
 	"modelrelay/providers/translate/form"
 	"modelrelay/providers/translate/responses"
 )
@@ -78,7 +79,7 @@ func TestWriterState(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			response := form.Value(written(form.Ask{Model: "m", ShowThought: true, Echo: echoOf(t, `{}`)}, answer(form.StopEnd, test.events)...))
+			response := rawjson.Value(written(form.Ask{Model: "m", ShowThought: true, Echo: echoOf(t, `{}`)}, answer(form.StopEnd, test.events)...))
 			var got []string
 			for _, item := range response.Get("output").Items() {
 				got = append(got, item.Get("encrypted_content").Text().String())
@@ -96,8 +97,8 @@ func TestWriterHoldsNoMore(t *testing.T) {
 	mebibyte := strings.Repeat("x", 1<<20)
 	for name, event := range map[string]form.Event{
 		"thoughts that are not shown": thought(0, mebibyte),
-		"probabilities":               {Kind: form.EventText, Text: form.Quote("a"), Logprobs: form.Value(`["` + mebibyte + `"]`)},
-		"the text of a custom tool":   {Kind: form.EventCallArgs, Text: form.Quote(mebibyte)},
+		"probabilities":               {Kind: form.EventText, Text: rawjson.Quote("a"), Logprobs: rawjson.Value(`["` + mebibyte + `"]`)},
+		"the text of a custom tool":   {Kind: form.EventCallArgs, Text: rawjson.Quote(mebibyte)},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -125,7 +126,7 @@ func TestFailedResponseCounts(t *testing.T) {
 	t.Parallel()
 	stream := written(form.Ask{Stream: true, Echo: echoOf(t, `{}`)}, form.Event{Kind: form.EventStart}, text(0, "a"),
 		form.Event{Kind: form.EventCounts, Counts: &form.Counts{Input: 7, Output: 3}}, form.Event{Kind: form.EventFailed, Fault: &providers.Fault{Kind: providers.Upstream}})
-	if got := form.Value(lastResponse(t, stream)).At("usage", "total_tokens"); string(got) != "10" {
+	if got := rawjson.Value(lastResponse(t, stream)).At("usage", "total_tokens"); string(got) != "10" {
 		t.Errorf("got %s tokens in all in %s", got, lastResponse(t, stream))
 	}
 }

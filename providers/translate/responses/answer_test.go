@@ -8,6 +8,7 @@ import (
 	"unicode/utf8"
 
 	"modelrelay/providers"
+	"modelrelay/providers/rawjson"
 	"modelrelay/providers/translate/form"
 	"modelrelay/providers/translate/responses"
 	"modelrelay/providers/translate/translatetest"
@@ -210,7 +211,7 @@ func TestReaderDocuments(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			reader := responses.NewReader()
-			if got := told(reader.End(reader.Document(form.Trim([]byte(test.document)), nil)), true); got != test.want {
+			if got := told(reader.End(reader.Document(rawjson.Trim([]byte(test.document)), nil)), true); got != test.want {
 				t.Errorf("got\n%s\nwant\n%s", got, test.want)
 			}
 		})
@@ -222,7 +223,7 @@ func TestReaderReadsWriter(t *testing.T) {
 	t.Parallel()
 	ask := form.Ask{Model: "m", Stream: true, ShowThought: true, Custom: map[string]bool{"patch": true}}
 	events := answer(form.StopCalls, thought(0, "h"), thought(0, "m"), text(1, "a"), text(1, "b"), text(2, "c\n"),
-		form.Event{Kind: form.EventRefusal, Block: 3, Text: form.Text(`"no"`)}, call(4, "c1", "f", `{"x"`, `:1}`), call(5, "c2", "patch", `{"input":"`, `i\"j`, `"}`), call(6, "c3", "g", "{}"))
+		form.Event{Kind: form.EventRefusal, Block: 3, Text: rawjson.Text(`"no"`)}, call(4, "c1", "f", `{"x"`, `:1}`), call(5, "c2", "patch", `{"input":"`, `i\"j`, `"}`), call(6, "c3", "g", "{}"))
 	written1, whole := written(ask, events...), written(form.Ask{Model: "m", ShowThought: true, Custom: ask.Custom}, events...)
 	var lines strings.Builder
 	for line := range strings.Lines(string(written1)) {
@@ -241,7 +242,7 @@ func TestReaderReadsWriter(t *testing.T) {
 	if got := told(streamed, true); got != want {
 		t.Errorf("the stream says\n%s\nwant\n%s", got, want)
 	}
-	if got := told(responses.NewReader().Document(form.Value(whole), nil), true); got != want {
+	if got := told(responses.NewReader().Document(rawjson.Value(whole), nil), true); got != want {
 		t.Errorf("the document says\n%s\nwant\n%s", got, want)
 	}
 }
@@ -278,14 +279,14 @@ func FuzzAnswer(f *testing.F) {
 		reader := responses.NewReader()
 		var events []form.Event
 		for line := range strings.Lines(string(wire)) {
-			if data := []byte(line); form.Valid(data) {
+			if data := []byte(line); rawjson.Valid(data) {
 				events = reader.Event(nil, data, events)
 			}
 		}
 		checkEvents(t, reader.End(events))
-		if form.Valid(wire) {
+		if rawjson.Valid(wire) {
 			reader = responses.NewReader()
-			checkEvents(t, reader.End(reader.Document(form.Trim(wire), nil)))
+			checkEvents(t, reader.End(reader.Document(rawjson.Trim(wire), nil)))
 		}
 	})
 }

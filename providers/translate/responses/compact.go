@@ -2,6 +2,7 @@ package responses
 
 import (
 	"modelrelay/providers"
+	"modelrelay/providers/rawjson"
 	"modelrelay/providers/translate/form"
 )
 
@@ -17,7 +18,7 @@ const (
 func (r *reading) compact() {
 	p := r.prompt
 	at := form.Path{}.Field("input")
-	p.Turns = append(p.Turns, form.Turn{Role: form.User, At: at, Blocks: []form.Block{{Kind: form.BlockText, Text: form.Quote(compactInstruction), At: at}}})
+	p.Turns = append(p.Turns, form.Turn{Role: form.User, At: at, Blocks: []form.Block{{Kind: form.BlockText, Text: rawjson.Quote(compactInstruction), At: at}}})
 	p.Search, p.Output, p.Choice = nil, form.Output{}, form.Choice{}
 	if len(p.Tools) > 0 {
 		p.Choice.Mode = form.ChoiceNone
@@ -34,11 +35,11 @@ func (r *reading) readCompaction(item *inputItem) {
 		r.refuse(providers.InvalidField(field, "This compaction was not made here for this API key, so that its summary cannot be read."))
 		return
 	}
-	r.say(form.User, item.at, form.Block{Kind: form.BlockText, Text: form.Quote(compactedPreface + text), At: item.at})
+	r.say(form.User, item.at, form.Block{Kind: form.BlockText, Text: rawjson.Quote(compactedPreface + text), At: item.at})
 }
 
 // Summary is the message that stands for a compaction which was made here for the caller, as an item of OpenAI's own input.
-func Summary(call providers.Call, item form.Value) (message []byte, ok bool) {
+func Summary(call providers.Call, item rawjson.Value) (message []byte, ok bool) {
 	text, ok := form.Unseal(call, item.Get("encrypted_content").Text().String())
 	if !ok {
 		return nil, false

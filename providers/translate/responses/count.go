@@ -2,6 +2,7 @@ package responses
 
 import (
 	"modelrelay/providers"
+	"modelrelay/providers/rawjson"
 	"modelrelay/providers/translate/form"
 )
 
@@ -22,4 +23,4 @@ func WriteCount(p *form.Prompt, to form.Target, loss *form.Loss) (providers.Payl
 }
 
 // ReadCounted reads the answer of such a call; false where it does not say.
-func ReadCounted(document form.Value) (int64, bool) { return document.Get("input_tokens").Int() }
+func ReadCounted(document rawjson.Value) (int64, bool) { return document.Get("input_tokens").Int() }

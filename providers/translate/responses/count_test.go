@@ -3,6 +3,7 @@ package responses_test
 import (
 	"testing"
 
+	"modelrelay/providers/rawjson"
 	"modelrelay/providers/translate/form"
 	"modelrelay/providers/translate/responses"
 )
@@ -10,7 +11,7 @@ import (
 func TestCount(t *testing.T) {
 	t.Parallel()
 	p := prompt(t, form.Messages, `"instructions":"be","input":"hi","tools":[{"type":"function","name":"f"}],"reasoning":{"effort":"low","summary":"auto"},"temperature":1,"max_output_tokens":5,"text":{"format":{"type":"json_object"}}`)
-	p.Limits.Stop = []form.Text{form.Text(`"x"`)}
+	p.Limits.Stop = []rawjson.Text{rawjson.Text(`"x"`)}
 	var loss form.Loss
 	payload, fault := responses.WriteCount(p, form.Target{Model: "gpt", Stream: true, Traits: form.Traits{OpenAI: reasons()}}, &loss)
 	if fault != nil {
@@ -25,12 +26,12 @@ func TestCount(t *testing.T) {
 	if loss.Dropped != nil || loss.Changed != nil {
 		t.Errorf("lost %+v", loss)
 	}
-	p.Turns[0].Blocks[0] = form.Block{Kind: form.BlockMedia, Media: form.Media{Kind: form.Video, URL: form.Text(`"x"`)}}
+	p.Turns[0].Blocks[0] = form.Block{Kind: form.BlockMedia, Media: form.Media{Kind: form.Video, URL: rawjson.Text(`"x"`)}}
 	if _, fault := responses.WriteCount(p, form.Target{}, &loss); fault == nil {
 		t.Error("a video is counted")
 	}
 	for document, want := range map[string]int64{`{"object":"response.input_tokens","input_tokens":42}`: 42, `{"input_tokens":null}`: -1, `[]`: -1} {
-		if n, ok := responses.ReadCounted(form.Value(document)); ok != (want >= 0) || ok && n != want {
+		if n, ok := responses.ReadCounted(rawjson.Value(document)); ok != (want >= 0) || ok && n != want {
 			t.Errorf("%s: %d, %v", document, n, ok)
 		}
 	}

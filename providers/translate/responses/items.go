@@ -4,11 +4,12 @@ import (
 	"strings"
 
 	"modelrelay/providers"
+	"modelrelay/providers/rawjson"
 	"modelrelay/providers/translate/form"
 )
 
 // readInput reads a conversation.
-func (r *reading) readInput(input form.Value) {
+func (r *reading) readInput(input rawjson.Value) {
 	if text := input.Text(); text != nil {
 		at := form.Path{}.Field("input")
 		r.say(form.User, at, form.Block{Kind: form.BlockText, Text: text, At: at})
@@ -34,15 +35,15 @@ func (r *reading) say(role form.Role, at form.Path, blocks ...form.Block) {
 
 // inputItem are the members of an item, read in one pass: what is in it may be long.
 type inputItem struct {
-	kind, role, id, callID, namespace, name form.Text
-	content, arguments, input, output       form.Value
-	summary, sealed, tools                  form.Value
+	kind, role, id, callID, namespace, name rawjson.Text
+	content, arguments, input, output       rawjson.Value
+	summary, sealed, tools                  rawjson.Value
 	// unknown are the names of members that no dialect has.
-	unknown []form.Text
+	unknown []rawjson.Text
 	at      form.Path
 }
 
-func itemOf(value form.Value, at form.Path) inputItem {
+func itemOf(value rawjson.Value, at form.Path) inputItem {
 	item := inputItem{at: at}
 	for name, value := range value.Members() {
 		switch string(name.Inner()) {
@@ -82,7 +83,7 @@ func itemOf(value form.Value, at form.Path) inputItem {
 	return item
 }
 
-func (r *reading) readItem(value form.Value, at form.Path) {
+func (r *reading) readItem(value rawjson.Value, at form.Path) {
 	item := itemOf(value, at)
 	switch {
 	case item.kind.Is("compaction_trigger"):
@@ -125,7 +126,7 @@ func (r *reading) readItem(value form.Value, at form.Path) {
 }
 
 // isKnown tells whether items of a kind are no work of the vendor's own tools.
-func isKnown(kind form.Text) bool {
+func isKnown(kind rawjson.Text) bool {
 	switch string(kind.Inner()) {
 	case "message", "function_call", "custom_tool_call", "function_call_output", "custom_tool_call_output", "reasoning", "item_reference",
 		"additional_tools":
@@ -135,19 +136,19 @@ func isKnown(kind form.Text) bool {
 }
 
 // builtInText is what an item of one of the vendor's own tools says in text: its output, its program or what it found.
-func builtInText(item form.Value) form.Text {
+func builtInText(item rawjson.Value) rawjson.Text {
 	for _, name := range [...]string{"output", "code"} {
 		if text := item.Get(name).Text(); !text.Blank() {
 			return text
 		}
 	}
-	var found []form.Text
+	var found []rawjson.Text
 	for _, result := range item.Get("results").Items() {
 		if text := result.Get("text").Text(); !text.Blank() {
 			found = append(found, text)
 		}
 	}
-	return form.Join("\n", found...)
+	return rawjson.Join("\n", found...)
 }
 
 func (r *reading) readMessage(item *inputItem) {
@@ -165,7 +166,7 @@ func (r *reading) readMessage(item *inputItem) {
 }
 
 // readContent reads the parts of a message, or of a result.
-func (r *reading) readContent(content form.Value, at form.Path, name string) []form.Block {
+func (r *reading) readContent(content rawjson.Value, at form.Path, name string) []form.Block {
 	if text := content.Text(); text != nil {
 		return []form.Block{{Kind: form.BlockText, Text: text, At: at.Field(name)}}
 	}
@@ -200,7 +201,7 @@ func (r *reading) readThought(item *inputItem) {
 	if texts == nil {
 		texts = thoughtTexts(item.content)
 	}
-	thought := form.Block{Kind: form.BlockThought, Text: form.Join("\n\n", texts...), At: item.at}
+	thought := form.Block{Kind: form.BlockThought, Text: rawjson.Join("\n\n", texts...), At: item.at}
 	sealed := item.sealed.Text()
 	state, ours := form.OpenEnvelope(sealed.Inner())
 	switch {
@@ -223,7 +224,7 @@ func (r *reading) readThought(item *inputItem) {
 	}
 }
 
-func thoughtTexts(parts form.Value) (texts []form.Text) {
+func thoughtTexts(parts rawjson.Value) (texts []rawjson.Text) {
 	for _, part := range parts.Items() {
 		if text := part.Get("text").Text(); !text.Blank() {
 			texts = append(texts, text)

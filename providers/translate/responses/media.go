@@ -2,17 +2,18 @@ package responses
 
 import (
 	"modelrelay/providers"
+	"modelrelay/providers/rawjson"
 	"modelrelay/providers/translate/form"
 )
 
 // inputPart are the members of a part, read in one pass: what is in it may be long.
 type inputPart struct {
-	kind, text, refusal, detail      form.Text
-	image, file, data, address, name form.Text
-	audio, breakpoint                form.Value
+	kind, text, refusal, detail      rawjson.Text
+	image, file, data, address, name rawjson.Text
+	audio, breakpoint                rawjson.Value
 }
 
-func (r *reading) partOf(value form.Value, at form.Path) inputPart {
+func (r *reading) partOf(value rawjson.Value, at form.Path) inputPart {
 	var part inputPart
 	for name, value := range value.Members() {
 		switch string(name.Inner()) {
@@ -47,7 +48,7 @@ func (r *reading) partOf(value form.Value, at form.Path) inputPart {
 }
 
 // readPart reads a part of a message or of a result; false for one that other vendors refuse.
-func (r *reading) readPart(value form.Value, at form.Path) (block form.Block, ok bool) {
+func (r *reading) readPart(value rawjson.Value, at form.Path) (block form.Block, ok bool) {
 	part := r.partOf(value, at)
 	block, ok = form.Block{Kind: form.BlockMedia, At: at, Cache: mark(part.breakpoint)}, true
 	switch kind := part.kind; {
@@ -75,7 +76,7 @@ func (r *reading) readPart(value form.Value, at form.Path) (block form.Block, ok
 }
 
 // mark reads a breakpoint of the prompt cache.
-func mark(breakpoint form.Value) form.Mark {
+func mark(breakpoint rawjson.Value) form.Mark {
 	switch {
 	case breakpoint.Absent():
 		return form.NoMark
@@ -124,7 +125,7 @@ func readFile(part *inputPart) (media form.Media, ok bool) {
 	return media, true
 }
 
-func readAudio(audio form.Value) (media form.Media, ok bool) {
+func readAudio(audio rawjson.Value) (media form.Media, ok bool) {
 	data, format := audio.Get("data").Text(), audio.Get("format").Text().String()
 	return form.Media{Kind: form.Audio, Type: form.AudioType(format), Data: data.Inner()}, !data.Empty() && format != ""
 }

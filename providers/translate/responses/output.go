@@ -1,6 +1,7 @@
 package responses
 
 import (
+	"modelrelay/providers/rawjson"
 	"modelrelay/providers/translate/form"
 )
 
@@ -66,7 +67,7 @@ func (w *output) keep(pieces ...string) {
 }
 
 // keepText appends the inside of a text, or a text of ours.
-func (w *output) keepText(text string) { w.kept = append(w.kept, form.Quote(text)...) }
+func (w *output) keepText(text string) { w.kept = append(w.kept, rawjson.Quote(text)...) }
 
 // open begins an item with all that is known of it; more of it follows in kept behind what members has.
 func (w *output) open(kind itemKind, prefix string) {
@@ -103,10 +104,10 @@ func (w *output) text(event *form.Event, kind partKind) {
 		w.openPart(kind, event.Block)
 	}
 	w.kept = append(w.kept, event.Text.Inner()...)
-	var logprobs form.Value
+	var logprobs rawjson.Value
 	if kind == outputText && event.Logprobs.IsArray() {
 		logprobs = event.Logprobs
-		if inside := form.Trim(logprobs[1 : len(logprobs)-1]); len(inside) > 0 {
+		if inside := rawjson.Trim(logprobs[1 : len(logprobs)-1]); len(inside) > 0 {
 			if len(w.item.logprobs) > 0 {
 				w.item.logprobs = append(w.item.logprobs, ',')
 			}
@@ -283,9 +284,9 @@ func (w *output) messageStatus() string {
 }
 
 // textSince closes the text that begins in kept, behind its quote, at a place, and returns it.
-func (w *output) textSince(from int) form.Text {
+func (w *output) textSince(from int) rawjson.Text {
 	w.keep(`"`)
-	return form.Text(w.kept[from-1:])
+	return rawjson.Text(w.kept[from-1:])
 }
 
 // delta is the name of the event with a piece of the part.

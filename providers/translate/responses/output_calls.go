@@ -1,6 +1,7 @@
 package responses
 
 import (
+	"modelrelay/providers/rawjson"
 	"modelrelay/providers/translate/form"
 )
 
@@ -28,7 +29,7 @@ func (w *output) beginCall(event *form.Event) {
 }
 
 // arguments writes a piece of a call's input. That of a custom tool is told apart from JSON once it is whole.
-func (w *output) arguments(piece form.Text) {
+func (w *output) arguments(piece rawjson.Text) {
 	switch {
 	case piece.Empty():
 	case w.item.kind == customCall:
@@ -38,7 +39,7 @@ func (w *output) arguments(piece form.Text) {
 	}
 }
 
-func (w *output) input(event string, piece form.Text) {
+func (w *output) input(event string, piece rawjson.Text) {
 	w.kept = append(w.kept, piece.Inner()...)
 	if w.beginOf(event) {
 		w.out.Field("delta", piece)
@@ -48,11 +49,11 @@ func (w *output) input(event string, piece form.Text) {
 
 func (w *output) closeFunction() {
 	if len(w.kept) == w.item.textFrom {
-		w.input("response.function_call_arguments.delta", form.Text(`"{}"`))
+		w.input("response.function_call_arguments.delta", rawjson.Text(`"{}"`))
 	}
 	arguments := w.textSince(w.item.textFrom)
 	status := statusCompleted
-	if !form.Valid(arguments.Decoded()) {
+	if !rawjson.Valid(arguments.Decoded()) {
 		status = statusIncomplete // it was cut off
 	}
 	if w.beginOf("response.function_call_arguments.done") {
@@ -63,11 +64,11 @@ func (w *output) closeFunction() {
 }
 
 func (w *output) closeCustom() {
-	custom := make(form.Text, 0, len(w.item.custom)+2)
+	custom := make(rawjson.Text, 0, len(w.item.custom)+2)
 	custom = append(append(append(custom, '"'), w.item.custom...), '"')
 	w.item.custom = nil
-	status, decoded := statusCompleted, form.Trim(custom.Decoded())
-	if !form.Valid(decoded) {
+	status, decoded := statusCompleted, rawjson.Trim(custom.Decoded())
+	if !rawjson.Valid(decoded) {
 		status, decoded = statusIncomplete, nil
 	}
 	if text := form.CustomText(decoded); !text.Empty() {

@@ -6,6 +6,7 @@ import (
 	"slices"
 
 	"modelrelay/providers"
+	"modelrelay/providers/rawjson"
 	"modelrelay/providers/translate/form"
 )
 
@@ -30,15 +31,15 @@ type found struct {
 type reading struct {
 	found
 	// topLogprobs is kept until it is known whether logprobs are asked for at all.
-	topLogprobs form.Value
-	choice      form.Value
-	input       form.Value
-	tools       form.Value
+	topLogprobs rawjson.Value
+	choice      rawjson.Value
+	input       rawjson.Value
+	tools       rawjson.Value
 	call        providers.Call
 	compacts    bool // the call asks for a summary
 	// What the choice of tools says of the web search: it is made; it may be; the choice lists what may be called.
 	forced, searchAllowed, listed bool
-	echo                          [echoes]form.Value
+	echo                          [echoes]rawjson.Value
 }
 
 // Read reads a client's call. What it names in loss is unknown to every dialect. Faults name the client's field.
@@ -49,7 +50,7 @@ func Read(call providers.Call, loss *form.Loss) (*form.Prompt, form.Ask, *provid
 	r.prompt.Fields[form.FieldTurns] = "input"
 	r.prompt.Fields[form.FieldResultID] = "call_id"
 	r.prompt.Fields[form.FieldCache] = "prompt_cache_breakpoint"
-	for name, value := range form.Trim(call.Body).Members() {
+	for name, value := range rawjson.Trim(call.Body).Members() {
 		if !value.Absent() {
 			r.field(name, value)
 			r.repeat(name, value)
@@ -86,7 +87,7 @@ func (r *found) refuse(fault *providers.Fault) {
 func (r *found) set(field form.Field, name string) { r.prompt.Fields[field] = name }
 
 // own keeps a field that only this vendor knows.
-func (r *found) own(name string, value form.Value) {
+func (r *found) own(name string, value rawjson.Value) {
 	if value.Says() {
 		r.prompt.Own = append(r.prompt.Own, form.Member{Name: name, Value: value})
 	}
@@ -103,14 +104,14 @@ func (r *found) mustTool(name, kind string) {
 }
 
 // unknown notes a field that no dialect has.
-func (r *found) unknown(name string, value form.Value) {
+func (r *found) unknown(name string, value rawjson.Value) {
 	if value.Says() {
 		r.loss.Drop(name)
 	}
 }
 
 // field reads a member of the body that is not null.
-func (r *reading) field(name form.Text, value form.Value) {
+func (r *reading) field(name rawjson.Text, value rawjson.Value) {
 	p := r.prompt
 	switch string(name.Decoded()) {
 	case "model", "stream":
@@ -158,7 +159,7 @@ func (r *reading) field(name form.Text, value form.Value) {
 }
 
 // vendorField reads a member that only the vendor knows.
-func (r *reading) vendorField(name string, value form.Value) {
+func (r *reading) vendorField(name string, value rawjson.Value) {
 	switch name {
 	case "previous_response_id", "conversation", "prompt", "background":
 		if value.Says() {
@@ -190,7 +191,7 @@ func (r *reading) vendorField(name string, value form.Value) {
 	}
 }
 
-func (r *reading) readReasoning(reasoning form.Value) {
+func (r *reading) readReasoning(reasoning rawjson.Value) {
 	thinking := &r.prompt.Thinking
 	for name, value := range reasoning.Members() {
 		switch {
@@ -210,7 +211,7 @@ func (r *reading) readReasoning(reasoning form.Value) {
 	}
 }
 
-func (r *reading) readText(text form.Value) {
+func (r *reading) readText(text rawjson.Value) {
 	for name, value := range text.Members() {
 		switch {
 		case value.Absent():
@@ -224,7 +225,7 @@ func (r *reading) readText(text form.Value) {
 	}
 }
 
-func (r *reading) readFormat(format form.Value) {
+func (r *reading) readFormat(format rawjson.Value) {
 	output := &r.prompt.Output
 	switch kind := format.Get("type").Text(); {
 	case kind.Is("text"):
@@ -243,7 +244,7 @@ func (r *reading) readFormat(format form.Value) {
 	r.set(form.FieldOutput, "text.format")
 }
 
-func (r *reading) readInclude(include form.Value) {
+func (r *reading) readInclude(include rawjson.Value) {
 	var others bool
 	for _, value := range include.Items() {
 		switch text := value.Text(); {
@@ -288,7 +289,7 @@ func echoMembers() [echoes]echoMember {
 }
 
 // repeat keeps a member that the response repeats.
-func (r *reading) repeat(name form.Text, value form.Value) {
+func (r *reading) repeat(name rawjson.Text, value rawjson.Value) {
 	members := echoMembers()
 	if at := slices.IndexFunc(members[:], func(m echoMember) bool { return string(name.Inner()) == m.name }); at >= 0 {
 		r.echo[at] = value

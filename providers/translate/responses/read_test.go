@@ -5,6 +5,7 @@ import (
 	"testing"
 
 	"modelrelay/providers"
+	"modelrelay/providers/rawjson"
 	"modelrelay/providers/translate/form"
 	"modelrelay/providers/translate/responses"
 )
@@ -16,7 +17,7 @@ func TestRead(t *testing.T) {
 	envelope := func(kind form.StateKind, data, text string) string {
 		state := form.State{Kind: kind, Data: []byte(data)}
 		if text != "" {
-			state.Text = form.Quote(text)
+			state.Text = rawjson.Quote(text)
 		}
 		return state.Envelope()
 	}
@@ -186,7 +187,7 @@ own include ["reasoning.encrypted_content","web_search_call.results"] must false
 			t.Parallel()
 			var loss form.Loss
 			body := `{"model":"m","stream":true,` + test.body + `}`
-			if !form.Valid([]byte(body)) {
+			if !rawjson.Valid([]byte(body)) {
 				t.Fatal("the body is no JSON")
 			}
 			p, ask, fault := responses.Read(providers.Call{Model: "m", Stream: true, Content: providers.Content{Body: []byte(body)}}, &loss)
@@ -199,7 +200,7 @@ own include ["reasoning.encrypted_content","web_search_call.results"] must false
 			if got := strings.Join(loss.Dropped, ", "); got != test.dropped || loss.Changed != nil {
 				t.Errorf("dropped %q, want %q; changed %v", got, test.dropped, loss.Changed)
 			}
-			if ask.Model != "m" || !ask.Stream || !form.Valid([]byte("{"+string(ask.Echo)+"}")) {
+			if ask.Model != "m" || !ask.Stream || !rawjson.Valid([]byte("{"+string(ask.Echo)+"}")) {
 				t.Errorf("asked %+v", ask)
 			}
 		})
@@ -259,11 +260,11 @@ func FuzzRead(f *testing.F) {
 		f.Add([]byte(body))
 	}
 	f.Fuzz(func(t *testing.T, body []byte) {
-		if !form.Valid(body) {
+		if !rawjson.Valid(body) {
 			return
 		}
 		p, ask, fault := responses.Read(providers.Call{Model: "m", Content: providers.Content{Body: body}}, new(form.Loss))
-		if fault == nil && (p == nil || !form.Valid([]byte("{"+string(ask.Echo)+"}"))) {
+		if fault == nil && (p == nil || !rawjson.Valid([]byte("{"+string(ask.Echo)+"}"))) {
 			t.Errorf("prompt %v, echo %s", p, ask.Echo)
 		}
 	})

@@ -10,6 +10,7 @@ import (
 	"testing"
 
 	"modelrelay/providers"
+	"modelrelay/providers/rawjson"
 	"modelrelay/providers/translate/form"
 	"modelrelay/providers/translate/responses"
 	"modelrelay/providers/translate/translatetest"
@@ -93,11 +94,11 @@ func lastResponse(t *testing.T, stream []byte) []byte {
 }
 
 func text(block int, s string) form.Event {
-	return form.Event{Kind: form.EventText, Block: block, Text: form.Quote(s)}
+	return form.Event{Kind: form.EventText, Block: block, Text: rawjson.Quote(s)}
 }
 
 func thought(block int, s string) form.Event {
-	return form.Event{Kind: form.EventThought, Block: block, Text: form.Quote(s)}
+	return form.Event{Kind: form.EventThought, Block: block, Text: rawjson.Quote(s)}
 }
 
 func state(block int, kind form.StateKind, data string) form.Event {
@@ -107,7 +108,7 @@ func state(block int, kind form.StateKind, data string) form.Event {
 func call(block int, id, name string, arguments ...string) []form.Event {
 	events := []form.Event{{Kind: form.EventCallBegin, Block: block, Call: form.Call{ID: id, Name: name}}}
 	for _, piece := range arguments {
-		events = append(events, form.Event{Kind: form.EventCallArgs, Block: block, Text: form.Quote(piece)})
+		events = append(events, form.Event{Kind: form.EventCallArgs, Block: block, Text: rawjson.Quote(piece)})
 	}
 	return append(events, form.Event{Kind: form.EventCallEnd, Block: block})
 }
@@ -153,7 +154,7 @@ func TestWriter(t *testing.T) {
 			output:  `{"type":"message",` + texts + `{"type":"output_text","annotations":[],"text":"a","logprobs":[]},{"type":"output_text","annotations":[],"text":"b","logprobs":[]}],"status":"completed"}`,
 		},
 		"a refusal": {
-			events:  answer(form.StopRefusal, form.Event{Kind: form.EventRefusal, Text: form.Text(`"no"`)}),
+			events:  answer(form.StopRefusal, form.Event{Kind: form.EventRefusal, Text: rawjson.Text(`"no"`)}),
 			outline: "output_item.added\ncontent_part.added\nrefusal.delta no\nrefusal.done\ncontent_part.done\noutput_item.done",
 			output:  `{"type":"message",` + texts + `{"type":"refusal","refusal":"no"}],"status":"incomplete"}`,
 			ends:    "incomplete content_filter",
@@ -227,8 +228,8 @@ func TestWriter(t *testing.T) {
 		},
 		"signs of life and logprobs": {
 			events: answer(form.StopEnd, form.Event{Kind: form.EventPing},
-				form.Event{Kind: form.EventText, Text: form.Text(`"a"`), Logprobs: form.Value(`[{"token":"a"}]`)},
-				form.Event{Kind: form.EventText, Text: form.Text(`"b"`), Logprobs: form.Value(`[ {"token":"b"} ]`)}),
+				form.Event{Kind: form.EventText, Text: rawjson.Text(`"a"`), Logprobs: rawjson.Value(`[{"token":"a"}]`)},
+				form.Event{Kind: form.EventText, Text: rawjson.Text(`"b"`), Logprobs: rawjson.Value(`[ {"token":"b"} ]`)}),
 			outline: ": ping\noutput_item.added\ncontent_part.added\noutput_text.delta a\noutput_text.delta b\noutput_text.done\ncontent_part.done\noutput_item.done",
 			output:  `{"type":"message",` + texts + `{"type":"output_text","annotations":[],"text":"ab","logprobs":[{"token":"a"},{"token":"b"}]}],"status":"completed"}`,
 		},
@@ -374,7 +375,7 @@ func TestThoughtsThatAreNotShown(t *testing.T) {
 		if strings.Contains(string(body), "reasoning_summary") || strings.Contains(string(body), `"hm`) {
 			t.Errorf("stream %t: the thought is shown: %s", stream, body)
 		}
-		response := form.Value(body)
+		response := rawjson.Value(body)
 		if stream {
 			translatetest.CheckResponses(t, body)
 			response = lastResponse(t, body)

@@ -4,6 +4,7 @@ import (
 	"strings"
 
 	"modelrelay/providers"
+	"modelrelay/providers/rawjson"
 	"modelrelay/providers/translate/form"
 )
 
@@ -14,7 +15,7 @@ const (
 	choiceRequired = "required"
 )
 
-func (r *reading) readTools(tools form.Value) {
+func (r *reading) readTools(tools rawjson.Value) {
 	r.set(form.FieldTools, "tools")
 	for i, tool := range tools.Items() {
 		r.readTool(tool, form.In("tools", i), "")
@@ -22,7 +23,7 @@ func (r *reading) readTools(tools form.Value) {
 }
 
 // readTool reads a declaration. Those of a namespace are declared one by one under names of their own.
-func (r *reading) readTool(declared form.Value, at form.Path, namespace string) {
+func (r *reading) readTool(declared rawjson.Value, at form.Path, namespace string) {
 	space := form.Space{Namespace: namespace, Name: declared.Get("name").Text().String()}
 	tool := form.Tool{Name: space.Flat(), Description: declared.Get("description").Text(), At: at}
 	if tool.Description.Empty() {
@@ -74,7 +75,7 @@ func isSearch(kind string) bool {
 
 // readSearch reads the web search, of which a call has one. What is in filters and user_location are those of
 // https://platform.openai.com/docs/guides/tools-web-search.
-func (r *reading) readSearch(declared form.Value, kind string, at form.Path) {
+func (r *reading) readSearch(declared rawjson.Value, kind string, at form.Path) {
 	search := &form.Search{At: at, Type: kind, Context: declared.Get("search_context_size"), Location: declared.Get("user_location")}
 	search.Allowed, search.Blocked = declared.At("filters", "allowed_domains"), declared.At("filters", "blocked_domains")
 	for name, value := range declared.Members() {
@@ -106,7 +107,7 @@ func put[V any](to *map[string]V, name string, value V) {
 	(*to)[name] = value
 }
 
-func (r *reading) readChoice(choice form.Value) {
+func (r *reading) readChoice(choice rawjson.Value) {
 	if choice.Absent() {
 		return
 	}
@@ -153,7 +154,7 @@ func (r *reading) settleSearch() {
 	}
 }
 
-func (r *reading) choiceMode(word form.Text, field string) form.ChoiceMode {
+func (r *reading) choiceMode(word rawjson.Text, field string) form.ChoiceMode {
 	switch {
 	case word.Is(choiceAuto), word.Empty():
 		return form.ChoiceAuto
@@ -167,7 +168,7 @@ func (r *reading) choiceMode(word form.Text, field string) form.ChoiceMode {
 }
 
 // chosen is the name of a tool in a choice, which must be declared.
-func (r *reading) chosen(tool form.Value, field string) string {
+func (r *reading) chosen(tool rawjson.Value, field string) string {
 	space := form.Space{Namespace: tool.Get("namespace").Text().String(), Name: tool.Get("name").Text().String()}
 	name := space.Flat()
 	if !r.ask.Declared[name] {

@@ -4,6 +4,7 @@ import (
 	"slices"
 
 	"modelrelay/providers"
+	"modelrelay/providers/rawjson"
 	"modelrelay/providers/translate/form"
 )
 
@@ -91,7 +92,7 @@ func (w *writing) sampling() {
 	s := w.Sampling
 	for _, field := range []struct {
 		name  string
-		value form.Value
+		value rawjson.Value
 		field form.Field
 	}{
 		{"temperature", s.Temperature, form.FieldTemperature},
@@ -147,7 +148,7 @@ func (w *writing) reasoning() {
 
 // text writes the format of the answer, and how much is to be said.
 func (w *writing) text() {
-	var verbosity form.Value
+	var verbosity rawjson.Value
 	if at := slices.IndexFunc(w.Own, isVerbosity); at >= 0 && w.From.SameVendor(form.Responses) {
 		verbosity = w.Own[at].Value
 	}

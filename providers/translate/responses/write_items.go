@@ -5,6 +5,7 @@ import (
 	"slices"
 
 	"modelrelay/providers"
+	"modelrelay/providers/rawjson"
 	"modelrelay/providers/translate/form"
 )
 
@@ -50,7 +51,7 @@ func (w *writing) conversation() *providers.Fault {
 
 // instructions writes the system's texts as one; false where there is none, or they must be parts because of cache marks.
 func (w *writing) instructions(system []form.Block) bool {
-	texts := make([]form.Text, 0, len(system))
+	texts := make([]rawjson.Text, 0, len(system))
 	for i := range system {
 		block := &system[i]
 		if block.Kind != form.BlockText || w.to.Breakpoints && block.Cache != form.NoMark {
@@ -64,7 +65,7 @@ func (w *writing) instructions(system []form.Block) bool {
 	for i := range system {
 		w.DropMark(system[i].Cache, system[i].At, w.loss)
 	}
-	w.KeyText("instructions", form.Join("\n\n", texts...))
+	w.KeyText("instructions", rawjson.Join("\n\n", texts...))
 	return true
 }
 
@@ -201,7 +202,7 @@ func (w *writing) sealed(states []form.State) []byte {
 }
 
 // thought writes a thought without its id: the vendor would look for it where it keeps nothing.
-func (w *writing) thought(text form.Text, data []byte) {
+func (w *writing) thought(text rawjson.Text, data []byte) {
 	w.item("reasoning")
 	w.Array("summary")
 	if !text.Empty() {

@@ -6,6 +6,7 @@ import (
 	"testing"
 
 	"modelrelay/providers"
+	"modelrelay/providers/rawjson"
 	"modelrelay/providers/translate/form"
 	"modelrelay/providers/translate/responses"
 )
@@ -175,8 +176,8 @@ func TestWrite(t *testing.T) {
 		"what the dialect has not": {
 			body: `"input":"hi"`, from: form.Chat,
 			with: func(p *form.Prompt) {
-				p.Sampling.TopK, p.Sampling.Seed, p.Sampling.LogitBias = form.Value("1"), form.Value("2"), form.Value(`{"1":2}`)
-				p.Sampling.Presence, p.Sampling.Frequency = form.Value("1"), form.Value("1")
+				p.Sampling.TopK, p.Sampling.Seed, p.Sampling.LogitBias = rawjson.Value("1"), rawjson.Value("2"), rawjson.Value(`{"1":2}`)
+				p.Sampling.Presence, p.Sampling.Frequency = rawjson.Value("1"), rawjson.Value("1")
 				p.Fields[form.FieldTopK], p.Fields[form.FieldSeed], p.Fields[form.FieldLogitBias] = "top_k", "seed", "logit_bias"
 				p.Fields[form.FieldPresence], p.Fields[form.FieldFrequency] = "presence_penalty", "frequency_penalty"
 			},
@@ -185,7 +186,7 @@ func TestWrite(t *testing.T) {
 		"the vendor's own": {
 			body: `"input":"hi","metadata":{"a":"b"},"service_tier":"flex","prompt_cache_key":"k","store":true,"stream_options":{"include_obfuscation":true}`, from: form.Chat, stream: true,
 			with: func(p *form.Prompt) {
-				p.Own = append(p.Own, form.Member{Name: "verbosity", Value: form.Value(`"low"`)}, form.Member{Name: "prediction", Value: form.Value(`{"type":"content"}`)})
+				p.Own = append(p.Own, form.Member{Name: "verbosity", Value: rawjson.Value(`"low"`)}, form.Member{Name: "prediction", Value: rawjson.Value(`{"type":"content"}`)})
 			},
 			want:    hi + `,"text":{"verbosity":"low"},"metadata":{"a":"b"},"service_tier":"flex","prompt_cache_key":"k","stream_options":{"include_obfuscation":true},` + store + `,"stream":true`,
 			dropped: "store, prediction",
@@ -215,7 +216,7 @@ func TestWrite(t *testing.T) {
 				t.Fatalf("refused: %v on %s", fault, fault.Param)
 			}
 			want := strings.ReplaceAll(`{"model":"gpt",`+test.want+`}`, `"ID"`, `"`+form.CallID(strings.Repeat("x", 65), func(string) bool { return false })+`"`)
-			if got := whole(payload); got != want || !form.Valid([]byte(got)) {
+			if got := whole(payload); got != want || !rawjson.Valid([]byte(got)) {
 				t.Errorf("got\n%s\nwant\n%s", got, want)
 			}
 			if got := strings.Join(loss.Dropped, ", "); got != test.dropped {
@@ -242,12 +243,12 @@ func TestWriteRefuses(t *testing.T) {
 		param string
 	}{
 		"texts that end an answer": {with: func(p *form.Prompt) {
-			p.Limits.Stop, p.Fields[form.FieldStop] = []form.Text{form.Text(`"x"`)}, "stop"
+			p.Limits.Stop, p.Fields[form.FieldStop] = []rawjson.Text{rawjson.Text(`"x"`)}, "stop"
 		}, param: "stop"},
 		"several answers":       {with: func(p *form.Prompt) { p.Limits.N, p.Fields[form.FieldN] = 2, "n" }, param: "n"},
 		"sound":                 {with: media(form.Media{Kind: form.Audio, Type: "audio/wav", Data: []byte("AA")}), param: "messages[0].content[1]"},
-		"a video":               {with: media(form.Media{Kind: form.Video, URL: form.Text(`"gs://x"`)}), param: "messages[0].content[1]"},
-		"another vendor's file": {from: form.Messages, with: media(form.Media{Kind: form.Document, File: form.Text(`"file_1"`)}), param: "messages[0].content[1]"},
+		"a video":               {with: media(form.Media{Kind: form.Video, URL: rawjson.Text(`"gs://x"`)}), param: "messages[0].content[1]"},
+		"another vendor's file": {from: form.Messages, with: media(form.Media{Kind: form.Document, File: rawjson.Text(`"file_1"`)}), param: "messages[0].content[1]"},
 		"another vendor's must": {from: form.Messages, with: func(p *form.Prompt) {
 			p.Own = []form.Member{{Name: "container", Must: true}}
 		}, param: "container"},

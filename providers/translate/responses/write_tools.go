@@ -1,6 +1,9 @@
 package responses
 
-import "modelrelay/providers/translate/form"
+import (
+	"modelrelay/providers/rawjson"
+	"modelrelay/providers/translate/form"
+)
 
 // tools writes the declarations, and the choice among them. Nothing of it is sent without tools.
 func (w *writing) tools() {
@@ -57,7 +60,7 @@ func (w *writing) search() {
 	w.Field("search_context_size", s.Context)
 	w.End()
 	w.include.String(includeSources)
-	s.Drop(w.loss, map[string]form.Value{"blocked_domains": s.Blocked, "max_uses": s.MaxUses})
+	s.Drop(w.loss, map[string]rawjson.Value{"blocked_domains": s.Blocked, "max_uses": s.MaxUses})
 }
 
 func toolKind(custom bool) string {

@@ -4,7 +4,7 @@ import (
 	"bytes"
 	"testing"
 
-	"modelrelay/providers/translate/form"
+	"modelrelay/providers/rawjson"
 )
 
 // CheckGemini fails the test unless an answer is one that Gemini's SDKs take: server-sent events, one JSON array, or one
@@ -28,7 +28,7 @@ func CheckGemini(tb testing.TB, answer []byte) {
 }
 
 // geminiPieces splits an answer.
-func geminiPieces(tb testing.TB, answer []byte) (pieces []form.Value) {
+func geminiPieces(tb testing.TB, answer []byte) (pieces []rawjson.Value) {
 	tb.Helper()
 	if bytes.HasPrefix(answer, []byte("data: ")) {
 		for event := range bytes.SplitSeq(bytes.TrimSuffix(answer, []byte("\r\n\r\n")), []byte("\r\n\r\n")) {
@@ -36,9 +36,9 @@ func geminiPieces(tb testing.TB, answer []byte) (pieces []form.Value) {
 			if !found || bytes.ContainsAny(data, "\r\n") {
 				tb.Fatalf("%q is no event", event)
 			}
-			pieces = append(pieces, form.Trim(data))
+			pieces = append(pieces, rawjson.Trim(data))
 		}
-	} else if document := form.Trim(answer); document.IsArray() && form.Valid(document) {
+	} else if document := rawjson.Trim(answer); document.IsArray() && rawjson.Valid(document) {
 		for _, piece := range document.Items() {
 			pieces = append(pieces, piece)
 		}
@@ -46,7 +46,7 @@ func geminiPieces(tb testing.TB, answer []byte) (pieces []form.Value) {
 		pieces = append(pieces, document)
 	}
 	for _, piece := range pieces {
-		if !form.Valid(piece) || !piece.IsObject() {
+		if !rawjson.Valid(piece) || !piece.IsObject() {
 			tb.Fatalf("%q is no JSON object", piece)
 		}
 	}
@@ -60,7 +60,7 @@ type geminiCheck struct {
 	counted  bool
 }
 
-func (c *geminiCheck) piece(n int, v form.Value) {
+func (c *geminiCheck) piece(n int, v rawjson.Value) {
 	c.t.Helper()
 	id := v.Get("responseId").Text().String() + " of " + v.Get("modelVersion").Text().String()
 	if v.Get("responseId").Text().Empty() || v.Get("modelVersion").Text().Empty() || n > 0 && id != c.id {
@@ -88,7 +88,7 @@ func (c *geminiCheck) piece(n int, v form.Value) {
 	}
 }
 
-func (c *geminiCheck) candidate(n int, v form.Value) {
+func (c *geminiCheck) candidate(n int, v rawjson.Value) {
 	c.t.Helper()
 	index, ok := v.Get("index").Int()
 	if !ok || index < 0 {
@@ -107,7 +107,7 @@ func (c *geminiCheck) candidate(n int, v form.Value) {
 }
 
 // part checks that a part has one of text and functionCall.
-func (c *geminiCheck) part(n int, v form.Value) {
+func (c *geminiCheck) part(n int, v rawjson.Value) {
 	c.t.Helper()
 	call, text := v.Get("functionCall"), v.Get("text")
 	switch {

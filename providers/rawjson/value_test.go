@@ -1,4 +1,4 @@
-package form_test
+package rawjson_test
 
 import (
 	"bytes"
@@ -7,7 +7,7 @@ import (
 	"strings"
 	"testing"
 
-	"modelrelay/providers/translate/form"
+	"modelrelay/providers/rawjson"
 )
 
 func TestMembers(t *testing.T) {
@@ -26,7 +26,7 @@ func TestMembers(t *testing.T) {
 		{`{"a":{"b":[]},"c":[[]]}`, `"a"={"b":[]};"c"=[[]];`},
 	} {
 		var got strings.Builder
-		for name, value := range form.Trim([]byte(test.value)).Members() {
+		for name, value := range rawjson.Trim([]byte(test.value)).Members() {
 			fmt.Fprintf(&got, "%s=%s;", []byte(name), value)
 		}
 		if got.String() != test.want {
@@ -45,13 +45,13 @@ func TestItems(t *testing.T) {
 		{`[ "a,]" , {"b":[1,2]},null ]`, `0="a,]";1={"b":[1,2]};2=null;`},
 	} {
 		var got strings.Builder
-		for i, value := range form.Value(test.value).Items() {
+		for i, value := range rawjson.Value(test.value).Items() {
 			fmt.Fprintf(&got, "%d=%s;", i, value)
 		}
 		if got.String() != test.want {
 			t.Errorf("items of %s: got %s, want %s", test.value, got.String(), test.want)
 		}
-		if n := form.Value(test.value).Len(); n != strings.Count(test.want, ";") {
+		if n := rawjson.Value(test.value).Len(); n != strings.Count(test.want, ";") {
 			t.Errorf("length of %s: got %d", test.value, n)
 		}
 	}
@@ -59,13 +59,13 @@ func TestItems(t *testing.T) {
 
 func TestIterationEnds(t *testing.T) {
 	t.Parallel()
-	for name := range form.Value(`{"a":1,"b":2}`).Members() {
+	for name := range rawjson.Value(`{"a":1,"b":2}`).Members() {
 		if !name.Is("a") {
 			t.Errorf("went on to %s", name)
 		}
 		break
 	}
-	for i := range form.Value(`[1,2]`).Items() {
+	for i := range rawjson.Value(`[1,2]`).Items() {
 		if i != 0 {
 			t.Errorf("went on to %d", i)
 		}
@@ -75,7 +75,7 @@ func TestIterationEnds(t *testing.T) {
 
 func TestGet(t *testing.T) {
 	t.Parallel()
-	value := form.Value(`{"a":{"b":[{"c":1}],"b":"last"},"\u0061b":2,"n":null}`)
+	value := rawjson.Value(`{"a":{"b":[{"c":1}],"b":"last"},"\u0061b":2,"n":null}`)
 	for _, test := range []struct {
 		path []string
 		want string
@@ -99,7 +99,7 @@ func TestKinds(t *testing.T) {
 		`{}`: "object", `[]`: "array", `""`: "text", `-1`: "number", `0`: "number", `true`: "true", `false`: "false",
 		`null`: "absent", ``: "absent",
 	} {
-		v := form.Value(value)
+		v := rawjson.Value(value)
 		got := map[string]bool{
 			"object": v.IsObject(), "array": v.IsArray(), "text": v.IsText(), "number": v.IsNumber(),
 			"true": v.True(), "false": v.False(), "absent": v.Absent(),
@@ -121,7 +121,7 @@ func TestSays(t *testing.T) {
 		``: false, `null`: false, `false`: false, `""`: false, `[]`: false, "[ \n]": false, `{}`: false, `{ }`: false,
 		`true`: true, `0`: true, `" "`: true, `[null]`: true, `[ [] ]`: true, `{"a":null}`: true,
 	} {
-		if got := form.Value(value).Says(); got != want {
+		if got := rawjson.Value(value).Says(); got != want {
 			t.Errorf("%q: got %t", value, got)
 		}
 	}
@@ -145,14 +145,14 @@ func TestNumbers(t *testing.T) {
 		{"null", 0, false},
 		{"", 0, false},
 	} {
-		if got, ok := form.Value(test.value).Int(); got != test.want || ok != test.ok {
+		if got, ok := rawjson.Value(test.value).Int(); got != test.want || ok != test.ok {
 			t.Errorf("%s as a whole number: got %d, %t", test.value, got, ok)
 		}
 	}
-	if f, ok := form.Value("2.5").Float(); f != 2.5 || !ok {
+	if f, ok := rawjson.Value("2.5").Float(); f != 2.5 || !ok {
 		t.Errorf("2.5 as a number: got %g, %t", f, ok)
 	}
-	if _, ok := form.Value("true").Float(); ok {
+	if _, ok := rawjson.Value("true").Float(); ok {
 		t.Error("true is no number")
 	}
 }
@@ -166,9 +166,9 @@ func FuzzValue(f *testing.F) {
 		f.Add([]byte(seed))
 	}
 	f.Fuzz(func(t *testing.T, document []byte) {
-		v := form.Trim(document)
+		v := rawjson.Trim(document)
 		walked := walk(v, 0)
-		if !form.Valid(document) || !json.Valid(document) {
+		if !rawjson.Valid(document) || !json.Valid(document) {
 			return
 		}
 		var compact bytes.Buffer
@@ -182,7 +182,7 @@ func FuzzValue(f *testing.F) {
 }
 
 // walk writes a value anew from its parts.
-func walk(v form.Value, depth int) string {
+func walk(v rawjson.Value, depth int) string {
 	if depth > 50 {
 		return string(v)
 	}
@@ -210,7 +210,7 @@ func walk(v form.Value, depth int) string {
 }
 
 func BenchmarkGet(b *testing.B) {
-	value := form.Value(`{"id":"chatcmpl-1","object":"chat.completion.chunk","created":1,"choices":[{"index":0,"delta":{"content":"hello"}}]}`)
+	value := rawjson.Value(`{"id":"chatcmpl-1","object":"chat.completion.chunk","created":1,"choices":[{"index":0,"delta":{"content":"hello"}}]}`)
 	b.ReportAllocs()
 	for b.Loop() {
 		for _, choice := range value.Get("choices").Items() {

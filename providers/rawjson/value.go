@@ -1,9 +1,13 @@
-package form
+// Package rawjson reads JSON where it is in memory: its values are parts of the document, of which nothing is copied or built.
+//
+// It knows nothing of the product.
+package rawjson
 
 import (
 	"bytes"
 	"iter"
 	"math"
+	"slices"
 	"strconv"
 
 	"github.com/go-json-experiment/json/jsontext"
@@ -33,7 +37,7 @@ func (v Value) Says() bool {
 	case v.IsText():
 		return !v.Text().Empty()
 	case v.IsArray(), v.IsObject():
-		at := skipSpace(v, 1)
+		at := Space(v, 1)
 		return at < len(v) && v[at] != ']' && v[at] != '}'
 	}
 	return true
@@ -110,22 +114,22 @@ func (v Value) Members() iter.Seq2[Text, Value] {
 		if !v.IsObject() {
 			return
 		}
-		for at := skipSpace(v, 1); at < len(v) && v[at] == '"'; {
-			nameEnd := skip(v, at)
+		for at := Space(v, 1); at < len(v) && v[at] == '"'; {
+			nameEnd := End(v, at)
 			name := Text(v[at:nameEnd])
-			at = skipSpace(v, nameEnd)
+			at = Space(v, nameEnd)
 			if at >= len(v) || v[at] != ':' {
 				return
 			}
-			from := skipSpace(v, at+1)
-			at = skip(v, from)
+			from := Space(v, at+1)
+			at = End(v, from)
 			if from == at || !yield(name, v[from:at]) {
 				return
 			}
-			if at = skipSpace(v, at); at >= len(v) || v[at] != ',' {
+			if at = Space(v, at); at >= len(v) || v[at] != ',' {
 				return
 			}
-			at = skipSpace(v, at+1)
+			at = Space(v, at+1)
 		}
 	}
 }
@@ -136,16 +140,16 @@ func (v Value) Items() iter.Seq2[int, Value] {
 		if !v.IsArray() {
 			return
 		}
-		at := skipSpace(v, 1)
+		at := Space(v, 1)
 		for i := 0; at < len(v) && v[at] != ']'; i++ {
-			to := skip(v, at)
+			to := End(v, at)
 			if to == at || !yield(i, v[at:to]) {
 				return
 			}
-			if at = skipSpace(v, to); at >= len(v) || v[at] != ',' {
+			if at = Space(v, to); at >= len(v) || v[at] != ',' {
 				return
 			}
-			at = skipSpace(v, at+1)
+			at = Space(v, at+1)
 		}
 	}
 }
@@ -159,6 +163,19 @@ func (v Value) Get(name string) (found Value) {
 	}
 	return found
 }
+
+// GetAny finds the last member of any of the names.
+func (v Value) GetAny(names ...string) (found Value) {
+	for key, value := range v.Members() {
+		if slices.ContainsFunc(names, key.Is) {
+			found = value
+		}
+	}
+	return found
+}
+
+// Offset returns where a part of the value begins in it. The part is one that a method of the value, or of such a part, returned.
+func (v Value) Offset(part []byte) int { return cap(v) - cap(part) }
 
 // At finds a member below a path of names.
 func (v Value) At(names ...string) Value {
@@ -176,28 +193,29 @@ func (v Value) Len() (n int) {
 	return n
 }
 
-func skipSpace(v []byte, at int) int {
+// Space returns where the white space that begins at a place ends.
+func Space(v []byte, at int) int {
 	for at < len(v) && (v[at] == ' ' || v[at] == '\n' || v[at] == '\r' || v[at] == '\t') {
 		at++
 	}
 	return at
 }
 
-// skip returns where the value that begins at a place ends: the place itself where none begins. Strings, which may be
+// End returns where the value that begins at a place ends: the place itself where none begins. Strings, which may be
 // many megabytes, are searched for their end alone.
-func skip(v []byte, at int) int {
+func End(v []byte, at int) int {
 	if at >= len(v) {
 		return at
 	}
 	switch v[at] {
 	case '"':
-		return skipText(v, at)
+		return textEnd(v, at)
 	case '{', '[':
 		depth := 0
 		for at < len(v) {
 			switch v[at] {
 			case '"':
-				at = skipText(v, at)
+				at = textEnd(v, at)
 				continue
 			case '{', '[':
 				depth++
@@ -221,8 +239,8 @@ func skip(v []byte, at int) int {
 // over many bytes at once begins.
 const shortText = 16
 
-// skipText returns the end of the string that begins at a place.
-func skipText(v []byte, at int) int {
+// textEnd returns the end of the string that begins at a place.
+func textEnd(v []byte, at int) int {
 	for i, c := range v[at+1 : min(at+1+shortText, len(v))] {
 		if c == '"' {
 			return at + 1 + i + 1

@@ -1,11 +1,11 @@
-package form_test
+package rawjson_test
 
 import (
 	"encoding/json"
 	"testing"
 	"unicode/utf8"
 
-	"modelrelay/providers/translate/form"
+	"modelrelay/providers/rawjson"
 )
 
 func TestText(t *testing.T) {
@@ -27,7 +27,7 @@ func TestText(t *testing.T) {
 		{`"é"`, "é", true, false, false},
 		{"\"\u00a0\"", "\u00a0", true, false, true},
 	} {
-		text := form.Text(test.text)
+		text := rawjson.Text(test.text)
 		if got := text.String(); got != test.want || !text.Is(test.want) || text.Is(test.want+"x") {
 			t.Errorf("%s says %q, want %q", test.text, got, test.want)
 		}
@@ -40,14 +40,14 @@ func TestText(t *testing.T) {
 func TestJoin(t *testing.T) {
 	t.Parallel()
 	for _, test := range []struct {
-		texts []form.Text
+		texts []rawjson.Text
 		want  string
 	}{
 		{nil, ``},
-		{[]form.Text{form.Text(`"a\n"`)}, `"a\n"`},
-		{[]form.Text{form.Text(`"a"`), form.Text(`"\ud83d"`), nil}, `"a\n\n\ud83d\n\n"`},
+		{[]rawjson.Text{rawjson.Text(`"a\n"`)}, `"a\n"`},
+		{[]rawjson.Text{rawjson.Text(`"a"`), rawjson.Text(`"\ud83d"`), nil}, `"a\n\n\ud83d\n\n"`},
 	} {
-		if got := form.Join("\n\n", test.texts...); string(got) != test.want {
+		if got := rawjson.Join("\n\n", test.texts...); string(got) != test.want {
 			t.Errorf("joined: got %s, want %s", got, test.want)
 		}
 	}
@@ -59,7 +59,7 @@ func FuzzQuote(f *testing.F) {
 		f.Add(seed)
 	}
 	f.Fuzz(func(t *testing.T, s string) {
-		text := form.Quote(s)
+		text := rawjson.Quote(s)
 		if !json.Valid(text) {
 			t.Fatalf("%q is quoted as %s", s, text)
 		}
