@@ -37,7 +37,7 @@ type follower struct {
 	memory  *memory
 	seeds   *seeds
 
-	mu    sync.Mutex // held while changes are read and seeds are written
+	mu    sync.Mutex // held while changes are read
 	head  string     // latest change seen
 	begun bool       // head was read once
 }
@@ -60,9 +60,21 @@ func (f *follower) run(ctx context.Context, every time.Duration) {
 	}
 }
 
-// catchUp reads what changed since the last time. After it returned nil, every change made before it was called
-// is seen here.
+// catchUp reads what changed since the last time, and writes what is due of the seeds. After it returned nil, every change made before
+// it was called is seen here.
 func (f *follower) catchUp(ctx context.Context) error {
+	if err := f.follow(ctx); err != nil {
+		return err
+	}
+	if !f.seeds.writing.TryLock() { // the caller that holds it writes them
+		return nil
+	}
+	defer f.seeds.writing.Unlock()
+	return f.contact.note(ctx, f.writeSeeds(ctx))
+}
+
+// follow reads what changed since the last time. It waits for no write of seeds.
+func (f *follower) follow(ctx context.Context) error {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	err := f.contact.note(ctx, f.readChanges(ctx))
@@ -78,7 +90,7 @@ func (f *follower) readChanges(ctx context.Context) error {
 		return storage.RedisError("read token changes", err)
 	}
 	if f.begun && head == f.head {
-		return f.writeSeeds(ctx)
+		return nil
 	}
 	changes, err := f.records.client.LRange(ctx, tokenChangesKey, 0, -1).Result()
 	if err != nil {
@@ -92,9 +104,6 @@ func (f *follower) readChanges(ctx context.Context) error {
 	f.memory.change() // before reading
 	if all || !f.begun {
 		sums, all = f.memory.recall(), true
-		for sum := range *f.seeds.list.Load() {
-			sums = append(sums, sum)
-		}
 	}
 	found, err := f.records.read(ctx, sums)
 	if err != nil {
@@ -108,18 +117,18 @@ func (f *follower) readChanges(ctx context.Context) error {
 	}
 	f.head, f.begun = head, true
 	if all {
-		f.seeds.due = max(f.seeds.due, seedsMissing) // Redis may have come back empty
+		f.seeds.raise(seedsMissing) // Redis may have come back empty, and seeds may be revoked
 	}
-	return f.writeSeeds(ctx)
+	return nil
 }
 
-// seed makes next the seeds, right behind before, and writes them, now or as soon as Redis answers.
-func (f *follower) seed(ctx context.Context, next map[keySum]*seeded, before func()) error {
-	f.mu.Lock()
-	defer f.mu.Unlock()
+// seed makes next the seeds, right after before, and writes them, now or as soon as Redis answers.
+func (f *follower) seed(ctx context.Context, next *seedList, before func()) error {
+	f.seeds.writing.Lock()
+	defer f.seeds.writing.Unlock()
 	before()
-	f.seeds.list.Store(&next)
-	f.seeds.due = seedsWhole
+	f.seeds.list.Store(next)
+	f.seeds.raise(seedsWhole)
 	if !f.contact.outage.Try(time.Now()) {
 		return nil
 	}
@@ -130,10 +139,15 @@ func (f *follower) seed(ctx context.Context, next map[keySum]*seeded, before fun
 	return err
 }
 
-// writeSeeds writes what is due of the seeds. After a write, whatever became of it, the next look at Redis is a whole one.
+// writeSeeds writes what is due of the seeds, and follows changes meanwhile. After a write, whatever became of it, the next look at
+// Redis is a whole one. The caller holds the lock of writing.
 func (f *follower) writeSeeds(ctx context.Context) error {
-	wrote, err := f.seeds.write(ctx)
-	f.begun = f.begun && !wrote
+	wrote, err := f.seeds.write(ctx, f.follow)
+	if wrote {
+		f.mu.Lock()
+		f.begun = false
+		f.mu.Unlock()
+	}
 	return err
 }
 

@@ -115,6 +115,35 @@ func (s *records) all(ctx context.Context) ([]record, error) {
 	return found, nil
 }
 
+// sums are the hashes of the keys of tokens by their ids, "" where there is none.
+func (s *records) sums(ctx context.Context, ids []string) ([]string, error) {
+	values, err := s.client.HMGet(ctx, tokensKey, ids...).Result()
+	if err != nil {
+		return nil, storage.RedisError("read tokens", err)
+	}
+	hashes := make([]string, len(ids))
+	for i, value := range values {
+		hashes[i], _ = value.(string)
+	}
+	return hashes, nil
+}
+
+// scan calls each for the fields of a hash, a part of them in one round trip. A field that changes meanwhile may come twice.
+func (s *records) scan(ctx context.Context, key string, each func(field, value string)) error {
+	for cursor := uint64(0); ; {
+		fields, next, err := s.client.HScan(ctx, key, cursor, "", scanTogether).Result()
+		if err != nil {
+			return storage.RedisError("read tokens", err)
+		}
+		for i := 0; i+1 < len(fields); i += 2 {
+			each(fields[i], fields[i+1])
+		}
+		if cursor = next; next == 0 {
+			return nil
+		}
+	}
+}
+
 // count is how many tokens there are, revoked ones too.
 func (s *records) count(ctx context.Context) (int64, error) {
 	n, err := s.client.HLen(ctx, tokensKey).Result()
@@ -163,6 +192,8 @@ type replacement struct {
 	claim claim
 	// displaced is the token whose key this one takes over: it is then no more. Without an id there is none.
 	displaced Token
+	// digest is that of a seed, under which the next process finds it unchanged; "" for other tokens.
+	digest string
 }
 
 // claim says what happens to the token's name.
@@ -177,8 +208,9 @@ const (
 // replaceScript writes a token's record, its two indexes and the change that every process follows in one step, if
 // all is still as it was read.
 //
-//	KEYS tokens, names, old record, new record, changes, index
-//	ARGV id, name, hash of the id now or "", new hash, old record or "", new record, claim, nonce, displaced id or "", its name
+//	KEYS tokens, names, old record, new record, changes, index, seeded
+//	ARGV id, name, hash of the id now or "", new hash, old record or "", new record, claim, nonce, displaced id or "", its name,
+//	     digest of a seed or ""
 const replaceScript = `
 if (redis.call('HGET', KEYS[1], ARGV[1]) or '') ~= ARGV[3] then return 'changed' end
 if (redis.call('GET', KEYS[3]) or '') ~= ARGV[5] then return 'changed' end
@@ -191,6 +223,12 @@ if ARGV[9] ~= '' and redis.call('HGET', KEYS[1], ARGV[9]) == ARGV[4] then
 	redis.call('HDEL', KEYS[1], ARGV[9])
 	if redis.call('HGET', KEYS[2], ARGV[10]) == ARGV[9] then redis.call('HDEL', KEYS[2], ARGV[10]) end
 	redis.call('ZREM', KEYS[6], ARGV[10] .. '\0' .. ARGV[9])
+	redis.call('HDEL', KEYS[7], ARGV[9])
+end
+if ARGV[11] ~= '' then
+	redis.call('HSET', KEYS[7], ARGV[1], ARGV[11])
+else
+	redis.call('HDEL', KEYS[7], ARGV[1])
 end
 redis.call('SET', KEYS[4], ARGV[6])
 redis.call('HSET', KEYS[1], ARGV[1], ARGV[4])
@@ -205,28 +243,78 @@ redis.call('LTRIM', KEYS[5], 0, 255)
 return 'done'
 `
 
-// replace writes a token. errChanged: it is no longer as it was read. storage.ErrExists: the claimed name is in use.
-func (s *records) replace(ctx context.Context, r replacement) error {
+// replaceTokens is the script. It has no state of its own.
+func replaceTokens() *redis.Script { return redis.NewScript(replaceScript) }
+
+// replaced returns the error that an answer of the script stands for.
+func replaced(answer *redis.Cmd) error {
+	switch text, err := answer.Text(); {
+	case err != nil:
+		return storage.RedisError("write token", err)
+	case text == "exists":
+		return storage.ErrExists
+	case text == "changed":
+		return errChanged
+	}
+	return nil
+}
+
+// arguments are what the script takes.
+func (r replacement) arguments() (keys []string, args []any, err error) {
 	raw, err := encodeToken(r.token)
 	if err != nil {
-		return err
+		return nil, nil, err
 	}
 	newKey := tokenKey(r.sum.String())
 	oldKey := newKey
 	if r.old.raw != "" {
 		oldKey = tokenKey(r.old.sum.String())
 	}
-	answer, err := redis.NewScript(replaceScript).Run(ctx, s.client,
-		[]string{tokensKey, tokenNamesKey, oldKey, newKey, tokenChangesKey, tokenIndexKey},
+	keys = []string{tokensKey, tokenNamesKey, oldKey, newKey, tokenChangesKey, tokenIndexKey, seededTokensKey}
+	args = []any{
 		r.token.ID, r.token.Name, r.index, r.sum.String(), r.old.raw, raw, string(r.claim), randomLetters(12),
-		r.displaced.ID, r.displaced.Name).Text()
-	switch {
-	case err != nil:
-		return storage.RedisError("write token", err)
-	case answer == "exists":
-		return storage.ErrExists
-	case answer == "changed":
-		return errChanged
+		r.displaced.ID, r.displaced.Name, r.digest,
 	}
-	return nil
+	return keys, args, nil
+}
+
+// replace writes a token. errChanged: it is no longer as it was read. storage.ErrExists: the claimed name is in use.
+func (s *records) replace(ctx context.Context, r replacement) error {
+	keys, args, err := r.arguments()
+	if err != nil {
+		return err
+	}
+	return replaced(replaceTokens().Run(ctx, s.client, keys, args...))
+}
+
+// replaceAll writes tokens in two round trips. late: one is no longer as it was read, and was left out.
+func (s *records) replaceAll(ctx context.Context, all []replacement) (late bool, err error) {
+	script := replaceTokens()
+	answers := make([]*redis.Cmd, 0, len(all))
+	send := func(ctx context.Context, to redis.Scripter, part []replacement, run func(context.Context, redis.Scripter, []string, ...any) *redis.Cmd) error {
+		for _, r := range part {
+			keys, args, err := r.arguments()
+			if err != nil {
+				return err
+			}
+			answers = append(answers, run(ctx, to, keys, args...))
+		}
+		return nil
+	}
+	first := min(1, len(all))
+	if err := send(ctx, s.client, all[:first], script.Run); err != nil { // Redis knows the script then
+		return false, err
+	}
+	if len(all) > first {
+		_, err = s.client.Pipelined(ctx, func(p redis.Pipeliner) error { return send(ctx, p, all[first:], script.EvalSha) })
+	}
+	for _, answer := range answers {
+		switch answerErr := replaced(answer); {
+		case errors.Is(answerErr, errChanged):
+			late = true
+		case answerErr != nil:
+			return late, answerErr
+		}
+	}
+	return late, storage.RedisError("write tokens", err)
 }

@@ -2,10 +2,12 @@ package tokens
 
 import (
 	"context"
+	"crypto/sha256"
+	"encoding/hex"
 	"errors"
 	"fmt"
-	"log/slog"
 	"strings"
+	"sync"
 	"sync/atomic"
 	"time"
 
@@ -18,7 +20,7 @@ type Seed struct {
 	Key   string
 }
 
-// seedsDue says what is still to be written of the seeds.
+// seedsDue is what is still to be written of the seeds.
 type seedsDue int
 
 const (
@@ -29,10 +31,14 @@ const (
 
 // seeded is a seed in memory, without its key.
 type seeded struct {
-	token atomic.Pointer[held]
+	sum    keySum
+	digest string // of the key and the token as the file has them
+	token  atomic.Pointer[held]
+	// found is the number of the last scan that found the digest in Redis. The lock of writing guards it.
+	found uint64
 }
 
-// take learns from the record that an operator revoked the key, whatever the token was called then. Nothing else in Redis
+// take records that an operator revoked the key, whatever the token was called then. Nothing else in Redis
 // overrules the file.
 func (s *seeded) take(r record) {
 	now := s.token.Load().own
@@ -71,22 +77,48 @@ func (t *Store) seed(ctx context.Context, seeds []Seed, before func()) error {
 // seeds are the tokens of the configuration file.
 type seeds struct {
 	records *records
-	list    atomic.Pointer[map[keySum]*seeded]
-	// due is what is still to be written of them. The follower's lock guards it.
+	list    atomic.Pointer[seedList]
+
+	// writing is held while they are written, which may take long.
+	writing sync.Mutex
+	scans   uint64 // so far
+
+	mu  sync.Mutex
 	due seedsDue
+}
+
+// seedList is the seeds of one file. It does not change.
+type seedList struct {
+	bySum map[keySum]*seeded
+	byID  map[string]*seeded
 }
 
 func newSeeds(in *records) *seeds {
 	s := &seeds{records: in}
-	s.list.Store(&map[keySum]*seeded{})
+	s.list.Store(new(seedList))
 	return s
 }
 
+// raise adds to what is due.
+func (s *seeds) raise(due seedsDue) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.due = max(s.due, due)
+}
+
+// take returns what is due, of which nothing is due then.
+func (s *seeds) take() seedsDue {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	due := s.due
+	s.due = seedsWritten
+	return due
+}
+
 // made makes seeds of those of a file, and finds what is wrong with them. One whose key was revoked stays revoked.
-func (s *seeds) made(given []Seed) (map[keySum]*seeded, error) {
-	before := *s.list.Load()
-	next := make(map[keySum]*seeded, len(given))
-	names := make(map[string]bool, len(given))
+func (s *seeds) made(given []Seed) (*seedList, error) {
+	before := s.list.Load()
+	next := &seedList{bySum: make(map[keySum]*seeded, len(given)), byID: make(map[string]*seeded, len(given))}
 	for i, seed := range given {
 		if err := validName(seed.Token.Name); err != nil {
 			return nil, fmt.Errorf("token %d: %w", i+1, err)
@@ -94,145 +126,46 @@ func (s *seeds) made(given []Seed) (map[keySum]*seeded, error) {
 		if err := validKey(seed.Key); err != nil {
 			return nil, fmt.Errorf("token %q: %w", seed.Token.Name, err)
 		}
-		sum := sumOf(seed.Key)
-		if names[seed.Token.Name] {
+		one := &seeded{sum: sumOf(seed.Key)}
+		if next.byID[seed.Token.Name] != nil {
 			return nil, fmt.Errorf("token %q: %w: two tokens have this name", seed.Token.Name, storage.ErrExists)
 		}
-		if next[sum] != nil {
-			return nil, fmt.Errorf("token %q: %w: it has the key of token %q", seed.Token.Name, storage.ErrExists, next[sum].token.Load().own.Name)
+		if other := next.bySum[one.sum]; other != nil {
+			return nil, fmt.Errorf("token %q: %w: it has the key of token %q", seed.Token.Name, storage.ErrExists, other.token.Load().own.Name)
 		}
 		token := seed.Token
-		token.ID, token.Seeded, token.Revoked, token.Hint = token.Name, true, false, hint(seed.Key)
-		if was := before[sum]; was != nil && was.token.Load().own.Revoked {
+		token.ID, token.Seeded, token.Revoked, token.Hint, token.CreatedAt = token.Name, true, false, hint(seed.Key), time.Time{}
+		raw, err := encodeToken(token)
+		if err != nil {
+			return nil, fmt.Errorf("token %q: %w", token.Name, err)
+		}
+		digest := sha256.Sum256(append(one.sum[:], raw...))
+		one.digest = hex.EncodeToString(digest[:digestBytes])
+		if was := before.bySum[one.sum]; was != nil && was.token.Load().own.Revoked {
 			token.Disabled, token.Revoked = true, true
 		}
-		one := new(seeded)
 		one.token.Store(hold(&token))
-		next[sum] = one
-		names[token.Name] = true
+		next.bySum[one.sum], next.byID[token.ID] = one, one
 	}
 	return next, nil
 }
 
+// digestBytes is how much of a digest is stored.
+const digestBytes = 12
+
 // bySum is the seed of a key; false: there is none.
 func (s *seeds) bySum(sum keySum) (*seeded, bool) {
-	one, ok := (*s.list.Load())[sum]
+	one, ok := s.list.Load().bySum[sum]
 	return one, ok
 }
 
 // byID is the seed of an id, which is its name, as it is now, and the sum of its key; false: there is none.
 func (s *seeds) byID(id string) (Token, keySum, bool) {
-	for sum, one := range *s.list.Load() {
-		if token := one.token.Load().own; token.ID == id {
-			return *token, sum, true
-		}
+	one, ok := s.list.Load().byID[id]
+	if !ok {
+		return Token{}, keySum{}, false
 	}
-	return Token{}, keySum{}, false
-}
-
-// write writes what is due, under the follower's lock. Processes with different files do not fight: only a Seed call writes
-// the whole. wrote: it put seeds into Redis, or tried to.
-func (s *seeds) write(ctx context.Context) (wrote bool, err error) {
-	list := *s.list.Load()
-	if s.due == seedsWritten || s.due == seedsMissing && len(list) == 0 {
-		return false, nil
-	}
-	index, err := s.records.hashes(ctx)
-	if err != nil {
-		return false, err
-	}
-	var sums []keySum
-	for sum := range list {
-		sums = append(sums, sum)
-	}
-	for _, hash := range index {
-		if sum, ok := parseKeySum(hash); ok && list[sum] == nil {
-			sums = append(sums, sum)
-		}
-	}
-	found, err := s.records.read(ctx, sums)
-	if err != nil {
-		return false, err
-	}
-	at := make(map[keySum]record, len(found))
-	for _, r := range found {
-		at[r.sum] = r
-	}
-
-	late := false
-	for sum, one := range list {
-		changed, touched, err := s.writeOne(ctx, sum, one, index, at)
-		wrote = wrote || touched
-		if err != nil {
-			return wrote, err
-		}
-		late = late || changed
-	}
-	if s.due == seedsWhole {
-		for _, r := range found {
-			if list[r.sum] != nil || r.raw == "" || !r.token.Seeded || r.token.Disabled || supersededBy(list, r.token.ID) {
-				continue
-			}
-			gone := r.token
-			gone.Disabled = true
-			if err := s.records.replace(ctx, replacement{old: r, index: r.sum.String(), sum: r.sum, token: gone}); err != nil && !errors.Is(err, errChanged) {
-				return wrote, err
-			}
-			s.records.log.LogAttrs(ctx, slog.LevelInfo, "token left the configuration", slog.String("token", gone.Name))
-		}
-	}
-	if !late {
-		s.due = seedsWritten
-	}
-	return wrote, nil
-}
-
-// writeOne puts one seed into Redis. late: somebody else changed it meanwhile, try again. wrote: it was tried.
-func (s *seeds) writeOne(
-	ctx context.Context, sum keySum, one *seeded, index map[string]string, at map[keySum]record,
-) (late, wrote bool, err error) {
-	here := at[sum]
-	one.take(here)
-	token := *one.token.Load().own
-	if token.Revoked && s.due == seedsWhole {
-		s.records.log.LogAttrs(ctx, slog.LevelWarn, "token of the configuration is revoked: give it another key", slog.String("token", token.Name))
-	}
-	old := record{sum: sum, raw: here.raw}
-	var displaced Token // the file gave the key another name
-	if here.raw != "" && here.token.ID != token.ID {
-		displaced = here.token
-	}
-	if oldSum, ok := parseKeySum(index[token.ID]); ok && oldSum != sum && at[oldSum].token.ID == token.ID {
-		old = at[oldSum]
-	}
-	if s.due == seedsMissing && (here.raw != "" || old.raw != "") || token.Revoked && here.raw != "" {
-		return false, false, nil // it is there, maybe as another process's file has it
-	}
-	now := time.Now()
-	token.CreatedAt = now.UTC().Truncate(time.Second)
-	for _, known := range []record{here, at[old.sum]} {
-		if known.raw != "" && known.token.ID == token.ID {
-			token.CreatedAt = known.token.CreatedAt
-			token.succeed(known.token, now, now.Add(SecretOverlap))
-		}
-	}
-	if same, err := encodeToken(token); err == nil && same == here.raw && index[token.ID] == sum.String() {
-		return false, false, nil
-	}
-	err = s.records.replace(ctx, replacement{sum: sum, old: old, index: index[token.ID], token: token, claim: claimTake, displaced: displaced})
-	if errors.Is(err, errChanged) {
-		return true, true, nil
-	}
-	return false, true, err
-}
-
-func supersededBy(list map[keySum]*seeded, id string) bool {
-	for _, s := range list {
-		if s.token.Load().own.ID == id {
-			return true
-		}
-	}
-	return false
+	return *one.token.Load().own, one.sum, true
 }
 
 func validName(name string) error {

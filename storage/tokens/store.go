@@ -24,10 +24,12 @@ const readTogether = 512
 //	token:<key hash>  string  one token as JSON
 //	tokens            hash    token id -> key hash
 //	token-names       hash    token name -> token id, names in use only
+//	tokens-seeded     hash    id of a token of the configuration file -> digest of what the file has
 //	token-index       zset    "<name> NUL <id>" of every token, all with score 0: ordered by name
 //	token-changes     list    "<nonce> <key hash>", newest first, the last 256 changes
 const (
 	tokensKey       = storage.Prefix + "tokens"
+	seededTokensKey = storage.Prefix + "tokens-seeded"
 	tokenNamesKey   = storage.Prefix + "token-names"
 	tokenIndexKey   = storage.Prefix + "token-index"
 	tokenChangesKey = storage.Prefix + "token-changes"

@@ -1,0 +1,223 @@
+package tokens
+
+import (
+	"context"
+	"log/slog"
+	"maps"
+	"slices"
+	"strings"
+	"time"
+
+	"modelrelay/storage"
+)
+
+const (
+	// scannedField is in the hash of seeded tokens once the tokens of earlier versions, which did not write it, are there.
+	scannedField = ""
+	// writeTogether is how many seeds are written before changes are followed again. They are fewer than the changes that Redis holds,
+	// so that a long write does not make its own process read everything again.
+	writeTogether = 100
+	// scanTogether is how many fields of a hash are read in one round trip.
+	scanTogether = 1000
+)
+
+// write writes what is due: it reads the digests of the seeded tokens, and the records of those that differ from the file. So its cost
+// depends on the file and on what changed, not on how many tokens Redis holds. Processes with different files do not fight: only a
+// Seed call writes the whole. It calls between after each round trip of records, so that the caller follows changes during a long
+// write. wrote: it put seeds into Redis, or tried to. The caller holds the lock of writing.
+func (s *seeds) write(ctx context.Context, between func(context.Context) error) (wrote bool, err error) {
+	due, list := s.take(), s.list.Load()
+	if due == seedsWritten || due == seedsMissing && len(list.byID) == 0 {
+		return false, nil
+	}
+	late := true
+	defer func() {
+		if late || err != nil {
+			s.raise(due)
+		}
+	}()
+	left, err := s.scan(ctx, list)
+	if err != nil {
+		return false, err
+	}
+	var differ []*seeded
+	for _, one := range list.byID {
+		if one.found != s.scans {
+			differ = append(differ, one)
+		}
+	}
+	changed := false
+	for part := range slices.Chunk(differ, writeTogether) {
+		again, touched, err := s.writePart(ctx, part, due)
+		wrote, changed = wrote || touched, changed || again
+		if err != nil {
+			return wrote, err
+		}
+		if err := between(ctx); err != nil {
+			return wrote, err
+		}
+	}
+	if due == seedsWhole {
+		for part := range slices.Chunk(left, writeTogether) {
+			again, err := s.disable(ctx, part)
+			wrote, changed = true, changed || again
+			if err != nil {
+				return wrote, err
+			}
+			if err := between(ctx); err != nil {
+				return wrote, err
+			}
+		}
+	}
+	late = changed
+	return wrote, nil
+}
+
+// scan marks the seeds that Redis has as the file has them, and returns the ids of seeded tokens that are not in the file.
+func (s *seeds) scan(ctx context.Context, list *seedList) (left []string, err error) {
+	done, err := s.records.client.HExists(ctx, seededTokensKey, scannedField).Result()
+	if err == nil && !done {
+		err = s.adopt(ctx)
+	}
+	if err != nil {
+		return nil, storage.RedisError("read seeded tokens", err)
+	}
+	s.scans++
+	err = s.records.scan(ctx, seededTokensKey, func(id, digest string) {
+		switch one := list.byID[id]; {
+		case id == scannedField:
+		case one == nil:
+			left = append(left, id)
+		case one.digest == digest:
+			one.found = s.scans
+		}
+	})
+	return left, err
+}
+
+// adopt puts the seeded tokens of earlier versions into the hash, once, without a digest.
+func (s *seeds) adopt(ctx context.Context) error {
+	var found []any
+	err := s.records.scan(ctx, tokensKey, func(id, _ string) {
+		if !strings.HasPrefix(id, idPrefix) {
+			found = append(found, id, "")
+		}
+	})
+	if err != nil {
+		return err
+	}
+	for part := range slices.Chunk(append(found, scannedField, "1"), 2*scanTogether) {
+		if err := s.records.client.HSet(ctx, seededTokensKey, part...).Err(); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// writePart puts seeds into Redis. late: another process changed one meanwhile, so that it must be tried again. wrote: it was tried.
+func (s *seeds) writePart(ctx context.Context, part []*seeded, due seedsDue) (late, wrote bool, err error) {
+	ids := make([]string, len(part))
+	sums := make([]keySum, len(part), 2*len(part))
+	for i, one := range part {
+		ids[i], sums[i] = one.token.Load().own.ID, one.sum
+	}
+	index, err := s.records.sums(ctx, ids)
+	if err != nil {
+		return false, false, err
+	}
+	for i, one := range part {
+		if sum, ok := parseKeySum(index[i]); ok && sum != one.sum {
+			sums = append(sums, sum)
+		}
+	}
+	found, err := s.records.read(ctx, sums)
+	if err != nil {
+		return false, false, err
+	}
+	at := make(map[keySum]record, len(found))
+	for _, r := range found {
+		at[r.sum] = r
+	}
+	var changes []replacement
+	for i, one := range part {
+		if change, differs := s.change(ctx, one, index[i], at, due); differs {
+			changes = append(changes, change)
+		}
+	}
+	late, err = s.records.replaceAll(ctx, changes)
+	return late, len(changes) > 0, err
+}
+
+// change is what puts a seed into Redis; false where nothing is to be done. index is the hash of the key that its id is for now.
+func (s *seeds) change(ctx context.Context, one *seeded, index string, at map[keySum]record, due seedsDue) (replacement, bool) {
+	here := at[one.sum]
+	one.take(here)
+	token := *one.token.Load().own
+	if token.Revoked && due == seedsWhole {
+		s.records.log.LogAttrs(ctx, slog.LevelWarn, "token of the configuration is revoked: give it another key", slog.String("token", token.Name))
+	}
+	old := record{sum: one.sum, raw: here.raw}
+	var displaced Token // the file gave the key another name
+	if here.raw != "" && here.token.ID != token.ID {
+		displaced = here.token
+	}
+	if sum, ok := parseKeySum(index); ok && sum != one.sum && at[sum].token.ID == token.ID {
+		old = at[sum]
+	}
+	if due == seedsMissing && (here.raw != "" || old.raw != "") || token.Revoked && here.raw != "" {
+		return replacement{}, false // it is there, maybe as another process's file has it
+	}
+	now := time.Now()
+	token.CreatedAt = now.UTC().Truncate(time.Second)
+	for _, known := range []record{here, at[old.sum]} {
+		if known.raw != "" && known.token.ID == token.ID {
+			token.CreatedAt = known.token.CreatedAt
+			token.succeed(known.token, now, now.Add(SecretOverlap))
+		}
+	}
+	digest := one.digest
+	if token.Revoked {
+		digest = "" // the next process learns it from the record
+	}
+	return replacement{sum: one.sum, old: old, index: index, token: token, claim: claimTake, displaced: displaced, digest: digest}, true
+}
+
+// disable disables tokens that left the file, by their ids. late: another process changed one meanwhile.
+func (s *seeds) disable(ctx context.Context, ids []string) (late bool, err error) {
+	index, err := s.records.sums(ctx, ids)
+	if err != nil {
+		return false, err
+	}
+	sums := make([]keySum, 0, len(ids))
+	for _, hash := range index {
+		if sum, ok := parseKeySum(hash); ok {
+			sums = append(sums, sum)
+		}
+	}
+	found, err := s.records.read(ctx, sums)
+	if err != nil {
+		return false, err
+	}
+	stale := make(map[string]bool, len(ids))
+	for _, id := range ids {
+		stale[id] = true
+	}
+	var changes []replacement
+	for _, r := range found {
+		if r.raw == "" || !r.token.Seeded || r.token.Revoked || !stale[r.token.ID] {
+			continue
+		}
+		delete(stale, r.token.ID)
+		if !r.token.Disabled {
+			s.records.log.LogAttrs(ctx, slog.LevelInfo, "token left the configuration", slog.String("token", r.token.Name))
+		}
+		gone := r.token
+		gone.Disabled = true
+		changes = append(changes, replacement{old: r, index: r.sum.String(), sum: r.sum, token: gone})
+	}
+	late, err = s.records.replaceAll(ctx, changes)
+	if err == nil && len(stale) > 0 {
+		err = s.records.client.HDel(ctx, seededTokensKey, slices.Collect(maps.Keys(stale))...).Err()
+	}
+	return late, storage.RedisError("disable tokens", err)
+}
