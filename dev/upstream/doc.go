@@ -77,15 +77,15 @@
 //
 // counts are calls, accepted (the vendor took it), answered, canceled (the client went away first), faulted (a rule cut it), open now,
 // sent, the bytes of events that connections have taken so far, and of chats whose answer was written to its end served, input_tokens
-// and output_tokens, what those answers named. A call counts as arrived once its body is read and it stands in
+// and output_tokens, what those answers named. A call counts as arrived once its body is read and it is in
 // requests. "created" counts jobs, "submissions" the creates that led to them, repeats of an idempotency key included. A realtime call
-// that ends counts as answered whoever ended it.
+// that ends counts as answered, also where the client ended it.
 //
 // Operations: chat, completions, embeddings, responses, responses.compact, responses.input_tokens, moderations, rerank, images.generations, images.edits,
 // images.content, audio.speech, audio.transcriptions, audio.translations, models, realtime, video.create, video.get, video.list,
 // video.content, video.delete, video.remix, video.cancel (openai, generic); messages, messages.count_tokens, models (anthropic);
 // generate, stream, count_tokens, embed, embed.batch, models (gemini); video.create, video.get, video.content (all that make videos; a
-// result that stands in an answer counts as video.get), video.list, video.cancel, video.delete, models, account (where the vendor has them),
+// result that is in an answer counts as video.get), video.list, video.cancel, video.delete, models, account (where the vendor has them),
 // files.get (omni), uploads, uploads.content (runway), token (veo), video.link (hailuo), upload (pixverse), video.result (fal);
 // unknown for every other path.
 //
