@@ -56,7 +56,7 @@ func (b *Batch[T]) Do(ctx context.Context, item T, wake chan bool) {
 	b.Work(context.WithoutCancel(ctx), b.items)
 }
 
-// pass hands the work to the first who waits and lets those go whose items are done.
+// pass hands the work to the first waiting caller and lets those go whose items are done.
 func (b *Batch[T]) pass(others []chan bool) {
 	clear(b.items)
 	b.mu.Lock()

@@ -18,14 +18,14 @@ import (
 	"modelrelay/storage/testwait"
 )
 
-// TestCluster: in a Redis Cluster all keys are in one slot, where scripts work, and a promoted replica goes on.
+// TestCluster: in a Redis Cluster all keys are in one slot, where scripts work, and a promoted replica continues.
 func TestCluster(t *testing.T) {
 	t.Parallel()
 	nodes := storagetest.StartCluster(t, true)
 	ctx := t.Context()
 	direct := nodes[0].Client(t, nil)
 
-	// Who does not know that it is a cluster is told, whichever node it asks.
+	// A client that does not know that it is a cluster gets an error that names it, whichever node it asks.
 	for _, node := range nodes[:3] {
 		single := storagetest.Client(t, "redis://"+node.Address)
 		told := ""
@@ -123,7 +123,7 @@ func awaitReplica(ctx context.Context, primary *redis.Client) error {
 	return primary.Do(ctx, "WAIT", 1, 5000).Err()
 }
 
-// TestNoCluster: a Redis that is none is told from one.
+// TestNoCluster: a Redis that is not a cluster is recognised.
 func TestNoCluster(t *testing.T) {
 	t.Parallel()
 	server := storagetest.StartProcess(t)

@@ -71,13 +71,13 @@ func TestSentinel(t *testing.T) {
 	returned := time.Now()
 	testwait.Eventually(t, "the old primary is a replica", storagetest.Patience, func() bool {
 		// Sentinels tell it so, but for half a minute nothing after they themselves stood still for two seconds, as on a busy
-		// machine. Then it is told as an operator would.
+		// machine. Then it is reconfigured as an operator would.
 		if time.Since(returned) > sentinelsTurn {
 			_ = old.Do(ctx, "REPLICAOF", host, port).Err()
 		}
 		return role(ctx, old) == "slave"
 	})
-	// A primary that is demoted while connections are open refuses writes on them: they go where it was told to.
+	// A primary that is demoted while connections are open refuses writes on them: they go to the new primary.
 	sentinel := group.Sentinels[0].Client(t, func(o *redis.Options) { o.Password = storagetest.FailoverSentinelPassword })
 	var ordered time.Time
 	testwait.Eventually(t, "the primary is demoted", storagetest.Patience, func() bool {

@@ -16,7 +16,7 @@ type Loop struct {
 // NewLoop makes one that is to be started.
 func NewLoop() *Loop { return &Loop{wake: make(chan struct{}, 1), ended: make(chan struct{})} }
 
-// Start begins, once; Stop must follow. ticked tells do that its time has come, and that nobody woke it. Its context ends with Stop.
+// Start begins, once; Stop must follow. ticked reports to do that its interval has passed without a Wake. Its context ends with Stop.
 func (l *Loop) Start(every time.Duration, do func(ctx context.Context, ticked bool)) {
 	ctx, cancel := context.WithCancel(context.Background()) //nolint:forbidigo // the goroutine's own, which Stop ends
 	l.stop = cancel

@@ -13,7 +13,7 @@ import (
 // goes and once when it is back. The zero value needs its log set and is ready to use.
 type Outage struct {
 	Log  *slog.Logger
-	What string // what goes on without Redis, for the log
+	What string // what continues without Redis, for the log
 
 	since atomic.Int64 // unix nanoseconds of the first failure, 0: Redis answers
 	next  atomic.Int64 // unix nanoseconds from which the next caller may try
@@ -36,7 +36,7 @@ func (o *Outage) Try(now time.Time) bool {
 		return true
 	}
 	next := o.next.Load()
-	// The one who asks moves the time on, so that the others wait while it waits for its answer.
+	// The caller that asks moves the time on, so that the others wait while it waits for its answer.
 	return now.UnixNano() >= next && o.next.CompareAndSwap(next, now.Add(time.Second).UnixNano())
 }
 

@@ -8,7 +8,7 @@ import (
 	"modelrelay/storage/storagetest"
 )
 
-// TestPrefixWithCredentials: a user of the access list who may reach the keys of a prefix and no others, in a numbered database.
+// TestPrefixWithCredentials: a user of the access list with rights to the keys of a prefix only, in a numbered database.
 func TestPrefixWithCredentials(t *testing.T) {
 	t.Parallel()
 	server := storagetest.StartProcess(t, "user gateway on >right-password ~shop:* &shop:* +@all -@admin -@dangerous", "user default off", `save ""`)

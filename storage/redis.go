@@ -11,7 +11,7 @@ import (
 	"github.com/redis/go-redis/v9/maintnotifications"
 )
 
-// RedisOptions says where Redis is beside its URL, and tunes the client. Nil, and zero in a field, mean the default.
+// RedisOptions are how Redis is reached other than by its URL, and tune the client. Nil, and zero in a field, mean the default.
 type RedisOptions struct {
 	Timeout  time.Duration // to dial, to write, to read one answer; default 1 s
 	PoolSize int           // connections kept; default 64, more are opened when callers need them
@@ -39,7 +39,7 @@ type RedisSentinel struct {
 const (
 	defaultTimeout = time.Second // above it Redis counts as away
 	defaultPool    = 64          // connections kept
-	// idleFor ends connections that a busy moment opened, and that nobody needs any more.
+	// idleFor ends connections that a busy moment opened, and that are not needed any more.
 	idleFor = 5 * time.Minute
 	// The one repeat of a command comes soon: its caller waits.
 	minBackoff, maxBackoff = 5 * time.Millisecond, 20 * time.Millisecond

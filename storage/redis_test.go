@@ -47,7 +47,7 @@ func TestOpenRedis(t *testing.T) {
 	}
 }
 
-// A Redis that takes connections and never answers holds up the calls of one moment, and after them nobody.
+// A Redis that takes connections and never answers delays the calls of one moment, and later ones not.
 func TestHangingRedisHoldsNobodyLong(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -59,7 +59,7 @@ func TestHangingRedisHoldsNobodyLong(t *testing.T) {
 		opts := *c.(*redis.Client).Options()
 		_ = c.Close()
 		opts.Dialer = func(context.Context, string, string) (net.Conn, error) {
-			conn, _ := net.Pipe() // nobody reads what is written
+			conn, _ := net.Pipe() // its other end is not read
 			return conn, nil
 		}
 		client := redis.NewClient(&opts)

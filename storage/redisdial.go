@@ -12,7 +12,7 @@ import (
 	"github.com/redis/go-redis/v9"
 )
 
-// keepAlive finds out that a machine is gone with which nobody speaks.
+// keepAlive finds out that the machine of an idle connection is gone.
 const keepAlive = 15 * time.Second
 
 // dialer opens connections to Redis and to sentinels.

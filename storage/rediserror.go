@@ -14,7 +14,7 @@ import (
 // RedisError adds what was being done and sorts the error: redis.Nil is ErrNotFound, an answer of Redis stays
 // what it is unless Redis says that it cannot serve now, a caller's cancellation stays a cancellation, and
 // everything else (dial, timeout, a closed connection, no free connection) is ErrUnavailable. Where the cause is one that an
-// operator mends, the error names the key of the configuration.
+// operator fixes, the error names the key of the configuration.
 func RedisError(doing string, err error) error {
 	switch {
 	case err == nil:
@@ -33,7 +33,7 @@ func RedisError(doing string, err error) error {
 	return fmt.Errorf("%s: %w: %w", doing, ErrUnavailable, err)
 }
 
-// servesNot tells the answers of a Redis that is up but cannot do its work now: loading its file, a replica cut
+// servesNot recognises the answers of a Redis that is up but cannot do its work now: loading its file, a replica cut
 // off, out of memory, refusing our credentials.
 func servesNot(answer string) bool {
 	for _, prefix := range []string{
@@ -56,7 +56,7 @@ var errPrimary = errors.New("unknown to the sentinels")
 // errSentinel says that the sentinels refuse our credentials.
 var errSentinel = errors.New("the sentinels refuse us")
 
-// remedyOf is what an operator looks at, "" where nothing in the configuration causes the error.
+// remedyOf is what an operator should check, "" where nothing in the configuration causes the error.
 func remedyOf(err error) string {
 	var (
 		authority x509.UnknownAuthorityError

@@ -103,7 +103,7 @@ func (k keyNames) rename(cmd redis.Cmder) error {
 	return nil
 }
 
-// hashTag tells whether a Redis Cluster keeps all keys with the prefix in one slot.
+// hashTag reports whether a Redis Cluster keeps all keys with the prefix in one slot.
 func hashTag(prefix string) bool {
 	_, rest, found := strings.Cut(prefix, "{")
 	return found && strings.Index(rest, "}") > 0

@@ -15,7 +15,7 @@ import (
 )
 
 // TestSentinelSecured: servers and sentinels speak TLS alone and want certificates; sentinels name servers by their addresses, which
-// stand in no certificate. Writes go on after the primary is killed.
+// are in no certificate. Writes continue after the primary is killed.
 func TestSentinelSecured(t *testing.T) {
 	t.Parallel()
 	authority, dir := testcert.NewAuthority(t), t.TempDir()

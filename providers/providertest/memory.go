@@ -5,7 +5,7 @@ import (
 	"testing"
 )
 
-// Bounded runs a benchmark that may allocate so many bytes an operation at most, what its upstream allocates beside it included:
+// Bounded runs a benchmark that may allocate so many bytes an operation at most, what its upstream allocates included:
 // nothing of a large answer is kept whole.
 func Bounded(b *testing.B, most uint64, do func()) {
 	b.Helper()

@@ -22,8 +22,8 @@ import (
 // hushKey is the upstream credential of the suites. It must show up in the upstream request and nowhere else.
 const hushKey = "upstream-credential-7261"
 
-// nobody is where nobody ever listens: a port that was free a moment ago may be another test's by now.
-const nobody = "http://127.0.0.1:1"
+// closed is an address that is never listened on: a port that was free a moment ago may be another test's by now.
+const closed = "http://127.0.0.1:1"
 
 // RelayCase is one endpoint as a vendor speaks it.
 type RelayCase struct {
@@ -48,7 +48,7 @@ type RelaySubject struct {
 	Channel providers.Channel
 	// Key is the credential in the vendor's shape, with %s where the suite's secret goes; "" means the secret itself.
 	Key string
-	// Authorized tells whether the request carries the key as the vendor wants it.
+	// Authorized reports whether the request carries the key as the vendor requires it.
 	Authorized func(req *http.Request, key providers.Secret) bool
 	Cases      []RelayCase
 }
@@ -65,7 +65,7 @@ func TestRelayer(t *testing.T, subject RelaySubject) {
 			t.Run("stream", s.stream)
 			t.Run("refusals", s.refusals)
 			t.Run("wrong content type", s.wrongType)
-			t.Run("nobody there", s.nobody)
+			t.Run("no server", s.refusedDial)
 			t.Run("canceled", s.canceled)
 		})
 	}
@@ -289,9 +289,9 @@ func (s relaySuite) wrongType(t *testing.T) {
 	}
 }
 
-func (s relaySuite) nobody(t *testing.T) {
+func (s relaySuite) refusedDial(t *testing.T) {
 	t.Parallel()
-	fault := s.fault(t.Context(), t, s.at(nobody))
+	fault := s.fault(t.Context(), t, s.at(closed))
 	if fault.Kind != providers.Upstream || fault.Accepted != providers.NotAccepted || fault.Blame != providers.BlameChannel {
 		t.Errorf("got %s, accepted %d, blame %d, want upstream, surely not accepted, the channel's", fault.Kind, fault.Accepted, fault.Blame)
 	}
@@ -308,7 +308,7 @@ func (s relaySuite) canceled(t *testing.T) {
 		<-r.Context().Done()
 	})
 	if fault := s.fault(ctx, t, to); fault.Kind != providers.Canceled || fault.Blame != providers.BlameNone {
-		t.Errorf("got %s, blame %d, want canceled, nobody's", fault.Kind, fault.Blame)
+		t.Errorf("got %s, blame %d, want canceled, blame none", fault.Kind, fault.Blame)
 	}
 	<-gone
 }

@@ -28,7 +28,7 @@ const (
 	VideoCancel VideoStep = "cancel"
 	// VideoRemix is a Remixer's, answered like a submit.
 	VideoRemix VideoStep = "remix"
-	// VideoFind is what a Finder asks for beside a repeated submit.
+	// VideoFind is what a Finder asks for as well as a repeated submit.
 	VideoFind VideoStep = "find"
 )
 
@@ -37,10 +37,10 @@ const (
 // Answers holds the vendor's answers, each an HTTP response in a file of its own, as bytes on the wire: submitted.http,
 // queued.http, running.http, done.http, failed.http, forgotten.http, unknown_word.http and no_status.http (a job that is
 // still running), refused.http (the request's fault), key_refused.http, limited.http, and linked.http (a done job whose
-// result lies at {{link}}) where the vendor names links; where it always does, done.http holds {{link}} too, which is
-// then /result.mp4 at the upstream itself; of a vendor with VideoLink, link.http holds it. A Canceler has cancelled.http, and a Finder that asks for something beside
-// its submit find.http. A header Source in each, which is not sent, says where its shape
-// comes from. {{words}} in refused.http, key_refused.http and limited.http is where the vendor's reason stands.
+// result is at {{link}}) where the vendor names links; where it always does, done.http holds {{link}} too, which is
+// then /result.mp4 at the upstream itself; of a vendor with VideoLink, link.http holds it. A Canceler has cancelled.http,
+// and a Finder that needs a request other than its submit has find.http. A header Source in each, which is not sent, says where its shape
+// comes from. {{words}} in refused.http, key_refused.http and limited.http is where the vendor's reason is.
 type VideoSubject struct {
 	New func(*http.Client) providers.VideoAdapter
 	// Channel completes the channel: vendor, and whatever the vendor reads of it. The suite sets name, base URL and keys.
@@ -50,9 +50,9 @@ type VideoSubject struct {
 	// Key is the credential in the vendor's shape, with %s where the suite's secret goes; "" means the secret itself.
 	Key     string
 	Answers fs.FS
-	// Step tells what a request asks for, "" for anything else. The body may be read.
+	// Step returns what a request asks for, "" for anything else. The body may be read.
 	Step func(*http.Request) VideoStep
-	// Authorized tells whether the request carries the key as the vendor wants it.
+	// Authorized reports whether the request carries the key as the vendor requires it.
 	Authorized func(req *http.Request, key providers.Secret) bool
 	// Job is the id in submitted.http, Failure what failed.http says.
 	Job     string
@@ -105,7 +105,7 @@ func TestVideo(t *testing.T, subject VideoSubject) {
 	t.Run("huge errors", s.hugeErrors)
 	t.Run("redirected", s.redirected)
 	t.Run("long answers", s.longAnswers)
-	t.Run("submit meets nobody", submits.nobody)
+	t.Run("submit without a server", submits.refusedDial)
 	t.Run("submit alone", submits.alone)
 	t.Run("submit is cut off", submits.cut)
 	t.Run("submit over HTTP 2 is cut off", submits.cutHTTP2)
@@ -123,7 +123,7 @@ func TestVideo(t *testing.T, subject VideoSubject) {
 	t.Run("open fails", opens.fails)
 	t.Run("open canceled", opens.canceled)
 	t.Run("link renewed", opens.linkRenewed)
-	t.Run("links of strangers", opens.strangers)
+	t.Run("links of other hosts", opens.otherHosts)
 	t.Run("cancel", powers.cancel)
 	t.Run("remix", powers.remix)
 	t.Run("variants", powers.variants)
@@ -137,7 +137,7 @@ type videoSuite struct{ subject VideoSubject }
 // suiteAgent is the User-Agent of the suites' clients. Every request of an adapter must have it.
 const suiteAgent = "suite/1"
 
-// The checks of one step each: that of a create; of a look at a job; of its results; and of what only some vendors can.
+// The checks of one step each: that of a create; of a read of a job; of its results; and of what only some vendors can.
 type (
 	submitChecks struct{ videoSuite }
 	pollChecks   struct{ videoSuite }

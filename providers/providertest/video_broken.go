@@ -11,9 +11,9 @@ import (
 	"modelrelay/providers/upstream"
 )
 
-func (s submitChecks) nobody(t *testing.T) {
+func (s submitChecks) refusedDial(t *testing.T) {
 	t.Parallel()
-	_, err := s.adapter(t).Submit(t.Context(), s.at(nobody), s.request())
+	_, err := s.adapter(t).Submit(t.Context(), s.at(closed), s.request())
 	wantAccepted(t, wantFault(t, err), providers.NotAccepted, true)
 }
 

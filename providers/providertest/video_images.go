@@ -93,7 +93,7 @@ type failing struct{ err error }
 
 func (f failing) Read([]byte) (int, error) { return 0, f.err }
 
-// imageAddress: a client's address travels as it is and is fetched by nobody here.
+// imageAddress: a client's address travels as it is and is not fetched here.
 func (s submitChecks) imageAddress(t *testing.T) {
 	t.Parallel()
 	u := s.upstream(t)

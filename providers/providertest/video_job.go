@@ -187,7 +187,7 @@ func (s pollChecks) canceled(t *testing.T) {
 	canceled(t, err, gone)
 }
 
-// readTold is a transport that tells when the body of an answer begins to be read.
+// readTold is a transport that reports when the body of an answer begins to be read.
 type readTold struct {
 	http.RoundTripper
 	tell func()
@@ -222,7 +222,7 @@ func (s openChecks) open(t *testing.T) {
 	adapter, to := s.adapter(t), s.at(u.server.URL)
 	ticket := s.accepted(t, adapter, to)
 	clip := clipBytes()
-	u.on(VideoContent, func(w http.ResponseWriter, _ *http.Request) { // a length nobody tells, and a type that says nothing
+	u.on(VideoContent, func(w http.ResponseWriter, _ *http.Request) { // an unknown length, and a type without meaning
 		w.Header().Set("Content-Type", "application/octet-stream")
 		_, _ = w.Write(clip[:1000])
 		_ = http.NewResponseController(w).Flush()
@@ -350,9 +350,9 @@ func (s openChecks) linkRenewed(t *testing.T) {
 	}
 }
 
-// strangers: a result on another host, linked or redirected to, is fetched without the key, and only at a public address
+// otherHosts: a result on another host, linked or redirected to, is fetched without the key, and only at a public address
 // unless the channel allows others.
-func (s openChecks) strangers(t *testing.T) {
+func (s openChecks) otherHosts(t *testing.T) {
 	t.Parallel()
 	visited := make(chan struct{}, 2)
 	stranger := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {

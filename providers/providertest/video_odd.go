@@ -54,7 +54,7 @@ func odd(t *testing.T, doc []byte) map[string]string {
 	return found
 }
 
-// odd: an answer with something missing or of another type is a ticket with an id, or nobody knows what became of the job. It
+// odd: an answer with something missing or of another type is a ticket with an id, or the job's state is unknown. It
 // never says that nothing was taken.
 func (s submitChecks) odd(t *testing.T) {
 	t.Parallel()
@@ -104,7 +104,7 @@ func (s pollChecks) odd(t *testing.T) {
 	}
 }
 
-// missing tells whether an odd answer lists no job, or another.
+// missing reports whether an odd answer lists no job, or another.
 func (s videoSuite) missing(name string) bool {
 	empty := strings.HasSuffix(name, "as []interface {} []")
 	other := strings.HasSuffix(name, ".id as string odd") || strings.Contains(name, ".id as float64")

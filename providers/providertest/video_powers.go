@@ -12,7 +12,7 @@ import (
 	"modelrelay/providers"
 )
 
-// cancel: a job is stopped; one that ended or is unknown is no error, and an upstream that fails is one.
+// cancel: a job is stopped; a job that ended or is unknown gives no error, and an upstream that fails gives one.
 func (s powerChecks) cancel(t *testing.T) {
 	t.Parallel()
 	canceler, ok := s.adapter(t).(providers.Canceler)

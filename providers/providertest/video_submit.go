@@ -39,7 +39,7 @@ func (s submitChecks) refused(t *testing.T) {
 	fault := s.refusedSubmit(t, u)
 	wantAccepted(t, fault, providers.NotAccepted, false)
 	if fault.Kind != providers.Invalid || fault.Blame != providers.BlameNone || !strings.Contains(fault.Message, vendorWords) {
-		t.Errorf("got %s, blame %d, message %q, want invalid, nobody's, the vendor's reason", fault.Kind, fault.Blame, fault.Message)
+		t.Errorf("got %s, blame %d, message %q, want invalid, blame none, the vendor's reason", fault.Kind, fault.Blame, fault.Message)
 	}
 	if fault.Upstream == nil || fault.Upstream.Status != u.answer("refused", "", "").status || fault.Upstream.Format == "" {
 		t.Errorf("got reply %+v", fault.Upstream)

@@ -22,7 +22,7 @@ import (
 // resultPath is where the results of a vendor lie that names links to them; its requests are VideoContent.
 const resultPath = "/result.mp4"
 
-// videoUpstream is a fake of the subject's vendor: it answers each step as it is told and counts the submits.
+// videoUpstream is a fake of the subject's vendor: it gives each step the set answer and counts the submits.
 type videoUpstream struct {
 	t       *testing.T
 	subject VideoSubject
@@ -175,7 +175,7 @@ func (u *videoUpstream) file(name string) http.HandlerFunc {
 	return u.send(u.answer(name, "", ""))
 }
 
-// send answers as it is told.
+// send gives the set answer.
 func (u *videoUpstream) send(a answer) http.HandlerFunc {
 	return func(w http.ResponseWriter, r *http.Request) {
 		maps.Copy(w.Header(), a.header)

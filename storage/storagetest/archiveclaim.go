@@ -10,7 +10,7 @@ import (
 	"modelrelay/storage/archive"
 )
 
-// testClaim: of many owners one gets a key, all are told the same, and it keeps the key until that is deleted.
+// testClaim: of many owners one gets a key, all get the same answer, and it keeps the key until that is deleted.
 func testClaim(t *testing.T, store Store, prefix string) {
 	t.Helper()
 	for round := range 10 {

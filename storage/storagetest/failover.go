@@ -78,7 +78,7 @@ func startFailover(tb testing.TB, files *SecureFiles, config *tls.Config) *Failo
 	return f
 }
 
-// KillPrimary kills the server that is the primary at this time, once the other one has all that was written to it, and tells which
+// KillPrimary kills the server that is the primary at this time, once the other one has all that was written to it, and returns which
 // it was: 0 or 1. Sentinels of a busy machine may have made another one the primary than the first.
 func (f *Failover) KillPrimary(tb testing.TB) (killed int) {
 	tb.Helper()

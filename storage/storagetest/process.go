@@ -43,7 +43,7 @@ type Process struct {
 	out  *Log
 }
 
-// StartProcess starts a server with the given lines of configuration, beside its address and its folder, and waits until it
+// StartProcess starts a server with the given lines of configuration, its address and its folder, and waits until it
 // accepts connections. A test on a machine without the program is skipped.
 func StartProcess(tb testing.TB, lines ...string) *Process {
 	tb.Helper()

@@ -51,7 +51,7 @@ func Miniredis(tb testing.TB) (server *miniredis.Miniredis, stop func()) {
 // what a Redis that hangs does opens a client with a timeout of its own.
 const clientTimeout = 30 * time.Second
 
-// Client opens a client, closed at the end of the test. It fails at once where nobody listens.
+// Client opens a client, closed at the end of the test. It fails at once where no server listens.
 func Client(tb testing.TB, url string) *redis.Client {
 	tb.Helper()
 	client, err := storage.OpenRedis(url, &storage.RedisOptions{Timeout: clientTimeout})

@@ -11,7 +11,7 @@ import (
 	"github.com/redis/go-redis/v9"
 )
 
-// Server is an embedded Redis without a port, so that nobody takes that while the server is away. It serves within a
+// Server is an embedded Redis without a port, so that no other process takes that while the server is away. It serves within a
 // bubble of testing/synctest as well, and its keys then expire by the bubble's clock.
 type Server struct {
 	*miniredis.Miniredis

@@ -75,7 +75,7 @@ func sign(tb testing.TB, template, by *x509.Certificate, key, byKey *ecdsa.Priva
 	return cert
 }
 
-// write writes a certificate and its key into files, in place of what they hold; whoever reads one meanwhile reads it whole. An
+// write writes a certificate and its key into files, in place of what they hold; a concurrent reader reads whole files. An
 // empty name writes none.
 func write(tb testing.TB, certFile, keyFile string, cert *x509.Certificate, key *ecdsa.PrivateKey) {
 	tb.Helper()

@@ -42,7 +42,7 @@ func Claim(ctx context.Context) (addr string, release func(), err error) {
 	return "", nil, fmt.Errorf("no free port among %d", tries)
 }
 
-// take marks an address as given away by the UDP socket of the same number, which no server of TCP minds; an error where somebody
+// take marks an address as given away by the UDP socket of the same number, which no server of TCP uses; an error where another process
 // else has one of the two.
 func take(ctx context.Context, addr string) (mark net.PacketConn, err error) {
 	var listen net.ListenConfig
