@@ -75,46 +75,37 @@ func Add(g *edge.Group, c *calls.Calls) {
 		Parameters:  parameters(),
 		RequestBody: body.DeclareJSON[anthropicMessages](registry),
 		Responses:   calls.DeclareAnswer("A message, or its events", true),
-	}, relay(c, providers.Messages, body.NewChecker[anthropicMessages](registry, "thinking.budget_tokens", "container.id")))
+	}, c.Relayed(read(providers.Messages, body.NewChecker[anthropicMessages](registry, "thinking.budget_tokens", "container.id"))))
 	g.Handle(huma.Operation{
 		OperationID: "countMessageTokens", Method: http.MethodPost, Path: messagesPath + "/count_tokens", Tags: tags,
 		Summary:     "Count the tokens of a message",
 		Parameters:  parameters(),
 		RequestBody: body.DeclareJSON[anthropicCount](registry),
 		Responses:   body.DeclareAnswer[anthropicTokens](registry, "The count"),
-	}, relay(c, providers.CountTokens, body.NewChecker[anthropicCount](registry)))
+	}, c.Relayed(read(providers.CountTokens, body.NewChecker[anthropicCount](registry))))
 }
 
-// relay relays an operation of the format.
-func relay(c *calls.Calls, name providers.Operation, check *body.Checker) edge.Handler {
+// read reads the calls of an operation of the format.
+func read(name providers.Operation, check *body.Checker) calls.Reader {
 	endpoint := providers.Endpoint{Format: providers.Anthropic, Operation: name}
-	return c.Charged(func(x *edge.Request, r *http.Request, ch *calls.Charge) error {
+	return func(x *edge.Request, r *http.Request, raw []byte) (call calls.Call, err error) {
 		version := version(r)
 		if version == "" {
-			return providers.InvalidField("vendorA-version", "Invalid request: the header 'vendorA-version' is required.")
-		}
-		raw, err := x.ReadBody(r)
-		if err != nil {
-			return err
+			return call, providers.InvalidField("vendorA-version", "Invalid request: the header 'vendorA-version' is required.")
 		}
 		b, err := check.Check(raw)
 		if err != nil {
-			return err
+			return call, err
 		}
-		call := calls.JSONCall(endpoint, b)
+		call = calls.JSONCall(endpoint, b)
 		call.Header = http.Header{"Anthropic-Version": {version}}
 		maps.Copy(call.Header, calls.KeepHeader(r, "Anthropic-Beta"))
 		call.Events.Last = isStop
 		call.Output = max(body.Whole(b.Value("max_tokens")), body.Whole(b.Value("thinking").Get("budget_tokens")))
 		call.Affinity = affinityOf(x, b)
-		if err := calls.CheckModel(call.Model); err != nil {
-			return err
-		}
-		if call.ContinuesFrom, err = goesOn(b); err != nil {
-			return err
-		}
-		return c.Do(x, r, ch, call)
-	})
+		call.ContinuesFrom, err = goesOn(b)
+		return call, err
+	}
 }
 
 // isStop tells the last event of a stream.

@@ -73,7 +73,7 @@ func New(e *edge.Edge, o Options) *Calls {
 	return &Calls{options: o, edge: e, priced: newPriced(o.Priced)}
 }
 
-// Access is that of an operation whose handler reads a JSON body and then calls Do.
+// Access is that of an operation of Relayed.
 func Access() edge.Access {
 	return edge.Access{Permission: edge.RelayPermission, Meter: edge.MeterCalls, Reserves: true}
 }
@@ -92,6 +92,24 @@ type Call struct {
 	// Background: the upstream works on behind its answer.
 	Background bool
 	Events     Events
+}
+
+// Reader reads a call from a request and its whole body.
+type Reader func(x *edge.Request, r *http.Request, raw []byte) (Call, error)
+
+// Relayed returns the handler of an operation whose calls read reads. Its Access is Access.
+func (c *Calls) Relayed(read Reader) edge.Handler {
+	return c.Charged(func(x *edge.Request, r *http.Request, ch *Charge) error {
+		raw, err := x.ReadBody(r)
+		if err != nil {
+			return err
+		}
+		call, err := read(x, r, raw)
+		if err != nil {
+			return err
+		}
+		return c.Do(x, r, ch, call)
+	})
 }
 
 // Do relays one call and copies its answer out.
@@ -159,6 +177,9 @@ func finish(x *edge.Request, answer *relay.Answer, err error, cut bool) error {
 
 // check makes the call one of a public model, and refuses one that its caller may not make.
 func (c *Calls) check(x *edge.Request, call *Call) error {
+	if err := CheckModel(call.Model); err != nil {
+		return err
+	}
 	if public := c.options.Router.Public(call.Model); public != call.Model {
 		call.Asked, call.Model = call.Model, public
 	}

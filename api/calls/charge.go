@@ -49,12 +49,9 @@ type Charge struct {
 	reservation string
 }
 
-// Handler reads a call from a request and has it made.
-type Handler func(x *edge.Request, r *http.Request, ch *Charge) error
-
-// Charged returns the handler of an operation that is a call. h gets a charge that was admitted, or that Reserve admits. A request
-// counts as a call whatever refuses it, and what it holds at its end is released.
-func (c *Calls) Charged(h Handler) edge.Handler {
+// Charged returns the handler of an operation that is a call, or makes a task. h gets a charge that was admitted, or that Reserve admits. A
+// request counts as a call whatever refuses it, and what it holds at its end is released.
+func (c *Calls) Charged(h func(x *edge.Request, r *http.Request, ch *Charge) error) edge.Handler {
 	return func(x *edge.Request, r *http.Request) error {
 		x.Recorded = true
 		ch := &Charge{calls: c, request: x, tokens: int(min(max(r.ContentLength, 0)/bytesPerToken, maxTokenEstimate))}
@@ -91,8 +88,7 @@ func (ch *Charge) Admit(ctx context.Context) error {
 func (ch *Charge) take(grant limits.Grant) error {
 	x := ch.request
 	ch.admitted = true
-	x.ShowLimit("requests", grant.Requests)
-	x.ShowLimit("tokens", grant.Tokens)
+	x.ShowLimits(grant.Requests, grant.Tokens)
 	if !grant.Allowed {
 		fault := &providers.Fault{Kind: providers.RateLimited, RetryAfter: grant.RetryAfter}
 		x.Outcome.Refused, fault.Message = refusal(grant)

@@ -60,18 +60,24 @@ func (f *Format) status(kind providers.Kind) int {
 	return Status(kind)
 }
 
-// ShowLimit shows in the answer's header the state of a limit that the token has, of "requests" or "tokens".
-func (x *Request) ShowLimit(name string, window limits.Window) {
-	switch header := x.Header(); {
-	case window.Limit <= 0:
-	case x.Format.Limit != nil:
-		x.Format.Limit(header, name, window)
-	default:
-		names := limitHeaders(name)
-		values := []string{strconv.Itoa(window.Limit), strconv.Itoa(window.Remaining), resetText(window.Reset)}
-		for i, name := range names {
-			header[name] = values[i : i+1 : i+1]
-		}
+// ShowLimits shows in the answer's header the state of those of two limits that the token has.
+func (x *Request) ShowLimits(requests, tokens limits.Window) {
+	show := x.Format.Limit
+	if show == nil {
+		show = showLimit
+	}
+	if requests.Limit > 0 {
+		show(x.Header(), "requests", requests)
+	}
+	if tokens.Limit > 0 {
+		show(x.Header(), "tokens", tokens)
+	}
+}
+
+func showLimit(header http.Header, name string, window limits.Window) {
+	values := []string{strconv.Itoa(window.Limit), strconv.Itoa(window.Remaining), resetText(window.Reset)}
+	for i, name := range limitHeaders(name) {
+		header[name] = values[i : i+1 : i+1]
 	}
 }
 

@@ -99,9 +99,6 @@ func relayInteraction(c *calls.Calls, x *edge.Request, r *http.Request, ch *call
 		fault.Param = "agent"
 		return fault
 	}
-	if err := calls.CheckModel(call.Model); err != nil {
-		return err
-	}
 	call.Background = b.Flag("background")
 	call.Output = body.Whole(b.Value("generation_config").Get("max_output_tokens"))
 	if previous := b.Text("previous_interaction_id"); previous != "" {

@@ -81,12 +81,6 @@ func Add(g *edge.Group, c *calls.Calls, long, read edge.PathOperation) {
 // longVerb begins a long-running operation.
 const longVerb = "predictLongRunning"
 
-// route is a verb as one prefix serves it.
-type route struct {
-	verb  verb
-	check *body.Checker
-}
-
 // addVerbs declares each verb and routes all of them at once, with those that the routes have: a model's name may hold slashes and colons, which no path
 // parameter of the router does.
 func addVerbs(g *edge.Group, c *calls.Calls, prefix, suffix string, routes map[string]edge.PathOperation) {
@@ -107,8 +101,8 @@ func addVerbs(g *edge.Group, c *calls.Calls, prefix, suffix string, routes map[s
 			})
 		}
 		to := edge.PathOperation{Operation: op, Access: calls.Access(), Handle: func(x *edge.Request, r *http.Request, model string) error {
-			return c.Charged(func(x *edge.Request, r *http.Request, ch *calls.Charge) error {
-				return relay(c, x, r, ch, model, route{verb, check})
+			return c.Relayed(func(_ *edge.Request, r *http.Request, raw []byte) (calls.Call, error) {
+				return read(r, raw, model, verb, check)
 			})(x, r)
 		}}
 		to.Document(g)
@@ -134,27 +128,18 @@ func target(routes map[string]edge.PathOperation, x *edge.Request, r *http.Reque
 	return to, tail[:colon], nil
 }
 
-// relay relays an operation of the format.
-func relay(c *calls.Calls, x *edge.Request, r *http.Request, ch *calls.Charge, model string, to route) error {
-	if err := calls.CheckModel(model); err != nil {
-		return err
-	}
-	raw, err := x.ReadBody(r)
+// read reads the call of a verb for the path's model.
+func read(r *http.Request, raw []byte, model string, verb verb, check *body.Checker) (call calls.Call, err error) {
+	b, err := check.Check(raw)
 	if err != nil {
-		return err
+		return call, err
 	}
-	b, err := to.check.Check(raw)
-	if err != nil {
-		return err
-	}
-	call := calls.JSONCall(providers.Endpoint{Format: providers.Gemini, Operation: to.verb.name}, b)
-	if call.NamesAt, err = modelNames(b, model); err != nil {
-		return err
-	}
+	call = calls.JSONCall(providers.Endpoint{Format: providers.Gemini, Operation: verb.name}, b)
 	call.Model, call.ModelAt = model, providers.Span{}
-	call.Stream = to.verb.streams && r.URL.Query().Get("alt") == "sse"
+	call.Stream = verb.streams && r.URL.Query().Get("alt") == "sse"
 	call.Output, call.N = sizeOf(b)
-	return c.Do(x, r, ch, call)
+	call.NamesAt, err = modelNames(b, model)
+	return call, err
 }
 
 // sizeOf reads what a body's configuration says about its answer: the most tokens of one, and how many answers.

@@ -79,12 +79,12 @@ func addAudioForm[Form any](a adder, name providers.Operation, op huma.Operation
 	registry := a.registry()
 	fields := body.NewChecker[Form](registry)
 	op.Method, op.RequestBody = http.MethodPost, body.DeclareForm[Form](registry)
-	a.group.With(calls.Access()).Handle(op, a.calls.Charged(func(x *edge.Request, r *http.Request, ch *calls.Charge) error {
+	a.group.With(calls.Access()).Handle(op, a.calls.Relayed(func(_ *edge.Request, r *http.Request, raw []byte) (calls.Call, error) {
 		boundary, form := body.IsForm(r.Header.Get("Content-Type"))
 		if !form {
-			return providers.InvalidField("", "The request body must be multipart/form-data.")
+			return calls.Call{}, providers.InvalidField("", "The request body must be multipart/form-data.")
 		}
-		return a.relayForm(x, r, ch, boundary, fields, name, nil)
+		return readForm(r, raw, boundary, fields, name, nil)
 	}))
 }
 

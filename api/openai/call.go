@@ -62,7 +62,7 @@ func addCall[Body any](a adder, op relayed) {
 	if op.route == "" {
 		op.route = op.Path
 	}
-	a.group.With(calls.Access()).HandleAt(op.route, op.Operation, a.calls.Charged(a.relayJSON(check, op)))
+	a.group.With(calls.Access()).HandleAt(op.route, op.Operation, a.calls.Relayed(readJSON(check, op)))
 }
 
 // cacheKey is the field with which a client says which calls share a beginning. It is no field of the contract, so it
@@ -76,19 +76,15 @@ func newChecker[Body any](registry huma.Registry) *body.Checker {
 		cacheKey, "stream_options.include_usage", "parameters.n", "background")
 }
 
-// relayJSON reads, checks and relays a JSON body.
-func (a adder) relayJSON(check *body.Checker, op relayed) calls.Handler {
+// readJSON reads the call of a JSON body.
+func readJSON(check *body.Checker, op relayed) calls.Reader {
 	endpoint := providers.Endpoint{Format: providers.OpenAI, Operation: op.name}
-	return func(x *edge.Request, r *http.Request, ch *calls.Charge) error {
-		raw, err := x.ReadBody(r)
-		if err != nil {
-			return err
-		}
+	return func(x *edge.Request, r *http.Request, raw []byte) (call calls.Call, err error) {
 		b, err := check.Check(raw)
 		if err != nil {
-			return err
+			return call, err
 		}
-		call := calls.JSONCall(endpoint, b)
+		call = calls.JSONCall(endpoint, b)
 		call.Header, call.Events.Last = keepHeader(r), isDone
 		call.Output, call.N = sizeOf(b)
 		if key := b.Value(cacheKey); len(key) > 0 {
@@ -96,40 +92,29 @@ func (a adder) relayJSON(check *body.Checker, op relayed) calls.Handler {
 		}
 		if op.finish != nil {
 			if err := op.finish(r, &call, b); err != nil {
-				return err
+				return call, err
 			}
-		}
-		if err := calls.CheckModel(call.Model); err != nil {
-			return err
 		}
 		if op.goesOn != nil {
-			if call.ContinuesFrom, err = op.goesOn(b); err != nil {
-				return err
-			}
+			call.ContinuesFrom, err = op.goesOn(b)
 		}
-		return a.calls.Do(x, r, ch, call)
+		return call, err
 	}
 }
 
-// relayForm reads, checks and relays a multipart body: part by part as it came, but for the model's name where the
-// channel has another one for it. finish, which may be nil, checks what the operation asks beyond its fields.
-func (a adder) relayForm(
-	x *edge.Request, r *http.Request, ch *calls.Charge, boundary string, fields *body.Checker, name providers.Operation, finish func(f *body.Form) error,
-) error {
-	raw, err := x.ReadBody(r)
-	if err != nil {
-		return err
-	}
+// readForm reads the call of a multipart body. It is sent part by part as it came, but for the model's name where the channel has another
+// one for it. finish, which may be nil, checks what the operation asks beyond its fields.
+func readForm(
+	r *http.Request, raw []byte, boundary string, fields *body.Checker, name providers.Operation, finish func(f *body.Form) error,
+) (calls.Call, error) {
 	f, err := fields.CheckForm(raw, boundary)
+	if err == nil && finish != nil {
+		err = finish(f)
+	}
 	if err != nil {
-		return err
+		return calls.Call{}, err
 	}
-	if finish != nil {
-		if err := finish(f); err != nil {
-			return err
-		}
-	}
-	call := calls.Call{
+	return calls.Call{
 		Call: providers.Call{
 			Endpoint: providers.Endpoint{Format: providers.OpenAI, Operation: name},
 			Model:    f.Text("model"), Stream: f.Text("stream") == "true", Header: keepHeader(r),
@@ -141,11 +126,7 @@ func (a adder) relayForm(
 		},
 		Sound:    soundOf(raw[f.Span("file").From:f.Span("file").To]),
 		Unlisted: f.Unlisted, N: body.Whole([]byte(f.Text("n"))), Events: calls.Events{Last: isDone},
-	}
-	if err := calls.CheckModel(call.Model); err != nil {
-		return err
-	}
-	return a.calls.Do(x, r, ch, call)
+	}, nil
 }
 
 // soundOf is how long a file of sound lasts, 0 where that is not known.

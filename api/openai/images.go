@@ -96,16 +96,16 @@ func (a adder) addImages() {
 	request := body.DeclareJSON[openAIImageEdit](registry)
 	request.Content["multipart/form-data"] = body.DeclareForm[openAIImageForm](registry).Content["multipart/form-data"]
 	edit := relayed{name: providers.ImageEdit, finish: needPrompt}
-	relayJSON := a.relayJSON(check, edit)
+	readJSON := readJSON(check, edit)
 	a.group.With(calls.Access()).Handle(huma.Operation{
 		OperationID: "editImage", Method: http.MethodPost, Path: "/v1/images/edits", Tags: tags, Summary: "Edit an image",
 		Description: either + "Fields and parts that are not listed here reach the upstream untouched.",
 		RequestBody: request, Responses: calls.DeclareAnswer("The images", true),
-	}, a.calls.Charged(func(x *edge.Request, r *http.Request, ch *calls.Charge) error {
+	}, a.calls.Relayed(func(x *edge.Request, r *http.Request, raw []byte) (calls.Call, error) {
 		if boundary, form := body.IsForm(r.Header.Get("Content-Type")); form {
-			return a.relayForm(x, r, ch, boundary, fields, edit.name, needPromptPart)
+			return readForm(r, raw, boundary, fields, edit.name, needPromptPart)
 		}
-		return relayJSON(x, r, ch)
+		return readJSON(x, r, raw)
 	}))
 }
 

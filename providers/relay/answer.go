@@ -109,8 +109,7 @@ type body struct {
 	underway router.InFlight // until the body ends
 	span     *upstream.Span
 	counter  counter        // nil where nothing is counted
-	scanner  *usage.Scanner // the counter that sees the bytes as they pass; nil where there is none, or another one
-	hider    *usage.Hider   // nil where nothing is hidden
+	scanner  *usage.Scanner // the counter, if Read shows it the bytes that pass
 
 	peeked [peek]byte
 	ahead  []byte // of peeked, not handed on yet
@@ -149,9 +148,6 @@ func (b *body) first() *providers.Fault {
 
 // Read implements io.Reader.
 func (b *body) Read(p []byte) (int, error) {
-	if b.hider != nil {
-		return b.hider.Read(p)
-	}
 	n, err := b.next(p)
 	if b.scanner != nil {
 		b.scanner.Observe(p[:n])
@@ -161,6 +157,16 @@ func (b *body) Read(p []byte) (int, error) {
 	}
 	return n, err
 }
+
+// hiddenBody is a body without the events that only count.
+type hiddenBody struct {
+	*usage.Hider
+
+	body *body
+}
+
+// Close implements io.Closer.
+func (b *hiddenBody) Close() error { return b.body.Close() }
 
 // next reads the upstream's bytes as they are. A stream that ends before its last event is broken.
 func (b *body) next(p []byte) (int, error) {

@@ -405,10 +405,6 @@ func (r *Relay) send(ctx context.Context, to router.Pick, s sending, span *upstr
 		if answer.Stream && translation == nil {
 			body.ends = usage.NewEnds(shape)
 		}
-		if answer.Stream && call.HideUsage {
-			body.hider = usage.NewHider(body.scanner, body.next)
-			answer.Header.Del("Content-Length")
-		}
 	}
 	if fault := body.first(); fault != nil {
 		_ = body.Close() // the fault says it all
@@ -429,8 +425,10 @@ func (r *Relay) send(ctx context.Context, to router.Pick, s sending, span *upstr
 		if fault := answer.translate(translation, body, to.Key); fault != nil {
 			return nil, fault
 		}
-	} else {
-		answer.Body = body
+	} else if answer.Body = body; body.scanner != nil && answer.Stream && call.HideUsage {
+		answer.Header.Del("Content-Length")
+		answer.Body = &hiddenBody{usage.NewHider(body.scanner, body), body}
+		body.scanner = nil // the hider shows it the bytes
 	}
 	span.Answered(resp.StatusCode, answer.Stream)
 	body.span, answer.body = span, body

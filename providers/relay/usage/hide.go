@@ -1,5 +1,7 @@
 package usage
 
+import "io"
+
 const (
 	// maxHeld bounds what is held back of one event until it is clear whether the client may see it. Events that carry
 	// only counts are a small part of it.
@@ -14,7 +16,7 @@ const (
 // held back only while its event may still turn out to be one of those.
 type Hider struct {
 	scanner *Scanner
-	read    func([]byte) (int, error)
+	from    io.Reader
 
 	held []byte // the undecided beginning of the current event
 	open bool   // the current event was decided: it passes
@@ -24,10 +26,8 @@ type Hider struct {
 	err        error
 }
 
-// NewHider makes one of a stream that read reads, whose usage the scanner counts.
-func NewHider(scanner *Scanner, read func([]byte) (int, error)) *Hider {
-	return &Hider{scanner: scanner, read: read}
-}
+// NewHider makes one of a stream whose usage the scanner counts.
+func NewHider(scanner *Scanner, from io.Reader) *Hider { return &Hider{scanner: scanner, from: from} }
 
 // Read implements io.Reader.
 func (h *Hider) Read(p []byte) (int, error) {
@@ -45,7 +45,7 @@ func (h *Hider) Read(p []byte) (int, error) {
 			work = make([]byte, len(h.held)+readAhead)
 		}
 		from := copy(work, h.held)
-		n, err := h.read(work[from:])
+		n, err := h.from.Read(work[from:])
 		h.err = err
 		out := h.sift(work[:from+n], from)
 		if own {

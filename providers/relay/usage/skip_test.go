@@ -22,22 +22,22 @@ func chatShape() *usage.Shape {
 func read(t *testing.T, stream []byte, piece int) (shown []byte, counted providers.Usage) {
 	t.Helper()
 	scanner := usage.NewScanner(chatShape(), true)
-	rest := stream
-	hider := usage.NewHider(scanner, func(p []byte) (int, error) {
-		if len(rest) == 0 {
-			return 0, io.EOF
-		}
-		n := copy(p, rest[:min(piece, len(rest))])
-		rest = rest[n:]
-		return n, nil
-	})
-	shown, err := io.ReadAll(hider)
+	shown, err := io.ReadAll(usage.NewHider(scanner, pieces{bytes.NewReader(stream), piece}))
 	if err != nil {
 		t.Fatal(err)
 	}
 	counted, _ = scanner.Usage()
 	return shown, counted
 }
+
+// pieces reads so many bytes at a time.
+type pieces struct {
+	io.Reader
+
+	size int
+}
+
+func (p pieces) Read(b []byte) (int, error) { return p.Reader.Read(b[:min(len(b), p.size)]) }
 
 // TestSkippedEvents: events that are passed over as a whole mean what they mean byte by byte.
 func TestSkippedEvents(t *testing.T) {
