@@ -5,7 +5,7 @@ import (
 	"testing"
 	"time"
 
-	"modelrelay/api/admin"
+	"modelrelay/api/operator"
 	"modelrelay/providers/router"
 	"modelrelay/storage/audit"
 	"modelrelay/storage/tokens"
@@ -44,7 +44,7 @@ func TestAdminChannelVerbs(t *testing.T) {
 	}
 	o.tell(t, 200, "POST", "/admin/channels/main/wake", "", &state)
 	const canary = "sk-canary-of-a-typed-key"
-	var tested admin.ChannelTested
+	var tested operator.ChannelTested
 	if o.tell(t, 200, "POST", "/admin/channels/main/test", "", &tested); !tested.OK || tested.Verdict != "address and key are good" {
 		t.Errorf("tested %+v", tested)
 	}

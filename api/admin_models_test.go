@@ -30,7 +30,7 @@ func pricedEnv(t *testing.T) (*adminEnv, *taskindex.Durations) {
 		"gpt-4o": {Input: amount("2.5", 1_000_000), Output: amount("8", 1_000_000)},
 		"sora-2": {VideoSecond: amount("0.1", 1), Tiers: []pricing.Tier{{Resolution: "1080p", Sound: pricing.SoundOn, Second: amount("0.5", 1)}}},
 	})
-	return newAdminEnvOn(t, client, func(o *api.Options) { o.Prices = prices }), taskindex.NewDurations(client)
+	return newAdminEnvOn(t, client, func(o *api.Options) { o.Prices, o.Admin.Service.Prices = prices, prices }), taskindex.NewDurations(client)
 }
 
 // TestAdminModels: what reaches a model, who serves it, what it costs, how long it takes and what it was used for.
@@ -100,6 +100,80 @@ func TestAdminModels(t *testing.T) {
 	}
 	if len(list.Unpriced) != 2 || list.Unpriced[0].Model != "made-up" || list.Unpriced[0].Requests != 5 || list.Unpriced[1].Model != "fast" || list.UsedAt == nil {
 		t.Errorf("used without a price: %+v at %v", list.Unpriced, list.UsedAt)
+	}
+}
+
+// TestAdminPagesByName: the lists of channels and of models have pages, filters by name and exact names, and each entry can be read alone.
+func TestAdminPagesByName(t *testing.T) {
+	t.Parallel()
+	o := newAdminEnv(t)
+	type list struct {
+		Data []struct {
+			ID, Name string
+		}
+		HasMore bool `json:"has_more"`
+		After   *string
+	}
+	names := func(path string) (names []string, next *string) {
+		t.Helper()
+		var page list
+		o.tell(t, 200, "GET", path, "", &page)
+		for _, one := range page.Data {
+			names = append(names, one.ID+one.Name)
+		}
+		if page.HasMore != (page.After != nil) {
+			t.Errorf("%s: has_more is %v with %v", path, page.HasMore, page.After)
+		}
+		return names, page.After
+	}
+	var walked []string
+	for path, pages := "/admin/models?limit=2", 1; ; pages++ {
+		page, next := names(path)
+		if walked = append(walked, page...); next == nil {
+			if pages != 3 {
+				t.Errorf("%d pages", pages)
+			}
+			break
+		}
+		path = "/admin/models?limit=2&after=" + *next
+	}
+	if all, _ := names("/admin/models"); !slices.Equal(all, walked) || len(all) != 5 {
+		t.Errorf("walked %v, all %v", walked, all)
+	}
+	for path, want := range map[string]string{
+		"/admin/models?q=GPT":                                "gpt-4o",
+		"/admin/models?q=no":                                 "",
+		"/admin/models?name=sora-2&name=none&name=gpt-4o":    "gpt-4o sora-2",
+		"/admin/models?name=none&q=gpt":                      "",
+		"/admin/channels":                                    "main open",
+		"/admin/channels?name=main":                          "main",
+		"/admin/channels?q=x":                                "",
+		"/admin/models?q=o&limit=500&name=org%2Fllama%3A70b": "org/llama:70b",
+	} {
+		if got, _ := names(path); strings.Join(got, " ") != want {
+			t.Errorf("%s: got %v, want %q", path, got, want)
+		}
+	}
+	for _, path := range []string{"/admin/models?limit=501", "/admin/models?limit=0", "/admin/channels?after=x", "/admin/channels?q=%00", "/admin/models?q=" + strings.Repeat("x", 129)} {
+		if rec := o.ask(t, "GET", path, ""); rec.Code != 400 {
+			t.Errorf("%s: got %d %s, want 400", path, rec.Code, rec.Body)
+		}
+	}
+	var one struct {
+		ID, Name string
+		Channels []struct{ Name string }
+		Served   []string
+	}
+	if o.tell(t, 200, "GET", "/admin/models/org%2Fllama:70b", "", &one); one.ID != "org/llama:70b" || len(one.Channels) != 1 {
+		t.Errorf("a model: %+v", one)
+	}
+	if o.tell(t, 200, "GET", "/admin/channels/main", "", &one); one.Name != "main" || len(one.Served) != 4 {
+		t.Errorf("a channel: %+v", one)
+	}
+	for _, path := range []string{"/admin/models/none", "/admin/channels/none"} {
+		if rec := o.ask(t, "GET", path, ""); rec.Code != 404 || !strings.Contains(rec.Body.String(), `\"none\"`) {
+			t.Errorf("%s: got %d %s, want 404", path, rec.Code, rec.Body)
+		}
 	}
 }
 

@@ -7,7 +7,7 @@ import (
 	"time"
 
 	"modelrelay/api"
-	"modelrelay/api/admin"
+	"modelrelay/api/operator"
 	"modelrelay/api/setup"
 	"modelrelay/storage/storagetest"
 )
@@ -20,8 +20,8 @@ func TestAdminSetup(t *testing.T) {
 	client := storagetest.Client(t, "redis://"+server.Addr())
 	looks := 0
 	o := newAdminEnvOn(t, client, func(o *api.Options) {
-		o.Admin.Setup.Version = "v1.2.3"
-		o.Admin.Setup.Checks = []setup.Check{
+		o.Admin.Service.Version = "v1.2.3"
+		o.Admin.Service.Checks = []setup.Check{
 			{Name: "redis", Run: func(context.Context) ([]setup.Finding, error) {
 				looks++
 				return []setup.Finding{{Status: setup.OK, Code: "redis.ok", Values: map[string]string{"n": "3"}}}, nil
@@ -34,7 +34,7 @@ func TestAdminSetup(t *testing.T) {
 	})
 	type check struct {
 		Name, Status string
-		Findings     []admin.SetupFinding
+		Findings     []operator.Finding
 		Latency      *float64 `json:"latency_ms"`
 	}
 	var got struct {

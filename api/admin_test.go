@@ -84,13 +84,8 @@ func newAdminEnvOn(t *testing.T, client redis.UniversalClient, change func(*api.
 					return token, nil
 				},
 				Tasks: o.operator, Webhooks: o.operator, Counter: o.operator,
+				Router: routes, Channels: desk{routes}, Tester: desk{routes}, Durations: taskindex.NewDurations(client),
 			}),
-			Channels: admin.ChannelOptions{Desk: desk{routes}, States: func(context.Context) ([]router.ChannelState, error) {
-				states := routes.States()
-				routes.Describe(states)
-				return states, nil
-			}},
-			Models: admin.ModelOptions{Catalogue: routes, Durations: taskindex.NewDurations(client)},
 		}
 		if change != nil {
 			change(options)
@@ -121,6 +116,14 @@ func (o *adminEnv) tell(t *testing.T, status int, method, path, body string, int
 
 // desk is the router's own, without other processes; its upstream has one answer.
 type desk struct{ *router.Router }
+
+func (d desk) States(_ context.Context, names []string) ([]router.ChannelState, error) {
+	states := d.StatesOf(names)
+	d.Describe(states)
+	return states, nil
+}
+
+func (desk) Faulty(context.Context) ([]string, error) { return nil, nil }
 
 func (d desk) Pause(_ context.Context, channel string, pause *router.Pause) error {
 	if _, known := d.Channel(channel); !known {

@@ -60,6 +60,9 @@ func apiConfig(version string) huma.Config {
 // view of the same thing as well.
 func schemaName(t reflect.Type, hint string) string {
 	name := huma.DefaultSchemaNamer(t, hint)
+	if t.Kind() == reflect.Pointer {
+		t = t.Elem()
+	}
 	switch path.Base(t.PkgPath()) {
 	case "operator":
 		return "Admin" + name

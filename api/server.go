@@ -175,7 +175,7 @@ func New(o Options) *Server {
 	})
 	account.Add(group(openAI), own)
 	o.Admin.Content = s.videos.ServeContent
-	admin.Add(s.api, openAI, o.Admin, o.Prices)
+	admin.Add(s.api, openAI, o.Admin)
 	dropHumaErrors(s.api.OpenAPI())
 	s.addDocs(mux, o.Manual)
 	s.inside = anew(e.Handler(mux))

@@ -8,11 +8,9 @@ import (
 
 	"github.com/danielgtaylor/huma/v2"
 
-	"modelrelay/api/console/words"
 	"modelrelay/api/edge"
 	"modelrelay/api/logs"
 	"modelrelay/api/operator"
-	"modelrelay/providers/pricing"
 )
 
 const (
@@ -31,29 +29,22 @@ type Options struct {
 	// Service performs their actions; nil: only the document is needed.
 	Service *operator.Service
 	// Content serves what a task made.
-	Content  ServeContent
-	Channels ChannelOptions
-	Models   ModelOptions
-	Setup    SetupOptions
+	Content ServeContent
 }
 
-// Add adds the operator's operations to an API. Their faults have the format; prices, which may be nil, are what models cost.
-func Add(api huma.API, format *edge.Format, o Options, prices *pricing.List) {
+// Add adds the operator's operations to an API. Their faults have the format.
+func Add(api huma.API, format *edge.Format, o Options) {
 	g := edge.NewGroup(api, edge.GroupOptions{
 		Formats: []*edge.Format{format}, Title: "Admin", Enter: o.Operators.letIn, Security: []map[string][]string{{Scheme: {}}},
 		Kinds: faultKinds, Words: faultWords,
 	})
 	g.UseSimpleModifier(func(op *huma.Operation) { op.Tags = []string{Tag} })
-	texts := words.Load()
 	addTokens(g, o.Service)
-	(&channelOperations{o.Channels, texts}).add(g)
+	addChannels(g, o.Service)
 	addUsage(g, o.Service)
 	addTasks(g, o.Service)
 	addContent(g, o.Service, o.Content)
 	(&auditOperations{o.Service}).add(g)
-	(&setupOperations{SetupOptions: o.Setup, texts: texts}).add(g)
-	(&modelOperations{ModelOptions: o.Models, states: o.Channels.States, usage: o.Service.Ledger, prices: prices}).add(g)
-	(&priceOperations{o.Models.Catalogue, prices}).add(g)
 	logs.AddOperator(g, Root, o.Service.Logs, o.Service.TokenID)
 }
 

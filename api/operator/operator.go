@@ -12,9 +12,12 @@ import (
 
 	"github.com/danielgtaylor/huma/v2"
 
+	"modelrelay/api/console/words"
 	"modelrelay/api/edge"
 	"modelrelay/api/logs"
+	"modelrelay/api/setup"
 	"modelrelay/providers/pricing"
+	"modelrelay/providers/router"
 	"modelrelay/storage/audit"
 	"modelrelay/storage/tokens"
 )
@@ -48,15 +51,30 @@ type Options struct {
 	Prices *pricing.List
 	// Logs are the log of calls and the sums of traffic.
 	Logs logs.Options
+	// Router has the channels and the models of the configuration, Channels their health, and Tester tests a channel.
+	Router   *router.Router
+	Channels ChannelHealth
+	Tester   ChannelTester
+	// Durations has how long videos usually take.
+	Durations Durations
+	// Checks are those of the setup; Version is the program's own.
+	Checks  []setup.Check
+	Version string
 	// Audit keeps what operators do; nil: nothing is kept.
 	Audit Auditor
 }
 
 // Service performs the actions of operators. It is safe for concurrent use.
-type Service struct{ Options }
+type Service struct {
+	Options
+
+	texts words.Texts
+	uses  modelUses
+	setup lastSetup
+}
 
 // New makes a service. It starts nothing.
-func New(o Options) *Service { return &Service{o} }
+func New(o Options) *Service { return &Service{Options: o, texts: words.Load()} }
 
 // change performs an action that changes something. It refuses an actor who may only read and an input that breaks the rules of its
 // type, and records the action, whatever comes of it. do adds to the entry what it is about and what it changed.

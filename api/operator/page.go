@@ -5,6 +5,8 @@ import (
 	"cmp"
 	"encoding/base64"
 	"hash/crc32"
+	"slices"
+	"strings"
 	"time"
 
 	"modelrelay/api/edge"
@@ -24,6 +26,49 @@ type PageOf struct {
 }
 
 func (p PageOf) limit() int { return cmp.Or(p.Limit, defaultPage) }
+
+// NamesOf is which page of a list by name is asked for.
+type NamesOf struct {
+	Q     string   `query:"q" json:"q,omitempty" maxLength:"128" doc:"Those whose name holds this, in any case"`
+	Names []string `query:"name,explode" json:"name,omitempty" maxItems:"100" doc:"Those of these names alone, as far as they are there; other filters mean nothing"`
+	After string   `query:"after" json:"after,omitempty" doc:"The cursor of the page before"`
+	Limit int      `query:"limit" json:"limit,omitempty" minimum:"1" maximum:"500" default:"100" doc:"Length of the page"`
+}
+
+// defaultNames is the length of a page of names where none is asked for.
+const defaultNames = 100
+
+// page returns the names of the page, and the cursor of the next one, nil at the end. names are all, in their order.
+func (q *NamesOf) page(names []string) (page []string, next *string, err error) {
+	if err := check(q); err != nil {
+		return nil, nil, err
+	}
+	cursor, err := PageOf{After: q.After}.cursor("q", q.Q)
+	if err != nil {
+		return nil, nil, err
+	}
+	if len(q.Names) > 0 {
+		return slices.DeleteFunc(slices.Compact(slices.Sorted(slices.Values(q.Names))), func(name string) bool {
+			_, known := slices.BinarySearch(names, name)
+			return !known
+		}), nil, nil
+	}
+	at, last := slices.BinarySearch(names, string(cursor))
+	if last {
+		at++
+	}
+	part := strings.ToLower(q.Q)
+	for _, name := range names[at:] {
+		switch {
+		case !strings.Contains(strings.ToLower(name), part):
+		case len(page) == cmp.Or(q.Limit, defaultNames):
+			return page, after([]byte(page[len(page)-1])), nil
+		default:
+			page = append(page, name)
+		}
+	}
+	return page, nil, nil
+}
 
 // cursor is where the page begins, empty for the first one. filters are names and values of what else is asked for.
 func (p PageOf) cursor(filters ...string) ([]byte, error) {

@@ -66,7 +66,7 @@ type Temporal struct {
 
 // Processes are the processes that run, with the state of their channels.
 type Processes interface {
-	States(ctx context.Context) ([]router.ChannelState, error)
+	States(ctx context.Context, names []string) ([]router.ChannelState, error)
 	// Abouts are their Abouts as JSON.
 	Abouts(ctx context.Context) ([][]byte, error)
 }
@@ -233,17 +233,15 @@ func (s *Setup) configuration(context.Context) ([]Finding, error) {
 // models reports those that the file names and no channel serves, and those without a price.
 func (s *Setup) models(context.Context) ([]Finding, error) {
 	cfg := s.Config()
-	listed, open := s.Router.Catalogue()
-	served := make(map[string]bool, len(listed))
+	listed, open := s.Router.ModelNames(), s.Router.OpenChannels()
 	var unpriced, unserved []string
 	for _, model := range listed {
-		served[model.ID] = true
-		if _, priced := s.Prices.Of(model.Public); !priced && model.Public == model.ID {
-			unpriced = append(unpriced, model.ID)
+		if _, priced := s.Prices.Of(model); !priced && s.Router.Public(model) == model {
+			unpriced = append(unpriced, model)
 		}
 	}
 	for _, model := range cfg.Models {
-		if !served[model] && len(open) == 0 {
+		if _, served := slices.BinarySearch(listed, model); !served && len(open) == 0 {
 			unserved = append(unserved, model)
 		}
 	}
@@ -275,7 +273,7 @@ func some(names []string) string {
 
 // channels reports those that cool down, and those without calls.
 func (s *Setup) channels(ctx context.Context) ([]Finding, error) {
-	states, err := s.Processes.States(ctx)
+	states, err := s.Processes.States(ctx, s.Router.ChannelNames())
 	if err != nil {
 		return nil, err
 	}

@@ -29,10 +29,9 @@ func (p *parts) admin(store *tokens.Store, service *tasks.Client) admin.Options 
 			Tokens: store, CheckToken: p.checkToken, Groups: func() map[string]operator.GroupRules { return tokenGroups(p.current()) },
 			Tasks: p.taskOperator(), Webhooks: service, Counter: counter,
 			Ledger: ledger.NewReader(p.redis), Money: p.settler(), Prices: p.prices, Logs: p.calls().logs(), Audit: p.audit,
+			Router: p.router, Channels: p.health, Tester: p.tester(), Durations: taskindex.NewDurations(p.redis),
+			Checks: p.setup().Running(), Version: buildinfo.Read().Version,
 		}),
-		Channels: admin.ChannelOptions{Desk: p.desk(), States: p.health.States},
-		Models:   admin.ModelOptions{Catalogue: p.router, Durations: taskindex.NewDurations(p.redis)},
-		Setup:    admin.SetupOptions{Checks: p.setup().Running(), Version: buildinfo.Read().Version},
 	}
 }
 

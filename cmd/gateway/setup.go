@@ -30,7 +30,7 @@ func (p *parts) setup() *setup.Setup {
 		Router:    p.router,
 		Prices:    p.prices,
 		Processes: p.health,
-		Channels:  p.desk().Tester,
+		Channels:  p.tester(),
 	}
 }
 

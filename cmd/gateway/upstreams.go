@@ -48,12 +48,7 @@ func (u *upstreams) load(cfg config.Config) {
 	u.router.Load(cfg.Routes(), cfg.Aliases)
 }
 
-// channelDesk is what operators do with channels. It implements admin.ChannelDesk.
-type channelDesk struct {
-	*health.Sharer
-	channeltest.Tester
-}
-
-func (u *upstreams) desk() channelDesk {
-	return channelDesk{u.health, channeltest.Tester{Channel: u.router.Channel, Vendors: u.catalog}}
+// tester tests the channels.
+func (u *upstreams) tester() channeltest.Tester {
+	return channeltest.Tester{Channel: u.router.Channel, Vendors: u.catalog}
 }

@@ -5,10 +5,11 @@ package health
 import (
 	"context"
 	"crypto/rand"
-	"encoding/json"
 	"fmt"
+	"hash/maphash"
 	"log/slog"
 	"maps"
+	"slices"
 	"sync"
 	"time"
 
@@ -41,6 +42,11 @@ type Sharer struct {
 	// unsent are events by their names: only the last one of a channel, a model or a key is sent.
 	unsent map[string]pending
 	wake   chan struct{}
+
+	publishing sync.Mutex // held while states are published
+	// published are sums of the states that Redis has, by channel, and seed is that of the sums.
+	published map[string]uint64
+	seed      maphash.Seed
 }
 
 type pending struct {
@@ -53,7 +59,7 @@ type pending struct {
 func New(client redis.UniversalClient, about []byte, log *slog.Logger) *Sharer {
 	return &Sharer{
 		client: client, process: rand.Text()[:12], script: redis.NewScript(publishScript), about: about, slots: slots.New(client), log: log,
-		unsent: make(map[string]pending), wake: make(chan struct{}, 1),
+		unsent: make(map[string]pending), wake: make(chan struct{}, 1), seed: maphash.MakeSeed(),
 	}
 }
 
@@ -86,7 +92,7 @@ func (s *Sharer) Run(ctx context.Context) {
 	})
 	tick := time.NewTicker(statesEvery)
 	defer tick.Stop()
-	for {
+	for missed := false; ; {
 		var err error
 		select {
 		case <-ctx.Done():
@@ -97,11 +103,15 @@ func (s *Sharer) Run(ctx context.Context) {
 		case <-s.wake:
 			err = s.send(ctx)
 		case <-reconnected:
-			err = s.catchUp(ctx)
+			missed = true
 		case <-tick.C:
 			if err = s.send(ctx); err == nil {
 				err = s.publishStates(ctx)
 			}
+		}
+		if missed && err == nil { // until it succeeds: a connection may be lost at once
+			err = s.catchUp(ctx)
+			missed = err != nil
 		}
 		if err != nil && ctx.Err() == nil {
 			s.log.Debug("the channels' health is not shared now", "error", err)
@@ -178,18 +188,16 @@ func (s *Sharer) Wake(ctx context.Context, channel string) error {
 	return s.send(ctx) // the ends of this process's own cooldowns
 }
 
-// States lists the channels as all processes see them. Those of this configuration that no process knows have 0 processes.
-func (s *Sharer) States(ctx context.Context) ([]router.ChannelState, error) {
-	figures, err := s.figures(ctx)
+// States lists the channels of these names as all processes see them, by name. A name that this process's configuration does not have is
+// left out. A channel that no process knows has 0 processes.
+func (s *Sharer) States(ctx context.Context, names []string) ([]router.ChannelState, error) {
+	own := s.router.StatesOf(names)
+	lists, err := s.publishedStates(ctx, namesOf(own))
 	if err != nil {
 		return nil, err
 	}
-	lists := make([][]router.ChannelState, 0, len(figures)+1)
-	for _, text := range figures {
-		var list []router.ChannelState
-		if json.Unmarshal(text, &list) == nil {
-			lists = append(lists, list)
-		}
+	for i := range own {
+		own[i].Processes = 0
 	}
 	known := make(map[string]bool)
 	for _, list := range lists {
@@ -197,16 +205,18 @@ func (s *Sharer) States(ctx context.Context) ([]router.ChannelState, error) {
 			known[state.Name] = true
 		}
 	}
-	var own []router.ChannelState
-	for _, state := range s.router.States() {
-		if !known[state.Name] {
-			state.Processes = 0
-			own = append(own, state)
-		}
-	}
-	states := router.MergeStates(append(lists, own)...)
+	unknown := slices.DeleteFunc(own, func(state router.ChannelState) bool { return known[state.Name] })
+	states := router.MergeStates(append(lists, unknown)...)
 	s.router.Describe(states)
 	return states, s.countSlots(ctx, states)
+}
+
+func namesOf(states []router.ChannelState) []string {
+	names := make([]string, len(states))
+	for i, state := range states {
+		names[i] = state.Name
+	}
+	return names
 }
 
 // countSlots adds how many jobs hold a slot, and how many wait, at the channels with limited jobs.

@@ -152,7 +152,7 @@ func TestStates(t *testing.T) {
 	client := storagetest.Client(t, "redis://"+server.Addr())
 	one, two := newProcess(client, `"v1"`), newProcess(client, `"v2"`)
 	processes := func() int {
-		states, err := one.States(t.Context())
+		states, err := one.States(t.Context(), []string{"a", "b", "none"})
 		if err != nil || len(states) != 2 {
 			t.Fatalf("got %+v, %v", states, err)
 		}
@@ -191,7 +191,57 @@ func TestStates(t *testing.T) {
 		t.Errorf("%d processes after one was killed", n)
 	}
 	server.Close()
-	if _, err := one.States(t.Context()); !errors.Is(err, storage.ErrUnavailable) {
+	if _, err := one.States(t.Context(), []string{"a", "b", "none"}); !errors.Is(err, storage.ErrUnavailable) {
 		t.Errorf("got %v with Redis away", err)
+	}
+}
+
+// TestPublishedStates: a process publishes what has changed, all of it where Redis lost it, and the channels with faults are named.
+func TestPublishedStates(t *testing.T) {
+	t.Parallel()
+	server, _ := storagetest.Miniredis(t)
+	client := storagetest.Client(t, "redis://"+server.Addr())
+	p := newProcess(client, "{}")
+	publish := func() {
+		t.Helper()
+		if err := p.Pause(t.Context(), "a", nil); err != nil {
+			t.Fatal(err)
+		}
+	}
+	publish()
+	keys, err := client.Keys(t.Context(), storage.Prefix+"states:*").Result()
+	if err != nil || len(keys) != 1 {
+		t.Fatalf("got %v, %v", keys, err)
+	}
+	published := func() string {
+		names, err := client.HKeys(t.Context(), keys[0]).Result()
+		if err != nil {
+			t.Fatal(err)
+		}
+		slices.Sort(names)
+		return strings.Join(names, " ")
+	}
+	if got := published(); got != "a b" {
+		t.Errorf("published %q first", got)
+	}
+	client.HDel(t.Context(), keys[0], "a")
+	if publish(); published() != "b" {
+		t.Error("a state that has not changed is published again")
+	}
+	if err := p.Pause(t.Context(), "a", &router.Pause{Until: time.Now().Add(time.Hour)}); err != nil || published() != "a b" {
+		t.Errorf("a state that has changed is not published: %q, %v", published(), err)
+	}
+	server.FastForward(16 * time.Second)
+	if publish(); published() != "a b" {
+		t.Errorf("published %q after Redis lost all", published())
+	}
+	pick, err := p.router.Resolve("b", providers.Secret("key").Fingerprint(), "m")
+	if err != nil {
+		t.Fatal(err)
+	}
+	p.router.Report(pick, &providers.Fault{Kind: providers.Upstream, Blame: providers.BlameChannel})
+	publish()
+	if names, err := p.Faulty(t.Context()); err != nil || !slices.Equal(names, []string{"b"}) {
+		t.Errorf("channels with faults: %v, %v", names, err)
 	}
 }

@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"hash/maphash"
 	"strconv"
 	"strings"
 	"time"
@@ -18,8 +19,11 @@ const (
 	// kept is how much longer than itself an event is stored: what comes after it shows whether a cooldown has helped, and the next
 	// one grows from it.
 	kept = time.Hour
-	// figuresKept is how long the states of a process count after it has published them.
-	figuresKept = 15 * time.Second
+	// statesKept is how long the states of a process count after it has published them.
+	statesKept = 15 * time.Second
+	// faultsKept is for how long, and mostFaults how many, channels with a fault are named.
+	faultsKept = 24 * time.Hour
+	mostFaults = 100
 )
 
 // The keys, and the channel of news.
@@ -27,16 +31,18 @@ const (
 //	cooldowns          hash    name of an event -> "<end in ms> <JSON>", an hour longer than the last one
 //	cooldown-news      channel an event, as JSON
 //	figures            zset    process -> when it last published its states, in s
-//	figures:<process>  string  the states of its channels as JSON, fifteen seconds
+//	states:<process>   hash    channel -> its state as JSON, fifteen seconds
+//	faults             zset    channel -> when a process saw its last fault, in ms: the last hundred of a day
 //	about:<process>    string  its About as JSON, fifteen seconds
 const (
 	cooldownsKey = storage.Prefix + "cooldowns"
 	newsKey      = storage.Prefix + "cooldown-news"
 	processesKey = storage.Prefix + "figures"
+	faultsKey    = storage.Prefix + "faults"
 )
 
-func aboutKey(process string) string   { return storage.Prefix + "about:" + process }
-func figuresKey(process string) string { return storage.Prefix + "figures:" + process }
+func aboutKey(process string) string  { return storage.Prefix + "about:" + process }
+func statesKey(process string) string { return storage.Prefix + "states:" + process }
 
 // publishScript stores or ends one event and publishes it. Redis's own clock counts, so that those of the processes may differ. An
 // event that ends before the stored one of its name is not published, unless it is firm.
@@ -146,22 +152,70 @@ func (s *Sharer) follow(ctx context.Context, subscribed func(), hear func(router
 	})
 }
 
-// publishStates publishes the states of this process's channels, and its About. They count for fifteen seconds.
+// publishStates publishes what has changed of the states of this process's channels, and its About. They count for fifteen seconds.
 func (s *Sharer) publishStates(ctx context.Context) error {
-	states, err := json.Marshal(s.router.States())
-	if err != nil {
-		return err
-	}
+	s.publishing.Lock()
+	defer s.publishing.Unlock()
 	ctx, cancel := context.WithTimeout(ctx, timeout)
 	defer cancel()
+	key := statesKey(s.process)
+	there, err := s.client.Expire(ctx, key, statesKept).Result()
+	if err != nil {
+		return storage.RedisError("publish states", err)
+	}
+	before := s.published
+	if !there {
+		before = nil
+	}
+	sums := make(map[string]uint64, len(before))
+	var changed []any
+	var faults []redis.Z
+	for _, state := range s.router.States() {
+		text, err := json.Marshal(state)
+		if err != nil {
+			return err
+		}
+		sum := maphash.Bytes(s.seed, text)
+		sums[state.Name] = sum
+		if old, known := before[state.Name]; known && old == sum {
+			continue
+		}
+		changed = append(changed, state.Name, text)
+		if fault := state.Overall().LastFault; fault != nil {
+			faults = append(faults, redis.Z{Score: float64(fault.At.UnixMilli()), Member: state.Name})
+		}
+	}
+	var gone []string
+	for name := range before {
+		if _, known := sums[name]; !known {
+			gone = append(gone, name)
+		}
+	}
+	now := time.Now()
 	_, err = s.client.TxPipelined(ctx, func(pipe redis.Pipeliner) error {
-		pipe.Set(ctx, figuresKey(s.process), states, figuresKept)
-		pipe.Set(ctx, aboutKey(s.process), s.about, figuresKept)
-		pipe.ZAdd(ctx, processesKey, redis.Z{Score: float64(time.Now().Unix()), Member: s.process})
+		if len(gone) > 0 {
+			pipe.HDel(ctx, key, gone...)
+		}
+		if len(changed) > 0 {
+			pipe.HSet(ctx, key, changed...)
+			pipe.Expire(ctx, key, statesKept)
+		}
+		if len(faults) > 0 {
+			pipe.ZAddGT(ctx, faultsKey, faults...)
+			pipe.ZRemRangeByRank(ctx, faultsKey, 0, -mostFaults-1)
+			pipe.Expire(ctx, faultsKey, faultsKept)
+		}
+		pipe.Set(ctx, aboutKey(s.process), s.about, statesKept)
+		pipe.ZAdd(ctx, processesKey, redis.Z{Score: float64(now.Unix()), Member: s.process})
+		pipe.ZRemRangeByScore(ctx, processesKey, "-inf", strconv.FormatInt(now.Add(-kept).Unix(), 10))
 		pipe.Expire(ctx, processesKey, kept)
 		return nil
 	})
-	return storage.RedisError("publish states", err)
+	if err != nil {
+		return storage.RedisError("publish states", err)
+	}
+	s.published = sums
+	return nil
 }
 
 // withdrawStates removes this process's states when it ends.
@@ -169,48 +223,69 @@ func (s *Sharer) withdrawStates(ctx context.Context) error {
 	ctx, cancel := context.WithTimeout(ctx, timeout)
 	defer cancel()
 	_, err := s.client.TxPipelined(ctx, func(pipe redis.Pipeliner) error {
-		pipe.Del(ctx, figuresKey(s.process), aboutKey(s.process))
+		pipe.Del(ctx, statesKey(s.process), aboutKey(s.process))
 		pipe.ZRem(ctx, processesKey, s.process)
 		return nil
 	})
 	return storage.RedisError("withdraw states", err)
 }
 
+// processes are those that have published lately, and perhaps some that are gone.
+func (s *Sharer) processes(ctx context.Context) ([]string, error) {
+	names, err := s.client.ZRange(ctx, processesKey, 0, -1).Result()
+	return names, storage.RedisError("read processes", err)
+}
+
 // Abouts are those of the processes that run, in no order.
 func (s *Sharer) Abouts(ctx context.Context) ([][]byte, error) {
-	all, _, err := s.ofAll(ctx, aboutKey)
+	processes, err := s.processes(ctx)
+	if err != nil || len(processes) == 0 {
+		return nil, err
+	}
+	for i, process := range processes {
+		processes[i] = aboutKey(process)
+	}
+	values, err := s.client.MGet(ctx, processes...).Result()
+	var all [][]byte
+	for _, value := range values {
+		if text, ok := value.(string); ok {
+			all = append(all, []byte(text))
+		}
+	}
 	return all, storage.RedisError("read processes", err)
 }
 
-// ofAll reads one key of each process; gone are the processes without it.
-func (s *Sharer) ofAll(ctx context.Context, key func(process string) string) (all [][]byte, gone []any, err error) {
-	processes, err := s.client.ZRange(ctx, processesKey, 0, -1).Result()
-	if err != nil || len(processes) == 0 {
-		return nil, nil, err
+// publishedStates are the states of the channels of these names that the processes that run have published, a list for each process.
+func (s *Sharer) publishedStates(ctx context.Context, names []string) ([][]router.ChannelState, error) {
+	processes, err := s.processes(ctx)
+	if err != nil || len(processes) == 0 || len(names) == 0 {
+		return nil, err
 	}
-	names := make([]string, len(processes))
-	for i, process := range processes {
-		names[i] = key(process)
+	reads := make([]*redis.SliceCmd, len(processes))
+	_, err = s.client.Pipelined(ctx, func(pipe redis.Pipeliner) error {
+		for i, process := range processes {
+			reads[i] = pipe.HMGet(ctx, statesKey(process), names...)
+		}
+		return nil
+	})
+	if err != nil {
+		return nil, storage.RedisError("read states", err)
 	}
-	values, err := s.client.MGet(ctx, names...).Result()
-	for i, value := range values {
-		if text, ok := value.(string); ok {
-			all = append(all, []byte(text))
-		} else {
-			gone = append(gone, processes[i])
+	lists := make([][]router.ChannelState, len(reads))
+	for i, read := range reads {
+		for _, value := range read.Val() {
+			var state router.ChannelState
+			if text, ok := value.(string); ok && json.Unmarshal([]byte(text), &state) == nil {
+				lists[i] = append(lists[i], state)
+			}
 		}
 	}
-	return all, gone, err
+	return lists, nil
 }
 
-// figures are the states that the processes that run have published, in no order.
-func (s *Sharer) figures(ctx context.Context) ([][]byte, error) {
-	all, gone, err := s.ofAll(ctx, figuresKey)
-	if err != nil {
-		return nil, storage.RedisError("read figures", err)
-	}
-	if len(gone) > 0 {
-		err = s.client.ZRem(ctx, processesKey, gone...).Err()
-	}
-	return all, storage.RedisError("forget processes that are gone", err)
+// Faulty names the channels with the last faults of a day that any process saw, the newest first, a hundred at most.
+func (s *Sharer) Faulty(ctx context.Context) ([]string, error) {
+	since := strconv.FormatInt(time.Now().Add(-faultsKept).UnixMilli(), 10)
+	names, err := s.client.ZRevRangeByScore(ctx, faultsKey, &redis.ZRangeBy{Min: since, Max: "+inf", Count: mostFaults}).Result()
+	return names, storage.RedisError("read the last faults", err)
 }

@@ -2,7 +2,6 @@ package router
 
 import (
 	"cmp"
-	"maps"
 	"slices"
 	"strings"
 
@@ -33,13 +32,22 @@ func (r *Router) Model(group, name string) (Model, bool) {
 
 // model is Router.Model.
 func (t *table) model(group, name string) (Model, bool) {
-	listed := t.models[group]
-	if i, found := slices.BinarySearchFunc(listed, name, func(m Model, name string) int { return strings.Compare(m.ID, name) }); found {
-		return listed[i], true
+	if model, listed := t.listed(group, name); listed {
+		return model, true
 	}
 	model, known := newModel(name, t.routesOf(&Want{Group: group, Model: name}))
 	model.Public = name
 	return model, known
+}
+
+// listed is the entry of a name in a group's list.
+func (t *table) listed(group, name string) (Model, bool) {
+	list := t.models[group]
+	i, found := slices.BinarySearchFunc(list, name, func(m Model, name string) int { return strings.Compare(m.ID, name) })
+	if !found {
+		return Model{}, false
+	}
+	return list[i], true
 }
 
 // newModel makes the model's entry in the list; false when no channel serves anything for it.
@@ -84,37 +92,37 @@ type ListedChannel struct {
 	Weight   int
 }
 
-// Catalogue lists all models by name, aliases too. A channel's patterns add none; Open names the channels that have some.
-func (r *Router) Catalogue() (models []Listed, open []string) {
+// ModelNames lists by name the models that channels list, aliases too, of all groups. A channel's patterns add none. The caller must not
+// change the list.
+func (r *Router) ModelNames() []string { return r.table.Load().names }
+
+// OpenChannels names the channels that take names by patterns as well. The caller must not change the list.
+func (r *Router) OpenChannels() []string { return r.table.Load().wideNames }
+
+// Listed returns the model of a name that ModelNames has; false: there is none.
+func (r *Router) Listed(name string) (Listed, bool) {
 	t := r.table.Load()
-	byName := make(map[string]*Listed)
-	joined := make(map[*Listed]map[*channelState]bool)
-	for _, group := range slices.Sorted(maps.Keys(t.models)) {
-		for _, model := range t.models[group] {
-			listed := byName[model.ID]
-			if listed == nil {
-				listed = &Listed{Model: model}
-				listed.Endpoints = slices.Clone(model.Endpoints)
-				byName[model.ID], joined[listed] = listed, make(map[*channelState]bool)
-			}
-			listed.join(model, group, t.routes[routeKey{group, model.Public}], joined[listed])
+	var listed *Listed
+	joined := make(map[*channelState]bool)
+	for _, group := range t.groups {
+		model, known := t.listed(group, name)
+		if !known {
+			continue
 		}
-	}
-	for _, name := range slices.Sorted(maps.Keys(byName)) {
-		listed := byName[name]
-		slices.SortStableFunc(listed.Channels, func(a, b ListedChannel) int {
-			return cmp.Or(cmp.Compare(b.Priority, a.Priority), cmp.Compare(a.Name, b.Name))
-		})
-		slices.SortFunc(listed.Endpoints, func(a, b providers.Endpoint) int { return strings.Compare(a.String(), b.String()) })
-		models = append(models, *listed)
-	}
-	for name, channel := range t.channels {
-		if !channel.Disabled && slices.ContainsFunc(slices.Collect(maps.Keys(channel.Models)), providers.IsPattern) {
-			open = append(open, name)
+		if listed == nil {
+			listed = &Listed{Model: model}
+			listed.Endpoints = slices.Clone(model.Endpoints)
 		}
+		listed.join(model, group, t.routes[routeKey{group, model.Public}], joined)
 	}
-	slices.Sort(open)
-	return models, open
+	if listed == nil {
+		return Listed{}, false
+	}
+	slices.SortStableFunc(listed.Channels, func(a, b ListedChannel) int {
+		return cmp.Or(cmp.Compare(b.Priority, a.Priority), cmp.Compare(a.Name, b.Name))
+	})
+	slices.SortFunc(listed.Endpoints, func(a, b providers.Endpoint) int { return strings.Compare(a.String(), b.String()) })
+	return *listed, true
 }
 
 // join adds what a group has of the model. joined are the channels that it has already.

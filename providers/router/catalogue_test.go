@@ -20,7 +20,7 @@ func TestCatalogue(t *testing.T) {
 		channel("wide", "talks", as(map[string]string{"x-*": ""}, "one")),
 		channel("off", "talks", as(map[string]string{"gone": "", "*": ""}, "one"), func(c *providers.Channel) { c.Disabled = true }),
 	}, &router.Options{Aliases: map[string]string{"fast": "m"}})
-	models, open := r.Catalogue()
+	models, open := catalogue(r), r.OpenChannels()
 	if len(models) != 2 || models[0].ID != "fast" || models[0].Public != "m" || models[1].ID != "m" {
 		t.Fatalf("listed %+v", models)
 	}
@@ -35,4 +35,17 @@ func TestCatalogue(t *testing.T) {
 	if !slices.Equal(open, []string{"wide"}) {
 		t.Errorf("open: %v", open)
 	}
+	if _, listed := r.Listed("x-1"); listed {
+		t.Error("a name that only a pattern fits is listed")
+	}
+}
+
+// catalogue reads all models, one by one.
+func catalogue(r *router.Router) (models []router.Listed) {
+	for _, name := range r.ModelNames() {
+		if model, listed := r.Listed(name); listed {
+			models = append(models, model)
+		}
+	}
+	return models
 }

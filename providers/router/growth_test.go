@@ -36,7 +36,7 @@ func TestLoadIsLinear(t *testing.T) {
 		for i, n := range []int{200, 400} {
 			r := router.New(vendors(), manyChannels(n, own), nil)
 			compared[i] = r.Compared()
-			models, _ := r.Catalogue()
+			models := catalogue(r)
 			want := 20
 			if own {
 				want *= n

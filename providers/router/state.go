@@ -211,6 +211,27 @@ type ChannelState struct {
 	Videos []ChannelVideo `json:"videos,omitempty"`
 }
 
+// Overall is the health of the channel with its keys: while all of its keys cool down it is open until the first of them is back, and
+// the last fault is that of the channel or of a key.
+func (s *ChannelState) Overall() HealthState {
+	overall := s.HealthState
+	open, left := 0, 0.0
+	for _, key := range s.Keys {
+		if f := key.LastFault; f != nil && (overall.LastFault == nil || f.At.After(overall.LastFault.At)) {
+			overall.LastFault = f
+		}
+		if key.State == StateOpen {
+			if open++; open == 1 || key.RestLeft < left {
+				left = key.RestLeft
+			}
+		}
+	}
+	if overall.State == StateClosed && open > 0 && open == len(s.Keys) {
+		overall.State, overall.RestLeft = StateOpen, left
+	}
+	return overall
+}
+
 // Slots are the places for jobs at a channel.
 type Slots struct {
 	// Max is how many there are, Taken how many jobs have one, Line how many tasks wait.
@@ -257,30 +278,41 @@ func (c *channelState) videos() []ChannelVideo {
 	return videos
 }
 
+// ChannelNames lists the names of all channels in their order. The caller must not change the list.
+func (r *Router) ChannelNames() []string { return r.table.Load().channelNames }
+
 // States lists the channels as this process sees them, in the order of their names.
-func (r *Router) States() []ChannelState {
+func (r *Router) States() []ChannelState { return r.StatesOf(r.ChannelNames()) }
+
+// StatesOf lists the channels of these names that the configuration has, as this process sees them.
+func (r *Router) StatesOf(names []string) []ChannelState {
 	now := r.now()
 	channels := r.table.Load().channels
-	states := make([]ChannelState, 0, len(channels))
-	for _, channel := range channels {
-		state := ChannelState{
-			Name: channel.Name, Vendor: channel.Vendor, Groups: channel.Groups, Priority: channel.Priority, Weight: max(channel.Weight, 1),
-			MaxCalls: channel.MaxCalls, Processes: 1, HealthState: channel.health.state(now, &r.rules), Models: channel.health.models(now, &r.rules),
-			Keys: make([]KeyHealth, 0, len(channel.keys)),
+	states := make([]ChannelState, 0, len(names))
+	for _, name := range names {
+		if channel := channels[name]; channel != nil {
+			states = append(states, channel.state(now, &r.rules))
 		}
-		if state.Pause = channel.pausedNow(); state.Pause != nil {
-			state.State = StatePaused
-		}
-		if channel.Disabled {
-			state.State = StateDisabled
-		}
-		for _, key := range channel.keys {
-			state.Keys = append(state.Keys, KeyHealth{key.fingerprint, key.health.state(now, &r.rules), key.health.models(now, &r.rules)})
-		}
-		states = append(states, state)
 	}
-	slices.SortFunc(states, func(a, b ChannelState) int { return cmp.Compare(a.Name, b.Name) })
 	return states
+}
+
+func (c *channelState) state(now time.Duration, rules *rules) ChannelState {
+	state := ChannelState{
+		Name: c.Name, Vendor: c.Vendor, Groups: c.Groups, Priority: c.Priority, Weight: max(c.Weight, 1),
+		MaxCalls: c.MaxCalls, Processes: 1, HealthState: c.health.state(now, rules), Models: c.health.models(now, rules),
+		Keys: make([]KeyHealth, 0, len(c.keys)),
+	}
+	if state.Pause = c.pausedNow(); state.Pause != nil {
+		state.State = StatePaused
+	}
+	if c.Disabled {
+		state.State = StateDisabled
+	}
+	for _, key := range c.keys {
+		state.Keys = append(state.Keys, KeyHealth{key.fingerprint, key.health.state(now, rules), key.health.models(now, rules)})
+	}
+	return state
 }
 
 func (h *health) state(now time.Duration, rules *rules) HealthState {

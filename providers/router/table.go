@@ -21,7 +21,11 @@ type table struct {
 	open     map[string][]route
 	wide     map[string][]*channelState
 	channels map[string]*channelState
-	models   map[string][]Model
+	// channelNames are those of all channels, wideNames those of the channels that are open to names by patterns.
+	channelNames, wideNames []string
+	models                  map[string][]Model
+	// groups are those with models, names the models of all groups.
+	groups, names []string
 	// aliases are public names by the names that clients may ask for in their place.
 	aliases map[string]string
 	// compared counts how often a model was looked for at a channel: a test bounds its growth.
@@ -160,7 +164,34 @@ func (v vendors) table(channels []providers.Channel, aliases map[string]string, 
 		}
 		t.compared += index.compared
 	}
+	t.list()
 	return t
+}
+
+// list puts the names of channels, groups and models in order.
+func (t *table) list() {
+	t.channelNames, t.groups = slices.Sorted(maps.Keys(t.channels)), slices.Sorted(maps.Keys(t.models))
+	for _, name := range t.channelNames {
+		if channel := t.channels[name]; !channel.Disabled && hasPattern(channel.Models) {
+			t.wideNames = append(t.wideNames, name)
+		}
+	}
+	names := make(map[string]bool)
+	for _, models := range t.models {
+		for _, model := range models {
+			names[model.ID] = true
+		}
+	}
+	t.names = slices.Sorted(maps.Keys(names))
+}
+
+func hasPattern(models map[string]string) bool {
+	for model := range models {
+		if providers.IsPattern(model) {
+			return true
+		}
+	}
+	return false
 }
 
 // groupIndex has the channels of one group, by priority.
@@ -174,16 +205,14 @@ type groupIndex struct {
 
 // add adds a channel after those of higher or the same priority.
 func (g *groupIndex) add(state *channelState) {
-	at, wide := len(g.states), false
+	at := len(g.states)
 	g.states = append(g.states, state)
 	for model := range state.Models {
-		if providers.IsPattern(model) {
-			wide = true
-		} else {
+		if !providers.IsPattern(model) {
 			g.listed[model] = append(g.listed[model], at)
 		}
 	}
-	if wide {
+	if hasPattern(state.Models) {
 		g.wide = append(g.wide, at)
 	}
 }

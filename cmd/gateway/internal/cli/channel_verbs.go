@@ -5,12 +5,13 @@ import (
 	"errors"
 	"fmt"
 	"net/http"
+	"net/url"
 	"strconv"
 	"strings"
 	"time"
 
-	"modelrelay/api/admin"
-	"modelrelay/api/console/inprocess"
+		"modelrelay/api/console/inprocess"
+	"modelrelay/api/operator"
 	"modelrelay/providers"
 	"modelrelay/providers/router"
 )
@@ -28,7 +29,7 @@ func (c *channelPauseCmd) Run(ctx context.Context, p *Program) error {
 	if c.For < time.Minute || c.For > router.PauseMost {
 		return &UsageError{Err: errors.New("--for: wants 1m to 720h")}
 	}
-	body := map[string]any{"minutes": int(c.For.Minutes()), "reason": c.Reason}
+	body := operator.ChannelPause{Minutes: int(c.For.Minutes()), Reason: c.Reason}
 	return p.channelVerb(ctx, c.Name, "pause", body, func(state router.ChannelState) string { return "paused until " + moment(state.Pause.Until) })
 }
 
@@ -76,18 +77,20 @@ type channelsTestCmd struct {
 func (c *channelsTestCmd) Run(ctx context.Context, p *Program) error {
 	names := []string{c.Name}
 	if c.Name == "" {
-		var list struct {
-			Data []router.ChannelState `json:"data"`
+		list, err := p.askPages(ctx, "/admin/channels", url.Values{}, 0)
+		if err != nil {
+			return err
 		}
-		if err := p.ask(ctx, "/admin/channels", nil, &list); err != nil {
+		channels, err := entries[router.ChannelState](list)
+		if err != nil {
 			return err
 		}
 		names = names[:0]
-		for _, channel := range list.Data {
+		for _, channel := range channels {
 			names = append(names, channel.Name)
 		}
 	}
-	results := make([]admin.ChannelTested, len(names))
+	results := make([]operator.ChannelTested, len(names))
 	failed := 0
 	for i, name := range names {
 		err := p.call(ctx, http.MethodPost, channelPath(name, "test"), nil, &results[i])
@@ -111,7 +114,7 @@ func (c *channelsTestCmd) Run(ctx context.Context, p *Program) error {
 // mostVerdict bounds what is printed of a verdict, in bytes.
 const mostVerdict = 300
 
-func testedRow(r admin.ChannelTested) []string {
+func testedRow(r operator.ChannelTested) []string {
 	good := "good"
 	if !r.OK {
 		good = "failed"

@@ -22,22 +22,26 @@ type Channels struct {
 type channelsListCmd struct {
 	remote
 
-	Models bool `help:"Show what their video models take."`
+	Q      string `help:"Channels whose name holds this." placeholder:"TEXT"`
+	Limit  int    `help:"List at most this many channels; 0: all." default:"0"`
+	Models bool   `help:"Show what their video models take."`
 }
 
 // Run shows how the processes that serve find the channels.
 func (c *channelsListCmd) Run(ctx context.Context, p *Program) error {
-	var list struct {
-		Data []router.ChannelState `json:"data"`
-	}
-	if err := p.ask(ctx, "/admin/channels", nil, &list); err != nil {
+	list, err := p.askPages(ctx, "/admin/channels", filters("q", c.Q), c.Limit)
+	if err != nil {
 		return err
 	}
-	return p.show(list.Data, func() error {
+	channels, err := entries[router.ChannelState](list)
+	if err != nil {
+		return err
+	}
+	return p.show(list, func() error {
 		if c.Models {
-			return printVideoModels(p, list.Data)
+			return printVideoModels(p, channels)
 		}
-		return printChannels(p, list.Data)
+		return printChannels(p, channels)
 	})
 }
 

@@ -9,7 +9,7 @@ import (
 	"strings"
 	"time"
 
-	"modelrelay/api/admin"
+	"modelrelay/api/operator"
 	"modelrelay/api/console/words"
 	"modelrelay/api/setup"
 	"modelrelay/cmd/gateway/internal/config"
@@ -122,7 +122,7 @@ func checkTemporal(ctx context.Context, cfg config.Config) (warning string, err 
 
 // connect runs the checks and prints their findings. It fails where one of them did.
 func connect(ctx context.Context, p *Program, checks []setup.Check) error {
-	results := admin.SetupResults(words.Load(), setup.Run(ctx, checks))
+	results := operator.SetupResults(words.Load(), setup.Run(ctx, checks))
 	var bad []string
 	rows := make([][]string, 0, len(results))
 	for _, result := range results {

@@ -6,69 +6,47 @@ import (
 	"errors"
 	"fmt"
 	"net/http"
+	"net/url"
 	"os"
 	"strconv"
 	"strings"
 	"time"
 
-	"modelrelay/api/admin"
+	"modelrelay/api/operator"
+	"modelrelay/providers/router"
 )
 
 // Models is gateway models.
 type Models struct {
 	remote
 
-	Unpriced bool `help:"List the models that were used within 30 days and have no price instead."`
-}
-
-// listedModel is a model as the operation lists it.
-type listedModel struct {
-	ID       string
-	AliasOf  string `json:"alias_of"`
-	Formats  []string
-	Groups   []string
-	Channels []struct {
-		Name, State string
-		Usual       float64 `json:"usual_seconds"`
-	}
-	Price map[string]json.RawMessage
-	Use   *modelUse `json:"last_30_days"`
-}
-
-// modelUse is what a model was used for in 30 days.
-type modelUse struct {
-	Requests, Tasks, Failed int64
-	Cost                    json.Number
+	Q        string `help:"Models whose name holds this." placeholder:"TEXT"`
+	Limit    int    `help:"List at most this many models; 0: all." default:"0"`
+	Unpriced bool   `help:"List the models that were used within 30 days and have no price instead."`
 }
 
 // Run lists the models of all groups, who serves them, and what they cost.
 func (c *Models) Run(ctx context.Context, p *Program) error {
-	var document json.RawMessage
-	if err := p.ask(ctx, "/admin/models", nil, &document); err != nil {
+	var list operator.ModelList
+	if err := p.ask(ctx, "/admin/models", url.Values{"limit": {"1"}}, &list); err != nil {
 		return err
 	}
-	var list struct {
-		Data     []json.RawMessage
-		Unpriced []json.RawMessage
-		Open     []string
-	}
-	if err := json.Unmarshal(document, &list); err != nil {
-		return fmt.Errorf("read the models: %w", err)
-	}
 	if c.Unpriced {
-		type use struct {
-			Model string
-			modelUse
-		}
-		return printRows(p, list.Unpriced, []string{"MODEL", "CALLS", "TASKS", "FAILED"}, func(u use) []string {
+		return printList(p, list.Unpriced, []string{"MODEL", "CALLS", "TASKS", "FAILED"}, func(u operator.UnpricedModel) []string {
 			return []string{u.Model, number(u.Requests), number(u.Tasks), number(u.Failed)}
 		})
 	}
-	if p.JSON {
-		return printJSON(p.Stdout, document)
+	models, err := p.askPages(ctx, "/admin/models", filters("q", c.Q), c.Limit)
+	if err != nil {
+		return err
+	}
+	list.HasMore, list.After = false, nil
+	if list.Data, err = entries[operator.Model](models); err != nil {
+		return err
 	}
 	head := []string{"MODEL", "FORMATS", "GROUPS", "CHANNELS", "PRICE", "CALLS 30D", "TASKS 30D", "COST 30D"}
-	if err := printRows(p, list.Data, head, modelCells); err != nil {
+	err = p.show(list, func() error { return printTable(p.Stdout, head, rowsOf(list.Data, modelCells)) })
+	if err != nil || p.JSON {
 		return err
 	}
 	if len(list.Open) > 0 {
@@ -80,40 +58,43 @@ func (c *Models) Run(ctx context.Context, p *Program) error {
 	return nil
 }
 
-func modelCells(m listedModel) []string {
+func modelCells(m operator.Model) []string {
 	name := m.ID
 	if m.AliasOf != "" {
 		name += " (" + m.AliasOf + ")"
 	}
-	channels := make([]string, 0, len(m.Channels))
+	channels := make([]string, 0, len(m.Channels)+1)
 	for _, channel := range m.Channels {
 		text := channel.Name
-		if channel.State != "" && channel.State != "closed" {
+		if channel.State != "" && channel.State != router.StateClosed {
 			text += " " + channel.State
 		}
-		if channel.Usual > 0 {
-			text += " ~" + time.Duration(channel.Usual*float64(time.Second)).Round(time.Second).String()
+		if channel.UsualSeconds != nil {
+			text += " ~" + time.Duration(*channel.UsualSeconds*float64(time.Second)).Round(time.Second).String()
 		}
 		channels = append(channels, text)
 	}
+	if m.MoreChannels > 0 {
+		channels = append(channels, fmt.Sprintf("and %d more", m.MoreChannels))
+	}
 	cells := []string{name, strings.Join(m.Formats, " "), strings.Join(m.Groups, " "), strings.Join(channels, ", "), priceText(m.Price), "", "", ""}
-	if m.Use != nil {
-		cells[5], cells[6], cells[7] = number(m.Use.Requests), number(m.Use.Tasks), m.Use.Cost.String()
+	if m.LastMonth != nil {
+		cells[5], cells[6], cells[7] = number(m.LastMonth.Requests), number(m.LastMonth.Tasks), m.LastMonth.Cost.String()
 	}
 	return cells
 }
 
 // priceText are the parts of a price that are charged; "" for a model without one.
-func priceText(price map[string]json.RawMessage) string {
-	var parts []string
-	for _, name := range []string{"input", "cached_input", "output", "request", "image", "audio_second", "second", "video"} {
-		if raw := strings.Trim(string(price[name]), `"`); raw != "" && raw != "null" {
-			parts = append(parts, name+" "+raw)
-		}
+func priceText(price *operator.ModelPrice) string {
+	if price == nil {
+		return ""
 	}
-	var tiers []json.RawMessage
-	if json.Unmarshal(price["tiers"], &tiers) == nil && len(tiers) > 0 {
-		parts = append(parts, strconv.Itoa(len(tiers))+" tiers")
+	var parts []string
+	for _, part := range price.Parts() {
+		parts = append(parts, part.Name+" "+string(part.Amount))
+	}
+	if n := len(price.Tiers); n > 0 {
+		parts = append(parts, strconv.Itoa(n)+" tiers")
 	}
 	return strings.Join(parts, ", ")
 }
@@ -135,7 +116,7 @@ func (c *pricesDraftCmd) Run(ctx context.Context, p *Program) error {
 	if err != nil {
 		return &UsageError{Err: err}
 	}
-	content, err := readAll(file, admin.MostPriceList)
+	content, err := readAll(file, operator.MostPriceList)
 	_ = file.Close() // which was read
 	if err == nil && !json.Valid(content) {
 		err = errors.New("is no JSON")
@@ -143,34 +124,19 @@ func (c *pricesDraftCmd) Run(ctx context.Context, p *Program) error {
 	if err != nil {
 		return &UsageError{Err: fmt.Errorf("%s: %w", c.File, err)}
 	}
-	var document json.RawMessage
-	if err := p.call(ctx, http.MethodPost, "/admin/prices/draft", json.RawMessage(content), &document); err != nil {
+	var draft operator.PriceDraft
+	if err := p.call(ctx, http.MethodPost, "/admin/prices/draft", json.RawMessage(content), &draft); err != nil {
 		return err
 	}
 	if p.JSON {
-		return printJSON(p.Stdout, document)
-	}
-	var draft struct {
-		YAML string
-		Data []struct {
-			Model, Found, Change string
-			Before, After        map[string]json.RawMessage
-		}
-		Missing   []string
-		Ambiguous []struct {
-			Model string
-			Found []string
-		}
-	}
-	if err := json.Unmarshal(document, &draft); err != nil {
-		return fmt.Errorf("read the draft: %w", err)
+		return printJSON(p.Stdout, draft)
 	}
 	if _, err := fmt.Fprint(p.Stdout, draft.YAML); err != nil {
 		return err
 	}
 	var rows [][]string
 	for _, change := range draft.Data {
-		if change.Change != "same" {
+		if change.Change != operator.PriceSame {
 			rows = append(rows, []string{change.Model, change.Found, change.Change, priceText(change.Before), priceText(change.After)})
 		}
 	}

@@ -166,13 +166,22 @@ func (p *Program) askPages(ctx context.Context, path string, query url.Values, l
 	}
 }
 
-// printRows prints a list: as it is for machines, else as rows of a table.
-func printRows[T any](p *Program, list []json.RawMessage, head []string, row func(T) []string) error {
+// entries reads the entries of a list.
+func entries[T any](list []json.RawMessage) ([]T, error) {
 	read := make([]T, len(list))
 	for i, raw := range list {
 		if err := json.Unmarshal(raw, &read[i]); err != nil {
-			return fmt.Errorf("read the list: %w", err)
+			return nil, fmt.Errorf("read the list: %w", err)
 		}
+	}
+	return read, nil
+}
+
+// printRows prints a list: as it is for machines, else as rows of a table.
+func printRows[T any](p *Program, list []json.RawMessage, head []string, row func(T) []string) error {
+	read, err := entries[T](list)
+	if err != nil {
+		return err
 	}
 	return p.show(list, func() error { return printTable(p.Stdout, head, rowsOf(read, row)) })
 }

@@ -1,0 +1,194 @@
+package operator
+
+import (
+	"context"
+	"slices"
+	"time"
+
+	"modelrelay/providers"
+	"modelrelay/providers/channeltest"
+	"modelrelay/providers/router"
+	"modelrelay/storage"
+	"modelrelay/storage/audit"
+)
+
+// ChannelHealth reads and changes the health of channels, as health.Sharer does.
+type ChannelHealth interface {
+	// States returns how the channels of these names are, by name, without those that the configuration does not have.
+	States(ctx context.Context, names []string) ([]router.ChannelState, error)
+	// Faulty names the channels with the last faults, the newest first.
+	Faulty(ctx context.Context) ([]string, error)
+	// Pause keeps a channel out of routing in every process within a second, or with nil lets it in again. The error is
+	// storage.ErrNotFound if the configuration does not have the channel.
+	Pause(ctx context.Context, channel string, pause *router.Pause) error
+	// Wake ends the cooldowns of a channel and its keys in every process within a second. Its errors are those of Pause.
+	Wake(ctx context.Context, channel string) error
+}
+
+// ChannelTester tests channels, as channeltest.Tester does.
+type ChannelTester interface {
+	// Test sends a channel's vendor a free request. key replaces the channel's own unless it is "", and is not stored.
+	Test(ctx context.Context, channel string, key providers.Secret) (channeltest.Result, error)
+}
+
+// ChannelQuery selects channels.
+type ChannelQuery struct{ NamesOf }
+
+// ChannelList is a page of channels.
+type ChannelList struct {
+	Object  string                `json:"object" enum:"list"`
+	Data    []router.ChannelState `json:"data" nullable:"false"`
+	HasMore bool                  `json:"has_more" doc:"There is a next page"`
+	After   *string               `json:"after" doc:"What to send as after for the next page; null at the end"`
+}
+
+// ChannelName names one channel.
+type ChannelName struct {
+	Name string `path:"name" doc:"The channel's name"`
+}
+
+// PauseChannel is the input of Service.PauseChannel.
+type PauseChannel struct {
+	ChannelName
+
+	Body ChannelPause
+}
+
+// ChannelPause is for how long a channel is paused, and why.
+type ChannelPause struct {
+	Minutes int      `json:"minutes" minimum:"1" maximum:"43200" doc:"How long"`
+	Reason  string   `json:"reason,omitempty" maxLength:"200" doc:"What other operators read"`
+	_       struct{} `json:"-" additionalProperties:"false"`
+}
+
+// TestChannel is the input of Service.TestChannel.
+type TestChannel struct {
+	ChannelName
+
+	Body *ChannelKey
+}
+
+// ChannelKey is a key to test a channel with.
+type ChannelKey struct {
+	Key string   `json:"key,omitempty" maxLength:"16384" doc:"Replaces the channel's first key for this test, and is not stored"`
+	_   struct{} `json:"-" additionalProperties:"false"`
+}
+
+// ChannelTested is the result of a channel test.
+type ChannelTested struct {
+	channeltest.Result
+
+	Verdict string `json:"verdict" doc:"The sentence that code names, in English"`
+}
+
+// ListChannels returns a page of channels by name.
+func (s *Service) ListChannels(ctx context.Context, _ Actor, in *ChannelQuery) (list ChannelList, err error) {
+	names, next, err := in.page(s.Router.ChannelNames())
+	if err != nil {
+		return list, err
+	}
+	states, err := s.Channels.States(ctx, names)
+	return ChannelList{Object: "list", Data: orNone(states), HasMore: next != nil, After: next}, StoreFault("channel", "", err)
+}
+
+// Channel returns a channel.
+func (s *Service) Channel(ctx context.Context, _ Actor, in *ChannelName) (router.ChannelState, error) {
+	states, err := s.Channels.States(ctx, []string{in.Name})
+	if err == nil && len(states) == 0 {
+		err = storage.ErrNotFound
+	}
+	if err != nil {
+		return router.ChannelState{}, StoreFault("channel", in.Name, err)
+	}
+	return states[0], nil
+}
+
+// PauseChannel keeps a channel out of routing, in every process within a second. A pause that is there already is replaced.
+func (s *Service) PauseChannel(ctx context.Context, by Actor, in *PauseChannel) (router.ChannelState, error) {
+	return changeChannel(ctx, s, by, "pause_channel", &in.ChannelName, in, func(entry *audit.Entry) error {
+		entry.Changes = []audit.Change{audit.Set("minutes", in.Body.Minutes), audit.Set("reason", in.Body.Reason)}
+		until := time.Now().Add(time.Duration(in.Body.Minutes) * time.Minute).UTC()
+		return s.Channels.Pause(ctx, in.Name, &router.Pause{Until: until, By: by.Name, Reason: in.Body.Reason})
+	})
+}
+
+// ResumeChannel ends a channel's pause, in every process within a second.
+func (s *Service) ResumeChannel(ctx context.Context, by Actor, in *ChannelName) (router.ChannelState, error) {
+	return changeChannel(ctx, s, by, "resume_channel", in, nil, func(*audit.Entry) error { return s.Channels.Pause(ctx, in.Name, nil) })
+}
+
+// WakeChannel ends the cooldowns of a channel, its models and keys, in every process within a second.
+func (s *Service) WakeChannel(ctx context.Context, by Actor, in *ChannelName) (router.ChannelState, error) {
+	return changeChannel(ctx, s, by, "wake_channel", in, nil, func(*audit.Entry) error { return s.Channels.Wake(ctx, in.Name) })
+}
+
+// changeChannel changes a channel and returns how it is then.
+func changeChannel(ctx context.Context, s *Service, by Actor, what string, name *ChannelName, in any, do func(*audit.Entry) error) (router.ChannelState, error) {
+	return change(ctx, s, by, what, name.Name, in, func(entry *audit.Entry) (router.ChannelState, error) {
+		if err := do(entry); err != nil {
+			return router.ChannelState{}, StoreFault("channel", name.Name, err)
+		}
+		return s.Channel(ctx, by, name)
+	})
+}
+
+// TestChannel sends a channel's vendor a free request with one key. It counts neither for nor against the channel.
+func (s *Service) TestChannel(ctx context.Context, by Actor, in *TestChannel) (ChannelTested, error) {
+	return change(ctx, s, by, "test_channel", in.Name, in, func(entry *audit.Entry) (ChannelTested, error) {
+		var key providers.Secret
+		if in.Body != nil {
+			key = providers.Secret(in.Body.Key)
+		}
+		entry.Changes = []audit.Change{audit.Set("own_key", key != "")}
+		result, err := s.Tester.Test(ctx, in.Name, key)
+		return ChannelTested{result, english(s.texts, result.Code, result.Values)}, err
+	})
+}
+
+// mostShown is how many channels of a kind a summary lists.
+const mostShown = 20
+
+// ChannelSummary is how all channels are, in short.
+type ChannelSummary struct {
+	// All counts the channels that are not disabled, Out those of them that get no calls: they are paused, or their circuits are open.
+	All, Out int
+	// FirstOut lists the first of those that get no calls, Faulty the channels with the last faults, the newest first.
+	FirstOut, Faulty []router.ChannelState
+}
+
+// SummarizeChannels returns how all channels are. It reads the states of those that it lists.
+func (s *Service) SummarizeChannels(ctx context.Context, _ Actor) (sum ChannelSummary, err error) {
+	var out []string
+	for _, state := range s.Router.States() { // processes share circuits and pauses
+		if state.State != router.StateDisabled {
+			sum.All++
+		}
+		if isOut(&state) {
+			out = append(out, state.Name)
+		}
+	}
+	sum.Out = len(out)
+	out = out[:min(len(out), mostShown)]
+	faulty, err := s.Channels.Faulty(ctx)
+	if err != nil {
+		return sum, StoreFault("channel", "", err)
+	}
+	faulty = faulty[:min(len(faulty), mostShown)]
+	states, err := s.Channels.States(ctx, slices.Compact(slices.Sorted(slices.Values(slices.Concat(out, faulty)))))
+	for i := range states {
+		if isOut(&states[i]) {
+			sum.FirstOut = append(sum.FirstOut, states[i])
+		}
+		if slices.Contains(faulty, states[i].Name) && states[i].Overall().LastFault != nil {
+			sum.Faulty = append(sum.Faulty, states[i])
+		}
+	}
+	slices.SortFunc(sum.Faulty, func(a, b router.ChannelState) int { return b.Overall().LastFault.At.Compare(a.Overall().LastFault.At) })
+	return sum, StoreFault("channel", "", err)
+}
+
+// isOut reports whether the channel gets no calls now.
+func isOut(state *router.ChannelState) bool {
+	now := state.Overall().State
+	return now == router.StateOpen || now == router.StatePaused
+}
