@@ -21,14 +21,14 @@ const (
 	// awaitRetry and awaitRetryMost bound the wait for channels with open circuits, or for Redis.
 	awaitRetry     = 5 * time.Second
 	awaitRetryMost = time.Minute
-	// admitPatience bounds the first ask, well within the time that the step has.
+	// admitPatience bounds the first request for a slot, well within the time of the step.
 	admitPatience = 5 * time.Second
-	// slotsPatience is how long a task that was told to wait goes on waiting while Redis is away, before it is let through:
-	// a restart of Redis must not let a long line through at once.
+	// slotsPatience is how long a waiting task continues to wait while Redis is unavailable. After it the task is admitted without a
+	// slot. A restart of Redis must not admit a long line at once.
 	slotsPatience = 2 * time.Minute
 )
 
-// Admitter finds the channel and key of an attempt, and a slot there where the channel's jobs are limited.
+// Admitter chooses the channel and key of an attempt, and takes a slot if the channel's jobs are limited.
 type Admitter struct {
 	*Upstreams
 	*SlotKeeper
@@ -37,60 +37,60 @@ type Admitter struct {
 	Log *slog.Logger
 }
 
-// AdmitInput asks for a channel.
+// AdmitInput is a request for a channel.
 type AdmitInput struct {
 	Group string `json:"group"`
 	Model string `json:"model"`
-	// Format is the dialect the task was created in.
+	// Format is the format of the create.
 	Format providers.Format `json:"format"`
-	// Several: only a vendor that makes several videos of one request will do.
+	// Several: the vendor must be able to make several videos for one request.
 	Several bool `json:"several,omitempty"`
-	// Video is what is asked of the video.
+	// Video is the shape of the requested video.
 	Video *providers.VideoShape `json:"video,omitempty"`
-	// Except are channels, and ExceptKeys single keys, that refused this task in this round.
+	// Except are channels, and ExceptKeys single keys, that refused the task in this round.
 	Except     []string           `json:"except,omitempty"`
 	ExceptKeys []providers.KeyRef `json:"except_keys,omitempty"`
-	// Lacking are those of Except that do not have the model: they are left out of later rounds as well.
+	// Lacking are those of Except without the model. Later rounds exclude them too.
 	Lacking []string `json:"lacking,omitempty"`
-	// Pin is the one channel and key that will do, nil for any.
+	// Pin is the only permitted channel and key; nil for any.
 	Pin *Assignment `json:"pin,omitempty"`
-	// Waiter is the task as it takes its turn at channels whose jobs are limited.
+	// Waiter is the task as a waiter for a slot.
 	Waiter Waiter `json:"waiter,omitzero"`
-	// Held are channels where the task may have a slot, or a place in line. It gives up those that it does not get.
+	// Held lists channels at which the task may have a slot or wait for one. Admit releases all but the assigned one.
 	Held []string `json:"held,omitempty"`
 }
 
-// Admission is the answer: an assignment, or nil and why there is none now.
+// Admission is the result of Admit: an assignment, or nil and the reason.
 type Admission struct {
 	Assignment *Assignment `json:"assignment,omitempty"`
 	Refused    *Record     `json:"refused,omitempty"`
-	// Full: every channel that would do has all the jobs it may have, and the task stands in line. Await waits there.
+	// Full: every candidate has all the jobs it may have, and the task is in their lines. Await waits there.
 	Full *Waiting `json:"full,omitempty"`
 }
 
-// Waiting is Await's heartbeat: where a task stands in line. Readers see it without any worker.
+// Waiting is Await's heartbeat: the task's places in lines. Readers see it without a worker.
 type Waiting struct {
-	// Position is the task's place in the line where it stands best, 1 for the next, and Channel is that line.
+	// Position is the task's best position in a line, from 1, and Channel is that line.
 	Position int    `json:"position"`
 	Channel  string `json:"channel"`
-	// Channels are all the lines it stands in.
+	// Channels are all the lines with the task.
 	Channels []string `json:"channels"`
 	Asks     int      `json:"asks,omitempty"`
-	// Again is the wait before the next ask.
+	// Again is the wait before the next request for a slot.
 	Again Duration `json:"again"`
-	// Fault is why the last ask got no answer, nil after a good one.
+	// Fault is the reason for the last request without an answer, nil after an answer.
 	Fault *Record `json:"fault,omitempty"`
-	// AwaySince is since when Redis does not answer; zero while it does.
+	// AwaySince is when Redis became unavailable; zero while it answers.
 	AwaySince time.Time `json:"away_since,omitzero"`
-	// Listed: the task is on its token's list for sure.
+	// Listed: the task is known to be on its token's list.
 	Listed bool `json:"listed,omitempty"`
 }
 
-// Admit chooses the channel and key of the next attempt, and takes a slot where the channel's jobs are limited. It may run
-// any number of times: a slot that it took is found again.
+// Admit chooses the channel and key of the next attempt, and takes a slot if the channel's jobs are limited. It is idempotent: it
+// finds a slot that it took before.
 //
-// It asks Redis for limited channels only. While Redis is away, or has no sense to say, their limit is not held, which is
-// logged: a task is worth more than a limit, and an error of this step would end it.
+// It uses Redis only for limited channels. While Redis is unavailable or fails, Admit does not enforce the limit, and logs that: an
+// error of this step would end the task.
 func (a *Admitter) Admit(ctx context.Context, in AdmitInput) (Admission, error) {
 	asking, cancel := context.WithTimeout(ctx, admitPatience)
 	defer cancel()
@@ -101,24 +101,24 @@ func (a *Admitter) Admit(ctx context.Context, in AdmitInput) (Admission, error) 
 	return admission, err
 }
 
-// AwaitInput is a task that stands in line.
+// AwaitInput is a task that waits for a slot.
 type AwaitInput struct {
 	Admit AdmitInput `json:"admit"`
-	// Waiting is what Admit answered.
+	// Waiting is the answer of Admit.
 	Waiting Waiting `json:"waiting"`
-	// ExceptUntil is when channels that refused the task may be asked again.
+	// ExceptUntil is when channels that refused the task may be tried again.
 	ExceptUntil time.Time `json:"except_until,omitzero"`
 	Until       time.Time `json:"until"`
-	// Entry is the task's on its token's list.
+	// Entry is the task's entry on its token's list.
 	Entry Entry `json:"entry"`
 }
 
-// Await asks for a slot until the task has one. "Not yet" is a benign error with the time of the next ask, later the
-// farther the task stands from the front. Its answer has an assignment.
+// Await requests a slot until the task has one. "Not yet" is a benign error with the delay of the next request, which grows with the
+// distance from the front. Its result has an assignment.
 func (a *Admitter) Await(ctx context.Context, in AwaitInput) (Admission, error) {
 	var w Waiting
 	if !activity.HasHeartbeatDetails(ctx) || activity.GetHeartbeatDetails(ctx, &w) != nil || len(w.Channels) == 0 {
-		return a.stand(ctx, in, in.Waiting) // the first try looks at the clock only
+		return a.stand(ctx, in, in.Waiting) // the first try only schedules the next
 	}
 	ask := in.Admit
 	ask.Held = w.Channels
@@ -159,7 +159,7 @@ func (a *Admitter) Await(ctx context.Context, in AwaitInput) (Admission, error) 
 	return a.stand(ctx, in, w)
 }
 
-// stand records where the task stands and asks to be run again, but not past the end of its time in the queue.
+// stand records the task's place and schedules the next request, at the latest at the queue limit.
 func (a *Admitter) stand(ctx context.Context, in AwaitInput, w Waiting) (Admission, error) {
 	left := time.Until(in.Until) - deadlineMargin
 	if left <= 0 {
@@ -170,14 +170,14 @@ func (a *Admitter) stand(ctx context.Context, in AwaitInput, w Waiting) (Admissi
 	return Admission{}, pending(fmt.Sprintf("place %d at %s", w.Position, w.Channel), min(time.Duration(w.Again), left))
 }
 
-// admit is one ask. Redis being away is an error; everything else is an answer.
+// admit requests a slot once. An unavailable Redis is an error; everything else is an answer.
 func (a *Admitter) admit(ctx context.Context, in AdmitInput) (Admission, error) {
 	channels, err := a.candidates(in)
 	if err != nil {
 		a.leave(ctx, in.Waiter, in.Held)
 		return refused(err), nil
 	}
-	// Those before the first without a limit; that one always has room.
+	// limited are the channels before the first without a limit; open is that one, which always has room.
 	var (
 		limited []slots.Channel
 		names   []string
@@ -211,24 +211,24 @@ func (a *Admitter) admit(ctx context.Context, in AdmitInput) (Admission, error) 
 	}}, nil
 }
 
-// admitUncounted is admit without Redis.
+// admitUncounted chooses a channel without Redis.
 func (a *Admitter) admitUncounted(ctx context.Context, in AdmitInput, why error) Admission {
 	channels, err := a.candidates(in)
 	if err != nil {
 		return refused(err)
 	}
-	a.Log.WarnContext(ctx, "task admitted without a slot", "task", in.Waiter.TaskID, "channel", channels[0].Name, "err", why)
+	a.Log.WarnContext(ctx, "task admitted without a slot", "task", in.Waiter.TaskID, "channel", channels[0].Name, "error", why)
 	return a.assign(ctx, in, channels[0].Name, false)
 }
 
-// candidates are the channels that would do, the preferred one first; at least one without an error.
+// candidates returns the channels for the task, the preferred one first. Without an error there is at least one.
 func (a *Admitter) candidates(in AdmitInput) ([]providers.Channel, error) {
 	if in.Pin == nil {
 		return a.Channels.Candidates(want(in))
 	}
 	key := providers.KeyRef{Channel: in.Pin.Channel, Fingerprint: in.Pin.Key}
 	if slices.Contains(in.Except, in.Pin.Channel) || slices.Contains(in.ExceptKeys, key) {
-		return nil, &providers.Fault{Kind: providers.Overloaded, Message: "The one upstream that can do this does not take it now.", Accepted: providers.NotAccepted}
+		return nil, &providers.Fault{Kind: providers.Overloaded, Message: "The only upstream for this request does not accept it now.", Accepted: providers.NotAccepted}
 	}
 	pick, _, err := a.target(*in.Pin)
 	if err != nil {
@@ -237,7 +237,7 @@ func (a *Admitter) candidates(in AdmitInput) ([]providers.Channel, error) {
 	return []providers.Channel{pick.Channel}, nil
 }
 
-// assign chooses the key of a channel.
+// assign chooses a key of the channel.
 func (a *Admitter) assign(ctx context.Context, in AdmitInput, channel string, slot bool) Admission {
 	if in.Pin != nil {
 		to := *in.Pin
@@ -247,7 +247,7 @@ func (a *Admitter) assign(ctx context.Context, in AdmitInput, channel string, sl
 	only := want(in)
 	only.Only = []string{channel}
 	pick, err := a.Channels.Pick(only)
-	if err != nil { // it began to rest this moment
+	if err != nil { // its cooldown began just now
 		if slot {
 			a.leave(ctx, in.Waiter, []string{channel})
 		}

@@ -17,10 +17,10 @@ import (
 const (
 	// expiryDay is the date in an output's key: a sweep deletes whole days.
 	expiryDay = "2006-01-02"
-	// handOver is the wait before a stopping worker's copy starts again at another.
+	// handOver is the wait before another worker continues a stopping worker's copy.
 	handOver = 10 * time.Millisecond
-	// crowdedRetry and crowdedMost bound the wait of a copy that found no room to wait for a place: soon at first, and seldom
-	// enough later that ten thousand of them cost Temporal a few hundred tries a second.
+	// crowdedRetry and crowdedMost bound the wait of a copy that found the line for slots full. The later waits are long, so that ten
+	// thousand copies cost Temporal a few hundred tries a second.
 	crowdedRetry = time.Second
 	crowdedMost  = 30 * time.Second
 )
@@ -28,29 +28,29 @@ const (
 // errStopping ends a copy because its worker stops.
 var errStopping = errors.New("the worker is stopping")
 
-// Copier copies what upstreams made into the archive.
+// Copier copies the outputs of jobs into the archive.
 type Copier struct {
 	*Upstreams
 
 	Objects Objects
-	// Copies bounds the copies at a time; nil: any number.
+	// Copies bounds concurrent copies; nil: no bound.
 	Copies *CopyLimit
-	// MaxOutputBytes refuses larger outputs; 0 means no limit.
+	// MaxOutputBytes is the size limit of an output; 0 means no limit.
 	MaxOutputBytes int64
 	Told           Told
 	Log            *slog.Logger
 }
 
-// ArchiveInput is a finished job to copy.
+// ArchiveInput is a completed job to copy.
 type ArchiveInput struct {
 	Job Job `json:"job"`
-	// Outputs is how many videos the vendor made.
+	// Outputs is the number of videos of the job.
 	Outputs int `json:"outputs"`
-	// Expires dates the objects' keys.
+	// Expires is the expiry date in the objects' keys.
 	Expires time.Time `json:"expires"`
-	// Dies is when the upstream lets the videos go; zero where it does not say. What dies first is copied first.
+	// Dies is when the upstream deletes the videos, zero if unknown. The earliest is copied first.
 	Dies time.Time `json:"dies,omitzero"`
-	// Unmeasured: the length of the videos has to be read from the files.
+	// Unmeasured: the length of the videos must be read from the files.
 	Unmeasured bool `json:"unmeasured,omitempty"`
 }
 
@@ -60,9 +60,9 @@ type Output struct {
 	ContentType string `json:"content_type"`
 	Size        int64  `json:"size"`
 	SHA256      string `json:"sha256"`
-	// Seconds is the length that the file has, "" where it was not read.
+	// Seconds is the length in the file, "" if it was not read.
 	Seconds string `json:"seconds,omitempty"`
-	// Variants are the archived pictures of it; one that the vendor has not, or that could not be had, is missing.
+	// Variants are the archived pictures of the video, without those that the vendor does not have or that could not be copied.
 	Variants []Variant `json:"variants,omitempty"`
 }
 
@@ -76,32 +76,32 @@ type Variant struct {
 	SHA256      string `json:"sha256"`
 }
 
-// Copied is an archive's heartbeat. A next try starts after the outputs that are done.
+// Copied is Archive's heartbeat. The next try starts after the outputs that are done.
 type Copied struct {
 	Done  []Output `json:"done,omitempty"`
 	Bytes int64    `json:"bytes"`
-	// Pictured is how many of Done have been asked for their variants.
+	// Pictured is the number of outputs in Done whose variants were requested.
 	Pictured int `json:"pictured,omitempty"`
-	// Slow: an earlier try gave its place up because the upstream sent too slowly.
+	// Slow: an earlier try released its slot because the upstream was too slow.
 	Slow bool `json:"slow,omitempty"`
 }
 
-// OutputPrefix is the archive folder of a task's outputs.
+// OutputPrefix returns the archive folder of a task's outputs.
 func OutputPrefix(taskID string, expires time.Time) string {
 	return fmt.Sprintf("outputs/%s/%s/", expires.UTC().Format(expiryDay), taskID)
 }
 
-// Archive streams every output from the vendor into the archive with bounded memory, in one of the worker's places. After a
-// crash it starts the output it was at again; an object appears whole or not at all.
+// Archive streams every output from the vendor into the archive with bounded memory, in one of the worker's slots. After a crash it
+// restarts the current output; an object appears complete or not at all.
 //
-// A source below the least pace gives its place up while another copy waits for it, and is copied from its beginning later,
-// in a place where nobody hurries it.
+// A source below the minimal pace releases its slot while another copy waits. It is copied from the start later, in a slot for slow
+// sources, which it never loses.
 func (a *Copier) Archive(ctx context.Context, in ArchiveInput) ([]Output, error) {
 	log := taskLog(ctx, a.Log, in.Job.TaskID, in.Job.Assignment)
 	c := &copying{}
 	if activity.HasHeartbeatDetails(ctx) {
 		if err := activity.GetHeartbeatDetails(ctx, &c.state); err != nil {
-			log.Warn("heartbeat unreadable, starting over", "err", err)
+			log.Warn("heartbeat unreadable, starting over", "error", err)
 			c.state = Copied{}
 		}
 	}
@@ -110,7 +110,7 @@ func (a *Copier) Archive(ctx context.Context, in ArchiveInput) ([]Output, error)
 	place := copyLane{in.Job.Assignment.Channel, c.state.Slow}
 	stop := heartbeats(func() {
 		activity.RecordHeartbeat(ctx, c.shown())
-		c.hurry(func() bool { return a.Copies.wanted(place) })
+		c.release(func() bool { return a.Copies.wanted(place) })
 	})
 	defer stop()
 	switch err := a.Copies.take(running, place, in.Dies); {
@@ -132,12 +132,12 @@ func (a *Copier) Archive(ctx context.Context, in ArchiveInput) ([]Output, error)
 			activity.RecordHeartbeat(ctx, c.shown())
 			continue
 		case ctx.Err() != nil:
-			return nil, ctx.Err() // cancelled: nobody wants the copy
+			return nil, ctx.Err() // cancelled
 		}
 		if errors.Is(err, errSlow) {
 			c.slowDown()
 			activity.RecordHeartbeat(ctx, c.shown())
-			log.Info("archiving gave its place up, the upstream is slow", "output", n)
+			log.Info("copy released its slot, the upstream is slow", "output", n)
 			return nil, again(record(err), slowRetry)
 		}
 		r := record(err)
@@ -154,23 +154,22 @@ func (a *Copier) Archive(ctx context.Context, in ArchiveInput) ([]Output, error)
 	return c.state.Done, nil
 }
 
-// noPlace is what became of a copy that did not begin.
+// noPlace is the record of a copy that found no slot.
 func noPlace() Record {
-	return Record{Kind: providers.Overloaded, Message: "The gateway had no room for the copy.", Accepted: providers.NotAccepted}
+	return Record{Kind: providers.Overloaded, Message: "The gateway had no slot for the copy.", Accepted: providers.NotAccepted}
 }
 
-// crowdedWait is the wait before the next try of a copy that found the line full: longer with every try, and each its own.
+// crowdedWait returns the wait before the next try of a copy that found the line full. It grows with each try and is randomized.
 func crowdedWait(try int32) time.Duration {
 	wait := crowdedRetry
 	for ; try > 1 && wait < crowdedMost; try-- {
 		wait *= 2
 	}
 	wait = min(wait, crowdedMost)
-	return wait/2 + rand.N(wait/2) //nolint:gosec // nobody's secret
+	return wait/2 + rand.N(wait/2) //nolint:gosec // not security-relevant
 }
 
-// copyOne copies one output and then its variants, each once. Only a worker that stops, or a cancel, ends the task's
-// hope for those.
+// copyOne copies one output and then its variants. It fails for the variants only if the worker stops or the task was cancelled.
 func (a *Copier) copyOne(ctx context.Context, log *slog.Logger, in ArchiveInput, n int, c *copying) error {
 	if n >= len(c.state.Done) {
 		began := time.Now()
@@ -195,13 +194,13 @@ func (a *Copier) copyOne(ctx context.Context, log *slog.Logger, in ArchiveInput,
 	return nil
 }
 
-// DiscardInput names outputs that nobody wants any more.
+// DiscardInput names outputs to remove.
 type DiscardInput struct {
 	TaskID  string    `json:"task_id"`
 	Expires time.Time `json:"expires"`
 }
 
-// Discard removes the outputs of a task that was cancelled while they were archived. Running it again finds nothing.
+// Discard removes the outputs of a task that did not complete. It is idempotent.
 func (a *Copier) Discard(ctx context.Context, in DiscardInput) error {
 	if err := a.Objects.DeletePrefix(ctx, OutputPrefix(in.TaskID, in.Expires)); err != nil {
 		return again(record(err), 0)
@@ -209,8 +208,7 @@ func (a *Copier) Discard(ctx context.Context, in DiscardInput) error {
 	return nil
 }
 
-// stopWithWorker ends the context when the worker begins to stop, so that a long copy goes to another worker at once
-// and does not hold up the stop.
+// stopWithWorker returns a context that ends when the worker begins to stop, so that another worker continues a long copy at once.
 func stopWithWorker(ctx context.Context) (context.Context, context.CancelFunc) {
 	stopped := activity.GetWorkerStopChannel(ctx)
 	ctx, cancel := context.WithCancelCause(ctx)

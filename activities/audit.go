@@ -11,22 +11,22 @@ import (
 )
 
 const (
-	// auditFolder has a file of each finished day, audit/2026-11-22.jsonl, with an entry a line.
+	// auditFolder has a file of each finished day, audit/2026-11-22.jsonl, with an entry per line.
 	auditFolder = "audit/"
 	auditEnding = ".jsonl"
-	// callsFolder has a folder of each day of the history of calls, calls/2026-11-22/.
+	// callsFolder has a folder of each day of the call log, calls/2026-11-22/.
 	callsFolder = "calls/"
 )
 
-// AuditLog is what the sweep needs of the audit log. *audit.Log implements it.
+// AuditLog is the audit log as the sweep uses it. *audit.Log implements it.
 type AuditLog interface {
 	Unfiled(ctx context.Context, now time.Time) (days []string, err error)
 	Day(ctx context.Context, day string) (lines []byte, entries int, err error)
 	Filed(ctx context.Context, day string, entries int) error
 }
 
-// sweepAudit puts the finished days of the audit log into the archive and removes those whose retention is over. A day that
-// two sweeps write at a time has the same text in both.
+// sweepAudit writes the finished days of the audit log to the archive, and removes the files whose retention has ended. Concurrent sweeps
+// write the same text.
 func (a *Sweeper) sweepAudit(ctx context.Context, now time.Time) error {
 	if a.Audit == nil {
 		return nil
@@ -37,7 +37,7 @@ func (a *Sweeper) sweepAudit(ctx context.Context, now time.Time) error {
 	}
 	for _, day := range days {
 		lines, entries, err := a.Audit.Day(ctx, day)
-		if err == nil && entries > 0 { // what Redis has lost must not empty a file
+		if err == nil && entries > 0 { // a loss of data in Redis must not empty a file
 			_, err = a.Objects.Put(ctx, auditFolder+day+auditEnding, bytes.NewReader(lines), int64(len(lines)), archive.PutOptions{ContentType: "application/jsonl"})
 		}
 		if err == nil {
@@ -56,7 +56,7 @@ func (a *Sweeper) sweepAudit(ctx context.Context, now time.Time) error {
 		}
 		day, err := time.Parse(time.DateOnly, strings.TrimSuffix(path.Base(object.Key), auditEnding))
 		if err != nil || now.Sub(day) < a.AuditRetention+dayLength {
-			continue // not ours, or not yet
+			continue // not a file of ours, or not expired
 		}
 		if err := a.Objects.Delete(ctx, object.Key); err != nil {
 			return err
@@ -65,7 +65,7 @@ func (a *Sweeper) sweepAudit(ctx context.Context, now time.Time) error {
 	return nil
 }
 
-// sweepCalls removes the days of the history of calls whose retention is over.
+// sweepCalls removes the days of the call log whose retention has ended.
 func (a *Sweeper) sweepCalls(ctx context.Context, now time.Time) error {
 	if a.CallsRetention <= 0 {
 		return nil
@@ -76,12 +76,12 @@ func (a *Sweeper) sweepCalls(ctx context.Context, now time.Time) error {
 		}
 		day, err := time.Parse(time.DateOnly, path.Base(folder))
 		if err != nil || now.Sub(day) < a.CallsRetention+dayLength {
-			continue // not ours, or not yet
+			continue // not a folder of ours, or not expired
 		}
 		if err := a.Objects.DeletePrefix(ctx, folder); err != nil {
 			return err
 		}
-		a.Log.InfoContext(ctx, "calls whose retention is over removed", "day", path.Base(folder))
+		a.Log.InfoContext(ctx, "expired day of the call log removed", "day", path.Base(folder))
 	}
 	return nil
 }

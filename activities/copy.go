@@ -18,25 +18,26 @@ import (
 	"modelrelay/storage/archive"
 )
 
-// stallLimit is how long an upstream may keep an archive waiting for its answer or for the next bytes.
-const stallLimit = 45 * time.Second
+const (
+	// stallLimit bounds the wait for an upstream's answer, or for its next bytes.
+	stallLimit = 45 * time.Second
+	// slowRetry is the wait before a slow copy requests a slot again.
+	slowRetry = 5 * time.Second
+)
 
-// slowRetry is the wait before a copy goes on that was too slow for others: it takes its turn again.
-const slowRetry = 5 * time.Second
+// errSlow ends a slow copy whose slot another copy waits for.
+var errSlow = errors.New("below the minimal pace")
 
-// errSlow ends a copy whose place another one waits for.
-var errSlow = errors.New("below the least pace")
-
-// copying is what an archive under way shows of itself. Only the activity's own goroutine changes it.
+// copying is the state of a running Archive. Its heartbeats read it; only the activity's own goroutine changes it.
 type copying struct {
 	mu    sync.Mutex
 	state Copied
-	// pace and end are those of the output under way; nil between two.
+	// pace and end are those of the current output; nil between two.
 	pace *pace
 	end  context.CancelCauseFunc
 }
 
-// begin and done tell that an output is on its way, and that it is not any more.
+// begin and done set and clear the current output.
 func (c *copying) begin(p *pace, end context.CancelCauseFunc) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -45,13 +46,13 @@ func (c *copying) begin(p *pace, end context.CancelCauseFunc) {
 
 func (c *copying) done() { c.begin(nil, nil) }
 
-// hurry ends the output under way where it is slow and its place is wanted.
-func (c *copying) hurry(wanted func() bool) {
+// release ends the copy of the current output if it is slow and wanted reports that its slot is needed.
+func (c *copying) release(wanted func() bool) {
 	c.mu.Lock()
 	pace, end := c.pace, c.end
 	c.mu.Unlock()
 	if pace != nil && pace.isSlow() && wanted() {
-		end(&providers.Fault{Kind: providers.Timeout, Message: "The upstream sends the video slowly, and others wait.", Err: errSlow})
+		end(&providers.Fault{Kind: providers.Timeout, Message: "The upstream sends the video slowly, and other copies wait.", Err: errSlow})
 	}
 }
 
@@ -79,7 +80,7 @@ func (c *copying) finished(output Output) {
 	c.state.Done = append(c.state.Done, output)
 }
 
-// pictured notes the variants of an output. The output is replaced, not changed: a heartbeat may hold it.
+// pictured records the variants of an output. It copies the list, because a heartbeat may hold the old one.
 func (c *copying) pictured(n int, variants []Variant) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -143,13 +144,13 @@ func (a *Copier) copyOutput(ctx context.Context, in ArchiveInput, n int, c *copy
 	return output, nil
 }
 
-// length reads how many seconds an archived video lasts, "" where the file does not say, or cannot be read now.
+// length returns the length of an archived video in seconds, "" if the file does not contain it or cannot be read.
 func (a *Copier) length(ctx context.Context, output Output) string {
 	file, err := a.Objects.Open(ctx, output.Object)
 	if err != nil {
 		return ""
 	}
-	defer func() { _ = file.Close() }() // it was read
+	defer func() { _ = file.Close() }() // it was only read
 	length, ok := media.Length(seeking{file}, output.Size)
 	if !ok {
 		return ""
@@ -157,7 +158,7 @@ func (a *Copier) length(ctx context.Context, output Output) string {
 	return strconv.FormatFloat(length.Seconds(), 'f', 3, 64)
 }
 
-// seeking reads at offsets of a file that is read from one goroutine.
+// seeking is an io.ReaderAt for use by one goroutine.
 type seeking struct{ io.ReadSeeker }
 
 // ReadAt implements io.ReaderAt.
@@ -168,7 +169,7 @@ func (s seeking) ReadAt(p []byte, at int64) (int, error) {
 	return io.ReadFull(s, p)
 }
 
-// copyFault names what ended a copy.
+// copyFault returns the fault that ended a copy.
 func copyFault(ctx context.Context, err error) error {
 	var fault *providers.Fault
 	switch {
@@ -179,15 +180,15 @@ func copyFault(ctx context.Context, err error) error {
 	case ctx.Err() != nil:
 		return err
 	case errors.Is(err, archive.ErrSource), errors.Is(err, archive.ErrLength):
-		return &providers.Fault{Kind: providers.Upstream, Message: "The upstream broke off while it sent the video.", Err: err}
+		return &providers.Fault{Kind: providers.Upstream, Message: "The transfer of the video from the upstream broke off.", Err: err}
 	case errors.Is(err, storage.ErrUnavailable):
 		return &providers.Fault{Kind: providers.Internal, Message: "The archive cannot be written now.", Err: err}
 	}
 	return err
 }
 
-// source reads an upstream's video for the archive. A video that is empty or too large is an error of its own, so that
-// none of it is stored; one that stalls ends the copy.
+// source reads an upstream's video for the archive. It returns an error for an empty or too large video, so that nothing is stored. One
+// that stalls ends the copy.
 type source struct {
 	body io.Reader
 	// limit is in bytes, 0 for none.

@@ -8,31 +8,31 @@ import (
 )
 
 const (
-	// placeLine is how many copies of one channel wait for a slot in a worker. More come back later, so that a channel with
-	// thousands of results keeps no other channel's from the worker; so many fill the time until they do.
+	// placeLine bounds the copies of one channel that wait for a slot in a worker. Others come back later, so that a channel with
+	// thousands of results does not fill the worker; this many suffice until then.
 	placeLine = 64
-	// slowShare is the part of the slots, one in so many, that copies of slow sources have, and that one channel leaves to the others.
+	// slowShare is the divisor of the slots that slow sources have, and that one channel leaves to the others.
 	slowShare = 4
-	// dyingSoon is the life of a result that is copied before all others: of several vendors it is an hour, of one six minutes.
+	// dyingSoon: a result that expires within it is copied first. Several vendors keep results for an hour, one for six minutes.
 	dyingSoon = time.Hour
 )
 
-// CopyLimit is how many copies a worker makes at a time. One channel has all of them but a quarter. What dies soon goes before
-// what does not; else the channel with the fewest goes first, so that a channel whose results trickle stops no other's. A copy that was
-// found to be slow goes on in a quarter of the slots, one of each channel, and is left alone there: it takes as long as it takes.
+// CopyLimit bounds the concurrent copies of a worker. One channel has at most three quarters of the slots. A result that expires soon
+// goes first; otherwise the channel with the fewest copies, so a slow channel does not stop the others. A copy that was found to
+// be slow continues in a quarter of the slots, one for each channel, and keeps its slot to the end.
 //
-// Nil is any number of copies. Safe for concurrent use.
+// Nil is no bound. It is safe for concurrent use.
 type CopyLimit struct {
 	all, slow *fair.Semaphore[string] // by channels of the configuration
 }
 
-// copyLane is one of the two that a channel has.
+// copyLane is the normal or the slow lane of a channel.
 type copyLane struct {
 	channel string
 	slow    bool
 }
 
-// NewCopyLimit makes that many slots, at least 2.
+// NewCopyLimit returns a limit of total slots, at least 2.
 func NewCopyLimit(total int) *CopyLimit {
 	total = max(2, total)
 	slow := max(1, total/slowShare)
@@ -42,8 +42,8 @@ func NewCopyLimit(total int) *CopyLimit {
 	return &CopyLimit{all: all, slow: fair.New[string](bounds)}
 }
 
-// take waits for a slot in the lane, those first whose source dies first. The error is fair.ErrFull where too many copies of the channel
-// wait, or the context's cause. The caller gives the slot back.
+// take waits for a slot in the lane; the earliest expiry goes first. The error is fair.ErrFull if too many copies of the channel wait, or
+// the context's cause. The caller must give the slot back.
 func (p *CopyLimit) take(ctx context.Context, to copyLane, dies time.Time) error {
 	if p == nil {
 		return nil
@@ -61,7 +61,7 @@ func (p *CopyLimit) take(ctx context.Context, to copyLane, dies time.Time) error
 	return err
 }
 
-// give gives a slot back.
+// give releases a slot.
 func (p *CopyLimit) give(of copyLane) {
 	if p == nil {
 		return
@@ -72,5 +72,5 @@ func (p *CopyLimit) give(of copyLane) {
 	p.all.Release(of.channel, 1)
 }
 
-// wanted reports whether another copy waits that would get the slot of one in the lane. The slot of a slow copy is left alone.
+// wanted reports whether another copy waits for a slot of the lane. It is false for a slow lane.
 func (p *CopyLimit) wanted(of copyLane) bool { return p != nil && !of.slow && p.all.Wanted(of.channel) }

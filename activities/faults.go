@@ -11,20 +11,20 @@ import (
 	"modelrelay/providers/router"
 )
 
-// Types of the errors that cross the line between activity and workflow. They stand in histories.
+// The types of errors between activities and workflows. Histories contain them.
 const (
 	// typeFault carries a Record.
 	typeFault = "Fault"
-	// typeUnknownActivity is the SDK's word for an activity that the worker does not have.
+	// typeUnknownActivity is the SDK's type for an activity that the worker does not have.
 	typeUnknownActivity = "ActivityNotRegisteredError"
-	// typePending is a benign "ask again later".
+	// typePending is a benign request for a retry.
 	typePending = "Pending"
 )
 
-// brokeDown is what a client may read of an error that is no fault. The history has its own words.
+// brokeDown is the message to the client for an error that is not a fault. The history contains the error itself.
 const brokeDown = "The gateway failed to handle the task."
 
-// Record is a *providers.Fault as it stands in a history: no key, no upstream body beyond a short message.
+// Record is a *providers.Fault for histories: without keys, and without an upstream body beyond a short message.
 type Record struct {
 	Kind       providers.Kind     `json:"kind"`
 	Message    string             `json:"message"`
@@ -33,31 +33,31 @@ type Record struct {
 	Status     int                `json:"status,omitempty"`
 	Accepted   providers.Accepted `json:"accepted"`
 	RetryAfter time.Duration      `json:"retry_after,omitempty"`
-	// Retryable: another channel may succeed, or another key of this one where KeyOnly says so.
+	// Retryable: another channel may succeed, or with KeyOnly another key of this one.
 	Retryable bool `json:"retryable,omitempty"`
 	KeyOnly   bool `json:"key_only,omitempty"`
 	Refusal
-	// Gone: the configuration no longer has the channel or key.
+	// Gone: the channel or key is no longer configured.
 	Gone bool `json:"gone,omitempty"`
-	// Deadline: the task's own time ran out.
+	// Deadline: the task's own deadline passed.
 	Deadline bool `json:"deadline,omitempty"`
-	// Progress is where the job stood, in percent.
+	// Progress is the progress of the job, in percent.
 	Progress int `json:"progress,omitempty"`
-	// Archive: it is not the upstream, the gateway's own archive is away.
+	// Archive: the gateway's archive is unavailable, not the upstream.
 	Archive bool `json:"archive,omitempty"`
-	// Finished: the process that made the request lived to see its outcome, so nothing of it is still under way.
+	// Finished: the process that sent the request saw its outcome, so it is no longer in progress.
 	Finished bool `json:"finished,omitempty"`
 }
 
-// Refusal is what more is known of a submit that was not taken.
+// Refusal is additional information about a submit that was not accepted.
 type Refusal struct {
-	// NoModel: the channel does not have the model, so that only another can make the video.
+	// NoModel: the channel does not have the model, so only another channel can do the task.
 	NoModel bool `json:"no_model,omitempty"`
-	// Failed is what the vendor's own code means, one of the Failed words of package providers; "" where that is not known.
+	// Failed is the meaning of the vendor's code, one of the Failed codes of package providers; "" if unknown.
 	Failed string `json:"failed,omitempty"`
 }
 
-// record makes the Record of any error.
+// record converts any error to a Record.
 func record(err error) Record {
 	fault := providers.AsFault(err)
 	r := Record{
@@ -69,13 +69,13 @@ func record(err error) Record {
 		r.Status = fault.Upstream.Status
 	}
 	if r.Gone {
-		r.Message = err.Error() // our own words: they name the channel
+		r.Message = err.Error() // a message of the gateway, with the name of the channel
 	}
 	return r
 }
 
-// fail ends an activity for good with the record. That a client asked for what the upstream does not take is benign: the
-// SDK would log it as an error and count it, and wake an operator who can do nothing about it.
+// fail ends an activity without retries. An invalid request is benign: the SDK would log and count it as an error, although an operator
+// cannot do anything about it.
 func fail(r Record) error {
 	options := temporal.ApplicationErrorOptions{NonRetryable: true, Details: []any{r}}
 	if r.Kind == providers.Invalid {
@@ -84,30 +84,30 @@ func fail(r Record) error {
 	return temporal.NewApplicationErrorWithOptions(r.Message, typeFault, options)
 }
 
-// again asks for another try of the activity after the delay because of a fault.
+// again requests a retry of the activity after the delay, because of a fault.
 func again(r Record, delay time.Duration) error {
 	return temporal.NewApplicationErrorWithOptions(r.Message, typeFault, temporal.ApplicationErrorOptions{NextRetryDelay: delay, Details: []any{r}})
 }
 
-// againUnnoticed is again where no operator can help: a client's own part failed, or it is not its turn yet. It is benign, as
-// in fail.
+// againUnnoticed is again for a fault that no operator can fix: the client's part failed, or it is not the activity's turn. It is benign,
+// as in fail.
 func againUnnoticed(r Record, delay time.Duration) error {
 	return temporal.NewApplicationErrorWithOptions(r.Message, typeFault, temporal.ApplicationErrorOptions{
 		NextRetryDelay: delay, Details: []any{r}, Category: temporal.ApplicationErrorCategoryBenign,
 	})
 }
 
-// pending asks for another try after the delay because there is nothing to report yet. It is no failure.
-func pending(word string, delay time.Duration) error {
-	return temporal.NewApplicationErrorWithOptions(word, typePending, temporal.ApplicationErrorOptions{
+// pending requests a retry after the delay, because there is nothing to report yet. It is not a failure.
+func pending(reason string, delay time.Duration) error {
+	return temporal.NewApplicationErrorWithOptions(reason, typePending, temporal.ApplicationErrorOptions{
 		NextRetryDelay: delay, Category: temporal.ApplicationErrorCategoryBenign,
 	})
 }
 
-// Outcome reads what an activity's error means. A cancelled activity and a nil error have none: ok is false.
+// Outcome converts an activity's error to a Record. ok is false for nil and for a cancelled activity.
 //
-// A timeout of a single try, a lost worker included, is AcceptedUnknown and not Finished. One of the whole activity
-// (ScheduleToClose, or a retry that would pass it) is a Deadline and keeps the last fault's words.
+// A timeout of a single try, also because of a lost worker, is AcceptedUnknown and not Finished. A timeout of the whole activity
+// (ScheduleToClose, or a retry that would exceed it) is a Deadline with the last fault's message.
 func Outcome(err error) (r Record, ok bool) {
 	if err == nil || temporal.IsCanceledError(err) {
 		return Record{}, false
@@ -123,9 +123,9 @@ func Outcome(err error) (r Record, ok bool) {
 		r = Record{Kind: providers.Timeout, Message: "The worker did not answer in time.", Retryable: true}
 	}
 	if errors.As(err, &app) {
-		r = Record{} // the last fault says more than the timeout around it
+		r = Record{} // the last fault has more information than the timeout around it
 		switch {
-		case app.Type() == typeUnknownActivity: // an older worker during an upgrade: it did nothing at all
+		case app.Type() == typeUnknownActivity: // an older worker during an upgrade; it did nothing
 			r = Record{Kind: providers.Internal, Message: brokeDown, Finished: true, Accepted: providers.NotAccepted, Retryable: true}
 		case app.Type() != typeFault || app.Details(&r) != nil:
 			r = Record{Kind: providers.Internal, Message: brokeDown, Finished: true}

@@ -11,29 +11,30 @@ import (
 	"modelrelay/storage/ledger"
 )
 
-// unsaidSeconds is the length of a video that neither the request nor the vendor names: what answers say of it too.
-const unsaidSeconds = 4
+const (
+	// unsaidSeconds is the length of a video if neither the request nor the vendor specifies it. Answers report it too.
+	unsaidSeconds = 4
+	// longestVideo bounds the length of a video in seconds that is accepted from a vendor.
+	longestVideo = 1e6
+)
 
-// longestVideo is more seconds than any video has; a vendor that names more is not believed.
-const longestVideo = 1e6
-
-// Budgets holds tokens' money. *ledger.Budgets implements it.
+// Budgets reserves and settles the money of tokens. *ledger.Budgets implements it.
 type Budgets interface {
-	// Reserve answers ledger.ErrBudget where the budget does not cover the claim.
+	// Reserve returns ledger.ErrBudget if the budget does not cover the claim.
 	Reserve(ctx context.Context, claim ledger.Estimate) error
-	// Free gives a claim back whose task was not started.
+	// Free releases the claim of a task that did not start.
 	Free(ctx context.Context, tokenID, claimID string) error
-	// Settle counts a task's end, once.
+	// Settle counts the end of a task, once.
 	Settle(ctx context.Context, end ledger.TaskEnd) error
 }
 
-// Money is by what tasks cost: without Budgets nothing is settled.
+// Money settles tasks by prices. Without Budgets nothing is settled.
 type Money struct {
 	Budgets Budgets
 	Prices  *pricing.List
 }
 
-// Measure is what footage is charged for.
+// Measure returns what footage is charged for.
 func Measure(f providers.Footage) pricing.Measure {
 	seconds, err := strconv.ParseFloat(f.Seconds, 64)
 	if err != nil || seconds <= 0 || math.IsInf(seconds, 0) || math.IsNaN(seconds) {
@@ -47,32 +48,32 @@ func Measure(f providers.Footage) pricing.Measure {
 	}
 }
 
-// Ending is how a task ended, for its money.
+// Ending is the end of a task for its settlement.
 type Ending string
 
-// The endings. Of an unknown one an upstream may want to be paid.
+// The endings. For an unknown one, an upstream may charge.
 const (
 	EndedCompleted = Ending(ledger.TaskCompleted)
 	EndedFailed    = Ending(ledger.TaskFailed)
 	EndedUnknown   = Ending(ledger.TaskUnknown)
 )
 
-// Bill is what is settled of a task that ended.
+// Bill is what is settled for an ended task.
 type Bill struct {
-	// Reservation names the task's money: as its reservation did where there was one.
+	// Reservation is the id of the task's reservation, also if nothing was reserved.
 	Reservation string `json:"reservation"`
 	Model       string `json:"model"`
 	Channel     string `json:"channel,omitempty"`
 	Ending      Ending `json:"ending"`
-	// Footage was made; of another ending it may have been.
+	// Footage is what was made, or for other endings what may have been made.
 	Footage providers.Footage `json:"footage,omitzero"`
 	// Billed: the vendor charges for a job that failed.
 	Billed bool      `json:"billed,omitempty"`
 	At     time.Time `json:"at,omitzero"`
 }
 
-// bill settles a task's money. A task that failed costs nothing, unless its vendor bills it; one whose outcome is unknown costs
-// what it may have, as its reservation did, since an upstream may want to be paid.
+// bill settles a task. A failed task costs nothing, unless its vendor charges for it. A task with an unknown outcome costs as much as its
+// reservation, since an upstream may charge.
 func (a *Settler) bill(ctx context.Context, token string, b Bill) error {
 	end := ledger.TaskEnd{ID: b.Reservation, Token: token, Model: b.Model, Channel: b.Channel, At: b.At, Outcome: ledger.Outcome(b.Ending)}
 	measure := Measure(b.Footage)

@@ -15,79 +15,80 @@ import (
 )
 
 const (
-	// PollTimeout bounds one look at a job.
+	// PollTimeout bounds one poll of a job.
 	PollTimeout = 30 * time.Second
-	// deadlineMargin keeps the last wait from passing the deadline: the server fails an activity at once whose next try
-	// would, and the last look would be lost.
+	// deadlineMargin keeps the last wait within the deadline: the server fails an activity at once if its next try would exceed it, and
+	// the last poll would be lost.
 	deadlineMargin = time.Second
-	// forgottenLooks is how many looks in a row must find the job unknown before it counts as forgotten: compatible
-	// servers answer 404 for a moment after a create.
+	// forgottenLooks is the number of consecutive polls that must find the job unknown before it counts as forgotten: compatible servers
+	// answer 404 for a moment after a create.
 	forgottenLooks = 5
-	// forgottenShare is for how long they must have done so, in PollMax: five minutes by default, which is longer than an
-	// upstream's front answers 404 for everything while its servers are replaced. The job is paid for and goes on behind it.
+	// forgottenShare is the time for that, in units of PollMax: five minutes by default. An upstream's load balancer answers 404 for less
+	// while its servers are replaced, and the paid job continues.
 	forgottenShare = 10
-	// refusedShare is for how long, in PollMax, an upstream must have refused each look as a bad request before the job counts as
-	// forgotten: half an hour by default. A paid job is not given up for less.
+	// refusedShare is the time, in units of PollMax, for which an upstream must refuse every poll as a bad request before the job counts
+	// as forgotten: half an hour by default, because the job is paid for.
 	refusedShare = 60
-	// goneGrace is how long a task waits for a channel that left the configuration, in case that was a slip.
+	// goneGrace is how long a task waits for a channel that is no longer configured, in case that was a mistake.
 	goneGrace = 10 * time.Minute
-	// hintLimit bounds how long an upstream's word about the next try is believed.
+	// hintLimit bounds an upstream's Retry-After.
 	hintLimit = 15 * time.Minute
-	// endShare and overdueShare say how a job of known length is looked at near its end: every twentieth of that length,
-	// until it is a quarter late.
+	// endShare and overdueShare: near its end, a job of known length is polled every twentieth of that length, until it is a quarter
+	// overdue.
 	endShare     = 0.05
 	overdueShare = 1.25
-	// observeTimeout bounds the note of a job's duration, which nothing depends on.
+	// observeTimeout bounds reads and writes of usual durations. Nothing depends on them.
 	observeTimeout = time.Second
-	// cancelMost is the longest usual wait between two tries to stop a job.
+	// cancelMost is the longest usual wait between two tries to cancel a job.
 	cancelMost = time.Minute
 )
 
-// milestones are the shares of the model's usual duration at which a job is looked at before its end is near.
+// milestones are the shares of the usual duration at which a job is polled before its end is near.
 var milestones = [...]float64{0.1, 0.5, 0.95} //nolint:gochecknoglobals // a constant table; Go has no constant arrays
 
-// Durations remembers how long jobs usually take. *taskindex.Durations implements it.
+// Durations stores how long jobs usually take. *taskindex.Durations implements it.
 type Durations interface {
 	Observe(ctx context.Context, channel, model string, took time.Duration) error
+	// Usual returns false if nothing was observed yet.
 	// Usual is false where nothing was observed yet.
 	Usual(ctx context.Context, channel, model string) (time.Duration, bool, error)
 }
 
-// Poller looks after the jobs that upstreams have accepted, until each has ended or is to be stopped.
+// Poller polls and cancels the accepted jobs at upstreams.
 type Poller struct {
 	*Upstreams
 	*SlotKeeper
 	*Listing
 
 	Durations Durations
-	// PollMin and PollMax bound the wait between two polls of a job whose length is unknown or that is overdue. A job of
-	// known length is looked at when something is to be expected, so its waits grow with that length.
+	// PollMin and PollMax bound the wait between two polls of a job that is overdue or whose length is unknown. Waits for a job of known
+	// length grow with that length.
 	PollMin, PollMax time.Duration
 	Told             Told
 	Log              *slog.Logger
 }
 
-// PollInput is a job to wait for.
+// PollInput is a job to poll.
 type PollInput struct {
 	Job      Job       `json:"job"`
 	Deadline time.Time `json:"deadline"`
-	// Entry is the task's on its token's list.
+	// Entry is the task's entry on its token's list.
 	Entry Entry `json:"entry"`
 }
 
-// Poll looks at a job until it has ended. "Not done yet" is a benign error with the time of the next look, so no worker
-// place is held between looks and a lost worker is replaced at the next one. At the upstream it only reads; the job's
-// slot is renewed at every look and freed with the last.
+// Poll polls a job until it has ended. "Not done yet" is a benign error with the delay of the next poll, so no worker slot is occupied
+// between polls, and the next poll replaces a lost worker. It only reads at the upstream. Every poll renews the job's slot; the last one
+// releases it.
 func (a *Poller) Poll(ctx context.Context, in PollInput) (providers.VideoStatus, error) {
 	log := taskLog(ctx, a.Log, in.Job.TaskID, in.Job.Assignment)
 	var p Progress
 	if activity.HasHeartbeatDetails(ctx) {
 		if err := activity.GetHeartbeatDetails(ctx, &p); err != nil {
-			log.Warn("heartbeat unreadable, starting over", "err", err)
+			log.Warn("heartbeat unreadable, starting over", "error", err)
 			p = Progress{}
 		}
 	}
-	if p.Since.IsZero() { // the first try looks at the clock only
+	if p.Since.IsZero() { // the first try only schedules the first poll
 		p = Progress{State: providers.JobQueued, Since: in.Job.AcceptedAt, Usual: Duration(a.usual(ctx, in.Job).Round(time.Second))}
 		return a.wait(ctx, in, p, a.nextLook(in.Job, &p, 0))
 	}
@@ -100,7 +101,7 @@ func (a *Poller) Poll(ctx context.Context, in PollInput) (providers.VideoStatus,
 	switch full := a.Shares.Try(in.Job.Assignment.Token, 1); {
 	case full == nil:
 		defer a.Shares.Release(in.Job.Assignment.Token, 1)
-	case time.Until(in.Deadline) > deadlineMargin: // the last look at a job that may be done is taken all the same
+	case time.Until(in.Deadline) > deadlineMargin: // the last poll needs no free share, since the job may be done
 		return a.wait(ctx, in, p, spreadWait(a.PollMax))
 	}
 	look, cancel := context.WithTimeout(ctx, PollTimeout)
@@ -124,7 +125,7 @@ func (a *Poller) Poll(ctx context.Context, in PollInput) (providers.VideoStatus,
 		if a.refused(&p, fault) {
 			a.release(ctx, in.Job)
 			return providers.VideoStatus{State: providers.JobFailed, Progress: p.Shown(time.Now()), Failure: &providers.VideoFailure{
-				Code: providers.FailedForgotten, Message: "The upstream refuses to tell of the job: " + r.Message,
+				Code: providers.FailedForgotten, Message: "The upstream refuses to return the job: " + r.Message,
 			}}, nil
 		}
 		return a.wait(ctx, in, p, a.nextLook(in.Job, &p, fault.RetryAfter))
@@ -156,7 +157,7 @@ func (a *Poller) Poll(ctx context.Context, in PollInput) (providers.VideoStatus,
 			status.Failure = &listed
 		}
 		a.release(ctx, in.Job)
-		status.Progress = p.Shown(time.Now()) // what was shown does not fall because the vendor starts from 0 again
+		status.Progress = p.Shown(time.Now()) // the progress must not fall if the vendor reports 0
 		return status, nil
 	}
 	p.Unknown, p.UnknownSince, p.Running = 0, time.Time{}, time.Now()
@@ -164,7 +165,7 @@ func (a *Poller) Poll(ctx context.Context, in PollInput) (providers.VideoStatus,
 		p.Told, p.Floor = true, p.Shown(time.Now())
 	}
 	if status.State == providers.JobRunning {
-		p.State = providers.JobRunning // a vendor that takes a job back into its queue does not take our word back
+		p.State = providers.JobRunning // it stays running if the vendor puts the job back into its queue
 	}
 	p.Percent = max(p.Percent, status.Progress)
 	if p.State != was.State || p.Percent != was.Percent {
@@ -173,7 +174,7 @@ func (a *Poller) Poll(ctx context.Context, in PollInput) (providers.VideoStatus,
 	return a.wait(ctx, in, p, a.nextLook(in.Job, &p, 0))
 }
 
-// refused reports whether an upstream has refused each look as a bad request for so long that no other answer will come.
+// refused reports whether an upstream has refused every poll as a bad request for refusedShare.
 func (a *Poller) refused(p *Progress, fault *providers.Fault) bool {
 	if fault.Kind != providers.Invalid || fault.Upstream == nil || fault.Blame != providers.BlameNone {
 		p.RefusedSince = time.Time{}
@@ -185,8 +186,8 @@ func (a *Poller) refused(p *Progress, fault *providers.Fault) bool {
 	return time.Since(p.RefusedSince) >= refusedShare*a.PollMax
 }
 
-// Cancel tells the vendor to stop a job, where it can be told. Cancelling a job that ended is no error. A channel that the
-// configuration lacks may be known to another worker, in the middle of a deploy, or come back: it is tried again.
+// Cancel cancels a job at its vendor, if the vendor supports that. Cancelling an ended job succeeds. It retries if the channel is not
+// configured: during a deploy another worker may know it, or it may come back.
 func (a *Poller) Cancel(ctx context.Context, job Job) error {
 	pick, adapter, err := a.target(job.Assignment)
 	if err != nil {
@@ -198,7 +199,7 @@ func (a *Poller) Cancel(ctx context.Context, job Job) error {
 		return nil
 	}
 	if a.Shares.Try(job.Assignment.Token, 1) != nil {
-		a.hold(ctx, job.TaskID, job.Assignment, cancelMost) // the job runs on until then
+		a.hold(ctx, job.TaskID, job.Assignment, cancelMost) // the job continues until then
 		return again(noRoom(), noRoomFirst)
 	}
 	defer a.Shares.Release(job.Assignment.Token, 1)
@@ -210,9 +211,9 @@ func (a *Poller) Cancel(ctx context.Context, job Job) error {
 		r.Message = shorten(r.Message)
 		if r.Accepted == providers.NotAccepted && !r.Retryable {
 			a.release(ctx, job)
-			return fail(r) // refused: asking again changes nothing
+			return fail(r) // refused: a retry would change nothing
 		}
-		a.hold(ctx, job.TaskID, job.Assignment, max(cancelMost, min(r.RetryAfter, hintLimit))) // the job runs on until then
+		a.hold(ctx, job.TaskID, job.Assignment, max(cancelMost, min(r.RetryAfter, hintLimit))) // the job continues until then
 		return again(r, min(r.RetryAfter, hintLimit))
 	}
 	taskLog(ctx, a.Log, job.TaskID, job.Assignment).Info("job cancelled at the upstream", "job", job.Ticket.Job)
@@ -220,7 +221,7 @@ func (a *Poller) Cancel(ctx context.Context, job Job) error {
 	return nil
 }
 
-// wait records what is known and asks to be run again after the delay, but not past the deadline.
+// wait records the progress and schedules the next poll after the delay, at the latest at the deadline.
 func (a *Poller) wait(ctx context.Context, in PollInput, p Progress, delay time.Duration) (providers.VideoStatus, error) {
 	left := time.Until(in.Deadline) - deadlineMargin
 	if left <= 0 {
@@ -235,18 +236,18 @@ func (a *Poller) wait(ctx context.Context, in PollInput, p Progress, delay time.
 	p.Next = time.Now().Add(delay)
 	p.Listed = a.relist(ctx, in.Job.TaskID, in.Entry, p.Listed)
 	a.hold(ctx, in.Job.TaskID, in.Job.Assignment, delay)
-	activity.RecordHeartbeat(beats.WithAnswer(ctx), p) // the last: it waits for the answer, which nothing should delay
+	activity.RecordHeartbeat(beats.WithAnswer(ctx), p) // the last heartbeat: it is sent with the answer
 	if p.Fault != nil {
 		return providers.VideoStatus{}, again(*p.Fault, delay)
 	}
-	word := p.Word
-	if word == "" {
-		word = string(p.State)
+	reason := p.Word
+	if reason == "" {
+		reason = string(p.State)
 	}
-	return providers.VideoStatus{}, pending(word, delay)
+	return providers.VideoStatus{}, pending(reason, delay)
 }
 
-// gone waits a while for a channel that left the configuration, then gives up.
+// gone waits goneGrace for a channel that is no longer configured, then fails.
 func (a *Poller) gone(ctx context.Context, in PollInput, p Progress, err error) (providers.VideoStatus, error) {
 	r := record(err)
 	if !errors.Is(err, router.ErrChannelGone) {
@@ -265,8 +266,8 @@ func (a *Poller) gone(ctx context.Context, in PollInput, p Progress, err error) 
 	return a.wait(ctx, in, p, a.PollMax)
 }
 
-// nextLook is the wait until the next look: what the upstream asks for now, else what is to be expected of the job, both within
-// what its vendor wants and what the life of its results allows.
+// nextLook returns the wait until the next poll: the upstream's Retry-After, or what is expected of the job, within the bounds of its
+// vendor and of the lifetime of its results.
 func (a *Poller) nextLook(job Job, p *Progress, asked time.Duration) time.Duration {
 	pace := providers.PaceOf(a.Catalog[job.Assignment.Vendor].Video)
 	least := max(a.PollMin, pace.Least)
@@ -276,15 +277,14 @@ func (a *Poller) nextLook(job Job, p *Progress, asked time.Duration) time.Durati
 	} else {
 		delay = max(least, a.expected(job, p, least))
 	}
-	if pace.Most > 0 { // even where it asks for more: what is gone then was paid for
+	if pace.Most > 0 { // takes precedence over Retry-After: after it the paid result is lost
 		delay = min(delay, max(pace.Most, least))
 	}
 	return delay
 }
 
-// expected is the wait until something is to be expected of the job: its vendor's ETA or the next milestone of the usual
-// duration, then small shares of that duration around its end; where neither is known, and for an overdue job, from the least
-// wait doubling to PollMax.
+// expected returns the wait until a change of the job is likely: at its vendor's ETA or the next milestone of the usual duration, then
+// at small shares of that duration around its end. If neither is known, and for an overdue job, the wait doubles from least to PollMax.
 func (a *Poller) expected(job Job, p *Progress, least time.Duration) time.Duration {
 	elapsed, length := time.Since(p.Since), time.Duration(p.Usual)
 	if job.Ticket.ETA > 0 {
@@ -316,7 +316,7 @@ func (a *Poller) expected(job Job, p *Progress, least time.Duration) time.Durati
 // part is a share of a duration.
 func part(d time.Duration, share float64) time.Duration { return time.Duration(share * float64(d)) }
 
-// usual is how long such a job takes, 0 when unknown.
+// usual returns how long such a job usually takes, 0 if unknown.
 func (a *Poller) usual(ctx context.Context, job Job) time.Duration {
 	ctx, cancel := context.WithTimeout(ctx, observeTimeout)
 	defer cancel()
@@ -327,12 +327,12 @@ func (a *Poller) usual(ctx context.Context, job Job) time.Duration {
 	return usual
 }
 
-// timedAs is the name under which a job's duration is noted: its model's where the channel lists it, else one for all names
-// that the channel is open to, which clients make up.
+// timedAs returns the name under which a job's duration is stored: its model if the channel lists it, otherwise one name for all models,
+// because clients choose the names that an open channel accepts.
 func (a *Poller) timedAs(job Job) string {
 	pick, err := a.Channels.Resolve(job.Assignment.Channel, job.Assignment.Key, job.Assignment.Model)
 	if err != nil {
-		return job.Model // the channel has left: it was listed, or nothing is known of it
+		return job.Model // the channel is no longer configured
 	}
 	if _, listed := pick.Channel.Models[job.Model]; !listed {
 		return providers.AnyModel
@@ -340,14 +340,14 @@ func (a *Poller) timedAs(job Job) string {
 	return job.Model
 }
 
-// took is how long a job took that is done: by the vendor's clock where it tells and is to be believed, else until the
-// middle between the last look and this one, between which it ended.
+// took returns the duration of a completed job: as reported by the vendor if plausible, otherwise until the middle between the last poll
+// and this one.
 func took(job Job, p Progress, status providers.VideoStatus) time.Duration {
 	elapsed := time.Since(job.AcceptedAt)
 	if status.Took > 0 && status.Took <= elapsed+SubmitTimeout { // a vendor may count from the middle of the submit
 		return status.Took
 	}
-	before := max(0, p.Running.Sub(job.AcceptedAt)) // nothing was seen yet: it may have ended at any time
+	before := max(0, p.Running.Sub(job.AcceptedAt)) // 0 without an earlier poll
 	return before + (elapsed-before)/2
 }
 
@@ -355,7 +355,7 @@ func (a *Poller) observe(ctx context.Context, job Job, took time.Duration, log *
 	ctx, cancel := context.WithTimeout(ctx, observeTimeout)
 	defer cancel()
 	if err := a.Durations.Observe(ctx, job.Assignment.Channel, a.timedAs(job), took); err != nil {
-		log.Debug("duration not noted", "err", err)
+		log.Debug("duration not stored", "error", err)
 	}
 }
 

@@ -7,52 +7,50 @@ import (
 )
 
 const (
-	// MostShown is the progress in percent beyond which no job under way is shown.
+	// MostShown is the highest progress of a running job, in percent.
 	MostShown = 98
-	// mostEstimated bounds what the usual duration alone may promise.
+	// mostEstimated is the highest progress that is estimated from the usual duration.
 	mostEstimated = 95
 )
 
-// Progress is a poll's heartbeat: what is known of a job under way. Readers see it without any worker.
+// Progress is a poll's heartbeat: what is known of a running job. Readers see it without a worker.
 type Progress struct {
 	State providers.VideoState `json:"state"`
-	// Percent is the vendor's progress, never falling, 0 where it gives none.
+	// Percent is the vendor's progress, 0 if it reports none. It never falls.
 	Percent int `json:"percent"`
-	// Told: the vendor gives its progress, so that nothing is estimated any more; Floor is what readers had been shown until
-	// it did.
+	// Told: the vendor reports progress, so nothing is estimated any more. Floor is what was shown until then.
 	Told  bool `json:"told,omitempty"`
 	Floor int  `json:"floor,omitempty"`
 	// Word is the vendor's own status.
 	Word string `json:"word,omitempty"`
-	// Usual is how long such jobs take, 0 when unknown; it is fixed at the first look so that estimates never fall.
+	// Usual is how long such jobs take, 0 if unknown. It is fixed at the first poll, so that estimates never fall.
 	Usual Duration `json:"usual,omitempty"`
 	// Since is when the upstream accepted the job.
 	Since time.Time `json:"since"`
-	// Next is when the next look is due. Estimates stand still from then on, so that whatever the look brings, nobody was
-	// shown more than is known here.
+	// Next is the time of the next poll. Estimates stop there, so that readers never see more than the poll knows.
 	Next time.Time `json:"next"`
-	// Running is when the last look was that found the job on its way; zero before.
+	// Running is the time of the last poll that found the job in progress; zero before.
 	Running time.Time `json:"running,omitzero"`
 	Polls   int       `json:"polls"`
 	// Waits counts the waits after the milestones; they grow from PollMin to PollMax.
 	Waits int `json:"waits,omitempty"`
-	// Unknown counts the looks in a row that found no such job, Errors those that failed.
+	// Unknown counts consecutive polls that found no such job, Errors those that failed.
 	Unknown int `json:"unknown,omitempty"`
 	Errors  int `json:"errors,omitempty"`
-	// UnknownSince is when the first of the Unknown looks was; zero while the job is known.
+	// UnknownSince is the time of the first of the Unknown polls; zero while the job is known.
 	UnknownSince time.Time `json:"unknown_since,omitzero"`
-	// RefusedSince is when the first of the looks was that were refused as bad requests; zero where the last was not.
+	// RefusedSince is the time of the first of the consecutive polls that were refused as bad requests; zero for none.
 	RefusedSince time.Time `json:"refused_since,omitzero"`
-	// Fault is the last failed look, nil after a good one.
+	// Fault is that of the last poll if it failed.
 	Fault *Record `json:"fault,omitempty"`
-	// GoneSince is since when the configuration lacks the channel or key; zero while it has it.
+	// GoneSince is when the channel or key was found missing in the configuration; zero while it is there.
 	GoneSince time.Time `json:"gone_since,omitzero"`
-	// Listed: the task is on its token's list for sure.
+	// Listed: the task is known to be on its token's list.
 	Listed bool `json:"listed,omitempty"`
 }
 
-// Shown is the progress in percent that readers see at a time: the vendor's where it gives one, else the share of the usual
-// duration that has passed. What was estimated before the vendor gave its first number stays.
+// Shown returns the progress in percent that readers see at a time: the vendor's if it reports one, otherwise the elapsed share of the
+// usual duration. It never falls below an earlier estimate.
 func (p Progress) Shown(now time.Time) int {
 	if p.State != providers.JobRunning {
 		return 0

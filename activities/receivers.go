@@ -26,45 +26,45 @@ import (
 )
 
 const (
-	// maxReceiver is the length of a webhook's address in bytes.
+	// maxReceiver bounds a webhook's address, in bytes.
 	maxReceiver = 2048
-	// receiverTimeout bounds one delivery from the first lookup to the end of the answer: a receiver should note the
-	// event and answer, not work on it.
+	// receiverTimeout bounds one delivery request from the DNS lookup to the end of the answer. A receiver should store the event and
+	// answer, before it processes it.
 	receiverTimeout = 20 * time.Second
-	// dialReceiver and shakeReceiver bound the making of a connection within it.
+	// dialReceiver and shakeReceiver bound the connection within it.
 	dialReceiver  = 10 * time.Second
 	shakeReceiver = 10 * time.Second
-	// answerLimit is how many bytes of an answer's body are read, so that the connection can be kept; they say nothing.
+	// answerLimit is the part of an answer's body that is read and discarded, so that the connection can be reused.
 	answerLimit = 16 << 10
 	// headerLimit bounds an answer's header in bytes.
 	headerLimit = 64 << 10
-	// keptReceivers and keptFor bound the idle connections to receivers. Most see an event a minute or less.
+	// keptReceivers and keptFor bound the idle connections to receivers. Most get an event a minute or less.
 	keptReceivers = 100
 	keptFor       = 30 * time.Second
 )
 
-// errPrivate is why an address is refused that leads to the gateway's own surroundings.
+// errPrivate refuses an address in the gateway's own network.
 var errPrivate = errors.New("leads to a private, loopback or otherwise special network, which webhooks.allow_private_networks does not allow")
 
-// CheckReceiver judges the address of a webhook by its text; nil means that it may be used. Where private networks are
-// not allowed, a name is judged again at each delivery by what it stands for then. The error's words follow the name of
-// the field; they do not repeat the address, which may hold a credential.
+// CheckReceiver validates the address of a webhook by its text. If private networks are not permitted, each delivery also checks the
+// addresses of the name. The error follows the name of the field in a sentence. It does not contain the address, which may hold a
+// credential.
 func CheckReceiver(address string, private bool) error {
 	if len(address) > maxReceiver {
 		return errors.New("is longer than " + strconv.Itoa(maxReceiver) + " bytes")
 	}
 	u, err := url.Parse(address)
 	if err != nil || u.Hostname() == "" || u.Scheme != "http" && u.Scheme != "https" {
-		return errors.New("wants http://host or https://host")
+		return errors.New("must be http://host or https://host")
 	}
 	if n, err := strconv.ParseUint(u.Port(), 10, 16); u.Port() != "" && (err != nil || n == 0) {
-		return errors.New("wants a port from 1 to 65535")
+		return errors.New("must have a port from 1 to 65535")
 	}
 	switch {
 	case u.User != nil:
-		return errors.New("wants no user and password")
+		return errors.New("must not contain a user or password")
 	case u.Fragment != "":
-		return errors.New("wants nothing after #")
+		return errors.New("must not contain a fragment (#)")
 	case private:
 		return nil
 	}
@@ -78,26 +78,25 @@ func CheckReceiver(address string, private bool) error {
 	return nil
 }
 
-// ReceiversOptions may be nil.
+// ReceiversOptions configure Receivers.
 type ReceiversOptions struct {
 	// Agent is the User-Agent of every delivery; "" means upstream.Product.
 	Agent string
-	// AllowPrivate lets deliveries go to private and loopback addresses too.
+	// AllowPrivate permits private and loopback addresses.
 	AllowPrivate bool
-	// Resolver looks names up; nil means the system's.
+	// Resolver looks up names; nil means the system's.
 	Resolver *net.Resolver
 }
 
-// Receivers is the one way to addresses that clients chose. It judges the address that is actually dialled, so a name
-// that stands for another one by then helps nobody, follows no redirect, uses no proxy, and reads little of an answer.
-// Safe for concurrent use.
+// Receivers sends requests to addresses that clients chose. It checks the address that is dialled, so a changed DNS entry does not help
+// an attacker. It follows no redirect, uses no proxy, and reads little of an answer. It is safe for concurrent use.
 type Receivers struct {
 	client  *http.Client
 	agent   string
 	private bool
 }
 
-// NewReceivers makes a Receivers; Close ends its idle connections.
+// NewReceivers returns Receivers; opts may be nil. Close ends its idle connections.
 func NewReceivers(opts *ReceiversOptions) *Receivers {
 	if opts == nil {
 		opts = new(ReceiversOptions)
@@ -121,18 +120,17 @@ func NewReceivers(opts *ReceiversOptions) *Receivers {
 	}}
 }
 
-// Close ends idle connections.
+// Close ends the idle connections.
 func (r *Receivers) Close() { r.client.CloseIdleConnections() }
 
 // receipt is a receiver's answer.
 type receipt struct {
 	status int
-	// after is how long it asks to be left alone, 0 when it does not say.
+	// after is the answer's Retry-After, 0 if there is none.
 	after time.Duration
 }
 
-// post sends a JSON body once. An error means that there was no answer; its words hold nothing of the address but host
-// and port.
+// post sends a JSON body once. An error means that there was no answer; it contains only host and port of the address.
 func (r *Receivers) post(ctx context.Context, address string, header http.Header, body []byte) (receipt, error) {
 	req, err := http.NewRequestWithContext(ctx, http.MethodPost, address, bytes.NewReader(body))
 	if err != nil {
@@ -146,7 +144,7 @@ func (r *Receivers) post(ctx context.Context, address string, header http.Header
 			if outer.Timeout() {
 				return receipt{}, errors.New("the receiver did not answer in time")
 			}
-			err = outer.Err // its own text would add the address
+			err = outer.Err // the text of outer contains the address
 		}
 		if errors.Is(err, ssrf.ErrProhibitedIP) {
 			return receipt{}, errPrivate
@@ -154,15 +152,15 @@ func (r *Receivers) post(ctx context.Context, address string, header http.Header
 		return receipt{}, err
 	}
 	defer resp.Body.Close()
-	_, _ = io.CopyN(io.Discard, resp.Body, answerLimit) // what is left, or breaks off, says nothing
+	_, _ = io.CopyN(io.Discard, resp.Body, answerLimit) // the body has no meaning
 	return receipt{status: resp.StatusCode, after: upstream.RetryAfter(resp.Header)}, nil
 }
 
-// errUnsigned says that there is no secret to sign with.
+// errUnsigned reports that there is no secret to sign with.
 var errUnsigned = errors.New("the token has no webhook secret that can sign")
 
-// sign makes the value of webhook-signature, as Standard Webhooks has it: the HMAC-SHA256 of "id.timestamp.body" by
-// each secret, one signature beside the other, so that a receiver may know any of them. A malformed secret signs nothing.
+// sign returns the value of webhook-signature by Standard Webhooks: the HMAC-SHA256 of "id.timestamp.body" by each secret, separated by
+// spaces, so that a receiver may know any of them. A malformed secret is skipped.
 func sign(secrets []secret.Text, id string, at time.Time, body []byte) (string, error) {
 	var signatures []string
 	for _, secret := range secrets {
@@ -180,5 +178,5 @@ func sign(secrets []secret.Text, id string, at time.Time, body []byte) (string, 
 	return strings.Join(signatures, " "), nil
 }
 
-// timestamp is the value of webhook-timestamp: seconds since 1970.
+// timestamp returns the value of webhook-timestamp: seconds since 1970.
 func timestamp(at time.Time) string { return strconv.FormatInt(at.Unix(), 10) }

@@ -19,7 +19,7 @@ import (
 func TestCheckReceiver(t *testing.T) {
 	t.Parallel()
 	const (
-		shape   = "wants http://host or https://host"
+		shape   = "must be http://host or https://host"
 		special = "webhooks.allow_private_networks"
 	)
 	for address, want := range map[string]string{
@@ -35,10 +35,10 @@ func TestCheckReceiver(t *testing.T) {
 		"https://:443/hook":                                   shape,
 		"https://client.example:port/":                        shape,
 		"https://client.example\n/":                           shape,
-		"https://client.example:0/":                           "wants a port",
-		"https://client.example:70000/":                       "wants a port",
-		"https://user:pass@client.example/":                   "wants no user and password",
-		"https://client.example/#part":                        "wants nothing after #",
+		"https://client.example:0/":                           "must have a port",
+		"https://client.example:70000/":                       "must have a port",
+		"https://user:pass@client.example/":                   "must not contain a user or password",
+		"https://client.example/#part":                        "must not contain a fragment",
 		"https://client.example/" + strings.Repeat("a", 2048): "is longer than 2048 bytes",
 		"http://localhost/":                                   special,
 		"http://LOCALHOST.:8080/":                             special,

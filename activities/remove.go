@@ -14,75 +14,73 @@ import (
 )
 
 const (
-	// removalFirst and removalMost bound the wait between two looks at what a removal waits for, the end of its task or of
-	// an execution: soon at first, since most take a moment, then ever more seldom, so that a thousand removals at once do
-	// not keep the engine from what they wait for.
+	// removalFirst and removalMost bound the wait between two checks for the end of a task or an execution. Most take a moment; the later
+	// waits are long, so that a thousand concurrent removals do not slow Temporal down.
 	removalFirst = 250 * time.Millisecond
 	removalMost  = time.Minute
-	// deleteAgain is when an execution is asked for once more to be deleted: Temporal does not forget that it was.
+	// deleteAgain is when the deletion of an execution is requested again. Temporal does not lose such a request.
 	deleteAgain = 30 * time.Minute
-	// StageLimit is the longest from the first object that a create stages to the start of its task.
+	// StageLimit is the longest time from the first staged object of a create to the start of its task.
 	StageLimit = 5 * time.Minute
 )
 
-// Standing is what Executions says of a task that shall end.
+// Standing is the state of a task's execution for its removal.
 type Standing struct {
 	// Closed: the task has ended, or there is none.
 	Closed bool `json:"-"`
-	// Run is its newest execution, "" where there is none, and Started when that began. A task that is made later under
-	// the same id is another.
+	// Run is its newest execution, "" if there is none, and Started the start of that. A later task with the id is another one.
 	Run     string    `json:"run,omitempty"`
 	Started time.Time `json:"started,omitzero"`
-	// Generation is what the task's own objects are found by.
+	// Generation is part of the names of the task's objects.
 	Generation string `json:"generation,omitempty"`
-	// Outputs are the archive folders of its videos, with a slash at the end.
+	// Outputs are the archive folders of its outputs, with a slash at the end.
 	Outputs []string `json:"outputs,omitempty"`
-	// Single: no reset left an execution behind.
+	// Single: the task has no executions from before a reset.
 	Single bool `json:"single,omitempty"`
 }
 
 // Executions ends, deletes and finishes the executions of tasks. tasks.Executions implements it.
 type Executions interface {
-	// End asks a task to end and tells how it stands: as closed and without a run where it is not there any more, also when
-	// another has its id. It may be asked again.
+	// End cancels a task and returns its state: closed and without a run if it does not exist, also if another task has its id. It is
+	// idempotent.
 	End(ctx context.Context, task RemoveInput) (Standing, error)
-	// Delete has the run that End told deleted, and those before it, and returns them; none where none is left. It touches no
-	// later one, and does not wait.
+	// Delete requests the deletion of the run in standing and of earlier runs, and returns those that exist. It does not touch later runs,
+	// and does not wait.
 	Delete(ctx context.Context, taskID string, standing Standing) (runs []string, err error)
-	// Behind tells whether another task, which was made later under the same id, has ended behind a removal that has the id.
+	// Behind reports whether a later task with the id has ended, and the execution of the removal has taken its place as the newest.
 	Behind(ctx context.Context, task RemoveInput) (bool, error)
-	// Generation returns the generation of the task that has the id, "" for none.
+	// Generation returns the generation of the task with the id, "" for none.
 	Generation(ctx context.Context, taskID string) (string, error)
-	// Left returns those of the runs that are there still.
+	// Left returns those of the runs that still exist.
 	Left(ctx context.Context, taskID string, runs []string) ([]string, error)
-	// Finish has those tasks finished whose execution ended without its finish, at the time or later (zero: whenever): an operator
-	// terminated it in the engine's own tools, or it failed for a bug. It reads a page of them behind the cursor, which is empty for
-	// the first page; next is empty behind the last. A task that is finished already, or runs again, is left alone.
+	// Finish starts the settlement of tasks that closed without it, at the time or later (zero: any time): terminated in Temporal's own
+	// tools, or failed because of a bug. It reads one page after the cursor, which is empty for the first page; next is empty after the
+	// last. It ignores tasks that are settled, or that run again.
 	Finish(ctx context.Context, since time.Time, cursor []byte) (next []byte, err error)
 }
 
-// Remover takes tasks away with all that is kept of them.
+// Remover removes tasks with all their data.
 type Remover struct {
-	// Index is what lists the tasks of tokens; nil where nobody lists them.
+	// Index lists the tasks of tokens; nil: tasks are not listed.
 	Index      *taskindex.Index
 	Executions Executions
 	Objects    Objects
 	Log        *slog.Logger
 }
 
-// RemoveInput is a task that nobody wants to see again.
+// RemoveInput is a task to remove.
 type RemoveInput struct {
 	TaskID string `json:"task_id"`
 	Token  string `json:"token"`
-	// Created distinguishes the task from another that gets its id when it is gone.
+	// Created distinguishes the task from a later one with its id.
 	Created time.Time `json:"created"`
-	// Run is the task's own execution where that had ended before its removal began; "" where it may run.
+	// Run is the task's execution if it had ended before the removal began; "" if it may run.
 	Run string `json:"run,omitempty"`
-	// Revision is the workflows' at the removal's start.
+	// Revision is the revision of the workflow Remove.
 	Revision int `json:"revision"`
 }
 
-// callOff ends the task and returns what there is to remove once it has ended.
+// callOff cancels the task and returns its state once it has ended.
 func (a *Remover) callOff(ctx context.Context, in RemoveInput) (Standing, error) {
 	standing, err := a.Executions.End(ctx, in)
 	switch {
@@ -94,9 +92,9 @@ func (a *Remover) callOff(ctx context.Context, in RemoveInput) (Standing, error)
 	return standing, nil
 }
 
-// erase removes a task's objects: its videos, and the inputs, request and tickets of every generation of its id. Without an execution
-// nothing is left of the task, and the objects belong to one that is about to start. A newer object of another generation may be of a
-// create under way. The removal, which has the id, refuses that create: erase waits until the object is older than StageLimit.
+// erase removes a task's objects: its outputs, and the inputs, requests and tickets of every generation of its id. Without an execution
+// nothing is left of the task, and the objects belong to one that is about to start. A newer object of another generation may belong to
+// a create in progress. That create fails because the removal has the id, so erase waits until the object is older than StageLimit.
 func (a *Remover) erase(ctx context.Context, taskID string, was Standing) error {
 	if was.Run == "" {
 		return nil
@@ -122,18 +120,18 @@ func (a *Remover) erase(ctx context.Context, taskID string, was Standing) error 
 		}
 	}
 	if wait > 0 {
-		return pending("inputs of another create", min(wait, removalMost))
+		return pending("waiting for the objects of another create", min(wait, removalMost))
 	}
 	return nil
 }
 
-// deleted are the runs that Temporal was asked to delete, and when.
+// deleted are the runs whose deletion was requested, and when.
 type deleted struct {
 	Runs []string  `json:"runs"`
 	At   time.Time `json:"at"`
 }
 
-// deleteRuns has what is left of the task's executions deleted, once, or looks for what is left of them.
+// deleteRuns requests the deletion of the task's executions once; later calls check which are left.
 func (a *Remover) deleteRuns(ctx context.Context, taskID string, was Standing, asked *deleted) (err error) {
 	if time.Since(asked.At) < deleteAgain {
 		asked.Runs, err = a.Executions.Left(ctx, taskID, asked.Runs)
@@ -147,9 +145,9 @@ func (a *Remover) deleteRuns(ctx context.Context, taskID string, was Standing, a
 	return nil
 }
 
-// removed ends the removal of a task of which nothing is left. A removal that runs under the task's own id deletes itself
-// so: it is the last step. One that came when its task was gone already may have taken the place of a later task with the id, which
-// nobody would find any more if it deleted itself: then it only ends.
+// removed completes the removal of a task. A removal with the task's id deletes itself as the last step. There is one exception: if the
+// removal started after its task was gone, it may have replaced a later task with the id as the newest execution. That task could not
+// be found if the removal deleted itself, so then it only ends.
 func (a *Remover) removed(ctx context.Context, in RemoveInput, was Standing) error {
 	if a.Index != nil {
 		if err := errors.Join(a.Index.Remove(ctx, in.Token, in.TaskID, in.Created), a.Index.Lift(ctx, in.TaskID, in.Created)); err != nil {
@@ -170,17 +168,17 @@ func (a *Remover) removed(ctx context.Context, in RemoveInput, was Standing) err
 	return nil
 }
 
-// removing is Remove's heartbeat: what was told of a task whose objects are erased, and what Temporal was asked to delete.
+// removing is Remove's heartbeat: the state of a task whose objects are erased, and the requested deletions.
 type removing struct {
 	Standing *Standing `json:"standing,omitempty"`
-	// Try is the one that saw the end of the task; the waits begin anew with it.
+	// Try is the attempt that saw the end of the task; the waits start again with it.
 	Try   int32   `json:"try,omitempty"`
 	Asked deleted `json:"asked,omitzero"`
 }
 
-// Remove ends a task, erases its objects, then deletes its executions, in this order. It may run any number of times. Another try
-// goes on after the erased objects. Temporal is asked once to delete and deletes in its own time; another try only looks. A removal under its task's own id does not wait until Temporal has deleted the task's execution:
-// nobody finds that by the id any more, and what Temporal was asked for it does.
+// Remove cancels a task, erases its objects, then deletes its executions, in this order. It is idempotent; another try continues after
+// the erased objects. Temporal deletes in its own time after one request, and later tries only check. A removal with its task's id does
+// not wait for the deletion of the task's execution: readers cannot find that by the id any more.
 func (a *Remover) Remove(ctx context.Context, in RemoveInput) error {
 	var was removing
 	if activity.HasHeartbeatDetails(ctx) {
@@ -204,27 +202,27 @@ func (a *Remover) Remove(ctx context.Context, in RemoveInput) error {
 	}
 	if len(was.Asked.Runs) > 0 && info.WorkflowExecution.ID != in.TaskID {
 		activity.RecordHeartbeat(ctx, was)
-		return pending("not gone yet", lookAfter(info.Attempt-was.Try))
+		return pending("not deleted yet", lookAfter(info.Attempt-was.Try))
 	}
 	return a.removed(ctx, in, *was.Standing)
 }
 
-// lookAgain is the wait before the next try of an activity that waits for something from its first try on.
+// lookAgain returns the wait before the next try of an activity that waits from its first try on.
 func lookAgain(ctx context.Context) time.Duration {
 	return lookAfter(activity.GetInfo(ctx).Attempt - 1)
 }
 
-// lookAfter is the wait before the next look, after so many in vain before this one.
-func lookAfter(vain int32) time.Duration {
+// lookAfter returns the wait before the next check, after a number of checks without success.
+func lookAfter(failed int32) time.Duration {
 	wait := removalFirst
-	for ; vain > 0 && wait < removalMost; vain-- {
+	for ; failed > 0 && wait < removalMost; failed-- {
 		wait *= 2
 	}
 	return min(wait, removalMost)
 }
 
-// TaskPrefix is the archive folder of what the tasks with an id keep beside their outputs.
+// TaskPrefix returns the archive folder of the objects of a task id, without outputs.
 func TaskPrefix(taskID string) string { return "tasks/" + taskID + "/" }
 
-// GenerationPrefix is the archive folder of what a create staged for the one task that it makes.
+// GenerationPrefix returns the archive folder of the objects that a create staged for its task.
 func GenerationPrefix(taskID, generation string) string { return TaskPrefix(taskID) + generation + "/" }

@@ -8,7 +8,7 @@ import (
 	"modelrelay/storage/slots"
 )
 
-// Settler gives back what a task held once it has ended, and has its money counted.
+// Settler releases the slots of ended tasks, settles their money and corrects their list entries.
 type Settler struct {
 	*SlotKeeper
 	*Listing
@@ -21,28 +21,26 @@ type Settler struct {
 type SettleInput struct {
 	TaskID string `json:"task_id"`
 	Token  string `json:"token"`
-	// Waiter is the task as it waited, and Channels are where it may have a slot or a place in line.
+	// Waiter is the task as a waiter for slots. Channels lists where it may have a slot or wait for one.
 	Waiter   Waiter   `json:"waiter,omitzero"`
 	Channels []string `json:"channels,omitempty"`
-	// Bill is the task's money.
+	// Bill is what is settled.
 	Bill Bill `json:"bill"`
-	// Created is when the task began. Code is why it failed, "" where it did not.
+	// Created is when the task began. Code is the failure code, "" if it did not fail.
 	Created time.Time `json:"created"`
 	Code    string    `json:"code,omitempty"`
-	// Entry is the task's on its token's list. Settle restores it where the list has lost it or never had it: a create does not
-	// wait for a Redis that is away.
+	// Entry is the task's entry on its token's list. Settle restores a missing one: a create does not wait for an unavailable Redis.
 	Entry Entry `json:"entry"`
 }
 
-// Entry is what puts a task on its token's list.
+// Entry identifies a task's entry on its token's list.
 type Entry struct {
 	Token string `json:"token"`
-	// Created is the task's own word, by which its entry and its removal are told from those of another with its id.
+	// Created is the time of the create. It distinguishes tasks with the same id.
 	Created time.Time `json:"created"`
 }
 
-// Settle gives back what a task held, and has its money counted. It may run any number of times: each part of it happens
-// once.
+// Settle settles an ended task. It is idempotent: each part happens once.
 func (a *Settler) Settle(ctx context.Context, in SettleInput) error {
 	a.changed(ctx, in.TaskID)
 	var errs []error
@@ -62,7 +60,7 @@ func (a *Settler) Settle(ctx context.Context, in SettleInput) error {
 	return err
 }
 
-// end is the step of a task that is settled.
+// end returns the step for a settled task.
 func (in SettleInput) end() Step {
 	step := Step{
 		Name: StepEnd, Channel: in.Bill.Channel, Model: in.Bill.Model, Outcome: OutcomeFailed, Code: in.Code, Took: max(0, in.Bill.At.Sub(in.Created)),

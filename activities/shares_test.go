@@ -82,7 +82,7 @@ func TestDeliverCrowdedLastTry(t *testing.T) {
 		t.Errorf("again in %s (%t), want soon", delay, retried)
 	}
 	over.Until = time.Now().Add(-activities.LastRoom)
-	if d, err := do[activities.Delivery](t, r, r.acts.Deliverer.Deliver, over); err != nil || d.Delivered || !strings.Contains(d.Reason, "is over. Too many") {
+	if d, err := do[activities.Delivery](t, r, r.acts.Deliverer.Deliver, over); err != nil || d.Delivered || !strings.Contains(d.Reason, "has passed. Too many") {
 		t.Errorf("got %+v, %v, want it given up", d, err)
 	}
 	if n := len(hook.requests()); n != 1 {

@@ -9,34 +9,33 @@ import (
 )
 
 const (
-	// slotSlack is how much longer than until its task's next sign a slot lasts. A task frees its slot itself, whatever
-	// crashes; one that was terminated leaves it to time, and so does one whose release Redis has lost, so it is short. It is
-	// longer than a worker takes to stop: a restart costs no slot. A slot that was given up while its job ran is taken again
-	// with the task's next sign.
+	// slotSlack is how long a slot lasts beyond the next expected renewal. A task releases its slot itself, despite crashes. The slot of a
+	// terminated task expires, and so does one whose release Redis lost, so the slack is short. It exceeds the time that a worker takes
+	// to stop: a restart loses no slot. A job whose slot expired takes it again at its next renewal.
 	slotSlack = 2 * time.Minute
-	// submitSign is the longest from the begin of a submit to the first look at its job.
+	// submitSign is the longest time from the start of a submit to the first poll.
 	submitSign = SubmitTimeout + 30*time.Second
-	// slotTimeout bounds what is told to Redis about a running job, which goes on without.
+	// slotTimeout bounds the renewal or release of a slot. A job continues without it.
 	slotTimeout = time.Second
 )
 
-// Slots limit the jobs in flight at a channel. *slots.Store implements it.
+// Slots limits the jobs in progress at a channel. *slots.Store implements it.
 type Slots interface {
 	Take(ctx context.Context, ask slots.Ask) (slots.Answer, error)
 	Renew(ctx context.Context, channel, taskID string, life time.Duration) (lost bool, err error)
 	Free(ctx context.Context, w slots.Waiter, channels ...string) error
 }
 
-// SlotKeeper keeps the slots of tasks: renews those of running jobs and gives back those of jobs that have ended.
+// SlotKeeper renews the slots of running jobs and releases those of ended jobs.
 type SlotKeeper struct {
-	// Slots limit the jobs in flight at a channel; nil where no channel's are limited.
+	// Slots limits the jobs in progress at a channel; nil: no channel has a limit.
 	Slots Slots
-	// Upstreams tells which channels' jobs are limited.
+	// Upstreams has the limits of the channels.
 	Upstreams *Upstreams
 	Log       *slog.Logger
 }
 
-// Waiter is a task as it takes its turn at channels whose jobs are limited; see slots.Waiter.
+// Waiter is a task that waits for a slot; see slots.Waiter.
 type Waiter struct {
 	TaskID string    `json:"task_id"`
 	Token  string    `json:"token"`
@@ -45,8 +44,8 @@ type Waiter struct {
 	Since  time.Time `json:"since"`
 }
 
-// hold keeps a running job counted until well after the next look at it. A job whose slot was lost, or that was admitted
-// while Redis was away or before its channel got a limit, is counted from now on. Nothing depends on it.
+// hold keeps a running job counted until slotSlack after its next poll. It takes a slot for a job without one: it expired, or the task was
+// admitted while Redis was unavailable, or before the channel got a limit. Nothing depends on it.
 func (k *SlotKeeper) hold(ctx context.Context, taskID string, to Assignment, next time.Duration) {
 	if k.Slots == nil {
 		return
@@ -60,13 +59,13 @@ func (k *SlotKeeper) hold(ctx context.Context, taskID string, to Assignment, nex
 	lost, err := k.Slots.Renew(ctx, to.Channel, taskID, next+slotSlack)
 	switch {
 	case err != nil:
-		k.Log.DebugContext(ctx, "slot not renewed", "task", taskID, "channel", to.Channel, "err", err)
+		k.Log.DebugContext(ctx, "slot not renewed", "task", taskID, "channel", to.Channel, "error", err)
 	case lost && to.Slot:
 		k.Log.InfoContext(ctx, "slot taken again", "task", taskID, "channel", to.Channel)
 	}
 }
 
-// release frees the slot of a job that has ended at the upstream. The task's end does it again, so nothing depends on it.
+// release releases the slot of an ended job. The task's settlement repeats it, so nothing depends on it.
 func (k *SlotKeeper) release(ctx context.Context, job Job) {
 	to := job.Assignment
 	if k.Slots == nil {
@@ -78,7 +77,7 @@ func (k *SlotKeeper) release(ctx context.Context, job Job) {
 	k.leave(ctx, Waiter{TaskID: job.TaskID}, []string{to.Channel})
 }
 
-// leave gives up what the task has at the channels: slots and, where the waiter is the one that asked, places in line.
+// leave releases the task's slots at the channels, and removes it from their lines.
 func (k *SlotKeeper) leave(ctx context.Context, w Waiter, channels []string) {
 	if k.Slots == nil || len(channels) == 0 {
 		return
@@ -86,6 +85,6 @@ func (k *SlotKeeper) leave(ctx context.Context, w Waiter, channels []string) {
 	ctx, cancel := context.WithTimeout(ctx, slotTimeout)
 	defer cancel()
 	if err := k.Slots.Free(ctx, slots.Waiter(w), channels...); err != nil {
-		k.Log.DebugContext(ctx, "slot not freed", "task", w.TaskID, "err", err)
+		k.Log.DebugContext(ctx, "slot not released", "task", w.TaskID, "error", err)
 	}
 }

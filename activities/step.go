@@ -2,39 +2,37 @@ package activities
 
 import "time"
 
-// Step is something that became of a task, as those who count see it. A step that is tried again after a crash may be
-// told again.
+// Step is an event of a task for metrics. After a crash, a repeated step may be reported again.
 type Step struct {
 	Name StepName
-	// Channel it was at, and Model, the task's public name; "" where the step knows none.
+	// Channel is that of the step, and Model the task's public model; "" if the step has none.
 	Channel, Model string
-	// Outcome is one of the few words below the step's name.
+	// Outcome is one of the outcomes listed with the step's name.
 	Outcome string
-	// Code is why the task failed, of StepEnd.
+	// Code is the failure code of the task, for StepEnd.
 	Code string
-	// Took is how long a copy took, or a whole task from its creation; 0 for other steps.
+	// Took is the duration of a copy, or of a whole task from its creation; 0 for other steps.
 	Took time.Duration
-	// Bytes were copied, of StepArchive.
+	// Bytes is the number of copied bytes, for StepArchive.
 	Bytes int64
 }
 
-// StepName names what happened.
+// StepName is the kind of a step.
 type StepName string
 
-// The steps and their outcomes. What is not listed is a fault's kind.
+// The steps and their outcomes. An outcome that is not listed is the kind of a fault.
 const (
-	// StepSubmit is one submit: accepted; refused (surely not taken); unknown (StepReconcile follows).
+	// StepSubmit is one submit: accepted; refused (certainly not accepted); unknown (StepReconcile follows).
 	StepSubmit StepName = "submit"
-	// StepReconcile is the last look for the job of a lost submit: found; never (surely not taken); unknown, which ends the
-	// task.
+	// StepReconcile is the last search for the job of a lost submit: found; never (certainly not accepted); unknown, which ends the task.
 	StepReconcile StepName = "reconcile"
-	// StepPoll is one look at a job: running, done, failed, forgotten.
+	// StepPoll is one poll: running, done, failed, forgotten.
 	StepPoll StepName = "poll"
-	// StepArchive is one output's copy: ok.
+	// StepArchive is the copy of one output: ok.
 	StepArchive StepName = "archive"
 	// StepDeliver is one try of a webhook: delivered; again; given_up.
 	StepDeliver StepName = "deliver"
-	// StepEnd is the end of a task, once it is settled: completed, failed.
+	// StepEnd is the end of a settled task: completed, failed.
 	StepEnd StepName = "end"
 )
 
@@ -56,7 +54,7 @@ const (
 	OutcomeCompleted = "completed"
 )
 
-// Told is called with every step; it must not wait. nil: nobody counts.
+// Told is called with every step and must not block; nil: steps are not recorded.
 type Told func(Step)
 
 func (t Told) count(step Step) {

@@ -18,29 +18,28 @@ import (
 )
 
 const (
-	// SubmitTimeout bounds the one HTTP request of a submit. A vendor answers a create within seconds; a minute leaves
-	// room for a slow upload of an input image.
+	// SubmitTimeout bounds the HTTP request of a submit. A vendor answers a create within seconds; a minute suffices for a slow upload of
+	// an input image.
 	SubmitTimeout = 60 * time.Second
-	// earlierTimeout bounds the look for a ticket of the same attempt before it is paid for.
+	// earlierTimeout bounds the search for a ticket of the same attempt before the submit.
 	earlierTimeout = 3 * time.Second
-	// ticketTimeout bounds the write of the ticket after a submit. Longer would not help: the ticket also reaches
-	// Temporal by the activity's own answer, and one of the two is enough.
+	// ticketTimeout bounds the write of the ticket after a submit. The ticket also reaches Temporal in the activity's result, and one of
+	// the two is enough.
 	ticketTimeout = 10 * time.Second
-	// heartbeatEvery is how often a submit or a copy under way shows that its worker lives.
+	// heartbeatEvery is the interval of heartbeats during a submit or a copy.
 	heartbeatEvery = 3 * time.Second
-	// reconcileEvery and reconcileMost bound the wait between two looks for a lost ticket: soon at first, and a dozen looks
-	// in all where no upstream can tell.
+	// reconcileEvery and reconcileMost bound the wait between two searches for a lost ticket. There are a dozen searches if the upstream
+	// has no lookup.
 	reconcileEvery = 2 * time.Second
 	reconcileMost  = time.Minute
-	// FindLag is how long a vendor with a look-up is asked beyond the end of a lost submit: it may still be at work on a
-	// request whose sender is gone, so that an early "no such job" would be paid twice, and an upstream that went down
-	// with the request comes back.
+	// FindLag is how long after the end of a lost submit a vendor with a lookup is queried. The vendor may still process a request whose
+	// sender is gone, so an early "no such job" could lead to a second payment. An upstream that failed with the request recovers.
 	FindLag = 10 * time.Minute
-	// messageLimit bounds an upstream's words in a history, in bytes.
+	// messageLimit bounds an upstream's message in a history, in bytes.
 	messageLimit = 500
 )
 
-// Submitter sends attempts to upstreams, each once, and finds out what became of one whose answer was lost.
+// Submitter submits each attempt once, and reconciles those whose answer was lost.
 type Submitter struct {
 	*Upstreams
 	*SlotKeeper
@@ -55,35 +54,35 @@ type SubmitInput struct {
 	TaskID     string     `json:"task_id"`
 	Attempt    int        `json:"attempt"`
 	Assignment Assignment `json:"assignment"`
-	// Generation tells the task from an earlier one whose id it has, so that no upstream takes its key for a repeat, and nobody
-	// that one's ticket for its own.
+	// Generation distinguishes the task from an earlier one with its id, so that no upstream takes its key for a repeat, and no ticket
+	// is confused.
 	Generation string `json:"generation"`
-	// Request, or RequestObject where the request was too large or too private for a history.
+	// Request is the request; RequestObject is its archive object instead, if it was too large or too private for a history.
 	Request       *providers.VideoRequest `json:"request,omitempty"`
 	RequestObject string                  `json:"request_object,omitempty"`
 }
 
-// name is the attempt's among those of all tasks that ever had the id.
+// name identifies the attempt among those of all tasks with the id.
 func (in SubmitInput) name() string { return in.Generation + "-" + strconv.Itoa(in.Attempt) }
 
-// idempotencyKey is the same for every try of the attempt, and for no other.
+// idempotencyKey is the same for every try of the attempt, and differs from those of other attempts.
 func (in SubmitInput) idempotencyKey() string { return in.TaskID + "-" + in.name() }
 
-// AttemptsPrefix is the archive folder of a task's tickets and claims.
+// AttemptsPrefix returns the archive folder of a task's tickets and claims.
 func AttemptsPrefix(taskID string) string { return TaskPrefix(taskID) + attemptsFolder + "/" }
 
-// attemptsFolder is where tickets are beside the generations.
+// attemptsFolder is the folder of tickets, next to those of generations.
 const attemptsFolder = "attempts"
 
-// TicketObject is the archive key of the attempt's ticket.
+// TicketObject returns the archive key of the attempt's ticket.
 func (in SubmitInput) TicketObject() string { return AttemptsPrefix(in.TaskID) + in.name() }
 
-// BegunObject is the archive key that the attempt claims before it sends anything.
+// BegunObject returns the archive key of the attempt's claim, which is written before anything is sent.
 func (in SubmitInput) BegunObject() string { return in.TicketObject() + ".begun" }
 
-// attempt is the archive object that makes a paid job findable when everything else forgot it.
+// attempt is the archive object from which a paid job can be recovered.
 type attempt struct {
-	// Model is the public name.
+	// Model is the public model.
 	Model      string            `json:"model"`
 	Assignment Assignment        `json:"assignment"`
 	Ticket     providers.Ticket  `json:"ticket"`
@@ -95,19 +94,19 @@ func (t attempt) job(taskID string) Job {
 	return Job{TaskID: taskID, Model: t.Model, Assignment: t.Assignment, Ticket: t.Ticket, AcceptedAt: t.AcceptedAt, Sent: t.Sent}
 }
 
-// Submit starts the paid job, once: its options allow no second try. It is not idempotent. When its worker dies the
-// outcome is unknown and Reconcile looks for the ticket. Neither a cancel nor a lost connection to Temporal interrupts
-// the request, which has its own timeout; the ticket is in the archive before the answer is on its way to Temporal.
+// Submit starts the paid job once: its options permit no retry. It is not idempotent. If its worker dies, the outcome is unknown and
+// Reconcile searches for the ticket. Neither a cancel nor a lost connection to Temporal interrupts the request, which has its own
+// timeout. The ticket is in the archive before the result is sent to Temporal.
 //
-// The claim of the attempt in the archive is the last step before anything is sent: a submit that never began is told from
-// one whose answer was lost, and of several that take themselves for the same attempt one sends.
+// The claim of the attempt in the archive is the last step before anything is sent. It distinguishes a submit that never began from one
+// whose answer was lost, and of several submits for the same attempt only one is sent.
 func (a *Submitter) Submit(ctx context.Context, in SubmitInput) (Job, error) {
 	log := taskLog(ctx, a.Log, in.TaskID, in.Assignment).With("attempt", in.Attempt)
 	if job, ok := a.earlier(ctx, in); ok {
 		log.Warn("attempt was submitted before, its ticket is used", "job", job.Ticket.Job)
 		return job, nil
 	}
-	// Nothing paid has begun up to the adapter's call, so every fault up to there is NotAccepted.
+	// Nothing was sent before the adapter's call, so every fault before it is NotAccepted.
 	pick, adapter, err := a.target(in.Assignment)
 	if err != nil {
 		r := record(err)
@@ -115,7 +114,7 @@ func (a *Submitter) Submit(ctx context.Context, in SubmitInput) (Job, error) {
 		return Job{}, fail(r)
 	}
 	if a.Shares.Try(in.Assignment.Token, 1) != nil {
-		log.Info("attempt put off", "token", in.Assignment.Token)
+		log.Info("attempt postponed, the token has no free share", "token", in.Assignment.Token)
 		return Job{}, fail(noRoom())
 	}
 	defer a.Shares.Release(in.Assignment.Token, 1)
@@ -133,11 +132,11 @@ func (a *Submitter) Submit(ctx context.Context, in SubmitInput) (Job, error) {
 		r := record(err)
 		r.Retryable = r.Accepted == providers.NotAccepted
 		r.Archive = errors.Is(err, storage.ErrUnavailable)
-		r.Finished = r.Retryable // whoever else has the attempt may be at it still, and its ticket to come
+		r.Finished = r.Retryable // another submit may have the attempt and still be in progress
 		log.Warn("attempt not begun", "taken", r.Accepted, "fault", err)
 		return Job{}, fail(r)
 	}
-	// Who was held up on the way here may have been given up; on a store without claims this is what stops it.
+	// If this submit was delayed, it may have been given up. On a store without claims, this check prevents a second submit.
 	if left := time.Until(activity.GetInfo(ctx).Deadline); left < SubmitTimeout {
 		r := Record{Kind: providers.Timeout, Message: "The attempt began too late.", Accepted: providers.NotAccepted, Retryable: true, Finished: true}
 		a.unclaim(ctx, in)
@@ -155,7 +154,7 @@ func (a *Submitter) Submit(ctx context.Context, in SubmitInput) (Job, error) {
 		a.Channels.Report(pick.For(in.Assignment.Token, in.Attempt > 1), fault)
 		r := record(err)
 		r.Message = shorten(r.Message)
-		// What a remix does not find is its source.
+		// A NotFound of a remix may mean its source.
 		r.NoModel = r.Accepted == providers.NotAccepted && req.Source == nil && (r.Kind == providers.ModelNotFound || r.Kind == providers.NotFound)
 		a.Told.count(in.Assignment.step(StepSubmit, req.Model, submitOutcome(r)))
 		log.Warn("submit failed", "kind", r.Kind, "status", r.Status, "taken", r.Accepted, "fault", err)
@@ -168,10 +167,10 @@ func (a *Submitter) Submit(ctx context.Context, in SubmitInput) (Job, error) {
 	a.Told.count(in.Assignment.step(StepSubmit, req.Model, OutcomeAccepted))
 	accepted := attempt{Model: req.Model, Assignment: in.Assignment, Ticket: ticket, AcceptedAt: time.Now().UTC(), Sent: sent}
 
-	kept, cancelKept := context.WithTimeout(context.WithoutCancel(ctx), ticketTimeout)
-	defer cancelKept()
-	if err := a.Objects.PutJSON(kept, in.TicketObject(), accepted); err != nil {
-		log.Warn("ticket not archived, it travels with the answer alone", "job", ticket.Job, "err", err)
+	stored, cancelStored := context.WithTimeout(context.WithoutCancel(ctx), ticketTimeout)
+	defer cancelStored()
+	if err := a.Objects.PutJSON(stored, in.TicketObject(), accepted); err != nil {
+		log.Warn("ticket not archived, only the activity's result has it", "job", ticket.Job, "error", err)
 	}
 	log.Info("submitted", "job", ticket.Job)
 	return accepted.job(in.TaskID), nil
@@ -184,7 +183,7 @@ func submitOutcome(r Record) string {
 	return OutcomeUnknown
 }
 
-// start submits the job, or remixes the one that the request names.
+// start submits the job, or remixes the source in the request.
 func start(ctx context.Context, adapter providers.VideoAdapter, to providers.Target, req providers.VideoRequest) (providers.Ticket, error) {
 	if req.Source == nil {
 		return adapter.Submit(ctx, to, req)
@@ -198,42 +197,42 @@ func start(ctx context.Context, adapter providers.VideoAdapter, to providers.Tar
 	return remixer.Remix(ctx, to, *req.Source, req)
 }
 
-// earlier finds the job of this very attempt: a workflow that an operator reset asks for it once more. That the archive
-// cannot tell holds no submit up.
+// earlier returns the job of the same attempt from the archive: an operator's reset repeats the attempt. An unavailable archive does not
+// delay the submit.
 func (a *Submitter) earlier(ctx context.Context, in SubmitInput) (Job, bool) {
 	ctx, cancel := context.WithTimeout(ctx, earlierTimeout)
 	defer cancel()
-	var kept attempt
-	if err := a.Objects.GetJSON(ctx, in.TicketObject(), &kept); err != nil {
+	var stored attempt
+	if err := a.Objects.GetJSON(ctx, in.TicketObject(), &stored); err != nil {
 		return Job{}, false
 	}
-	return kept.job(in.TaskID), true
+	return stored.job(in.TaskID), true
 }
 
-// ReconcileInput asks what became of an attempt whose answer was lost.
+// ReconcileInput is an attempt whose answer was lost.
 type ReconcileInput struct {
 	Submit SubmitInput `json:"submit"`
-	// Until is when the lost submit can surely no longer be under way on our side.
+	// Until is when the lost submit certainly is no longer in progress in a worker.
 	Until time.Time `json:"until"`
 }
 
-// Reconcile finds the job of a submit whose outcome is unknown: by the ticket object, then by the vendor's own look-up.
-// A fault with NotAccepted says that the vendor surely has no such job, or that nothing was ever sent; any other final one that nobody can tell. It may be
-// tried any number of times: no look makes a second job.
+// Reconcile finds the job of a submit with an unknown outcome: by the ticket object, then by the vendor's lookup. A fault with
+// NotAccepted means that the vendor certainly has no such job, or that nothing was sent; any other final fault means that the outcome
+// stays unknown. It is idempotent: it never creates a second job.
 func (a *Submitter) Reconcile(ctx context.Context, in ReconcileInput) (Job, error) {
 	sub := in.Submit
 	log := taskLog(ctx, a.Log, sub.TaskID, sub.Assignment).With("attempt", sub.Attempt)
-	a.hold(ctx, sub.TaskID, sub.Assignment, submitSign) // there may be a job, and a look may be the whole submit again
-	var kept attempt
-	err := a.Objects.GetJSON(ctx, sub.TicketObject(), &kept)
+	a.hold(ctx, sub.TaskID, sub.Assignment, submitSign) // there may be a job, and a lookup may repeat the whole submit
+	var stored attempt
+	err := a.Objects.GetJSON(ctx, sub.TicketObject(), &stored)
 	switch {
 	case err == nil:
-		log.Info("ticket found in the archive", "job", kept.Ticket.Job)
-		a.Told.count(sub.Assignment.step(StepReconcile, kept.Model, OutcomeFound))
-		return kept.job(sub.TaskID), nil
+		log.Info("ticket found in the archive", "job", stored.Ticket.Job)
+		a.Told.count(sub.Assignment.step(StepReconcile, stored.Model, OutcomeFound))
+		return stored.job(sub.TaskID), nil
 	case !errors.Is(err, storage.ErrNotFound):
-		// The ticket may be there: as long as the archive cannot be asked, nothing is decided.
-		return Job{}, again(undecided(fmt.Errorf("look for the ticket: %w", err)), reconcileWait(ctx))
+		// The ticket may exist: nothing is decided while the archive is unavailable.
+		return Job{}, again(undecided(fmt.Errorf("read the ticket: %w", err)), reconcileWait(ctx))
 	}
 	if !time.Now().Before(in.Until) {
 		never, err := a.neverBegan(ctx, sub)
@@ -249,7 +248,7 @@ func (a *Submitter) Reconcile(ctx context.Context, in ReconcileInput) (Job, erro
 	job, err := a.find(ctx, sub)
 	if errors.Is(err, errNoRoom) {
 		r := noRoom()
-		r.Accepted = providers.AcceptedUnknown // of the submit
+		r.Accepted = providers.AcceptedUnknown // that of the submit
 		return Job{}, again(r, reconcileWait(ctx))
 	}
 	if err == nil {
@@ -260,7 +259,7 @@ func (a *Submitter) Reconcile(ctx context.Context, in ReconcileInput) (Job, erro
 	r := undecided(err)
 	until := in.Until
 	if !errors.Is(err, providers.ErrNoLookup) && !errors.Is(err, storage.ErrNotFound) {
-		until = until.Add(FindLag) // another look may find more
+		until = until.Add(FindLag) // a later lookup may find the job
 	}
 	if left := time.Until(until); left > 0 {
 		wait := min(max(reconcileWait(ctx), min(r.RetryAfter, hintLimit)), max(left, reconcileEvery))
@@ -268,7 +267,7 @@ func (a *Submitter) Reconcile(ctx context.Context, in ReconcileInput) (Job, erro
 		return Job{}, again(r, wait)
 	}
 	if fault := providers.AsFault(err); fault.Kind == providers.NotFound && fault.Accepted == providers.NotAccepted {
-		r.Accepted = providers.NotAccepted // the Finder's one way to say that the vendor surely has no such job
+		r.Accepted = providers.NotAccepted // by the contract of Finder, the vendor certainly has no such job
 		a.Told.count(sub.Assignment.step(StepReconcile, "", OutcomeNever))
 	} else {
 		a.Told.count(sub.Assignment.step(StepReconcile, "", OutcomeUnknown))
@@ -277,8 +276,8 @@ func (a *Submitter) Reconcile(ctx context.Context, in ReconcileInput) (Job, erro
 	return Job{}, fail(r)
 }
 
-// undecided is the record of a look that found nothing out about the submit. What became of the look itself, that it
-// never reached the vendor for one, says nothing about the submit.
+// undecided is the record of a search without a result. The fault of the search itself, such as a failed connection, has no meaning for
+// the submit.
 func undecided(err error) Record {
 	r := record(err)
 	r.Message = shorten(r.Message)
@@ -286,7 +285,7 @@ func undecided(err error) Record {
 	return r
 }
 
-// reconcileWait is the wait until the next look for a lost ticket.
+// reconcileWait returns the wait until the next search for a lost ticket.
 func reconcileWait(ctx context.Context) time.Duration {
 	delay := reconcileEvery
 	for try := int32(1); try < activity.GetInfo(ctx).Attempt && delay < reconcileMost; try++ {
@@ -295,10 +294,10 @@ func reconcileWait(ctx context.Context) time.Duration {
 	return min(delay, reconcileMost)
 }
 
-// errNoRoom is find's, whose token has as much under way at upstreams as it may: the vendor was not asked.
+// errNoRoom reports that the token has no free share at upstreams, so the vendor was not queried.
 var errNoRoom = errors.New("no room")
 
-// find asks the vendor for the job of a lost submit.
+// find queries the vendor for the job of a lost submit.
 func (a *Submitter) find(ctx context.Context, sub SubmitInput) (Job, error) {
 	pick, adapter, err := a.target(sub.Assignment)
 	if err != nil {
@@ -306,7 +305,7 @@ func (a *Submitter) find(ctx context.Context, sub SubmitInput) (Job, error) {
 	}
 	finder, ok := adapter.(providers.Finder)
 	if !ok {
-		return Job{}, &providers.Fault{Kind: providers.Upstream, Message: "Nobody can tell whether the upstream took the job.", Err: providers.ErrNoLookup}
+		return Job{}, &providers.Fault{Kind: providers.Upstream, Message: "The upstream cannot report whether it accepted the job.", Err: providers.ErrNoLookup}
 	}
 	if a.Shares.Try(sub.Assignment.Token, 1) != nil {
 		return Job{}, errNoRoom
@@ -326,7 +325,7 @@ func (a *Submitter) find(ctx context.Context, sub SubmitInput) (Job, error) {
 	return Job{TaskID: sub.TaskID, Model: req.Model, Assignment: sub.Assignment, Ticket: ticket, AcceptedAt: time.Now().UTC(), Sent: sent}, nil
 }
 
-// request gives the attempt's request with its media ready to be read.
+// request returns the attempt's request. Its media can be opened.
 func (a *Submitter) request(ctx context.Context, in SubmitInput) (providers.VideoRequest, error) {
 	var req providers.VideoRequest
 	if in.Request != nil {
@@ -346,8 +345,8 @@ func (a *Submitter) request(ctx context.Context, in SubmitInput) (providers.Vide
 	return req, nil
 }
 
-// heartbeats calls record every few seconds: an activity that is over before the first of them costs the engine none. The
-// returned function ends it and waits for its end.
+// heartbeats calls record every few seconds. An activity that ends before the first call costs Temporal no heartbeat. The returned
+// function stops the calls and waits for the last one.
 func heartbeats(record func()) (stop func()) {
 	done, ended := make(chan struct{}), make(chan struct{})
 	go func() {
@@ -366,8 +365,8 @@ func heartbeats(record func()) (stop func()) {
 	return func() { close(done); <-ended }
 }
 
-// shorten cuts an upstream's words to what a history should carry, between two characters: a failure that is not valid
-// UTF-8 never reaches Temporal.
+// shorten bounds an upstream's message for a history. It cuts between characters, because Temporal rejects a failure with invalid
+// UTF-8.
 func shorten(s string) string {
 	if len(s) <= messageLimit {
 		return s

@@ -17,36 +17,36 @@ import (
 const (
 	outputsFolder = "outputs/"
 	tasksFolder   = "tasks/"
-	// dayLength is how long after its beginning everything in a day's folder has expired.
+	// dayLength is the time from the beginning of a day until everything in its folder has expired.
 	dayLength = 24 * time.Hour
 )
 
-// Sweeper removes what has expired, and finds the tasks that ended without their finish.
+// Sweeper removes expired objects, and finds the tasks that closed without settlement.
 type Sweeper struct {
 	Objects    Objects
 	Executions Executions
-	// Audit is put into the archive day by day; nil: there is none.
+	// Audit is written to the archive day by day; nil: there is none.
 	Audit AuditLog
-	// TaskAge is the age from which no task needs an object beside its outputs; 0: they stay.
+	// TaskAge is the age from which no task needs its objects other than outputs; 0: they stay.
 	TaskAge time.Duration
-	// UploadAge is the age from which no copy is under way any more: its parts are removed.
+	// UploadAge is the age from which no copy is in progress: parts of incomplete uploads are removed.
 	UploadAge time.Duration
-	// AuditRetention is how long the archive keeps a day of the audit log after its end; 0: for ever.
+	// AuditRetention is how long the archive keeps a finished day of the audit log; 0: permanently.
 	AuditRetention time.Duration
-	// CallsRetention is how long the archive keeps a day of the history of calls after its end; 0: nothing is removed.
+	// CallsRetention is how long the archive keeps a finished day of the call log; 0: permanently.
 	CallsRetention time.Duration
 	Log            *slog.Logger
 }
 
-// Swept says what a sweep removed.
+// Swept is what a sweep removed.
 type Swept struct {
-	// Days are the folders of expired outputs, Objects what tasks kept beside them.
+	// Days are the removed folders of expired outputs. Objects is the number of other removed objects of tasks.
 	Days    []string `json:"days,omitempty"`
 	Objects int      `json:"objects,omitempty"`
 }
 
-// SweepOutputs removes the outputs whose day of expiry is over, and looks after the days of the audit log and of the
-// history of calls. Running it again finds the rest.
+// SweepOutputs removes the outputs whose day of expiry has passed, and updates the archived days of the audit log and the call log. It
+// is idempotent.
 func (a *Sweeper) SweepOutputs(ctx context.Context) (Swept, error) {
 	defer heartbeats(func() { activity.RecordHeartbeat(ctx) })()
 	var swept Swept
@@ -56,7 +56,7 @@ func (a *Sweeper) SweepOutputs(ctx context.Context) (Swept, error) {
 		}
 		day, err := time.Parse(expiryDay, path.Base(folder))
 		if err != nil || time.Since(day) < dayLength {
-			continue // not ours, or not yet
+			continue // not a folder of ours, or not expired
 		}
 		if err := a.Objects.DeletePrefix(ctx, folder); err != nil {
 			return swept, again(record(err), 0)
@@ -71,7 +71,7 @@ func (a *Sweeper) SweepOutputs(ctx context.Context) (Swept, error) {
 	return swept, nil
 }
 
-// sweepUploads ends the uploads of workers that were killed. Where a bucket's policy does not let it, the other sweeps go on.
+// sweepUploads aborts the uploads of killed workers. If a bucket's policy forbids that, the other sweeps continue.
 func (a *Sweeper) sweepUploads(ctx context.Context) {
 	if a.UploadAge <= 0 {
 		return
@@ -82,13 +82,13 @@ func (a *Sweeper) sweepUploads(ctx context.Context) {
 			a.Log.InfoContext(ctx, "unfinished uploads removed", "folder", folder, "uploads", aborted)
 		}
 		if err != nil {
-			a.Log.WarnContext(ctx, "unfinished uploads stay", "folder", folder, "error", err)
+			a.Log.WarnContext(ctx, "unfinished uploads not removed", "folder", folder, "error", err)
 		}
 	}
 }
 
-// SweepTasks removes inputs, requests and tickets that are older than any task, and those of creates that lost the id to another create.
-// Running it again finds the rest.
+// SweepTasks removes inputs, requests and tickets that are older than any task, and those of creates whose id another create got. It is
+// idempotent.
 func (a *Sweeper) SweepTasks(ctx context.Context) (Swept, error) {
 	defer heartbeats(func() { activity.RecordHeartbeat(ctx) })()
 	var swept Swept
@@ -124,10 +124,10 @@ func (a *Sweeper) SweepTasks(ctx context.Context) (Swept, error) {
 	return swept, nil
 }
 
-// staged is what creates staged for one task id.
+// staged are the objects that creates staged for one task id.
 type staged struct {
 	id string
-	// generations are in ascending order, as the archive lists them. settled are the keys older than StageLimit.
+	// generations are in ascending order, as the archive lists them. settled are the keys of objects older than StageLimit.
 	generations, settled []string
 }
 
@@ -144,7 +144,7 @@ func (s *staged) add(object archive.Object) {
 	}
 }
 
-// sweepLosers removes what creates staged that lost the id to the task that has it.
+// sweepLosers removes the staged objects of creates whose id another create got.
 func (a *Sweeper) sweepLosers(ctx context.Context, one staged, swept *Swept) error {
 	if len(one.generations) < 2 || len(one.settled) == 0 {
 		return nil
@@ -166,23 +166,22 @@ func (a *Sweeper) sweepLosers(ctx context.Context, one staged, swept *Swept) err
 }
 
 const (
-	// endedPages bounds one look for tasks that ended without their finish; the next one goes on where it stopped.
+	// endedPages bounds one search for tasks that closed without settlement; the next one continues where it stopped.
 	endedPages = 20
-	// endedLag is how far each look goes back behind the one before: visibility knows of an end a moment late.
+	// endedLag is the overlap of two searches: visibility lists the end of a task with a delay.
 	endedLag = 5 * time.Minute
 )
 
-// EndedMark is how far the looks for tasks that ended without their finish have come.
+// EndedMark is the progress of the searches for tasks that closed without settlement.
 type EndedMark struct {
-	// Since is the earliest end that is looked for; zero: whatever Temporal remembers.
+	// Since is the earliest end of the search; zero: all tasks in Temporal.
 	Since time.Time `json:"since,omitzero"`
-	// Cursor is where the next look goes on, empty where it begins, and Began when the first of these looks did.
+	// Cursor is where the next search continues, empty for a new one. Began is when the first search of the cursor started.
 	Cursor []byte    `json:"cursor,omitempty"`
 	Began  time.Time `json:"began,omitzero"`
 }
 
-// SweepEnded looks for tasks that ended without their finish, from the mark on, and has each finished. Running it again
-// finds those that it has found and changes nothing for them.
+// SweepEnded searches for tasks that closed without settlement, from the mark on, and starts the settlement of each. It is idempotent.
 func (a *Sweeper) SweepEnded(ctx context.Context, mark EndedMark) (EndedMark, error) {
 	if len(mark.Cursor) == 0 {
 		mark.Began = time.Now().UTC()

@@ -13,14 +13,14 @@ import (
 )
 
 const (
-	// variantTimeout bounds the copy of one picture, which nothing depends on.
+	// variantTimeout bounds the copy of one picture. Nothing depends on it.
 	variantTimeout = 20 * time.Second
-	// variantLimit bounds one picture, in bytes; sprite sheets of a minute of video have a few million.
+	// variantLimit bounds one picture, in bytes; a sprite sheet of a minute of video has a few million.
 	variantLimit = 32 << 20
 )
 
-// copyVariants archives the pictures of an output, where the vendor makes any. One that cannot be had is left out: it is
-// no part of what the client paid for, and must not hold up what is.
+// copyVariants archives the pictures of an output, if the vendor has any. It skips one that fails: pictures are not part of what the
+// client paid for.
 func (a *Copier) copyVariants(ctx context.Context, log *slog.Logger, in ArchiveInput, n int) []Variant {
 	pick, adapter, err := a.target(in.Job.Assignment)
 	if err != nil {
@@ -56,7 +56,7 @@ func (a *Copier) copyVariant(ctx context.Context, from providers.Variants, to pr
 	}
 	defer picture.Body.Close()
 	if !strings.HasPrefix(picture.ContentType, "image/") {
-		// An upstream without variants sends the video itself.
+		// An upstream without variants returns the video itself.
 		return Variant{}, providers.Faultf(providers.NotFound, "The upstream sends no picture for the variant.")
 	}
 	key := fmt.Sprintf("%s%d.%s", OutputPrefix(in.Job.TaskID, in.Expires), n, name)

@@ -76,14 +76,14 @@ func TestNotifyEndsUndelivered(t *testing.T) {
 		took   time.Duration
 	}{
 		"410": {answer: func(activities.DeliverInput, time.Time) (activities.Delivery, error) {
-			return activities.Delivery{Host: "client.example", Status: 410, Tries: 1, Reason: "The receiver wants no more events (410)."}, nil
-		}, reason: "wants no more"},
+			return activities.Delivery{Host: "client.example", Status: 410, Tries: 1, Reason: "The receiver refuses more events (410)."}, nil
+		}, reason: "refuses more"},
 		"three days are over": {answer: func(in activities.DeliverInput, now time.Time) (activities.Delivery, error) {
 			if left := in.Until.Sub(now); left > 0 {
 				return activities.Delivery{}, later(min(24*time.Hour, left))
 			}
-			return activities.Delivery{Tries: 4, Reason: "The time for deliveries is over."}, nil
-		}, reason: "is over", took: 72 * time.Hour},
+			return activities.Delivery{Tries: 4, Reason: "The deadline of the delivery has passed."}, nil
+		}, reason: "has passed", took: 72 * time.Hour},
 		"no worker ever finishes a try": {answer: func(activities.DeliverInput, time.Time) (activities.Delivery, error) {
 			return activities.Delivery{}, later(50 * time.Hour)
 		}, reason: "status 500"},

@@ -184,7 +184,7 @@ func TestTokenRefusals(t *testing.T) {
 		{"--networks", "home", "--networks[0]: \"home\" is neither"},
 		{"--webhook-url", "http://h.test", "--webhook-secret: is missing"},
 		{"--webhook-url", "http://127.0.0.1/", "--webhook-url: leads to a private"},
-		{"--webhook-url", "https://u:p@h.test/", "--webhook-url: wants no user"},
+		{"--webhook-url", "https://u:p@h.test/", "--webhook-url: must not contain a user"},
 		{"--webhook-secret", "hush", "--webhook-secret: wants whsec_"},
 		{"--group", " ", "--group: is missing"},
 		{"--budget", "-2", "--budget: is negative"},

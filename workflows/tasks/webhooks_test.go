@@ -22,8 +22,8 @@ func TestCreateJudgesTheWebhook(t *testing.T) {
 	}{
 		"good":                     {url: "https://client.example/hook", signs: true},
 		"no secret":                {url: "https://client.example/hook", want: "webhook secret"},
-		"another scheme":           {url: "ftp://client.example/", signs: true, want: "wants http://host or https://host"},
-		"a credential":             {url: "https://u:hush@client.example/", signs: true, want: "wants no user"},
+		"another scheme":           {url: "ftp://client.example/", signs: true, want: "must be http://host or https://host"},
+		"a credential":             {url: "https://u:hush@client.example/", signs: true, want: "must not contain a user"},
 		"too long":                 {url: "https://client.example/" + strings.Repeat("x", 2048), signs: true, want: "longer than 2048"},
 		"loopback":                 {url: "http://127.0.0.1/", signs: true, want: "private, loopback"},
 		"loopback that is allowed": {url: "http://127.0.0.1/", signs: true, private: true},

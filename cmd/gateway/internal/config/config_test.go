@@ -232,7 +232,7 @@ func TestProblemsNameKeyLineAndColumn(t *testing.T) {
 		{"network", token + "networks: [10.0.0.0/8, nowhere]}\n", `tokens[0].networks[1]: "nowhere" is neither an address nor a CIDR range`},
 		{"operation", token + "operations: [relay, videos]}\n", `2:43: tokens[0].operations[1]: "videos" is unknown; known are relay, video, realtime`},
 		{"empty operation", token + "operations: [\"\"]}\n", "tokens[0].operations[0]: is missing; known are relay"},
-		{"webhook", token + "webhook_url: \"ftp://x\", webhook_secret: whsec_aGlkZGVuIGhpZGRlbiBoaWRkZW4gaGlk}\n", "tokens[0].webhook_url: wants http://host"},
+		{"webhook", token + "webhook_url: \"ftp://x\", webhook_secret: whsec_aGlkZGVuIGhpZGRlbiBoaWRkZW4gaGlk}\n", "tokens[0].webhook_url: must be http://host"},
 		{"webhook secret", token + "webhook_url: \"http://x\"}\n", "tokens[0].webhook_secret: is missing beside webhook_url"},
 		{"webhook secret's form", token + "webhook_secret: whsec_a}\n", "tokens[0].webhook_secret: wants 24 to 64 bytes"},
 		{"private webhook", token + "webhook_url: \"http://10.0.0.1/\", webhook_secret: whsec_aGlkZGVuIGhpZGRlbiBoaWRkZW4gaGlk}\n", "tokens[0].webhook_url: leads to a private"},

@@ -48,7 +48,7 @@ func TestTemporalSection(t *testing.T) {
 		`{api_key: "${file:nowhere}"}`:                                              "temporal.api_key: the file cannot be read",
 		`{payload_keys: [{id: a}]}`:                                                 "temporal.payload_keys[0].key: is missing",
 		`{payload_keys: [{key: ` + key + `}]}`:                                      "temporal.payload_keys[0].id: is missing",
-		`{payload_keys: [{id: a, key: c2hvcnQ=}]}`:                                  "temporal.payload_keys[0].key: wants 32 random bytes in base64",
+		`{payload_keys: [{id: a, key: c2hvcnQ=}]}`:                                  "temporal.payload_keys[0].key: must be 32 random bytes in base64",
 		`{payload_keys: [{id: a, key: ` + key + `}, {id: b, key: ` + key + `}]}`:    "temporal.payload_keys[1].key: is the same as temporal.payload_keys[0].key",
 		`{payload_keys: [{id: a, key: ` + key + `}, {id: a, key: "1` + key + `"}]}`: "temporal.payload_keys[1].id: is the same as temporal.payload_keys[0].id",
 		`{ui_origin: "*"}`:                                                          "temporal.ui_origin: wants one origin",

@@ -241,13 +241,13 @@ func TestDeliverEnds(t *testing.T) {
 		reason string
 		status int
 	}{
-		"410":          {hook: tokens.Webhook{URL: gone.URL, Secrets: secrets}, reason: "wants no more", status: http.StatusGone},
-		"time is over": {hook: tokens.Webhook{URL: bad.URL, Secrets: secrets}, change: func(in *activities.DeliverInput) { in.Until = time.Now() }, reason: "is over. The receiver answered with status 500", status: 500},
+		"410":          {hook: tokens.Webhook{URL: gone.URL, Secrets: secrets}, reason: "refuses more", status: http.StatusGone},
+		"time is over": {hook: tokens.Webhook{URL: bad.URL, Secrets: secrets}, change: func(in *activities.DeliverInput) { in.Until = time.Now() }, reason: "has passed. The receiver answered with status 500", status: 500},
 		"no webhook":   {hook: tokens.Webhook{Secrets: secrets}, reason: "neither the task nor its token"},
 		"no secret":    {hook: tokens.Webhook{URL: bad.URL}, reason: "no webhook secret"},
 		"revoked":      {err: tokens.ErrRevoked, reason: "revoked"},
 		"no such file": {hook: tokens.Webhook{URL: bad.URL, Secrets: secrets}, change: func(in *activities.DeliverInput) { in.RequestObject = "tasks/x/request.json" }, reason: "no longer in the archive"},
-		"bad address":  {hook: tokens.Webhook{URL: "ftp://client.example", Secrets: secrets}, reason: "wants http://host"},
+		"bad address":  {hook: tokens.Webhook{URL: "ftp://client.example", Secrets: secrets}, reason: "must be http://host"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()

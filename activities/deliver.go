@@ -23,49 +23,48 @@ import (
 )
 
 const (
-	// DeliverTimeout bounds one try of a delivery: reading where it goes, and the request.
+	// DeliverTimeout bounds one try of a delivery: the lookup of the receiver, and the request.
 	DeliverTimeout = receiverTimeout + lookTimeout
-	// lookTimeout bounds the reading of token and request.
+	// lookTimeout bounds the lookup of token and request.
 	lookTimeout = 10 * time.Second
-	// awayFirst and awayMost bound the wait for a store that cannot be read. Such a wait is no try: the receiver was not
-	// asked.
+	// awayFirst and awayMost bound the wait for an unavailable store. Such a wait is not a try: no request was sent.
 	awayFirst = 5 * time.Second
 	awayMost  = time.Minute
-	// LastRoom is how long after the end of its time the last try of a delivery may still look for room.
+	// LastRoom is how long after the deadline the last try of a delivery may still wait for a slot.
 	LastRoom = 5 * time.Minute
-	// spread is the share by which a wait is lengthened at random, so that the events of an outage do not come at once.
+	// spread is the share by which a wait is randomly extended, so that the deliveries after an outage do not come at once.
 	spread = 0.1
 )
 
-// retries are the waits between two tries of a delivery, those that Standard Webhooks recommends; the last repeats, and
-// is cut short for a last try at the end of the delivery's time.
+// retries are the waits between two tries of a delivery, as Standard Webhooks recommends them. The last one repeats, and is shortened for
+// a last try at the deadline.
 var retries = [...]time.Duration{ //nolint:gochecknoglobals // a constant table; Go has no constant arrays
 	5 * time.Second, 5 * time.Minute, 30 * time.Minute, 2 * time.Hour, 5 * time.Hour, 10 * time.Hour, 14 * time.Hour, 20 * time.Hour, 24 * time.Hour,
 }
 
-// Webhooks knows the webhooks of tokens. *tokens.Store implements it.
+// Webhooks looks up the webhooks of tokens. *tokens.Store implements it.
 type Webhooks interface {
-	// Webhook finds a token's by its stable id. Errors: storage.ErrNotFound, ErrRevoked, ErrUnavailable.
+	// Webhook returns the webhook of a token by its stable id. Errors: storage.ErrNotFound, ErrRevoked, ErrUnavailable.
 	Webhook(ctx context.Context, tokenID string) (tokens.Webhook, error)
 }
 
-// Deliverer tells webhooks how tasks ended.
+// Deliverer delivers the ends of tasks to webhooks.
 type Deliverer struct {
 	*Listing
 
 	Webhooks  Webhooks
 	Receivers *Receivers
-	// Shares bounds what is under way; nil: nothing does.
+	// Shares bounds concurrent deliveries; nil: no bound.
 	Shares *Shares
-	// Objects has the requests that name webhooks of their own.
+	// Objects has requests that name a webhook.
 	Objects Objects
-	// Tracer makes spans of the tries within an activity's span; nil: none.
+	// Tracer starts spans of tries within an activity's span; nil: none.
 	Tracer trace.Tracer
 	Told   Told
 	Log    *slog.Logger
 }
 
-// Event is what a receiver is told. Its id and its body are the same at every try and redelivery.
+// Event is what a receiver gets. Its id and its body are the same at every try and redelivery.
 type Event struct {
 	ID string `json:"id"`
 	// Type is "video.completed" or "video.failed".
@@ -74,7 +73,7 @@ type Event struct {
 	At     time.Time `json:"at"`
 }
 
-// body is the event as it is sent.
+// body returns the body of the request.
 func (e Event) body() ([]byte, error) {
 	type data struct {
 		ID string `json:"id"`
@@ -91,53 +90,53 @@ func (e Event) body() ([]byte, error) {
 // DeliverInput is an event to deliver.
 type DeliverInput struct {
 	Event Event `json:"event"`
-	// Token is the stable id of the token whose secrets sign, and whose webhook is meant where the task named none.
+	// Token is the stable id of the token whose secrets sign. Its webhook is used if the task names none.
 	Token string `json:"token"`
-	// URL is the task's own webhook, "" for the token's. RequestObject is the request that may name one, "" for none.
+	// URL is the task's own webhook, "" for the token's. RequestObject is the stored request that may name one, "" for none.
 	URL           string `json:"url,omitempty"`
 	RequestObject string `json:"request_object,omitempty"`
-	// Until is when the last try begins.
+	// Until is the time of the last try.
 	Until time.Time `json:"until"`
 }
 
-// Delivery is how far an event got: the heartbeat of Deliver and, in the end, its result. The receiver stands in it
-// without its path, which may be a secret.
+// Delivery is the state of a delivery: the heartbeat of Deliver and its result. It contains only the receiver's host, since its path may
+// be a secret.
 type Delivery struct {
 	// Delivered: the receiver answered 2xx.
 	Delivered bool   `json:"delivered"`
 	Host      string `json:"host,omitempty"`
-	// Status is the last answer's, 0 where there was none.
+	// Status is that of the last answer, 0 without one.
 	Status int `json:"status,omitempty"`
-	// Tries are the requests that were begun.
+	// Tries is the number of requests.
 	Tries int `json:"tries"`
-	// Reason says why the last try failed, "" after a good one.
+	// Reason is why the last try failed, "" after a successful one.
 	Reason string `json:"reason,omitempty"`
-	// Next is when the next try is due, zero at the end.
+	// Next is the time of the next try, zero at the end.
 	Next time.Time `json:"next,omitzero"`
-	// Away counts the looks in a row that found no webhook because a store was away.
+	// Away counts consecutive lookups that failed because a store was unavailable.
 	Away int `json:"away,omitempty"`
-	// Crowded counts the times in a row that there was no room for a try.
+	// Crowded counts consecutive tries without a free slot.
 	Crowded int `json:"crowded,omitempty"`
 }
 
-// Deliver tells the event to the webhook's receiver, until it answers 2xx, wants no more (410), or the time is over;
-// the two last are a result and no error. A failed try is an error with the time of the next. It sends at least once:
-// a worker that dies on the way is replaced, and the receiver may see the event again.
+// Deliver sends the event to the webhook until the receiver answers 2xx, refuses more events (410), or the deadline passes; the last two
+// are results, not errors. A failed try is an error with the delay of the next. Delivery is at least once: if a worker dies, the
+// receiver may get the event again.
 func (a *Deliverer) Deliver(ctx context.Context, in DeliverInput) (Delivery, error) {
 	log := a.Log.With("task", in.Event.TaskID, "activity", "Deliver", "token", in.Token, "event", in.Event.ID)
 	var d Delivery
 	if activity.HasHeartbeatDetails(ctx) {
 		if err := activity.GetHeartbeatDetails(ctx, &d); err != nil {
-			log.Warn("heartbeat unreadable, starting over", "err", err)
+			log.Warn("heartbeat unreadable, starting over", "error", err)
 			d = Delivery{}
 		}
 	} else {
-		d.Tries = int(activity.GetInfo(ctx).Attempt) - 1 // whose workers died
+		d.Tries = int(activity.GetInfo(ctx).Attempt) - 1 // tries whose workers died
 	}
 	d.Next = time.Time{}
 	full := a.Shares.Try(in.Token, 1)
 	last := !time.Now().Before(in.Until)
-	if last && full != nil { // the share may have held up every try before
+	if last && full != nil { // no earlier try may have found a slot
 		full = a.Shares.TryShare(in.Token, 1, 0)
 	}
 	if full != nil {
@@ -146,7 +145,7 @@ func (a *Deliverer) Deliver(ctx context.Context, in DeliverInput) (Delivery, err
 			wait, in.Until = noRoomWait(0), in.Until.Add(LastRoom)
 		}
 		d.Crowded++
-		return d.again(ctx, in, log, "Too many deliveries are under way.", wait)
+		return d.again(ctx, in, log, "Too many deliveries are in progress.", wait)
 	}
 	defer a.Shares.Release(in.Token, 1)
 	d.Crowded = 0
@@ -155,14 +154,14 @@ func (a *Deliverer) Deliver(ctx context.Context, in DeliverInput) (Delivery, err
 		a.Told.count(Step{Name: StepDeliver, Outcome: OutcomeGivenUp})
 		return d.end(log, final.Error()), nil
 	}
-	if err != nil { // an unknown token as well: Redis may have come back empty
-		log.Warn("webhook not looked up", "err", err)
+	if err != nil { // also for an unknown token: Redis may have lost its data
+		log.Warn("webhook lookup failed", "error", err)
 		wait := min(awayFirst<<min(d.Away, 8), awayMost)
 		d.Away++
-		return d.again(ctx, in, log, "The gateway cannot look the webhook up now.", wait)
+		return d.again(ctx, in, log, "The gateway cannot look up the webhook now.", wait)
 	}
 	d.Away = 0
-	d, err = a.tell(ctx, in, to, d, log)
+	d, err = a.send(ctx, in, to, d, log)
 	switch {
 	case d.Delivered:
 		a.Told.count(Step{Name: StepDeliver, Outcome: OutcomeDelivered})
@@ -174,13 +173,13 @@ func (a *Deliverer) Deliver(ctx context.Context, in DeliverInput) (Delivery, err
 	return d, err
 }
 
-// tell makes one try.
-func (a *Deliverer) tell(ctx context.Context, in DeliverInput, to tokens.Webhook, d Delivery, log *slog.Logger) (Delivery, error) {
+// send makes one try.
+func (a *Deliverer) send(ctx context.Context, in DeliverInput, to tokens.Webhook, d Delivery, log *slog.Logger) (Delivery, error) {
 	body, err := in.Event.body()
 	if err != nil {
-		return d, fmt.Errorf("write the event: %w", err)
+		return d, fmt.Errorf("marshal the event: %w", err)
 	}
-	a.over(ctx, in.Event.TaskID) // a receiver that reads the task at once must not see it as it was a second ago
+	a.over(ctx, in.Event.TaskID) // a receiver that reads the task at once must see its end
 	at := time.Now()
 	signature, err := sign(to.Secrets, in.Event.ID, at, body)
 	if err != nil {
@@ -189,7 +188,7 @@ func (a *Deliverer) tell(ctx context.Context, in DeliverInput, to tokens.Webhook
 	d.Host, d.Status = hostOf(to.URL), 0
 	d.Tries++
 	if d.Tries > 1 {
-		activity.RecordHeartbeat(ctx, d) // a try whose worker dies counts; the first does by the number of the activity's tries
+		activity.RecordHeartbeat(ctx, d) // counts a try whose worker dies; the activity's attempt counts the first one
 	}
 	end := a.traceDelivery(ctx, d)
 	got, err := a.Receivers.post(ctx, to.URL, http.Header{
@@ -209,18 +208,18 @@ func (a *Deliverer) tell(ctx context.Context, in DeliverInput, to tokens.Webhook
 		log.Info("event delivered", "host", d.Host, "status", d.Status, "tries", d.Tries)
 		return d, nil
 	case got.status == http.StatusGone:
-		return d.end(log, "The receiver wants no more events (410)."), nil
+		return d.end(log, "The receiver refuses more events (410)."), nil
 	default:
 		return d.again(ctx, in, log, fmt.Sprintf("The receiver answered with status %d.", got.status), d.wait(got.after))
 	}
 }
 
-// undeliverable is why no try can help.
+// undeliverable is the reason why no retry can succeed.
 type undeliverable struct{ error }
 
 func (u *undeliverable) Unwrap() error { return u.error }
 
-// receiver looks up where the event goes and what signs it.
+// receiver looks up the address and the secrets of the webhook.
 func (a *Deliverer) receiver(ctx context.Context, in DeliverInput) (tokens.Webhook, error) {
 	ctx, cancel := context.WithTimeout(ctx, lookTimeout)
 	defer cancel()
@@ -255,23 +254,23 @@ func (a *Deliverer) receiver(ctx context.Context, in DeliverInput) (tokens.Webho
 	return to, nil
 }
 
-// end gives a delivery up.
+// end gives up a delivery.
 func (d Delivery) end(log *slog.Logger, reason string) Delivery {
 	d.Reason, d.Next = reason, time.Time{}
 	log.Warn("event not delivered", "host", d.Host, "status", d.Status, "tries", d.Tries, "reason", reason)
 	return d
 }
 
-// again asks for another try after the wait, or gives up when the time is over.
+// again schedules another try after the wait, or gives up after the deadline.
 func (d Delivery) again(ctx context.Context, in DeliverInput, log *slog.Logger, reason string, wait time.Duration) (Delivery, error) {
 	left := time.Until(in.Until)
 	if left <= 0 {
-		return d.end(log, "The time for deliveries is over. "+reason), nil
+		return d.end(log, "The deadline of the delivery has passed. "+reason), nil
 	}
 	wait = min(wait, left)
 	d.Reason, d.Next = shorten(reason), time.Now().Add(wait).UTC().Truncate(time.Second)
 	activity.RecordHeartbeat(beats.WithAnswer(ctx), d)
-	log.Info("event to be delivered again", "host", d.Host, "status", d.Status, "tries", d.Tries, "reason", d.Reason, "next", d.Next)
+	log.Info("event will be delivered again", "host", d.Host, "status", d.Status, "tries", d.Tries, "reason", d.Reason, "next", d.Next)
 	r := Record{Kind: providers.Upstream, Message: d.Reason, Status: d.Status}
 	if d.Away > 0 && d.Crowded == 0 {
 		return d, again(r, wait)
@@ -279,13 +278,12 @@ func (d Delivery) again(ctx context.Context, in DeliverInput, log *slog.Logger, 
 	return d, againUnnoticed(r, wait)
 }
 
-// wait is the time until the next try: the schedule's, or the receiver's own wish where that is longer, so that none is
-// asked more often than the schedule has it.
-func (d Delivery) wait(wish time.Duration) time.Duration {
-	return max(spreadWait(retries[min(max(d.Tries, 1), len(retries))-1]), wish)
+// wait returns the time until the next try: that of the schedule, or that of the receiver's Retry-After if longer.
+func (d Delivery) wait(retryAfter time.Duration) time.Duration {
+	return max(spreadWait(retries[min(max(d.Tries, 1), len(retries))-1]), retryAfter)
 }
 
-// hostOf is the part of an address that may be shown.
+// hostOf returns the part of an address that may be shown.
 func hostOf(address string) string {
 	u, err := url.Parse(address)
 	if err != nil {
@@ -294,8 +292,8 @@ func hostOf(address string) string {
 	return u.Host
 }
 
-// traceDelivery begins the span of a try of a delivery; what it returns ends it. The receiver is named by its host alone,
-// since the rest of its address may be a secret, and is told nothing of the trace: it is a stranger.
+// traceDelivery starts the span of a try; the returned function ends it. The span has only the receiver's host, since the rest of the
+// address may be a secret. The trace is not sent to the receiver, which is a third party.
 func (a *Deliverer) traceDelivery(ctx context.Context, d Delivery) (end func(status int, err error)) {
 	if a.Tracer == nil || !trace.SpanFromContext(ctx).IsRecording() {
 		return func(int, error) {}
