@@ -10,7 +10,7 @@ import (
 // Kind classes a fault by what the client should make of it. The api package renders each once per format.
 type Kind string
 
-// The kinds of faults. Each format has a status and a code of its own for each; api/README.md lists them.
+// The kinds of faults. Each format has a status and a code of its own for each; reference/error-codes.md of the manual lists them.
 const (
 	Invalid          Kind = "invalid"
 	Unauthenticated  Kind = "unauthenticated"

@@ -15,7 +15,7 @@ import (
 	"modelrelay/workflows/tracing"
 )
 
-// TestReplay replays recorded histories of every released revision: see Upgrades in README.md. A worker with tracing continues
+// TestReplay replays recorded histories of every released revision: see build/releases.md of the manual. A worker with tracing continues
 // what a worker without it began, and the other way round, so each history is replayed in both; "traced" was recorded with
 // tracing.
 func TestReplay(t *testing.T) {

@@ -77,7 +77,8 @@ const MemoResult = "result"
 const SignalFail = "fail"
 
 // Revision is the revision of the workflow code of this version. Each workflow's input holds the revision with which it started. A
-// change of the steps increments Revision, and the new steps run only for inputs of that revision or later: see README.md.
+// change of the steps increments Revision, and the new steps run only for inputs of that revision or later: see build/releases.md
+// of the manual.
 const Revision = 1
 
 // refuseNewer panics if the workflow started with a newer revision than this worker has. The panic fails only the workflow task:

@@ -20,7 +20,7 @@ import (
 	"modelrelay/api/console/words"
 )
 
-// page is one kind of page. How to add one stands in README.md.
+// page is one kind of page. build/console-page.md of the manual has the steps for a new one.
 type page struct {
 	// name is of its template, pages/<name>.html; its title is the word title.<name>.
 	name string

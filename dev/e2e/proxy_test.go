@@ -23,8 +23,8 @@ import (
 )
 
 const (
-	// operators is the document whose lines for proxies are tested.
-	operators = "../../cmd/gateway/README.md"
+	// operators is the page of the manual whose lines for proxies are tested.
+	operators = "../../cmd/gateway/docs/operate/proxies.md"
 	// clientAddr is where the clients of these tests come from: an address of the loopback that is no proxy's.
 	clientAddr = "127.0.0.2"
 	// refusedSize is that of an upload that is refused for its key, largestSize what the gateway takes.

@@ -17,7 +17,7 @@ import (
 	"modelrelay/storage/calllog"
 )
 
-// Config is the whole configuration file. The doc tags are the words of README.md's table; `live:"true"` marks what a
+// Config is the whole configuration file. The doc tags are the words of reference/config.md; `live:"true"` marks what a
 // reload changes without a restart. An absent key keeps the value of Default, and null counts as absent.
 type Config struct {
 	Listen string `yaml:"listen" doc:"address of the API; port 0 takes a free one and logs it"`
@@ -204,8 +204,8 @@ type Channel struct {
 
 // ModelFacts are what a channel says of upstream models, by the beginning of their names.
 type ModelFacts struct {
-	Traits map[string][]string         `yaml:"traits" doc:"beginning of an upstream name: what such models can, in place of what the name is known for; the words stand in providers/translate/README.md"`
-	Fields map[string]map[string]Field `yaml:"fields" doc:"of vendors fal and replicate; beginning of an upstream name: our field: the name that such models have for it, or {name, as}; \"\": they have no such field. The fields stand in providers/README.md"`
+	Traits map[string][]string         `yaml:"traits" doc:"beginning of an upstream name: what such models can, in place of what the name is known for; the words are in reference/traits.md of the manual"`
+	Fields map[string]map[string]Field `yaml:"fields" doc:"of vendors fal and replicate; beginning of an upstream name: our field: the name that such models have for it, or {name, as}; \"\": they have no such field. The fields are in reference/traits.md of the manual"`
 }
 
 // Field says what a model calls a field of a video request. In the file a text alone is the name, and an empty one, Absent.
