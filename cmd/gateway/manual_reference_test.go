@@ -58,7 +58,7 @@ func constants(t *testing.T, file, names string) []string {
 		t.Fatal(err)
 	}
 	var values []string
-	for _, m := range regexp.MustCompile(`(?m)^\s+` + names + `\s*= "([a-z_]+)"`).FindAllStringSubmatch(string(source), -1) {
+	for _, m := range regexp.MustCompile(`(?m)^\s+`+names+`\s*= "([a-z_]+)"`).FindAllStringSubmatch(string(source), -1) {
 		values = append(values, m[1])
 	}
 	if len(values) == 0 {
