@@ -63,6 +63,8 @@ func TestAdminTokenList(t *testing.T) {
 		"q=" + made["batch"].ID[4:]:   {"batch"},
 		"q=" + made["batch"].Hint[6:]: {"batch"},
 		"q=nobody":                    nil,
+		"q=app&limit=1":               {"app", "app-test"},
+		"q=app-test&state=active":     nil,
 		"id=" + made["batch"].ID + "&id=tok_none&id=" + made["app"].ID: {"batch", "app"},
 		"q=app&state=disabled":              {"app-test"},
 		"group=night&limit=1":               {"app-test", "batch"},

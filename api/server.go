@@ -171,7 +171,7 @@ func New(o Options) *Server {
 	openai.Add(group(openAI), s.calls, openai.Options{ModerationModel: o.DefaultModerationModel, RealtimeModel: o.DefaultRealtimeModel})
 	s.videos.Add(group(openAI), group(vendorC))
 	own := account.New(account.Options{
-		Limits: o.Limits, Money: o.Admin.Service.Money, Usage: o.Admin.Service.UsageOf, Logs: o.Admin.Service.Logs, Models: s.calls.Models,
+		Limits: o.Limits, Money: o.Admin.Service.Money, Usage: o.Admin.Service.UsageOf, Logs: o.Admin.Service.Logs, Tasks: o.Tasks, Models: s.calls.Models,
 	})
 	account.Add(group(openAI), own)
 	o.Admin.Content = s.videos.ServeContent

@@ -22,6 +22,7 @@ import (
 	"modelrelay/storage/ledger"
 	"modelrelay/storage/limits"
 	"modelrelay/storage/tokens"
+	"modelrelay/workflows/tasks"
 )
 
 // Root is the folder of the token's own paths.
@@ -37,6 +38,14 @@ type Limits interface {
 	Admit(ctx context.Context, caller storage.Allowance, cost limits.Cost) (limits.Grant, error)
 }
 
+// Tasks reads and ends the tasks of a token, as tasks.Client does.
+type Tasks interface {
+	Find(ctx context.Context, id, tokenID string) (tasks.Task, error)
+	List(ctx context.Context, query tasks.ListQuery) (tasks.Page, error)
+	Cancel(ctx context.Context, id, tokenID string) (tasks.Task, error)
+	Delete(ctx context.Context, id, tokenID string) error
+}
+
 // Options are what the service works with. It stays the caller's.
 type Options struct {
 	Limits Limits
@@ -44,6 +53,8 @@ type Options struct {
 	// Usage sums the ledger of the token whose id the query has.
 	Usage func(ctx context.Context, q operator.UsageQuery) (operator.UsageList, error)
 	Logs  logs.Options
+	// Tasks has the tasks of each token.
+	Tasks Tasks
 	// Models lists what a token can call.
 	Models func(caller *tokens.Token) []router.Model
 }
@@ -181,6 +192,11 @@ func windowOf(w limits.Window) Window {
 func permitted(caller *tokens.Token) []string {
 	all := []string{tokens.OperationRelay, tokens.OperationVideo, tokens.OperationRealtime}
 	return slices.DeleteFunc(all, func(word string) bool { return !caller.Permits(word) })
+}
+
+// UsageReads is what a read of the token's own usage takes of its reads. The query has its days.
+func UsageReads(q operator.UsageQuery) int {
+	return admin.OwnUsage().DayReads * ledger.Days(q.From, q.To)
 }
 
 func (s *Service) usage(x *edge.Request, r *http.Request) error {

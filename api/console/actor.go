@@ -32,6 +32,12 @@ func (v *View) holder(reads int) (*tokens.Token, error) {
 	return x.Caller, x.TakeReads(reads)
 }
 
+// token returns a token for an operator or a viewer who reads what is the token's own. Nothing counts against the token's limits.
+func (v *View) token(id string) (*tokens.Token, error) {
+	token, err := v.s.o.Token(v.R.Context(), id)
+	return token, operator.StoreFault("token", id, err)
+}
+
 // insider is an internal caller that acts for an operator, or for a token. Where an operator or a viewer reads what is a token's own,
 // nothing counts against the token's limits, and nothing can be changed.
 func (v *View) insider(who Who) *edge.Insider {

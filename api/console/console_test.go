@@ -17,6 +17,8 @@ import (
 	"modelrelay/api/console/words"
 	"modelrelay/api/edge"
 	"modelrelay/api/openai"
+	"modelrelay/providers"
+	"modelrelay/storage"
 	"modelrelay/storage/tokens"
 )
 
@@ -33,6 +35,7 @@ type house struct {
 	asked  []asked // of the API
 	noted  []Act
 	wrong  int // keys and links
+	reads  int // a minute, of every token; 0: the default
 }
 
 // mostWrong is how many wrong keys and links a house takes before it tells who comes to wait.
@@ -77,7 +80,7 @@ func newHouse(t *testing.T, api http.HandlerFunc) *house {
 			api(w, r)
 		}),
 		Token: func(_ context.Context, id string) (*tokens.Token, error) {
-			return &tokens.Token{ID: id, Name: strings.TrimPrefix(id, "tok_"), Hint: "sk-…TKar", Limits: tokens.Limits{RequestsPerMinute: 600}, Budget: 100}, nil
+			return &tokens.Token{ID: id, Name: strings.TrimPrefix(id, "tok_"), Hint: "sk-…TKar", Limits: tokens.Limits{RequestsPerMinute: 600, ReadsPerMinute: h.reads}, Budget: 100}, nil
 		},
 		Key: func(_ *http.Request, key string) (Who, error) {
 			if who, ok := h.keys[key]; ok {
@@ -366,6 +369,9 @@ func TestEveryPage(t *testing.T) {
 		},
 	} {
 		h := newHouse(t, api)
+		if state == "away" {
+			h.err = &providers.Fault{Kind: providers.Overloaded, Message: "Redis does not answer.", Err: storage.ErrUnavailable}
+		}
 		for key, who := range h.keys {
 			b := h.as(t, key)
 			for i := range h.server.pages {
@@ -600,13 +606,10 @@ func TestRelayIsTheTokensOwn(t *testing.T) {
 // An operator's call that another token pays for says so, and stands in the audit log; so does looking at that token's video.
 func TestWhoPaysIsSaid(t *testing.T) {
 	t.Parallel()
-	h := newHouse(t, func(w http.ResponseWriter, r *http.Request) {
-		if r.URL.Path == "/admin/tokens/console" {
-			_, _ = w.Write([]byte(`{"id":"tok_console","state":"active"}`))
-			return
-		}
+	h := newHouse(t, func(w http.ResponseWriter, _ *http.Request) {
 		_, _ = w.Write([]byte("{}"))
 	})
+	h.tokens = []tokens.Token{{ID: "tok_console", Name: consoleToken}}
 	for _, test := range []struct {
 		who, method, token, path, pays string
 		status                         int

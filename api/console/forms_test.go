@@ -9,6 +9,9 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"modelrelay/providers"
+	"modelrelay/storage/tokens"
 )
 
 // countingBody is a body of zeros that says how much of it was read.
@@ -103,37 +106,27 @@ func TestSignInsAreBounded(t *testing.T) {
 // confirmation does nothing.
 func TestSeveralTokens(t *testing.T) {
 	t.Parallel()
-	var changed []string
-	h := newHouse(t, func(w http.ResponseWriter, r *http.Request) {
-		switch {
-		case r.Method == http.MethodPatch && strings.HasSuffix(r.URL.Path, "/tok_2"):
-			refuse(w, http.StatusConflict, "It has changed.")
-		case r.Method == http.MethodPatch:
-			body, _ := io.ReadAll(r.Body)
-			changed = append(changed, r.URL.Path+" "+string(body))
-			_, _ = io.WriteString(w, `{"id":"tok_1","name":"studio"}`)
-		default:
-			_, _ = io.WriteString(w, `{"data":[{"id":"tok_1","name":"studio"},{"id":"tok_2","name":"shop"}]}`)
-		}
-	})
+	h := newHouse(t, nil)
+	h.tokens = []tokens.Token{{ID: "tok_1", Name: "studio"}, {ID: "tok_2", Name: "shop"}}
+	h.refused = map[string]error{"tok_2": &providers.Fault{Kind: providers.Conflict, Message: "It has changed."}}
 	b := h.as(t, "anna")
 	form := url.Values{"do": {"change"}, "id": {"tok_1", "tok_2"}, "field": {"max_tasks"}, "value": {"7"}}
 	rec := b.post("/console/tokens", form)
 	checkPage(t, "the question", rec)
 	wantAll(t, "the question", rec.Body.String(), "Set Unfinished videos of 2 tokens to 7?", "<li>studio<", "<li>shop<", `name="sure"`,
 		`<dialog id="ask" data-ask open`, `<form method="dialog" id="ask-no"></form>`, `<button form="ask-no" autofocus>`, `value="tok_1" checked`)
-	if len(changed) != 0 {
-		t.Fatalf("changed before it was confirmed: %q", changed)
+	if len(h.did) != 0 {
+		t.Fatalf("changed before it was confirmed: %q", h.did)
 	}
 	form["sure"], form["once"] = []string{"1"}, []string{"word"}
 	rec = b.post("/console/tokens", form)
 	checkPage(t, "the answer", rec)
 	wantAll(t, "the answer", rec.Body.String(), "tok_2: It has changed.", "studio")
-	if want := `/admin/tokens/tok_1 {"max_tasks":7}`; len(changed) != 1 || changed[0] != want {
-		t.Errorf("got %q, want %s", changed, want)
+	if want := "update tok_1 max_tasks=7 disabled=false"; len(h.did) != 2 || h.did[0] != want {
+		t.Errorf("got %q, want %s", h.did, want)
 	}
-	if rec = b.post("/console/tokens", form); rec.Code != http.StatusConflict || len(changed) != 1 {
-		t.Errorf("sent twice: got %d, %q", rec.Code, changed)
+	if rec = b.post("/console/tokens", form); rec.Code != http.StatusConflict || len(h.did) != 2 {
+		t.Errorf("sent twice: got %d, %q", rec.Code, h.did)
 	}
 	wantAll(t, "disable", b.post("/console/tokens", url.Values{"do": {"disable"}, "id": {"tok_1"}}).Body.String(), "Disable 1 token? Calls with it are")
 	form = url.Values{"do": {"enable"}}

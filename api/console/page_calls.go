@@ -8,81 +8,13 @@ import (
 	"strings"
 	"time"
 
+	"modelrelay/api/account"
 	"modelrelay/api/console/chart"
-	"modelrelay/api/console/inprocess"
 	"modelrelay/api/console/snippets"
+	"modelrelay/api/logs"
+	"modelrelay/api/operator"
+	"modelrelay/storage/tokens"
 )
-
-// Call is a call as the log's operations show it.
-type Call struct {
-	ID        string    `json:"id"`
-	ClientID  string    `json:"client_request_id"`
-	Others    []string  `json:"other_ids"`
-	At        time.Time `json:"at"`
-	TraceID   string    `json:"trace_id"`
-	VendorID  string    `json:"vendor_request_id"`
-	TaskID    string    `json:"task_id"`
-	Token     string    `json:"token"`
-	TokenName string    `json:"token_name"`
-	UserAgent string    `json:"user_agent"`
-
-	CallAsked
-	CallOutcome
-	CallUsed
-
-	Attempts []CallAttempt `json:"attempts"`
-	Skipped  int64         `json:"skipped"`
-}
-
-// CallAsked is what was asked for.
-type CallAsked struct {
-	Operation string `json:"operation"`
-	Format    string `json:"format"`
-	Model     string `json:"model"`
-	Stream    bool   `json:"stream"`
-}
-
-// CallOutcome is how it ended, and how long it took.
-type CallOutcome struct {
-	Channel   string   `json:"channel"`
-	Status    int      `json:"status"`
-	Fault     string   `json:"fault"`
-	Message   string   `json:"message"`
-	Code      string   `json:"code"`
-	BeforeMS  float64  `json:"before_ms"`
-	FirstByte *float64 `json:"first_byte_ms"`
-	MS        float64  `json:"ms"`
-	Bytes     int64    `json:"bytes"`
-}
-
-// CallUsed is what it used and cost.
-type CallUsed struct {
-	Input     int64   `json:"input_tokens"`
-	Cached    int64   `json:"cached_tokens"`
-	Output    int64   `json:"output_tokens"`
-	Images    int64   `json:"images"`
-	Seconds   float64 `json:"audio_seconds"`
-	Cost      float64 `json:"cost"`
-	Priced    bool    `json:"priced"`
-	Estimated bool    `json:"estimated"`
-}
-
-// CallAttempt is one request to an upstream.
-type CallAttempt struct {
-	Channel  string  `json:"channel"`
-	Key      string  `json:"key"`
-	Outcome  string  `json:"outcome"`
-	MS       float64 `json:"ms"`
-	VendorID string  `json:"vendor_request_id"`
-}
-
-// callsList is a page of the log.
-type callsList struct {
-	Data   []Call     `json:"data"`
-	Looked int        `json:"looked_at"`
-	Back   *time.Time `json:"looked_back_to"`
-	After  *string    `json:"after"`
-}
 
 // callsPage is the log of calls, the caller's own for a holder.
 func callsPage() page {
@@ -97,22 +29,17 @@ func callPage() page {
 	return page{name: "call", path: "/calls/{id}", roles: everybody(), under: "calls", show: showCall}
 }
 
+// callsOfPage is how many calls a page has.
+const callsOfPage = 50
+
 type callsData struct {
 	Table  *Table
 	Looked int
 	Back   *time.Time
 	// Wrong is what is wrong with the filter, "" for nothing.
 	Wrong string
-	// Live: the page goes on with the calls that come.
+	// Live: the page shows new calls as they come.
 	Live bool
-}
-
-// callsRoot is where the API has the calls of who has signed in.
-func callsRoot(v *View) string {
-	if v.Staff() {
-		return "/admin/calls"
-	}
-	return "/v1/token/calls"
 }
 
 // lasts are the spans of time that the filter offers.
@@ -121,33 +48,38 @@ func lasts() map[string]time.Duration {
 }
 
 func showCalls(v *View) (any, error) {
-	q := url.Values{"limit": {"50"}}
-	for _, name := range []string{"token", "channel", "model", "operation", "status", "fault", "min_ms", "after"} {
-		if value := v.Query(name); value != "" && (v.Staff() || name != "token" && name != "channel") {
-			q.Set(name, value)
-		}
-	}
-	if span, ok := lasts()[v.Query("last")]; ok {
-		q.Set("since", time.Now().Add(-span).UTC().Format(time.RFC3339))
-	}
 	data := callsData{Live: v.Query("live") != "off" && v.Query("after") == ""}
-	var list callsList
-	if err := v.Get(callsRoot(v), q, &list); err != nil {
-		problem := inprocess.AsProblem(err)
-		if problem == nil || problem.Status != http.StatusBadRequest {
-			return nil, err
+	q, _, err := logs.ParseQuery(v.R)
+	var list logs.List
+	if err == nil {
+		q.Limit = callsOfPage
+		if span, ok := lasts()[v.Query("last")]; ok {
+			q.Since = time.Now().Add(-span)
 		}
-		data.Wrong = problem.Message
+		list, err = readCalls(v, q)
+	}
+	if problem := v.problem(err); problem != nil && problem.Status == http.StatusBadRequest {
+		data.Wrong, err = problem.Message, nil
 	}
 	data.Table, data.Looked, data.Back = callsTable(v, list.Data), list.Looked, list.Back
-	if list.After != nil {
-		data.Table.Next = v.With("after", *list.After)
+	data.Table.Next, data.Table.Partly = v.next(list.After), list.After != nil && len(list.Data) < callsOfPage
+	return data, err
+}
+
+// readCalls reads a page of the calls of all tokens, or of the holder's.
+func readCalls(v *View, q logs.Query) (logs.List, error) {
+	if v.Staff() {
+		return v.s.o.Operator.ListCalls(v.R.Context(), v.actor(), &q)
 	}
-	return data, nil
+	token, err := v.holder(logs.ScanReads)
+	if err != nil {
+		return logs.List{}, err
+	}
+	return v.s.o.Account.Logs.Own(token.ID).List(v.R.Context(), q)
 }
 
 // callsTable is calls as rows.
-func callsTable(v *View, calls []Call) *Table {
+func callsTable(v *View, calls []logs.Call) *Table {
 	table := &Table{ID: "calls", Caption: "calls.caption", Empty: "calls.empty", CSV: true}
 	table.Columns = []Column{{Word: "call.at"}, {Word: "call.status"}}
 	if v.Staff() {
@@ -165,7 +97,7 @@ func callsTable(v *View, calls []Call) *Table {
 	return table
 }
 
-func callRow(v *View, c Call) Row {
+func callRow(v *View, c logs.Call) Row {
 	status := Cell{Text: strconv.Itoa(c.Status), Mark: callMark(c)}
 	if c.Fault != "" {
 		status.Note = v.T("fault." + knownFault(v, c.Fault))
@@ -183,11 +115,11 @@ func callRow(v *View, c Call) Row {
 	}
 	cells = append(cells, model)
 	if v.Staff() {
-		cells = append(cells, Cell{Text: c.Through()})
+		cells = append(cells, Cell{Text: through(c)})
 	}
 	tokens, cost := Cell{}, Cell{}
-	if c.Input+c.Output > 0 {
-		tokens.Text = number(c.Input) + " / " + number(c.Output)
+	if c.InputTokens+c.OutputTokens > 0 {
+		tokens.Text = number(c.InputTokens) + " / " + number(c.OutputTokens)
 	}
 	if c.Cost > 0 {
 		cost.Text = money(c.Cost)
@@ -216,7 +148,7 @@ func knownFault(v *View, word string) string {
 }
 
 // callMark is the mark of how a call ended.
-func callMark(c Call) string {
+func callMark(c logs.Call) string {
 	switch {
 	case c.Fault == "canceled":
 		return "paused"
@@ -227,8 +159,8 @@ func callMark(c Call) string {
 	}
 }
 
-// Through is the way of a call through its channels.
-func (c Call) Through() string {
+// through is the way of a call through its channels.
+func through(c logs.Call) string {
 	var names []string
 	for _, attempt := range c.Attempts {
 		if n := len(names); n == 0 || names[n-1] != attempt.Channel {
@@ -253,7 +185,7 @@ func Lasted(ms float64) string {
 }
 
 type callData struct {
-	Call
+	logs.Call
 
 	Mark string
 	// Kind is the word of the fault, "" where there is none.
@@ -263,9 +195,9 @@ type callData struct {
 	Attempts *Table
 	// Trace is the call's page in the operator's tracing, "" where there is none.
 	Trace string
-	// Left is what its token has left now, nil where that cannot be told.
-	Left *whatIsLeft
-	// Snippets make a call like this one; what was said in it nobody knows.
+	// Left is what its token has left now, nil where that is not known.
+	Left *account.Left
+	// Snippets make a call like this one. The log has no content of it.
 	Snippets []snippets.Program
 }
 
@@ -275,8 +207,23 @@ func (callData) Lasted(ms float64) string { return Lasted(ms) }
 // showCall shows one call, by any of its ids.
 func showCall(v *View) (any, error) {
 	var data callData
-	if err := v.Get(callsRoot(v)+"/"+inprocess.Segment(v.R.PathValue("id")), nil, &data.Call); err != nil {
+	var token *tokens.Token
+	var err error
+	id := v.R.PathValue("id")
+	if v.Staff() {
+		if data.Call, err = v.s.o.Operator.Call(v.R.Context(), v.actor(), &operator.CallName{ID: id}); err == nil && data.Token != "" {
+			token, _ = v.token(data.Token) // a token that is gone has nothing left
+		}
+	} else if token, err = v.holder(logs.ScanReads); err == nil {
+		data.Call, err = v.s.o.Account.Logs.Own(token.ID).Find(v.R.Context(), id)
+	}
+	if err != nil {
 		return nil, err
+	}
+	if token != nil {
+		if left, err := v.s.o.Account.Left(v.R.Context(), token); err == nil {
+			data.Left = &left
+		}
 	}
 	data.Mark = callMark(data.Call)
 	if data.Fault != "" {
@@ -288,17 +235,12 @@ func showCall(v *View) (any, error) {
 	data.Parts = partsOf(data.Call)
 	data.Bars = chart.PartBars(data.Parts)
 	data.Attempts = attemptsTable(v, data.Call)
-	if v.Staff() {
-		data.Left = leftOf(v, data.Token)
-	} else {
-		data.Left = leftOf(v, v.Who.Owner)
-	}
 	data.Snippets = snippets.ForCall(v.s.base(v.R), data.Operation, data.Model, data.Stream)
 	return data, nil
 }
 
 // partsOf is where the time of a call went.
-func partsOf(c Call) []chart.Part {
+func partsOf(c logs.Call) []chart.Part {
 	var parts []chart.Part
 	left := c.MS
 	add := func(p chart.Part) {
@@ -327,7 +269,7 @@ func took(ms float64) string {
 	return Lasted(ms)
 }
 
-func attemptsTable(v *View, c Call) *Table {
+func attemptsTable(v *View, c logs.Call) *Table {
 	table := &Table{
 		ID: "attempts", Caption: "call.attempts", Empty: "call.attempts.none",
 		Columns: []Column{{Word: "call.attempt"}, {Word: "call.outcome"}, {Word: "call.took", Number: true}},

@@ -9,7 +9,11 @@ import (
 	"strings"
 	"testing"
 
+	"modelrelay/api/logs"
+	"modelrelay/api/operator"
 	"modelrelay/storage/audit"
+	"modelrelay/storage/calllog"
+	"modelrelay/storage/tokens"
 )
 
 // TestChannelAndAuditPages: what stands in them, what their forms ask of the API, who may, and that a typed key is in no page.
@@ -86,19 +90,15 @@ func TestChannelAndAuditPages(t *testing.T) {
 // token's own; a group that the file has no more stays the token's.
 func TestTokenFormGroups(t *testing.T) {
 	t.Parallel()
-	away := false
-	h := newHouse(t, func(w http.ResponseWriter, r *http.Request) {
-		switch {
-		case r.URL.Path == "/admin/groups" && away:
-			refuse(w, http.StatusServiceUnavailable, "not now")
-		case r.URL.Path == "/admin/groups":
-			_, _ = io.WriteString(w, `{"data":[{"name":"default","channels":["main","b"],"defaults":{"requests_per_minute":60,"budget":5},"ceilings":{"max_tasks":3,"budget":0},"forbid":["hosted_tools"]},{"name":"empty","channels":[]}]}`)
-		case strings.HasPrefix(r.URL.Path, "/admin/tokens/"):
-			_, _ = io.WriteString(w, `{"id":"tok_1","name":"studio","state":"active","group":"gone","lane":"normal","weight":1,"requests_per_minute":0,"max_tasks":9,"budget":0,"in_force":{"requests_per_minute":60,"max_tasks":3,"budget":5}}`)
-		default:
-			_, _ = io.WriteString(w, `{"data":[]}`)
-		}
-	})
+	h := newHouse(t, nil)
+	h.groups = map[string]operator.GroupRules{
+		"default": {
+			GroupLimits: tokens.GroupLimits{Defaults: tokens.Limits{RequestsPerMinute: 60}, DefaultBudget: 5, Ceilings: tokens.Limits{MaxTasks: 3}},
+			Channels:    []string{"main", "b"}, Forbid: []string{"hosted_tools"},
+		},
+		"empty": {},
+	}
+	h.tokens = []tokens.Token{{ID: "tok_1", Name: "studio", Group: "default", Limits: tokens.Limits{MaxTasks: 9}}, {ID: "tok_2", Name: "old", Group: "gone"}}
 	anna := h.as(t, "anna")
 	rec := anna.get("/console/tokens/new")
 	checkPage(t, "a new token", rec)
@@ -107,9 +107,8 @@ func TestTokenFormGroups(t *testing.T) {
 	if strings.Contains(rec.Body.String(), "In force") {
 		t.Error("a new token has limits in force")
 	}
-	wantAll(t, "a token", anna.get("/console/tokens/tok_1").Body.String(), `<option value="gone" selected>gone</option>`, "does not name this group", "<b>In force: 60</b>", "<b>In force: 3</b>", "<b>In force: 5.00 USD</b>")
-	away = true
-	wantAll(t, "groups away", anna.get("/console/tokens/new").Body.String(), `<input id="f-group" name="group"`)
+	wantAll(t, "a token", anna.get("/console/tokens/tok_1").Body.String(), "<b>In force: 60</b>", "<b>In force: 3</b>", "<b>In force: 5.00 USD</b>")
+	wantAll(t, "a group of the past", anna.get("/console/tokens/tok_2").Body.String(), `<option value="gone" selected>gone</option>`, "does not name this group")
 }
 
 // TestRefreshesReadLess: what only the rest of a page needs is not read for its live regions.
@@ -118,9 +117,9 @@ func TestRefreshesReadLess(t *testing.T) {
 	h := newHouse(t, func(w http.ResponseWriter, _ *http.Request) { _, _ = io.WriteString(w, `{"data":[]}`) })
 	anna := h.as(t, "anna")
 	for path, want := range map[string]string{
-		"/console/channels": "/admin/channels", "/console/tasks": "/admin/tasks", "/console/setup": "/admin/setup /admin/channels /admin/tokens",
+		"/console/channels": "/admin/channels", "/console/tasks": "tasks", "/console/setup": "/admin/setup /admin/channels tokens last used",
 	} {
-		h.asked = nil
+		h.asked, h.used = nil, nil
 		r := httptest.NewRequest(http.MethodGet, "http://localhost:8080"+path, http.NoBody)
 		r.Header.Set(refreshHeader, "1")
 		rec := anna.do(r)
@@ -129,42 +128,37 @@ func TestRefreshesReadLess(t *testing.T) {
 		for _, call := range h.asked {
 			paths = append(paths, call.path)
 		}
+		paths = append(paths, h.used...)
 		if got := strings.Join(paths, " "); got != want || rec.Code != http.StatusOK {
 			t.Errorf("a refresh of %s: %d, read %s, want %s", path, rec.Code, got, want)
 		}
 	}
 }
 
-// TestLooksAreTheLookersOwn: what an operator or a viewer reads of a token's own is read as by who looks.
-func TestLooksAreTheLookersOwn(t *testing.T) {
+// TestReadsOfOthersAreFree: what an operator or a viewer reads of a token's own counts nothing against the token, and only the holder's
+// reads do.
+func TestReadsOfOthersAreFree(t *testing.T) {
 	t.Parallel()
-	h := newHouse(t, func(w http.ResponseWriter, _ *http.Request) {
-		_, _ = io.WriteString(w, `{"id":"tok_app","state":"active","token":"tok_app","data":[{"id":"tok_app","name":"app","state":"active"}]}`)
-	})
-	for _, test := range []struct{ key, path string }{
-		{"anna", "/console/calls/req_1"},
-		{"vera", "/console/calls/req_1"},
-		{"anna", "/console/tokens/tok_app"},
-		{"vera", "/console/tokens/tok_app"},
-		{"anna", "/console/try?as=tok_app"},
-		{"anna", "/console/as/tok_app/v1/videos/video_1"},
-		{"app", "/console/calls/req_1"},
-	} {
-		b := h.as(t, test.key)
-		h.asked = nil
-		b.get(test.path)
-		looked := false
-		for _, call := range h.asked {
-			if call.who.Kind == "token" {
-				looked = true
-				if call.who.Owner != "tok_app" || call.looks != (h.keys[test.key].Role != Holder) {
-					t.Errorf("%s for %s: %s was read as %+v", test.path, test.key, call.path, call.who)
-				}
+	h := newHouse(t, func(w http.ResponseWriter, _ *http.Request) { _, _ = io.WriteString(w, "{}") })
+	h.calls.Calls, h.reads = []calllog.Call{aCall()}, 2*logs.ScanReads
+	h.tokens = []tokens.Token{{ID: "tok_app", Name: "app"}}
+	for range 3 {
+		for _, test := range []struct{ key, path string }{{"anna", "/console/calls/req_1"}, {"vera", "/console/calls/req_1"}, {"anna", "/console/tokens/tok_app"}, {"anna", "/console/try?as=tok_app"}} {
+			if rec := h.as(t, test.key).get(test.path); rec.Code != http.StatusOK {
+				t.Errorf("%s for %s: %d", test.path, test.key, rec.Code)
 			}
 		}
-		if !looked {
-			t.Errorf("%s for %s: nothing of the token's own was read", test.path, test.key)
+	}
+	app := h.as(t, "app")
+	for i, want := range []int{200, 200, 429} {
+		if rec := app.get("/console/calls/req_1"); rec.Code != want {
+			t.Errorf("read %d of the holder: got %d, want %d", i, rec.Code, want)
 		}
+	}
+	h.asked = nil
+	h.as(t, "anna").get("/console/as/tok_app/v1/videos/video_1")
+	if len(h.asked) != 1 || h.asked[0].who.Owner != "tok_app" || !h.asked[0].looks {
+		t.Errorf("the API was asked as %+v", h.asked)
 	}
 }
 

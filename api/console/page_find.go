@@ -6,6 +6,7 @@ import (
 	"strings"
 
 	"modelrelay/api/console/inprocess"
+	"modelrelay/api/operator"
 )
 
 // found is one thing that a search found.
@@ -55,10 +56,8 @@ func search(v *View, q string) findData {
 		return data
 	}
 	if v.Staff() {
-		var tokens struct {
-			Data []Token `json:"data"`
-		}
-		data.Partly = v.Get("/admin/tokens", url.Values{"q": {q}, "limit": {"20"}}, &tokens) != nil
+		tokens, err := v.s.o.Operator.ListTokens(v.R.Context(), v.actor(), &operator.TokenQuery{Q: q, PageOf: operator.PageOf{Limit: mostFound}})
+		data.Partly = err != nil
 		for _, token := range tokens.Data {
 			add("find.token", "/tokens/{token}", token.Name, "tokens", token.ID)
 		}

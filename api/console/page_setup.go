@@ -3,13 +3,13 @@ package console
 import (
 	"cmp"
 	"net/http"
-	"net/url"
 	"slices"
 	"sync"
 	"time"
 
 	"modelrelay/api/console/inprocess"
 	"modelrelay/api/console/snippets"
+	"modelrelay/api/operator"
 )
 
 // check is one line of the list: what is right, or what is wrong and the command that fixes it.
@@ -214,11 +214,9 @@ func channelStep(v *View) check {
 // tokenSteps tell whether a program could call, and whether one did.
 func tokenSteps(v *View) (made, used check) {
 	made, used = check{Word: "setup.token", State: "todo", Link: v.To("tokens", "new")}, check{Word: "setup.used", State: "todo"}
-	var list struct {
-		Data []Token `json:"data"`
-	}
-	if err := v.Get("/admin/tokens", url.Values{"state": {"active"}, "limit": {"100"}}, &list); err != nil {
-		made.State, made.Said = "bad", err.Error()
+	list, err := v.s.o.Operator.ListTokens(v.R.Context(), v.actor(), &operator.TokenQuery{State: "active", PageOf: operator.PageOf{Limit: mostNames}})
+	if err != nil {
+		made.State, made.Said = "bad", message(err)
 		return made, used
 	}
 	for _, token := range list.Data {

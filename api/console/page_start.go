@@ -10,6 +10,7 @@ import (
 
 	"modelrelay/api/console/chart"
 	"modelrelay/api/console/inprocess"
+	"modelrelay/api/operator"
 )
 
 // startPage is Overview for operators, and Home for holders.
@@ -286,19 +287,23 @@ const (
 
 func (d *overviewData) readTokens(v *View) error {
 	for _, sort := range []string{"spent", "expires"} {
-		var list struct {
-			Data []Token `json:"data"`
+		list, err := v.s.o.Operator.ListTokens(v.R.Context(), v.actor(), &operator.TokenQuery{State: "active", Sort: sort, PageOf: operator.PageOf{Limit: 20}})
+		if problem := v.problem(err); problem != nil {
+			d.Away = append(d.Away, "home.part.tokens")
+			return nil
 		}
-		ok, err := d.part(v, "home.part.tokens", "/admin/tokens", url.Values{"state": {"active"}, "sort": {sort}, "limit": {"20"}}, &list)
-		if !ok || err != nil {
+		if err != nil {
 			return err
 		}
 		for _, t := range list.Data {
-			near := t.InForce.Budget > 0 && t.Spent != nil && *t.Spent >= nearBudget*t.InForce.Budget
+			share := 0.0
+			if t.InForce.Budget > 0 && t.Spent != nil {
+				share = amount(*t.Spent) / t.InForce.Budget
+			}
 			ends := t.Expires != nil && time.Until(*t.Expires) < nearExpiry
 			switch {
-			case sort == "spent" && near:
-				d.Hands = append(d.Hands, Hand{Mark: "waiting", Text: v.T("home.budget", "name", t.Name, "share", number(int(100**t.Spent/t.InForce.Budget))), Link: v.To("tokens", t.ID)})
+			case sort == "spent" && share >= nearBudget:
+				d.Hands = append(d.Hands, Hand{Mark: "waiting", Text: v.T("home.budget", "name", t.Name, "share", number(int(100*share))), Link: v.To("tokens", t.ID)})
 			case sort == "expires" && ends:
 				d.Hands = append(d.Hands, Hand{
 					Mark: "waiting", Text: v.T("home.expires", "name", t.Name), Link: v.To("tokens", t.ID), Note: t.Expires.UTC().Format("2006-01-02 15:04") + " " + v.T("utc"),

@@ -2,47 +2,26 @@ package console
 
 import (
 	"cmp"
-	"net/http"
-	"net/url"
-	"slices"
 	"strconv"
 	"strings"
 	"sync"
 	"time"
 
-	"modelrelay/api/console/inprocess"
+	"modelrelay/api/edge"
+	"modelrelay/api/operator"
+	"modelrelay/storage/tokens"
+	"modelrelay/workflows"
+	"modelrelay/workflows/tasks"
 )
 
-// mostChosen is how many tasks one form works on.
-const mostChosen = 100
+const (
+	// mostChosen is how many things one form works on.
+	mostChosen = 100
+	// ownPage is how many tasks a page of a holder's list has. Each is one of the token's reads.
+	ownPage = 50
+)
 
-// listedTask is a task in the operators' list.
-type listedTask struct {
-	ID      string     `json:"id"`
-	Token   string     `json:"token"`
-	Model   string     `json:"model"`
-	Channel string     `json:"channel"`
-	Phase   string     `json:"phase"`
-	Created time.Time  `json:"created"`
-	Closed  time.Time  `json:"closed"`
-	Due     *time.Time `json:"due"`
-	Code    string     `json:"code"`
-}
-
-// taskCounts is how many tasks there are.
-type taskCounts struct {
-	Queued      int64     `json:"queued"`
-	Submitting  int64     `json:"submitting"`
-	Polling     int64     `json:"polling"`
-	Archiving   int64     `json:"archiving"`
-	Stuck       int64     `json:"stuck"`
-	Failed      int64     `json:"failed"`
-	Undelivered int64     `json:"undelivered"`
-	Workers     int64     `json:"workers"`
-	CountedAt   time.Time `json:"counted_at"`
-}
-
-// taskTab is a way to look at the tasks, with how many there are; "" where that is not known.
+// taskTab is a view of the tasks, with how many there are; "" where that is not known.
 type taskTab struct {
 	Word, Address, Count string
 	Here                 bool
@@ -51,9 +30,9 @@ type taskTab struct {
 type tasksData struct {
 	Table  *Table // nil where the engine is away
 	Tabs   []taskTab
-	Counts *taskCounts
+	Counts *operator.TaskCounts
 	States []string
-	// Ask is what is to be done with the chosen tasks, before it is done. Results tell what came of it.
+	// Ask is what a form would do with the chosen tasks, nil for nothing. Results are the outcomes.
 	Ask     *taskQuestion
 	Results *Table
 	Holder  bool
@@ -84,15 +63,18 @@ func tasksPage() page {
 
 func showTasks(v *View) (*tasksData, error) {
 	if v.Who.Role == Holder {
-		return showOwnTasks(v)
+		page, err := ownTasks(v, ownPage)
+		if err != nil {
+			return nil, err
+		}
+		return &tasksData{Table: ownTasksTable(v, page), Holder: true}, nil
 	}
 	data := &tasksData{States: []string{"queued", "submitting", "polling", "archiving", "completed", "failed"}, Webhook: v.Query("view") == "webhooks"}
-	// An engine that is away has both wait: they wait at once. The counts are in no live region.
+	// An engine that is away lets both reads wait, so they run at the same time. The counts are in no live region.
 	var counting sync.WaitGroup
 	if !v.Refreshes() {
 		counting.Go(func() {
-			var counts taskCounts
-			if v.Get("/admin/tasks/counts", nil, &counts) == nil { // the list stands without them
+			if counts, err := v.s.o.Operator.CountTasks(v.R.Context(), v.actor(), nil); err == nil { // the list is shown without them
 				data.Counts = &counts
 			}
 		})
@@ -105,83 +87,66 @@ func showTasks(v *View) (*tasksData, error) {
 	counting.Wait()
 	data.Tabs = taskTabs(v, data.Counts)
 	if problem := v.problem(err); problem != nil && problem.Away() {
-		v.Away = problem // what was typed into the filters stands
+		v.Away = problem // the filters keep what was typed
 		return data, nil
 	}
+	data.Table = table
+	return data, err
+}
+
+// tasksOf are the tasks that the address selects.
+func tasksOf(v *View) (*Table, error) {
+	view, query := v.Query("view"), operator.TaskQuery{
+		Token: v.Query("token"), Model: v.Query("model"), Channel: v.Query("channel"), State: v.Query("state"), Since: v.Query("since"), Until: v.Query("until"),
+		PageOf: operator.PageOf{After: v.Query("after")},
+	}
+	query.Stuck = view == "stuck"
+	if view == "failed" {
+		query.State = view
+	}
+	list, err := v.s.o.Operator.ListTasks(v.R.Context(), v.actor(), &query)
 	if err != nil {
 		return nil, err
 	}
-	data.Table = table
-	return data, nil
-}
-
-// tasksOf are the tasks that the address asks for.
-func tasksOf(v *View) (*Table, error) {
-	q := url.Values{"limit": {"50"}}
-	for _, name := range []string{"token", "model", "channel", "state", "since", "until", "after"} {
-		if value := v.Query(name); value != "" {
-			q.Set(name, value)
-		}
-	}
-	switch v.Query("view") {
-	case "stuck":
-		q.Set("stuck", "true")
-	case "failed":
-		q.Set("state", "failed")
-	}
-	var list struct {
-		Data  []listedTask `json:"data"`
-		After *string      `json:"after"`
-	}
-	if err := v.Get("/admin/tasks", q, &list); err != nil {
-		return nil, err
-	}
-	tokens := make([]string, len(list.Data))
+	ids := make([]string, len(list.Data))
 	for i, task := range list.Data {
-		tokens[i] = task.Token
+		ids[i] = task.Token
 	}
-	table := tasksTable(v, list.Data, tokenNames(v, tokens))
-	table.Empty = emptyTasks(v.Query("view"))
+	table := tasksTable(v, list.Data, tokenNames(v, ids))
+	if view == "stuck" || view == "failed" {
+		table.Empty = "tasks.empty." + view
+	}
 	if v.May() {
 		table.Select = "task"
 	}
-	if list.After != nil && len(list.Data) > 0 {
-		table.Next = v.With("after", *list.After)
+	if len(list.Data) > 0 {
+		table.Next = v.next(list.After)
 	}
 	return table, nil
 }
 
-// emptyTasks is the word for a view without any task.
-func emptyTasks(view string) string {
-	switch view {
-	case "stuck", "failed":
-		return "tasks.empty." + view
-	}
-	return "tasks.empty"
-}
-
 // tasksTable lists tasks for operators, with the names of their tokens.
-func tasksTable(v *View, tasks []listedTask, names map[string]string) *Table {
+func tasksTable(v *View, list []tasks.Listed, names map[string]string) *Table {
 	table := &Table{
 		ID: "tasks", Caption: "tasks.caption", Empty: "tasks.empty", CSV: true,
 		Columns: []Column{
 			{Word: "task.id"}, {Word: "task.state"}, {Word: "task.model"}, {Word: "task.token"}, {Word: "task.channel"}, {Word: "task.created"}, {Word: "task.due"}, {Word: "task.ended"},
 		},
 	}
-	for _, task := range tasks {
+	for _, task := range list {
 		table.Rows = append(table.Rows, taskRow(v, task, names))
 	}
 	return table
 }
 
-func taskTabs(v *View, counts *taskCounts) []taskTab {
+func taskTabs(v *View, counts *operator.TaskCounts) []taskTab {
 	tabs := []taskTab{{Word: "tasks.all"}, {Word: "tasks.stuck"}, {Word: "tasks.failed"}, {Word: "tasks.webhooks"}}
 	views := []string{"", "stuck", "failed", "webhooks"}
 	for i := range tabs {
 		tabs[i].Address, tabs[i].Here = v.With("view", views[i], "state", ""), v.Query("view") == views[i]
 	}
 	if counts != nil {
-		// Nobody counts all tasks; those that have not ended stand below, by state.
+		// There is no count of all tasks. Those that have not ended are counted by state.
 		for i, n := range []int64{counts.Stuck, counts.Failed, counts.Undelivered} {
 			tabs[i+1].Count = number(n)
 		}
@@ -189,16 +154,14 @@ func taskTabs(v *View, counts *taskCounts) []taskTab {
 	return tabs
 }
 
-func taskRow(v *View, t listedTask, names map[string]string) Row {
-	state := taskState(t.Phase)
-	if t.Code != "" {
-		state.Note = t.Code
-	}
+func taskRow(v *View, t tasks.Listed, names map[string]string) Row {
+	state := taskState(string(t.Phase))
+	state.Note = t.Code
 	due := Cell{}
-	if t.Due != nil && t.Closed.IsZero() {
-		due = When(*t.Due)
+	if t.Closed.IsZero() {
+		due = When(t.Due)
 	}
-	if t.Due != nil && t.Due.Before(time.Now()) {
+	if !t.Due.IsZero() && t.Due.Before(time.Now()) {
 		state.Mark, state.Note = "hand", v.T("task.overdue")
 	}
 	return Row{ID: t.ID, Cells: []Cell{
@@ -222,25 +185,10 @@ func taskState(state string) Cell {
 
 // deliveriesTable lists the webhooks that were given up.
 func deliveriesTable(v *View) (*Table, error) {
-	q := url.Values{"limit": {"50"}}
-	for _, name := range []string{"token", "model", "since", "until", "after"} {
-		if value := v.Query(name); value != "" {
-			q.Set(name, value)
-		}
-	}
-	var list struct {
-		Data []struct {
-			Task    string    `json:"task"`
-			Event   string    `json:"event"`
-			Token   string    `json:"token"`
-			Model   string    `json:"model"`
-			State   string    `json:"state"`
-			Created time.Time `json:"created"`
-			Closed  time.Time `json:"closed"`
-		} `json:"data"`
-		After *string `json:"after"`
-	}
-	if err := v.Get("/admin/deliveries", q, &list); err != nil {
+	list, err := v.s.o.Operator.ListDeliveries(v.R.Context(), v.actor(), &operator.DeliveryQuery{
+		Token: v.Query("token"), Model: v.Query("model"), Since: v.Query("since"), Until: v.Query("until"), PageOf: operator.PageOf{After: v.Query("after")},
+	})
+	if err != nil {
 		return nil, err
 	}
 	table := &Table{
@@ -252,104 +200,93 @@ func deliveriesTable(v *View) (*Table, error) {
 	if v.May() {
 		table.Select = "task"
 	}
-	tokens := make([]string, len(list.Data))
+	ids := make([]string, len(list.Data))
 	for i, d := range list.Data {
-		tokens[i] = d.Token
+		ids[i] = d.Token
 	}
-	names := tokenNames(v, tokens)
+	names := tokenNames(v, ids)
 	for _, d := range list.Data {
 		table.Rows = append(table.Rows, Row{ID: d.Task, Cells: []Cell{
 			{Text: d.Task, Code: true, Link: v.To("tasks", d.Task)},
-			taskState(d.State), taskState(strings.TrimPrefix(d.Event, "video.")),
+			taskState(string(d.State)), taskState(strings.TrimPrefix(d.Event, "video.")),
 			{Text: d.Model},
-			tokenCell(v, d.Token, names),
-			When(d.Created), When(d.Closed),
+			tokenCell(v, d.Token, names), When(d.Created), When(d.Closed),
 		}})
 	}
-	if list.After != nil && len(list.Data) > 0 {
-		table.Next = v.With("after", *list.After)
+	if len(list.Data) > 0 {
+		table.Next = v.next(list.After)
 	}
 	return table, nil
 }
 
-// video is a task as its client reads it.
-type video struct {
-	ID        string `json:"id"`
-	Model     string `json:"model"`
-	Status    string `json:"status"`
-	Progress  int    `json:"progress"`
-	Created   int64  `json:"created_at"`
-	Completed *int64 `json:"completed_at"`
-	Expires   *int64 `json:"expires_at"`
-	Seconds   string `json:"seconds"`
-	Size      string `json:"size"`
-	Prompt    string `json:"prompt"`
-	Position  int    `json:"queue_position"`
-	Error     *struct {
-		Code    string `json:"code"`
-		Message string `json:"message"`
-	} `json:"error"`
-}
-
-// showOwnTasks lists a holder's.
-func showOwnTasks(v *View) (*tasksData, error) {
-	q := url.Values{"limit": {"50"}}
-	if after := v.Query("after"); after != "" {
-		q.Set("after", after)
+// taskHolder returns the token of a holder's session for its tasks, and takes so many of its reads.
+func (v *View) taskHolder(reads int) (*tokens.Token, error) {
+	token, err := v.holder(reads)
+	if err == nil {
+		err = edge.Of(v.R.Context()).Permit(edge.VideoPermission)
 	}
-	var list ownTasks
-	if err := v.Get("/v1/videos", q, &list); err != nil {
-		return nil, err
+	return token, err
+}
+
+// ownTasks reads a page of a holder's tasks.
+func ownTasks(v *View, limit int) (tasks.Page, error) {
+	token, err := v.taskHolder(limit)
+	if err != nil {
+		return tasks.Page{}, err
 	}
-	return &tasksData{Table: ownTasksTable(v, list), Holder: true}, nil
+	query := tasks.ListQuery{TokenID: token.ID, Limit: limit}
+	if limit == ownPage {
+		query.After = v.Query("after")
+	}
+	return v.s.o.Account.Tasks.List(v.R.Context(), query)
 }
 
-// ownTasks are a token's own tasks as it reads them.
-type ownTasks struct {
-	Data    []video `json:"data"`
-	HasMore bool    `json:"has_more"`
-}
-
-func ownTasksTable(v *View, list ownTasks) *Table {
+func ownTasksTable(v *View, page tasks.Page) *Table {
 	table := &Table{
 		ID: "tasks", Caption: "tasks.own", Empty: "tasks.own.empty", CSV: true,
 		Columns: []Column{{Word: "task.id"}, {Word: "task.state"}, {Word: "task.progress", Number: true}, {Word: "task.model"}, {Word: "task.created"}, {Word: "task.ended"}},
 	}
-	for _, one := range list.Data {
-		state := taskState(one.Status)
-		if one.Error != nil {
-			state.Note = one.Error.Code
+	for _, task := range page.Tasks {
+		state := taskState(string(task.State))
+		if task.Failure != nil {
+			state.Note = task.Failure.Code
 		}
-		table.Rows = append(table.Rows, Row{ID: one.ID, Cells: []Cell{
-			{Text: one.ID, Code: true, Link: v.To("tasks", one.ID)},
+		table.Rows = append(table.Rows, Row{ID: task.ID, Cells: []Cell{
+			{Text: task.ID, Code: true, Link: v.To("tasks", task.ID)},
 			state,
-			{Text: v.T("task.percent", "n", strconv.Itoa(one.Progress))},
-			{Text: one.Model},
-			When(time.Unix(one.Created, 0)), When(moment(one.Completed)),
+			{Text: v.T("task.percent", "n", strconv.Itoa(task.Progress))},
+			{Text: task.Request.Named()},
+			When(task.CreatedAt), When(task.CompletedAt),
 		}})
 	}
-	if list.HasMore && len(list.Data) > 0 {
-		table.Next = v.With("after", list.Data[len(list.Data)-1].ID)
+	if n := len(page.Tasks); page.More && n > 0 {
+		table.Next = v.With("after", page.Tasks[n-1].ID)
 	}
 	return table
 }
 
-// moment is a time in Unix seconds; the zero time of nil.
-func moment(seconds *int64) time.Time {
-	if seconds == nil {
-		return time.Time{}
+// endTask performs an action on a task of any token.
+func endTask(v *View, do, id string) error {
+	ctx, by, name := v.R.Context(), v.actor(), operator.TaskName{ID: id}
+	var err error
+	switch do {
+	case "cancel":
+		_, err = v.s.o.Operator.CancelTask(ctx, by, &operator.EndTask{TaskName: name})
+	case "fail":
+		_, err = v.s.o.Operator.FailTask(ctx, by, &operator.FailTask{EndTask: operator.EndTask{TaskName: name}, Body: operator.TaskFailure{Reason: v.Form.Value("reason")}})
+	case "retry-archive":
+		_, err = v.s.o.Operator.RetryArchive(ctx, by, &name)
+	case "redeliver":
+		_, err = v.s.o.Operator.Redeliver(ctx, by, &operator.RedeliverTask{TaskName: name})
 	}
-	return time.Unix(*seconds, 0)
+	return err
 }
 
-// workOnTasks does something to the chosen tasks, once that is confirmed, and tells of each what came of it.
+// workOnTasks performs an action on the chosen tasks, once that is confirmed, and shows the outcome for each.
 func workOnTasks(v *View, do string) (string, any, error) {
-	ids := slices.Compact(slices.Sorted(slices.Values(v.Form.values["task"])))
-	switch {
-	case len(ids) == 0:
-		return "", nil, &inprocess.Problem{Status: http.StatusBadRequest, Message: v.T("tasks.none")}
-	case len(ids) > mostChosen:
-		return "", nil, &inprocess.Problem{Status: http.StatusBadRequest, Message: v.T("tasks.many", "n", strconv.Itoa(mostChosen))}
+	ids, err := chosen(v, "task", "tasks.none", "tasks.many")
+	if err != nil {
+		return "", nil, err
 	}
 	data, err := showTasks(v)
 	if err != nil {
@@ -362,22 +299,18 @@ func workOnTasks(v *View, do string) (string, any, error) {
 		}
 		return "", data, nil
 	}
-	var body any
-	if do == "fail" {
-		body = map[string]string{"reason": v.Form.Value("reason")}
-	}
 	data.Results = &Table{ID: "results", Caption: "tasks.results", Columns: []Column{{Word: "task.id"}, {Word: "tasks.result"}}}
-	var away error // what is away is not waited for by each of a hundred
+	var away error // a service that is away is not called again for each of a hundred tasks
 	for _, id := range ids {
 		result, err := Cell{Word: "tasks.result.ok", Mark: "done"}, away
 		if err == nil {
-			err = v.Do(http.MethodPost, "/admin/tasks/"+inprocess.Segment(id)+"/"+do, body, nil)
+			err = endTask(v, do, id)
 		}
-		if problem := inprocess.AsProblem(err); problem != nil && problem.Away() {
+		if problem := v.problem(err); problem != nil && problem.Away() {
 			away = err
 		}
 		if err != nil {
-			result = Cell{Text: err.Error(), Mark: "failed"}
+			result = Cell{Text: message(err), Mark: "failed"}
 		}
 		data.Results.Rows = append(data.Results.Rows, Row{ID: id, Cells: []Cell{{Text: id, Code: true, Link: v.To("tasks", id)}, result}})
 	}
@@ -385,4 +318,9 @@ func workOnTasks(v *View, do string) (string, any, error) {
 		data.Table, data.Counts, data.Tabs = fresh.Table, fresh.Counts, fresh.Tabs
 	}
 	return "", data, nil
+}
+
+// ended reports whether a task has ended.
+func ended(state workflows.State) bool {
+	return state == workflows.Completed || state == workflows.Failed
 }

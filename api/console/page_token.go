@@ -1,34 +1,39 @@
 package console
 
 import (
-	"net/http"
-	"net/url"
+	"cmp"
 	"slices"
 	"strconv"
 	"strings"
 	"time"
 
-	"modelrelay/api/console/inprocess"
 	"modelrelay/api/console/snippets"
+	"modelrelay/api/logs"
+	"modelrelay/api/operator"
+	"modelrelay/storage/slots"
+	"modelrelay/storage/tokens"
 )
 
 // tokenData is one token, or the form of a new one.
 type tokenData struct {
-	Token Token
+	Token formToken
 	New   bool
-	// Secret is what this answer alone shows.
+	// Secret is what only this answer shows.
 	Secret *shownOnce
-	// Now are the models that it may call, as the gateway tells its holder; Unread says why they are not there.
+	// Now are the models that the token can call. Unread is why they are not known.
 	Now    []string
 	Unread string
 	// Groups are those that a form offers; nil: they could not be read.
 	Groups []tokenGroup
-	// Link is the answer of this page alone.
+	// Link is a sign-in link that only this answer shows.
 	Link string
 	// Month is what it used in thirty days, Recent its last calls, tasks and changes; nil for a new one.
 	Month  *month
 	Recent []recent
 }
+
+// formToken is a token as its form shows it.
+type formToken struct{ operator.Token }
 
 // shownOnce is a new key or webhook secret, with all that a client needs beside it.
 type shownOnce struct {
@@ -37,7 +42,7 @@ type shownOnce struct {
 	Snippets           []snippets.Program
 }
 
-// All is what "copy all" copies: what a program's environment wants.
+// All is what "copy all" copies: the environment of a program.
 func (s *shownOnce) All() string {
 	var lines []string
 	if s.Key != "" {
@@ -54,9 +59,12 @@ func newTokenPage() page {
 	return page{
 		name: "token", path: "/tokens/new", roles: []Role{Operator}, under: "tokens",
 		show: func(v *View) (any, error) {
-			data := tokenData{New: true, Token: Token{Group: "default", TokenRest: TokenRest{Weight: 1, Lane: "normal"}}}
+			data := tokenData{New: true, Token: formToken{operator.Token{
+				Group: operator.DefaultGroup, LimitChange: tokens.AllLimits(tokens.Limits{}), Weight: 1, Lane: slots.LaneNormal,
+			}}}
 			if like := v.Query("like"); like != "" {
-				if err := v.Get(tokenPath(like), nil, &data.Token); err != nil {
+				var err error
+				if data.Token.Token, err = v.s.o.Operator.Token(v.R.Context(), v.actor(), &operator.TokenName{Token: like}); err != nil {
 					return nil, err
 				}
 				data.Token.Name, data.Token.ID, data.Token.Seeded = "", "", false
@@ -71,109 +79,109 @@ func newTokenPage() page {
 // tokenPage is one token.
 func tokenPage() page {
 	operators := []Role{Operator}
+	update := func(done string, read func(v *View) (operator.TokenUpdate, error)) act {
+		return act{roles: operators, do: func(v *View) (string, any, error) {
+			change, err := read(v)
+			if err == nil {
+				_, err = v.s.o.Operator.UpdateToken(v.R.Context(), v.actor(), &operator.UpdateToken{TokenName: tokenName(v), Body: change})
+			}
+			return pathOf("tokens", v.R.PathValue("token")) + "?done=" + done, nil, err
+		}}
+	}
+	set := func(done string, disabled bool) act {
+		return update(done, func(*View) (u operator.TokenUpdate, err error) { u.Disabled = &disabled; return u, nil })
+	}
 	return page{
 		name: "token", path: "/tokens/{token}", roles: staff(), under: "tokens",
-		show: showToken,
+		show: func(v *View) (any, error) { return showToken(v) },
 		acts: map[string]act{
-			"change": {roles: operators, do: func(v *View) (string, any, error) {
-				change, err := tokenChange(v, false)
-				if err == nil {
-					err = v.Do(http.MethodPatch, tokenPath(v.R.PathValue("token")), change, nil)
+			"change": update("token-changed", func(v *View) (u operator.TokenUpdate, err error) {
+				u.TokenChange, err = readToken(v)
+				if version, bad := strconv.ParseInt(v.Form.Value("version"), 10, 64); bad == nil {
+					u.Version = &version
 				}
-				return tokenHere(v, "token-changed"), nil, err
+				return u, err
+			}),
+			"disable": set("token-disabled", true), "enable": set("token-enabled", false),
+			"rotate": {roles: operators, do: func(v *View) (string, any, error) {
+				return tokenSecret(v, func(name operator.TokenName) (operator.Token, error) {
+					return v.s.o.Operator.RotateToken(v.R.Context(), v.actor(), &name)
+				})
 			}},
-			"disable": {roles: operators, do: func(v *View) (string, any, error) {
-				return tokenHere(v, "token-disabled"), nil, v.Do(http.MethodPatch, tokenPath(v.R.PathValue("token")), map[string]any{"disabled": true}, nil)
+			"secret": {roles: operators, do: func(v *View) (string, any, error) {
+				return tokenSecret(v, func(name operator.TokenName) (operator.Token, error) {
+					return v.s.o.Operator.RotateWebhookSecret(v.R.Context(), v.actor(), &operator.RotateSecret{TokenName: name})
+				})
 			}},
-			"enable": {roles: operators, do: func(v *View) (string, any, error) {
-				return tokenHere(v, "token-enabled"), nil, v.Do(http.MethodPatch, tokenPath(v.R.PathValue("token")), map[string]any{"disabled": false}, nil)
-			}},
-			"rotate": {roles: operators, do: func(v *View) (string, any, error) { return tokenSecret(v, "/rotate") }},
-			"secret": {roles: operators, do: func(v *View) (string, any, error) { return tokenSecret(v, "/rotate-webhook-secret") }},
-			"revoke": {roles: operators, do: func(v *View) (string, any, error) {
-				var token Token
-				if err := v.Get(tokenPath(v.R.PathValue("token")), nil, &token); err != nil {
-					return "", nil, err
-				}
-				if v.Form.Value("typed") != token.Name {
-					return "", nil, &inprocess.Problem{Status: http.StatusBadRequest, Message: v.T("token.revoke.typed", "name", token.Name)}
-				}
-				return Root + "/tokens?done=token-revoked", nil, v.Do(http.MethodDelete, tokenPath(token.ID), nil, nil)
-			}},
-			"link": {roles: operators, do: tokenLink},
+			"revoke": {roles: operators, do: revokeToken}, "link": {roles: operators, do: tokenLink},
 		},
 	}
 }
 
-func tokenPath(id string) string { return "/admin/tokens/" + inprocess.Segment(id) }
+// tokenName is the token of the page.
+func tokenName(v *View) operator.TokenName { return operator.TokenName{Token: v.R.PathValue("token")} }
 
-func tokenHere(v *View, done string) string {
-	return Root + "/tokens/" + inprocess.Segment(v.R.PathValue("token")) + "?done=" + done
-}
-
-func showToken(v *View) (any, error) {
-	var data tokenData
-	if err := v.Get(tokenPath(v.R.PathValue("token")), nil, &data.Token); err != nil {
-		return nil, err
+func showToken(v *View) (data tokenData, err error) {
+	name := tokenName(v)
+	if data.Token.Token, err = v.s.o.Operator.Token(v.R.Context(), v.actor(), &name); err != nil {
+		return data, err
 	}
+	id := data.Token.ID
 	if data.Token.State == "active" {
-		data.Now, data.Unread = modelsOf(v, data.Token.ID)
+		data.Now, data.Unread = modelsOf(v, id)
 	}
 	data.Groups = groupsFor(v, data.Token.Group)
-	month, err := monthOf(v, data.Token.ID)
-	if err != nil {
-		return nil, err
+	if data.Month, err = monthOf(v, id); err != nil {
+		return data, err
 	}
-	data.Month = &month
-	calls, err := lastCallsOf(v, data.Token)
-	if err != nil {
-		return nil, err
+	for _, read := range []func() (recent, error){
+		func() (recent, error) { return lastCallsOf(v, data.Token.Token) },
+		func() (recent, error) { return recentTasks(v, id) },
+		func() (recent, error) { return recentAudit(v, id) },
+	} {
+		part, err := read()
+		if err != nil {
+			return data, err
+		}
+		data.Recent = append(data.Recent, part)
 	}
-	tasks, err := recentTasks(v, data.Token.ID)
-	if err != nil {
-		return nil, err
-	}
-	changes, err := recentAudit(v, data.Token.ID)
-	data.Recent = []recent{calls, tasks, changes}
-	return data, err
+	return data, nil
 }
 
-// lastCallsOf are the calls of a token around its last use: the log is looked through back to an hour before that, and no further.
-func lastCallsOf(v *View, token Token) (recent, error) {
-	query := url.Values{"token": {token.ID}}
+// lastCallsOf are the calls of a token around its last use: the log is scanned back to an hour before that, and no further.
+func lastCallsOf(v *View, token operator.Token) (recent, error) {
+	query := logs.Query{}
+	query.Token = token.ID
 	if token.LastUsed == nil {
-		return recent{Word: "token.calls", Table: callsTable(v, nil), Link: v.To("calls") + "?" + query.Encode()}, nil
+		return recent{Word: "token.calls", Table: callsTable(v, nil), Link: v.To("calls") + "?token=" + token.ID}, nil
 	}
-	query.Set("since", token.LastUsed.Add(-time.Hour).UTC().Format(time.RFC3339))
+	query.Since = token.LastUsed.Add(-time.Hour)
 	return recentCalls(v, "token.calls", query)
 }
 
-// modelsOf are the models that a token may call, as its holder is told.
+// modelsOf are the models that a token can call. unread is why they are not known.
 func modelsOf(v *View, id string) (names []string, unread string) {
-	var list struct {
-		Data []struct {
-			ID string `json:"id"`
-		} `json:"data"`
+	token, err := v.token(id)
+	if err != nil {
+		return nil, message(err)
 	}
-	if err := v.DoAs(v.LookingAt(id), http.MethodGet, "/v1/models", nil, &list); err != nil {
-		return nil, err.Error()
-	}
-	for _, model := range list.Data {
-		names = append(names, model.ID)
-	}
-	slices.Sort(names)
-	return names, ""
+	return slices.Sorted(slices.Values(v.s.o.Account.ModelNames(token))), ""
 }
 
 // createToken makes a token; its key is in the answer and nowhere else.
 func createToken(v *View) (string, any, error) {
-	change, err := tokenChange(v, true)
+	change, err := readToken(v)
 	if err != nil {
 		return "", nil, err
 	}
-	change["name"] = v.Form.Value("name")
+	if *change.WebhookURL != "" {
+		change.WebhookSecret = new(operator.NewSecret)
+	}
 	var data tokenData
-	if err := v.Do(http.MethodPost, "/admin/tokens", change, &data.Token); err != nil {
+	data.Token.Token, err = v.s.o.Operator.CreateToken(v.R.Context(), v.actor(), &operator.CreateToken{
+		Body: operator.TokenCreate{Name: v.Form.Value("name"), TokenChange: change},
+	})
+	if err != nil {
 		return "", nil, err
 	}
 	data.once(v)
@@ -181,26 +189,36 @@ func createToken(v *View) (string, any, error) {
 }
 
 // tokenSecret gives a token a new key or webhook secret, which is in the answer and nowhere else.
-func tokenSecret(v *View, verb string) (string, any, error) {
+func tokenSecret(v *View, rotate func(operator.TokenName) (operator.Token, error)) (string, any, error) {
 	var data tokenData
-	if err := v.Do(http.MethodPost, tokenPath(v.R.PathValue("token"))+verb, nil, &data.Token); err != nil {
+	var err error
+	if data.Token.Token, err = rotate(tokenName(v)); err != nil {
 		return "", nil, err
 	}
 	data.once(v)
 	return "", data, nil
 }
 
+// revokeToken ends a token for good, once its name was typed.
+func revokeToken(v *View) (string, any, error) {
+	name := tokenName(v)
+	token, err := v.s.o.Operator.Token(v.R.Context(), v.actor(), &name)
+	if err == nil && v.Form.Value("typed") != token.Name {
+		err = invalid("", v.T("token.revoke.typed", "name", token.Name))
+	}
+	if err == nil {
+		_, err = v.s.o.Operator.RevokeToken(v.R.Context(), v.actor(), &operator.TokenName{Token: token.ID})
+	}
+	return Root + "/tokens?done=token-revoked", nil, err
+}
+
 // once takes the secrets out of the token, so that they are written at one place.
 func (d *tokenData) once(v *View) {
 	base := v.s.base(v.R)
 	d.Now, d.Unread = modelsOf(v, d.Token.ID)
-	model := "gpt-4o-mini"
-	if len(d.Now) > 0 && !slices.Contains(d.Now, model) {
-		model = d.Now[0]
-	}
 	d.Secret = &shownOnce{Key: d.Token.Key, WebhookSecret: d.Token.WebhookSecret, Base: base}
 	if d.Secret.Key != "" {
-		d.Secret.Snippets = snippets.For(base, snippets.Chat, model, "Hello")
+		d.Secret.Snippets = snippets.For(base, snippets.Chat, chatModel(d.Now), "Hello")
 	}
 	d.Token.Key, d.Token.WebhookSecret = "", ""
 }
@@ -208,68 +226,50 @@ func (d *tokenData) once(v *View) {
 // tokenLink makes a link by which the token's holder signs in.
 func tokenLink(v *View) (string, any, error) {
 	data, err := showToken(v)
+	if err == nil && data.Token.State != "active" {
+		err = conflict(v.T("token.link.state"))
+	}
 	if err != nil {
 		return "", nil, err
 	}
-	token := data.(tokenData) //nolint:forcetypeassert // of showToken
-	if token.Token.State != "active" {
-		return "", nil, &inprocess.Problem{Status: http.StatusConflict, Message: v.T("token.link.state")}
-	}
-	code, err := v.s.o.Sessions.Offer(v.R.Context(), "token", token.Token.ID, linkLasts)
+	code, err := v.s.o.Sessions.Offer(v.R.Context(), TokenKind, data.Token.ID, linkLasts)
 	if err != nil {
 		return "", nil, err
 	}
-	v.s.note(v, Act{Who: v.Who, What: linkWord, Subject: token.Token.ID})
-	token.Link = v.s.base(v.R) + Root + "/enter/" + code
-	return "", token, nil
+	v.s.note(v, Act{Who: v.Who, What: linkWord, Subject: data.Token.ID})
+	data.Link = v.s.base(v.R) + Root + "/enter/" + code
+	return "", data, nil
 }
 
-// tokenChange reads the form of a token. What the API would refuse, it refuses; here are only numbers that are none.
-func tokenChange(v *View, fresh bool) (map[string]any, error) {
-	change := map[string]any{
-		"group": v.Form.Value("group"), "models": splitList(v.Form.Value("models")), "networks": splitList(v.Form.Value("networks")), "operations": v.Form.values["operations"],
-		"lane": v.Form.Value("lane"), "webhook_url": v.Form.Value("webhook_url"), "expires": v.Form.Value("expires"),
+// readToken reads the form of a token. It refuses only texts that are no numbers; the operator service checks the rest.
+func readToken(v *View) (change operator.TokenChange, err error) {
+	f := v.Form
+	operations := f.Values("operations")
+	if len(operations) == len(tokens.Operations()) { // all of them are no limit
+		operations = nil
 	}
-	if v.Form.values["operations"] == nil || len(v.Form.values["operations"]) == 3 { // all of them is no limit
-		change["operations"] = []string{}
+	if operations == nil {
+		operations = []string{}
 	}
-	for _, field := range append(limitFields(), "weight") {
-		text := v.Form.Value(field)
-		if text == "" && field == "weight" {
-			text = "1"
+	change.Group, change.Lane, change.WebhookURL, change.Expires = new(f.Value("group")), new(f.Value("lane")), new(f.Value("webhook_url")), new(f.Value("expires"))
+	change.Models, change.Networks, change.Operations = new(splitList(f.Value("models"))), new(splitList(f.Value("networks"))), &operations
+	whole := func(name, standard string) int {
+		n, bad := strconv.Atoi(cmp.Or(f.Value(name), standard))
+		if bad != nil && err == nil {
+			err = invalid(name, v.T("token.number"))
 		}
-		n, err := strconv.Atoi(orZero(text))
-		if err != nil {
-			return nil, &inprocess.Problem{Status: http.StatusBadRequest, Param: field, Message: v.T("token.number")}
-		}
-		change[field] = n
+		return n
 	}
-	budget, err := strconv.ParseFloat(orZero(v.Form.Value("budget")), 64)
-	if err != nil {
-		return nil, &inprocess.Problem{Status: http.StatusBadRequest, Param: "budget", Message: v.T("token.number")}
+	for _, limit := range tokens.ListLimits(tokens.Limits{}) {
+		tokens.SetLimit(&change.LimitChange, limit.Key, whole(limit.Key, "0"))
 	}
-	change["budget"] = budget
-	switch version, err := strconv.ParseInt(v.Form.Value("version"), 10, 64); {
-	case fresh:
-		if change["webhook_url"] != "" {
-			change["webhook_secret"] = "new"
-		}
-	case err == nil:
-		change["version"] = version
+	change.Weight = new(whole("weight", "1"))
+	budget, bad := strconv.ParseFloat(cmp.Or(f.Value("budget"), "0"), 64)
+	if bad != nil && err == nil {
+		err = invalid("budget", v.T("token.number"))
 	}
-	return change, nil
-}
-
-// limitFields are the limits that the form has, in its order.
-func limitFields() []string {
-	return []string{"requests_per_minute", "tokens_per_minute", "concurrency", "max_tasks", "max_sockets", "reads_per_minute", "max_watchers"}
-}
-
-func orZero(text string) string {
-	if text == "" {
-		return "0"
-	}
-	return text
+	change.Budget = &budget
+	return change, err
 }
 
 // splitList splits a list that a person typed.
@@ -281,32 +281,6 @@ func splitList(text string) []string {
 	return list
 }
 
-// values are the limits in the order of limitFields.
-func (l TokenLimits) values() []int {
-	return []int{l.RequestsPerMinute, l.TokensPerMinute, l.Concurrency, l.MaxTasks, l.MaxSockets, l.ReadsPerMinute, l.MaxWatchers}
-}
-
-// Fields are the limits of the form with their values, and with what is in force where that is another one.
-func (t Token) Fields(v *View) []NamedNumber {
-	values, inForce := t.values(), t.InForce.values()
-	list := make([]NamedNumber, len(values))
-	for i, field := range limitFields() {
-		list[i] = NamedNumber{Name: field, Word: "limit." + field, Value: values[i]}
-		if t.ID != "" && inForce[i] != values[i] && inForce[i] > 0 {
-			list[i].Note = v.T("token.in_force", "n", number(inForce[i]))
-		}
-	}
-	return list
-}
-
-// HeldBudget says what budget is in force where that is not the token's own, "" otherwise.
-func (t Token) HeldBudget(v *View) string {
-	if t.ID == "" || t.InForce.Budget == t.Budget || t.InForce.Budget <= 0 {
-		return ""
-	}
-	return v.T("token.in_force", "n", v.Money(t.InForce.Budget))
-}
-
 // NamedNumber is a number of a form.
 type NamedNumber struct {
 	Name, Word string
@@ -315,13 +289,34 @@ type NamedNumber struct {
 	Note string
 }
 
-// May tells whether the token may be used for operations of a word.
-func (t Token) May(operation string) bool {
+// Fields are the limits of the form with their values, and with the value in force where that is another one.
+func (t formToken) Fields(v *View) []NamedNumber {
+	own, inForce := tokens.ListLimits(t.All()), tokens.ListLimits(t.InForce.All())
+	list := make([]NamedNumber, len(own))
+	for i, limit := range own {
+		list[i] = NamedNumber{Name: limit.Key, Word: "limit." + limit.Key, Value: limit.Value}
+		if n := inForce[i].Value; t.ID != "" && n != limit.Value && n > 0 {
+			list[i].Note = v.T("token.in_force", "n", number(n))
+		}
+	}
+	return list
+}
+
+// HeldBudget is a note of the budget in force where that is not the token's own, "" otherwise.
+func (t formToken) HeldBudget(v *View) string {
+	if t.ID == "" || t.InForce.Budget == t.Budget || t.InForce.Budget <= 0 {
+		return ""
+	}
+	return v.T("token.in_force", "n", v.Money(t.InForce.Budget))
+}
+
+// May reports whether the token may be used for operations of a word.
+func (t formToken) May(operation string) bool {
 	return len(t.Operations) == 0 || slices.Contains(t.Operations, operation)
 }
 
-// Until is when the token ends, as its form writes it.
-func (t Token) Until() string {
+// Until is when the token expires, as its form writes it.
+func (t formToken) Until() string {
 	if t.Expires == nil {
 		return ""
 	}
@@ -329,9 +324,59 @@ func (t Token) Until() string {
 }
 
 // List is a list as its form writes it.
-func (t Token) List(name string) string {
+func (t formToken) List(name string) string {
 	if name == "networks" {
 		return strings.Join(t.Networks, ", ")
 	}
 	return strings.Join(t.Models, ", ")
+}
+
+// tokenGroup is a group that a token may have, and the lines that describe it.
+type tokenGroup struct {
+	Name  string
+	Lines []string
+}
+
+// groupsFor are the configured groups and a token's own, which the file may not have any more. nil: they could not be read.
+func groupsFor(v *View, own string) []tokenGroup {
+	list, err := v.s.o.Operator.ListGroups(v.R.Context(), v.actor(), nil)
+	if err != nil { // a name can be typed
+		return nil
+	}
+	groups := make([]tokenGroup, 0, len(list.Data)+1)
+	for _, group := range list.Data {
+		shown := tokenGroup{Name: group.Name}
+		for _, line := range []struct{ word, text string }{
+			{"token.group.channels", strings.Join(group.Channels, ", ")},
+			{"token.group.defaults", limitsLine(v, group.Defaults)},
+			{"token.group.ceilings", limitsLine(v, group.Ceilings)},
+			{"token.group.forbid", strings.Join(group.Forbid, ", ")},
+		} {
+			if line.text != "" {
+				shown.Lines = append(shown.Lines, v.T(line.word, "what", line.text))
+			}
+		}
+		if len(group.Channels) == 0 {
+			shown.Lines = append(shown.Lines, v.T("token.group.nowhere"))
+		}
+		groups = append(groups, shown)
+	}
+	if own != "" && !slices.ContainsFunc(groups, func(g tokenGroup) bool { return g.Name == own }) {
+		groups = append(groups, tokenGroup{Name: own, Lines: []string{v.T("token.group.unknown")}})
+	}
+	return groups
+}
+
+// limitsLine lists the limits that are set, "" for none.
+func limitsLine(v *View, l operator.Limits) string {
+	var parts []string
+	for _, limit := range tokens.ListLimits(l.All()) {
+		if limit.Value > 0 {
+			parts = append(parts, v.T("limit."+limit.Key)+" "+number(limit.Value))
+		}
+	}
+	if l.Budget > 0 {
+		parts = append(parts, v.T("token.budget")+" "+v.Money(l.Budget))
+	}
+	return strings.Join(parts, " · ")
 }

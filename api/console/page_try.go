@@ -2,13 +2,13 @@ package console
 
 import (
 	"encoding/json"
-	"net/http"
-	"net/url"
 	"slices"
 	"strings"
 
-	"modelrelay/api/console/inprocess"
 	"modelrelay/api/console/snippets"
+	"modelrelay/api/operator"
+	"modelrelay/providers"
+	"modelrelay/storage/tokens"
 )
 
 // consoleToken is the token that operators try with unless they choose another one. It is made when it is first needed, and
@@ -72,7 +72,7 @@ type tryData struct {
 	Models           []tryModel
 	Model            string
 	Prompt           string
-	Tokens           []Token // that an operator may choose
+	Tokens           []operator.Token // that an operator may choose
 	Snippets         []snippets.Program
 	Unread           string
 	// Pays is the token of somebody else that pays for an operator's tries, "" for none.
@@ -111,12 +111,12 @@ func tryPage() page {
 func (d *tryData) choose(v *View) error {
 	if v.Who.Role == Holder {
 		d.As, d.AsName = v.Who.Owner, v.Who.Name
-		return d.read(v, v.Who)
+		token, err := v.holder(1)
+		d.read(v, token, err)
+		return nil
 	}
-	var list struct {
-		Data []Token `json:"data"`
-	}
-	if err := v.Get("/admin/tokens", url.Values{"state": {"active"}, "limit": {"100"}}, &list); err != nil {
+	list, err := v.s.o.Operator.ListTokens(v.R.Context(), v.actor(), &operator.TokenQuery{State: "active", PageOf: operator.PageOf{Limit: mostNames}})
+	if err != nil {
 		return err
 	}
 	d.As, d.AsName, d.Tokens = consoleToken, consoleToken, list.Data
@@ -126,34 +126,41 @@ func (d *tryData) choose(v *View) error {
 		}
 	}
 	if d.As != consoleToken {
-		return d.read(v, v.LookingAt(d.As))
+		token, err := v.token(d.As)
+		d.read(v, token, err)
+		return nil
 	}
 	var models struct {
 		Data []tryModel `json:"data"`
 	}
-	err := v.Get("/admin/models", nil, &models)
-	if err == nil {
+	if err := v.Get("/admin/models", nil, &models); err == nil {
 		d.Models = models.Data
 		return nil
 	}
-	for _, token := range list.Data { // what another token may call is a list to choose from as good
-		if token.Group == "default" && len(token.Operations) == 0 {
-			return d.read(v, v.LookingAt(token.ID))
+	for _, other := range list.Data { // the list of another token of the group is as good
+		if other.Group == operator.DefaultGroup && len(other.Operations) == 0 {
+			token, err := v.token(other.ID)
+			d.read(v, token, err)
+			return nil
 		}
 	}
 	return nil
 }
 
-func (d *tryData) read(v *View, who Who) error {
-	var models struct {
-		Data []tryModel `json:"data"`
+// read reads the models that a token can call; err is that of the token. Any name can be typed where there is no list.
+func (d *tryData) read(v *View, token *tokens.Token, err error) {
+	if err != nil {
+		d.Unread = message(err)
+		return
 	}
-	if err := v.DoAs(who, http.MethodGet, "/v1/models", nil, &models); err != nil {
-		d.Unread = err.Error()
-		return nil //nolint:nilerr // any name can be typed, and the page says why there is no list
+	for _, model := range v.s.o.Account.Models(token) {
+		shown := tryModel{ID: model.ID}
+		if model.Video != nil {
+			table := model.Video.Table()
+			shown.Video = &tryVideo{table.Seconds, table.Sizes}
+		}
+		d.Models = append(d.Models, shown)
 	}
-	d.Models = models.Data
-	return nil
 }
 
 // serves tells whether a model may be of a kind: by its formats where they are known, else by its table and its name.
@@ -192,22 +199,22 @@ func preferred(models []tryModel, kind string) string {
 	return first
 }
 
-// consoleTokenID finds the token that operators try with, and makes it where fresh says so.
-func consoleTokenID(v *View, fresh bool) (string, error) {
-	var token Token
-	err := v.Get("/admin/tokens/"+consoleToken, nil, &token)
+// consoleTokenID finds the token that operators try with, and makes it if create is set.
+func consoleTokenID(v *View, create bool) (string, error) {
+	ctx, by, name := v.R.Context(), v.actor(), operator.TokenName{Token: consoleToken}
+	token, err := v.s.o.Operator.Token(ctx, by, &name)
 	if err == nil && token.State == "active" {
 		return token.ID, nil
 	}
-	if problem := inprocess.AsProblem(err); err != nil && (problem == nil || !problem.Missing()) {
+	if problem := v.problem(err); err != nil && (problem == nil || !problem.Missing()) {
 		return "", err
 	}
-	if !fresh || token.State == "disabled" || token.State == "expired" {
-		return "", &inprocess.Problem{Status: http.StatusNotFound, Message: v.T("try.console.missing")}
+	if !create || token.State == "disabled" || token.State == "expired" {
+		return "", &providers.Fault{Kind: providers.NotFound, Message: v.T("try.console.missing")}
 	}
-	err = v.Do(http.MethodPost, "/admin/tokens", map[string]any{"name": consoleToken}, &token)
-	if problem := inprocess.AsProblem(err); problem != nil && problem.Changed() { // another process was faster
-		err = v.Get("/admin/tokens/"+consoleToken, nil, &token)
+	token, err = v.s.o.Operator.CreateToken(ctx, by, &operator.CreateToken{Body: operator.TokenCreate{Name: consoleToken}})
+	if problem := v.problem(err); problem != nil && problem.Changed() { // another process was faster
+		token, err = v.s.o.Operator.Token(ctx, by, &name)
 	}
 	return token.ID, err
 }

@@ -2,45 +2,16 @@ package console
 
 import (
 	"cmp"
-	"encoding/json"
-	"net/http"
-	"net/url"
 	"slices"
 	"strconv"
 	"time"
 
-	"modelrelay/api/console/inprocess"
+	"modelrelay/api/account"
+	"modelrelay/api/edge"
+	"modelrelay/api/operator"
+	"modelrelay/providers/pricing"
+	"modelrelay/storage/ledger"
 )
-
-// usageRow is a sum of the ledger.
-type usageRow struct {
-	Day      string  `json:"day"`
-	Token    string  `json:"token"`
-	Model    string  `json:"model"`
-	Channel  string  `json:"channel"`
-	Requests int64   `json:"requests"`
-	Tasks    int64   `json:"tasks"`
-	Failed   int64   `json:"failed"`
-	Input    int64   `json:"input_tokens"`
-	Output   int64   `json:"output_tokens"`
-	Cost     float64 `json:"cost"`
-	Priced   *bool   `json:"priced"`
-}
-
-// unsettledRow is money that nobody will settle.
-type unsettledRow struct {
-	ID     string      `json:"id"`
-	Token  string      `json:"token"`
-	Model  string      `json:"model"`
-	Amount json.Number `json:"amount"`
-	Since  time.Time   `json:"since"`
-	Why    string      `json:"why"`
-}
-
-func (u unsettledRow) money() float64 {
-	amount, _ := u.Amount.Float64() // a number of the API
-	return amount
-}
 
 // usageBar is one day of the chart, in its units: 100 high and 10 wide.
 type usageBar struct {
@@ -56,10 +27,11 @@ type usageData struct {
 	By          string
 	Groups      []string
 	Unsettled   *Table
-	// Away: what is unsettled cannot be told now. Ask is what is to be done with it.
+	// Away is why the unsettled money is not known, "" where it is.
 	Away string
-	Ask  *moneyQuestion
-	// Results tell what came of it.
+	// Ask is what a form would do with unsettled money, nil for nothing.
+	Ask *moneyQuestion
+	// Results are the outcomes of a form, nil for none.
 	Results *Table
 }
 
@@ -73,64 +45,77 @@ type moneyQuestion struct {
 // Count is how many reservations it is about.
 func (q moneyQuestion) Count() string { return strconv.Itoa(len(q.IDs)) }
 
-// usagePage is about money: what was spent, and what nobody will settle.
+// usagePage is about money: what was spent, and what no process will settle.
 func usagePage() page {
-	settle := func(do string) act {
-		return act{roles: []Role{Operator}, do: func(v *View) (string, any, error) { return settleMoney(v, do) }}
+	settle := func(do string, end settler) act {
+		return act{roles: []Role{Operator}, do: func(v *View) (string, any, error) { return settleMoney(v, do, end) }}
 	}
 	return page{
 		name: "usage", path: "/usage", roles: everybody(), nav: "usage", key: "u",
 		show: func(v *View) (any, error) { return showUsage(v) },
 		csv:  func(_ *View, data any) (*Table, error) { return data.(*usageData).Table, nil }, //nolint:forcetypeassert // of show
-		acts: map[string]act{"charge": settle("charge"), "refund": settle("refund")},
+		acts: map[string]act{
+			"charge": settle("charge", func(v *View, in *operator.UnsettledName) (operator.UnsettledList, error) {
+				return v.s.o.Operator.ChargeUnsettled(v.R.Context(), v.actor(), in)
+			}),
+			"refund": settle("refund", func(v *View, in *operator.UnsettledName) (operator.UnsettledList, error) {
+				return v.s.o.Operator.RefundUnsettled(v.R.Context(), v.actor(), in)
+			}),
+		},
 	}
 }
 
-// usageQuery are the filters that the ledger knows.
-func usageQuery(v *View, by string) url.Values {
-	q := url.Values{"group_by": {by}}
-	for _, name := range []string{"from", "to", "token", "model"} {
-		if value := v.Query(name); value != "" && (v.Staff() || name != "token") {
-			q.Set(name, value)
-		}
+// settler ends reservations of money.
+type settler func(v *View, in *operator.UnsettledName) (operator.UnsettledList, error)
+
+// readUsage reads sums of the ledger that the address of the page selects.
+func readUsage(v *View, by string) (operator.UsageList, error) {
+	q := edge.NewQuery(v.R)
+	query := operator.UsageQuery{From: q.Moment("from"), To: q.Moment("to"), Token: q.Text("token"), Model: q.Text("model"), By: []string{by}}
+	if err := q.Err(); err != nil {
+		return operator.UsageList{}, err
 	}
-	return q
+	if v.Staff() {
+		return v.s.o.Operator.Usage(v.R.Context(), v.actor(), &query)
+	}
+	if err := query.Days(time.Now()); err != nil {
+		return operator.UsageList{}, err
+	}
+	token, err := v.holder(account.UsageReads(query))
+	if err != nil {
+		return operator.UsageList{}, err
+	}
+	query.Token = token.ID
+	return v.s.o.Account.Usage(v.R.Context(), query)
 }
 
 func showUsage(v *View) (*usageData, error) {
-	data, root := &usageData{By: "token", Groups: []string{"token", "model", "channel", "day"}}, "/admin/usage"
+	data := &usageData{By: ledger.ByToken, Groups: ledger.Groups()}
 	if !v.Staff() {
-		data.By, data.Groups, root = "model", []string{"model", "day"}, "/v1/token/usage"
+		data.By, data.Groups = ledger.ByModel, []string{ledger.ByModel, ledger.ByDay}
 	}
 	if slices.Contains(data.Groups, v.Query("by")) {
 		data.By = v.Query("by")
 	}
-	var days, sums struct {
-		Data []usageRow `json:"data"`
-		From string     `json:"from"`
-		To   string     `json:"to"`
-	}
-	if err := v.Get(root, usageQuery(v, "day"), &days); err != nil {
+	days, err := readUsage(v, ledger.ByDay)
+	if err != nil {
 		return nil, err
 	}
-	sums = days
-	if data.By != "day" {
-		sums.Data = nil // whose rows would be read into those of the days
-		if err := v.Get(root, usageQuery(v, data.By), &sums); err != nil {
+	sums := days
+	if data.By != ledger.ByDay {
+		if sums, err = readUsage(v, data.By); err != nil {
 			return nil, err
 		}
 	}
-	data.chart(v, days.Data, days.From, days.To)
+	data.chart(v, days)
 	data.sums(v, sums.Data)
-	if !v.Staff() { // what is unsettled is the operators'
+	if !v.Staff() { // unsettled money is the operators'
 		return data, nil
 	}
-	var unsettled struct {
-		Data []unsettledRow `json:"data"`
-	}
-	if err := v.Get("/admin/usage/unsettled", nil, &unsettled); err != nil {
-		data.Away = err.Error()
-		return data, nil //nolint:nilerr // the rest of the page stands
+	unsettled, err := v.s.o.Operator.ListUnsettled(v.R.Context(), v.actor(), &operator.UnsettledQuery{})
+	if err != nil {
+		data.Away, err = v.away(err)
+		return data, err
 	}
 	data.Unsettled = unsettledTable(v, unsettled.Data)
 	return data, nil
@@ -140,18 +125,18 @@ func showUsage(v *View) (*usageData, error) {
 const mostBars = 400
 
 // chart draws what was spent by day, days without any among them.
-func (d *usageData) chart(v *View, rows []usageRow, from, to string) {
-	spent := make(map[string]float64)
-	var total, most float64
-	for _, row := range rows {
+func (d *usageData) chart(v *View, list operator.UsageList) {
+	spent := make(map[string]pricing.Money)
+	var total, most pricing.Money
+	for _, row := range list.Data {
 		spent[row.Day] += row.Cost
 		total += row.Cost
 		most = max(most, spent[row.Day])
 	}
 	d.Total = v.Money(total)
 	d.Days = &Table{ID: "days", Caption: "usage.days", Empty: "usage.empty", Columns: []Column{{Word: "usage.day"}, {Word: "usage.cost", Number: true}}}
-	at, err := time.Parse(time.DateOnly, from)
-	last, bad := time.Parse(time.DateOnly, to)
+	at, err := time.Parse(time.DateOnly, list.From)
+	last, bad := time.Parse(time.DateOnly, list.To)
 	if err != nil || bad != nil {
 		return
 	}
@@ -159,7 +144,7 @@ func (d *usageData) chart(v *View, rows []usageRow, from, to string) {
 		day := at.Format(time.DateOnly)
 		height := 0.0
 		if most > 0 {
-			height = 100 * spent[day] / most
+			height = 100 * float64(spent[day]) / float64(most)
 		}
 		d.Bars = append(d.Bars, usageBar{
 			X: strconv.Itoa(10 * len(d.Bars)), Y: strconv.FormatFloat(100-height, 'f', 1, 64), Height: strconv.FormatFloat(height, 'f', 1, 64),
@@ -172,8 +157,11 @@ func (d *usageData) chart(v *View, rows []usageRow, from, to string) {
 	d.Width = 10 * len(d.Bars)
 }
 
-// sums makes the table by what was asked for, the dearest first; days in their order.
-func (d *usageData) sums(v *View, rows []usageRow) {
+// sumsPage is how many sums a page has.
+const sumsPage = 100
+
+// sums makes a page of the table, the dearest sums first; days are in their order.
+func (d *usageData) sums(v *View, rows []operator.UsageRow) {
 	d.Table = &Table{
 		ID: "sums", Caption: "usage.caption", Empty: "usage.empty", CSV: true,
 		Columns: []Column{
@@ -186,41 +174,51 @@ func (d *usageData) sums(v *View, rows []usageRow) {
 			{Word: "usage.output", Number: true},
 		},
 	}
-	var total float64
+	var total pricing.Money
 	for _, row := range rows {
 		total += row.Cost
 	}
-	if d.By != "day" {
-		slices.SortStableFunc(rows, func(a, b usageRow) int {
+	if d.By != ledger.ByDay {
+		slices.SortStableFunc(rows, func(a, b operator.UsageRow) int {
 			return cmp.Or(cmp.Compare(b.Cost, a.Cost), cmp.Compare(b.Requests+b.Tasks, a.Requests+a.Tasks))
 		})
 	}
+	first, _ := strconv.Atoi(v.Query("after")) // 0 where it is no number
+	first = min(max(first, 0), len(rows))
+	if len(rows) > first+sumsPage && d.By != ledger.ByDay {
+		d.Table.Next = v.With("after", strconv.Itoa(first+sumsPage))
+		rows = rows[:first+sumsPage]
+	}
+	rows = rows[first:]
 	var names map[string]string
-	if d.By == "token" {
-		ids := make([]string, min(len(rows), mostNames)) // of the dearest
-		for i := range ids {
-			ids[i] = rows[i].Token
+	if d.By == ledger.ByToken {
+		ids := make([]string, len(rows))
+		for i, row := range rows {
+			ids[i] = row.Token
 		}
 		names = tokenNames(v, ids)
 	}
 	for _, row := range rows {
 		name := Cell{Text: cmp.Or(row.Token, row.Model, row.Channel, row.Day)}
-		switch d.By {
-		case "token":
+		switch {
+		case d.By == ledger.ByToken:
 			name = tokenCell(v, row.Token, names)
-		case "model":
-			if row.Priced != nil && !*row.Priced {
-				name.Note = v.T("usage.unpriced")
-			}
+		case row.Priced != nil && !*row.Priced:
+			name.Note = v.T("usage.unpriced")
 		}
-		cost := Cell{Text: v.Money(row.Cost), Bar: Share(row.Cost, total)}
 		d.Table.Rows = append(d.Table.Rows, Row{ID: name.Text, Cells: []Cell{
-			name, cost, {Text: number(row.Requests)}, {Text: number(row.Tasks)}, {Text: number(row.Failed)}, {Text: number(row.Input)}, {Text: number(row.Output)},
+			name,
+			{Text: v.Money(row.Cost), Bar: Share(amount(row.Cost), amount(total))},
+			{Text: number(row.Requests)},
+			{Text: number(row.Tasks)},
+			{Text: number(row.Failed)},
+			{Text: number(row.InputTokens)},
+			{Text: number(row.OutputTokens)},
 		}})
 	}
 }
 
-func unsettledTable(v *View, rows []unsettledRow) *Table {
+func unsettledTable(v *View, rows []operator.UnsettledRow) *Table {
 	table := &Table{
 		ID: "unsettled", Caption: "unsettled.caption", Empty: "unsettled.empty",
 		Columns: []Column{{Word: "unsettled.id"}, {Word: "usage.cost", Number: true}, {Word: "usage.token"}, {Word: "usage.model"}, {Word: "unsettled.since"}, {Word: "unsettled.why"}},
@@ -235,50 +233,26 @@ func unsettledTable(v *View, rows []unsettledRow) *Table {
 	names := tokenNames(v, ids)
 	for _, row := range rows {
 		table.Rows = append(table.Rows, Row{ID: row.ID, Cells: []Cell{
-			{Text: row.ID, Code: true}, {Text: v.Money(row.money())}, tokenCell(v, row.Token, names), {Text: row.Model}, When(row.Since), {Text: row.Why},
+			{Text: row.ID, Code: true}, {Text: v.Money(row.Amount)}, tokenCell(v, row.Token, names), {Text: row.Model}, When(row.Since), {Text: row.Why},
 		}})
 	}
 	return table
 }
 
-// settleMoney charges or refunds the chosen reservations, once their sum is confirmed, and tells of each what came of it.
-func settleMoney(v *View, do string) (string, any, error) {
-	ids := slices.Compact(slices.Sorted(slices.Values(v.Form.values["reservation"])))
-	switch {
-	case len(ids) == 0:
-		return "", nil, &inprocess.Problem{Status: http.StatusBadRequest, Message: v.T("unsettled.none")}
-	case len(ids) > mostChosen:
-		return "", nil, &inprocess.Problem{Status: http.StatusBadRequest, Message: v.T("tasks.many", "n", strconv.Itoa(mostChosen))}
+// settleMoney charges or refunds the chosen reservations, once their sum is confirmed, and shows the outcome for each.
+func settleMoney(v *View, do string, end settler) (string, any, error) {
+	ids, err := chosen(v, "reservation", "unsettled.none", "tasks.many")
+	if err != nil {
+		return "", nil, err
 	}
 	if v.Form.Value("sure") == "" {
-		var list struct {
-			Data []unsettledRow `json:"data"`
-		}
-		if err := v.Get("/admin/usage/unsettled", nil, &list); err != nil {
-			return "", nil, err
-		}
-		chosen := slices.DeleteFunc(list.Data, func(row unsettledRow) bool { return !slices.Contains(ids, row.ID) })
-		var sum float64
-		for _, row := range chosen {
-			sum += row.money()
-		}
-		data, err := showUsage(v)
-		if err != nil {
-			return "", nil, err
-		}
-		rows := unsettledTable(v, chosen)
-		rows.ID, rows.Select = "chosen", ""
-		data.Ask = &moneyQuestion{Do: do, Sum: v.Money(sum), IDs: ids, Rows: rows}
-		if data.Unsettled != nil {
-			data.Unsettled.Chosen = ids
-		}
-		return "", data, nil
+		return askMoney(v, do, ids)
 	}
 	results := &Table{ID: "results", Caption: "tasks.results", Columns: []Column{{Word: "unsettled.id"}, {Word: "tasks.result"}}}
 	for _, id := range ids {
 		result := Cell{Word: "unsettled.done." + do, Mark: "done"}
-		if err := v.Do(http.MethodPost, "/admin/usage/unsettled/"+inprocess.Segment(id)+"/"+do, nil, nil); err != nil {
-			result = Cell{Text: err.Error(), Mark: "failed"}
+		if _, err := end(v, &operator.UnsettledName{ID: id}); err != nil {
+			result = Cell{Text: message(err), Mark: "failed"}
 		}
 		results.Rows = append(results.Rows, Row{ID: id, Cells: []Cell{{Text: id, Code: true}, result}})
 	}
@@ -287,5 +261,29 @@ func settleMoney(v *View, do string) (string, any, error) {
 		return "", nil, err
 	}
 	data.Results = results
+	return "", data, nil
+}
+
+// askMoney asks whether the chosen reservations shall be charged or refunded, with their sum.
+func askMoney(v *View, do string, ids []string) (string, any, error) {
+	list, err := v.s.o.Operator.ListUnsettled(v.R.Context(), v.actor(), &operator.UnsettledQuery{})
+	if err != nil {
+		return "", nil, err
+	}
+	rows := slices.DeleteFunc(list.Data, func(row operator.UnsettledRow) bool { return !slices.Contains(ids, row.ID) })
+	var sum pricing.Money
+	for _, row := range rows {
+		sum += row.Amount
+	}
+	data, err := showUsage(v)
+	if err != nil {
+		return "", nil, err
+	}
+	table := unsettledTable(v, rows)
+	table.ID, table.Select = "chosen", ""
+	data.Ask = &moneyQuestion{Do: do, Sum: v.Money(sum), IDs: ids, Rows: table}
+	if data.Unsettled != nil {
+		data.Unsettled.Chosen = ids
+	}
 	return "", data, nil
 }

@@ -11,13 +11,21 @@ import (
 	"slices"
 	"strings"
 	"sync"
-	"sync/atomic"
 	"testing"
+	"time"
 
+	"modelrelay/activities"
 	"modelrelay/api/console/words"
+	"modelrelay/api/operator"
+	"modelrelay/providers"
+	"modelrelay/providers/pricing"
+	"modelrelay/storage/ledger"
+	"modelrelay/storage/tokens"
+	"modelrelay/workflows"
+	"modelrelay/workflows/tasks"
 )
 
-// desk is an API with tasks, models and money in it. It notes what is sent to it.
+// desk is an API with models in it. It notes what is sent to it.
 type desk struct {
 	mu   sync.Mutex
 	sent []string
@@ -28,32 +36,73 @@ const hostile = `<img src=x onerror=alert(1)>`
 // answers are what the desk answers to GET.
 func answers() map[string]string {
 	return map[string]string{
-		"/admin/tasks/counts": `{"queued":12,"submitting":1,"polling":48,"archiving":2,"stuck":3,"failed":2,"undelivered":1,"workers":0,"counted_at":"2026-11-22T13:00:00Z"}`,
-		"/admin/tasks": `{"data":[{"id":"video_1","token":"tok_app","model":"sora-2","channel":"main","phase":"polling","created":"2026-11-22T12:00:00Z","due":"2026-11-22T12:30:00Z"},
-			{"id":"video_2","token":"` + hostile + `","model":"sora-2","phase":"failed","code":"archive_failed","created":"2026-11-22T12:00:00Z","closed":"2026-11-22T12:10:00Z"}],"after":"more"}`,
-		"/admin/tokens":     `{"data":[{"id":"tok_app","name":"mobile-app"}]}`,
-		"/admin/deliveries": `{"data":[{"task":"video_2","event":"video.failed","token":"tok_app","model":"sora-2","state":"undelivered","created":"2026-11-22T12:00:00Z","closed":"2026-11-22T12:10:00Z"}],"after":null}`,
-		"/admin/tasks/video_1": `{"id":"video_1","token":"tok_app","model":"sora-2","channel":"main","phase":"polling","state":"in_progress","progress":47,"created":"2026-11-22T12:00:00Z",
-			"path":"/namespaces/default/workflows/video_1/run","request":{"model":"sora-2","prompt":"` + hostile + `"},
-			"attempts":[{"number":1,"assignment":{"channel":"b","vendor":"openai","key":"ab12","model":"sora-2"},"at":"2026-11-22T12:00:01Z","fault":{"kind":"upstream","message":"no room"}},
-			{"number":2,"assignment":{"channel":"main","vendor":"openai","key":"cd34","model":"sora-2"},"at":"2026-11-22T12:00:02Z","job":"job_81"}],
-			"steps":[{"name":"Await","at":"2026-11-22T12:00:00Z","ended":"2026-11-22T12:00:03Z","tries":2},{"name":"Submit","summary":"main","at":"2026-11-22T12:00:03Z","ended":"2026-11-22T12:00:04Z","tries":1}],
-			"waiting":[{"name":"Poll","state":"scheduled","tries":4,"next":"2026-11-22T12:05:00Z","heartbeat":{"position":3}}]}`,
-		"/admin/tasks/video_2": `{"id":"video_2","token":"tok_app","model":"sora-2","phase":"failed","state":"failed","code":"archive_failed","failure":"The result could not be copied.",
-			"created":"2026-11-22T12:00:00Z","closed":"2026-11-22T12:10:00Z","webhooks":[{"state":"undelivered","result":{"host":"client.example:443","status":500,"tries":8,"reason":"HTTP 500"}}]}`,
-		"/admin/tasks/video_3": `{"id":"video_3","token":"tok_app","model":"sora-2","phase":"completed","state":"completed","progress":100,"created":"2026-11-22T12:00:00Z","closed":"2026-11-22T12:10:00Z",
-			"charge":0.9,"vendor_price":"60 credits","outputs":[{"object":"o","content_type":"video/mp4","size":2100000,"sha256":"abcd","variants":[{"name":"thumbnail"}]}]}`,
-		"/v1/videos":         `{"data":[{"id":"video_3","model":"sora-2","status":"completed","progress":100,"created_at":1763812800,"completed_at":1763812900}],"has_more":true}`,
-		"/v1/videos/video_3": `{"id":"video_3","model":"sora-2","status":"completed","progress":100,"created_at":1763812800,"completed_at":1763812900,"prompt":"A boat"}`,
-		"/v1/models":         `{"data":[{"id":"gpt-4o","owned_by":"openai"}]}`,
+		"/v1/models": `{"data":[{"id":"gpt-4o","owned_by":"openai"}]}`,
 		"/admin/models": `{"data":[{"id":"gpt-4o","formats":["openai.chat"],"groups":["default"],"channels":[{"name":"b","state":"open"},{"name":"main","state":"closed"}],
 			"price":{"input":2.5,"cached_input":null,"output":10,"request":null,"image":null,"audio_second":null,"second":null,"video":null},"last_30_days":{"requests":14203,"tasks":0,"failed":12,"cost":41.2}},
 			{"id":"sora-2","formats":["video"],"groups":["default"],"channels":[{"name":"main","state":"open","usual_seconds":90}],"price":null}],
 			"open":["wide"],"unpriced":[{"model":"sora-2","requests":0,"tasks":31}],"used_at":"2026-11-22T13:00:00Z"}`,
-		"/admin/usage": `{"from":"2026-11-01","to":"2026-11-22","data":[{"day":"2026-11-20","requests":10,"tasks":2,"failed":1,"cost":3.5,"token":"tok_app","priced":false},{"day":"2026-11-22","requests":5,"cost":7,"token":"tok_b"}]}`,
-		"/admin/usage/unsettled": `{"data":[{"id":"r1","token":"tok_app","model":"sora-2","amount":0.4,"since":"2026-11-21T12:00:00Z","why":"the task does not run"},
-			{"id":"r2","token":"tok_app","model":"sora-2","amount":0.03,"since":"2026-11-22T12:00:00Z","why":"its gateway is gone"}],"amount":0.43}`,
 	}
+}
+
+// fill puts tasks and money into the stores of a house.
+func (h *house) fill() {
+	at := func(minute, second int) time.Time { return time.Date(2026, 11, 22, 12, minute, second, 0, time.UTC) }
+	h.stores.tokens = []tokens.Token{{ID: "tok_app", Name: "mobile-app"}}
+	h.census = tasks.Census{
+		Counts: tasks.Counts{Phases: map[workflows.Phase]int64{workflows.PhaseQueued: 12, workflows.PhasePolling: 48}, Stuck: 3}, Failed: 2, Undelivered: 1, At: at(0, 0),
+	}
+	h.listed = []tasks.Listed{
+		{ID: "video_1", Token: "tok_app", Model: "sora-2", Channel: "main", Phase: workflows.PhasePolling, Created: at(0, 0), Due: at(30, 0)},
+		{ID: "video_2", Token: hostile, Model: "sora-2", Phase: workflows.PhaseFailed, Code: "archive_failed", Created: at(0, 0), Closed: at(10, 0)},
+	}
+	h.nextTask = "more"
+	h.deliveries = []tasks.ListedDelivery{
+		{Task: "video_2", Event: "video.failed", Token: "tok_app", Model: "sora-2", State: workflows.PhaseUndelivered, Created: at(0, 0), Closed: at(10, 0)},
+	}
+	attempt := func(number int, channel, key, job string, fault *activities.Record) tasks.AttemptStory {
+		return tasks.AttemptStory{At: at(0, number), Attempt: workflows.Attempt{
+			Number: number, Job: job, Fault: fault, Assignment: activities.Assignment{Channel: channel, Vendor: "openai", Key: key, Model: "sora-2"},
+		}}
+	}
+	h.stories = map[string]tasks.Story{
+		"video_1": {
+			Listed: h.listed[0], State: workflows.InProgress, Progress: 47, Position: 3, Path: "/namespaces/default/workflows/video_1/run",
+			Request:  providers.VideoRequest{Model: "sora-2", Prompt: hostile},
+			Attempts: []tasks.AttemptStory{attempt(1, "b", "ab12", "", &activities.Record{Kind: "upstream", Message: "no room"}), attempt(2, "main", "cd34", "job_81", nil)},
+			Steps:    []tasks.Step{{Name: "Await", At: at(0, 0), Ended: at(0, 3), Tries: 2}, {Name: "Submit", Summary: "main", At: at(0, 3), Ended: at(0, 4), Tries: 1}},
+			Waiting:  []tasks.Waiting{{Name: "Poll", State: "scheduled", Tries: 4, Next: at(5, 0)}},
+		},
+		"video_2": {
+			Listed: h.listed[1], State: workflows.Failed, Failure: "The result could not be copied.",
+			Webhooks: []tasks.Delivery{{State: "undelivered", Result: json.RawMessage(`{"host":"client.example:443","status":500,"tries":8,"reason":"HTTP 500"}`)}},
+		},
+		"video_3": {
+			Listed: tasks.Listed{ID: "video_3", Token: "tok_app", Model: "sora-2", Phase: workflows.PhaseCompleted, Created: at(0, 0), Closed: at(10, 0)},
+			State:  workflows.Completed, Progress: 100, Charge: new(pricing.Money(900_000_000)), VendorPrice: "60 credits",
+			Outputs: []activities.Output{{Object: "o", ContentType: "video/mp4", Size: 2_100_000, SHA256: "abcd", Variants: []activities.Variant{{Name: "thumbnail"}}}},
+		},
+	}
+	h.own = []tasks.Task{{
+		ID: "video_3", Request: providers.VideoRequest{Model: "sora-2", Prompt: "A boat"}, State: workflows.Completed, Progress: 100, CreatedAt: at(0, 0), Ending: tasks.Ending{CompletedAt: at(10, 0)},
+	}}
+	h.usage = []ledger.Row{
+		{Day: time.Now().UTC().AddDate(0, 0, -1).Format(time.DateOnly), Token: "tok_app", Requests: 10, Tasks: 2, Failed: 1, Cost: 3_500_000_000},
+		{Day: time.Now().UTC().Format(time.DateOnly), Token: "tok_b", Requests: 5, Cost: 7_000_000_000},
+	}
+	h.unsettled = []operator.Unsettled{
+		{Reservation: ledger.Reservation{ID: "r1", Token: "tok_app", Model: "sora-2", Amount: 400_000_000, Since: at(0, 0)}, Why: "the task does not run"},
+		{Reservation: ledger.Reservation{ID: "r2", Token: "tok_app", Model: "sora-2", Amount: 30_000_000, Since: at(0, 0)}, Why: "its gateway is gone"},
+	}
+	h.refused = map[string]error{"video_2": &providers.Fault{Kind: providers.Conflict, Message: "video_2 has ended: it is failed."}}
+}
+
+// newWork opens a house with tasks and money in it, over the API of a desk.
+func newWork(t *testing.T) (*house, *desk) {
+	t.Helper()
+	d := new(desk)
+	h := newHouse(t, d.ServeHTTP)
+	h.fill()
+	return h, d
 }
 
 func (d *desk) ServeHTTP(w http.ResponseWriter, r *http.Request) {
@@ -71,8 +120,6 @@ func (d *desk) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	d.sent = append(d.sent, strings.TrimSpace(r.Method+" "+r.URL.Path+" "+string(body)))
 	d.mu.Unlock()
 	switch {
-	case strings.Contains(r.URL.Path, "video_2/cancel"):
-		refuse(w, http.StatusConflict, "video_2 has ended: it is failed.")
 	case strings.HasSuffix(r.URL.Path, "/prices/draft") && strings.Contains(string(body), "none"):
 		refuse(w, http.StatusBadRequest, "Invalid request: this is not a price list that is read.")
 	case strings.HasSuffix(r.URL.Path, "/prices/draft"):
@@ -87,13 +134,13 @@ func (d *desk) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 // text.
 func TestWorkPages(t *testing.T) {
 	t.Parallel()
-	h := newHouse(t, new(desk).ServeHTTP)
+	h, _ := newWork(t)
 	for _, test := range []struct {
 		key, path string
 		want      []string
 		wantNot   []string
 	}{
-		{"anna", "/tasks", []string{`id="rows" every="1"`, "video_1", ">mobile-app</a>", "archive_failed", "&lt;img src=x", "(3)", `name="task"`, `value="fail"`, "after=more"}, []string{"<img src=x"}},
+		{"anna", "/tasks", []string{`id="rows" every="1"`, "video_1", ">mobile-app</a>", "archive_failed", "&lt;img src=x", "(3)", `name="task"`, `value="fail"`, "after="}, []string{"<img src=x"}},
 		{"vera", "/tasks", []string{"video_1"}, []string{`name="task"`, `value="fail"`}},
 		{"anna", "/tasks?view=webhooks", []string{"video_2", ">mobile-app</a>", `value="redeliver"`}, []string{`value="cancel"`}},
 		{"app", "/tasks", []string{`id="rows" every="5"`, "video_3", "after=video_3"}, []string{"video_1", "counts"}},
@@ -135,7 +182,7 @@ func TestWorkPages(t *testing.T) {
 // TestWorkAsTables: each list is a table for spreadsheets as well.
 func TestWorkAsTables(t *testing.T) {
 	t.Parallel()
-	h := newHouse(t, new(desk).ServeHTTP)
+	h, _ := newWork(t)
 	for path, want := range map[string]string{"/tasks?format=csv": "video_1,", "/models?format=csv": "gpt-4o,openai,main", "/usage?format=csv": "tok_b,"} {
 		rec := h.as(t, "vera").get(Root + path)
 		if rec.Code != http.StatusOK || !strings.HasPrefix(rec.Header().Get("Content-Type"), "text/csv") || !strings.Contains(rec.Body.String(), want) {
@@ -147,13 +194,12 @@ func TestWorkAsTables(t *testing.T) {
 // TestWorkOnSeveral asks first, with how many and how much, and tells of each what came of it; a viewer is refused.
 func TestWorkOnSeveral(t *testing.T) {
 	t.Parallel()
-	d := new(desk)
-	h := newHouse(t, d.ServeHTTP)
+	h, _ := newWork(t)
 	anna := h.as(t, "anna")
 	form := url.Values{"do": {"fail"}, "task": {"video_1", "video_2"}}
 	rec := anna.post(Root+"/tasks", form)
-	if body := rec.Body.String(); rec.Code != http.StatusOK || !strings.Contains(body, "End 2 tasks as failed?") || !strings.Contains(body, `name="reason"`) || len(d.sent) != 0 {
-		t.Errorf("asked: %d, sent %v", rec.Code, d.sent)
+	if body := rec.Body.String(); rec.Code != http.StatusOK || !strings.Contains(body, "End 2 tasks as failed?") || !strings.Contains(body, `name="reason"`) || len(h.did) != 0 {
+		t.Errorf("asked: %d, sent %v", rec.Code, h.did)
 	}
 	// The question is a dialog, and the rows stay chosen behind it.
 	wantAll(t, "the question", rec.Body.String(), `<dialog id="ask" data-ask open aria-labelledby="ask-h">`, `<form method="dialog" id="ask-no"></form>`, `<button form="ask-no" autofocus>`,
@@ -161,35 +207,33 @@ func TestWorkOnSeveral(t *testing.T) {
 	form.Set("sure", "1")
 	form.Set("reason", "the account is closed")
 	anna.post(Root+"/tasks", form)
-	want := []string{
-		`POST /admin/tasks/video_1/fail {"reason":"the account is closed"}`, `POST /admin/tasks/video_2/fail {"reason":"the account is closed"}`,
-	}
-	if !slices.Equal(d.sent, want) {
-		t.Errorf("sent %q, want %q", d.sent, want)
+	want := []string{"fail video_1 the account is closed", "fail video_2 the account is closed"}
+	if !slices.Equal(h.did, want) {
+		t.Errorf("sent %q, want %q", h.did, want)
 	}
 	form.Set("do", "cancel")
 	if body := anna.post(Root+"/tasks", form).Body.String(); !strings.Contains(body, "video_2 has ended: it is failed.") || !strings.Contains(body, `id="results"`) {
 		t.Errorf("results lack the refusal")
 	}
-	d.sent = nil
+	h.did = nil
 	for _, form := range []url.Values{{"do": {"cancel"}}, {"do": {"cancel"}, "task": strings.Fields(many("t", 101)), "sure": {"1"}}} {
-		if rec := anna.post(Root+"/tasks", form); rec.Code != http.StatusBadRequest || len(d.sent) != 0 {
-			t.Errorf("%d tasks: got %d, sent %d", len(form["task"]), rec.Code, len(d.sent))
+		if rec := anna.post(Root+"/tasks", form); rec.Code != http.StatusBadRequest || len(h.did) != 0 {
+			t.Errorf("%d tasks: got %d, sent %d", len(form["task"]), rec.Code, len(h.did))
 		}
 	}
 	rec = anna.post(Root+"/usage", url.Values{"do": {"refund"}, "reservation": {"r1", "r2"}})
-	if body := rec.Body.String(); !strings.Contains(body, "Refund 2 reservations, 0.43") || len(d.sent) != 0 {
-		t.Errorf("money is not asked for with its sum: %d, %v", rec.Code, d.sent)
+	if body := rec.Body.String(); !strings.Contains(body, "Refund 2 reservations, 0.43") || len(h.did) != 0 {
+		t.Errorf("money is not asked for with its sum: %d, %v", rec.Code, h.did)
 	}
 	anna.post(Root+"/usage", url.Values{"do": {"refund"}, "reservation": {"r2"}, "sure": {"1"}})
-	if !slices.Equal(d.sent, []string{"POST /admin/usage/unsettled/r2/refund"}) {
-		t.Errorf("sent %q", d.sent)
+	if !slices.Equal(h.did, []string{"refund r2"}) {
+		t.Errorf("sent %q", h.did)
 	}
-	d.sent = nil
+	h.did = nil
 	vera := h.as(t, "vera")
 	for path, do := range map[string]string{"/tasks": "cancel", "/usage": "charge", "/models": "draft", "/tasks/video_1": "fail"} {
-		if rec := vera.post(Root+path, url.Values{"do": {do}, "task": {"video_1"}, "reservation": {"r1"}, "sure": {"1"}, "reason": {"x"}}); rec.Code != http.StatusForbidden || len(d.sent) != 0 {
-			t.Errorf("a viewer at %s: got %d, sent %v", path, rec.Code, d.sent)
+		if rec := vera.post(Root+path, url.Values{"do": {do}, "task": {"video_1"}, "reservation": {"r1"}, "sure": {"1"}, "reason": {"x"}}); rec.Code != http.StatusForbidden || len(h.did) != 0 {
+			t.Errorf("a viewer at %s: got %d, sent %v", path, rec.Code, h.did)
 		}
 	}
 }
@@ -206,19 +250,18 @@ func many(prefix string, n int) string {
 // TestWorkOnOne: each button of a task is one operation of the API, as who has signed in.
 func TestWorkOnOne(t *testing.T) {
 	t.Parallel()
-	d := new(desk)
-	h := newHouse(t, d.ServeHTTP)
+	h, d := newWork(t)
 	for _, test := range []struct{ key, do, sent, to string }{
-		{"anna", "cancel", "POST /admin/tasks/video_1/cancel", "tasks/video_1?done=task-cancel"},
-		{"anna", "retry-archive", "POST /admin/tasks/video_1/retry-archive", "tasks/video_1?done=task-retry-archive"},
-		{"anna", "redeliver", "POST /admin/tasks/video_1/redeliver", "tasks/video_1?done=task-redeliver"},
-		{"app", "cancel", "POST /v1/videos/video_1/cancel", "tasks/video_1?done=task-cancel"},
-		{"app", "delete", "DELETE /v1/videos/video_1", "tasks?done=task-delete"},
+		{"anna", "cancel", "cancel video_1", "tasks/video_1?done=task-cancel"},
+		{"anna", "retry-archive", "retry-archive video_1", "tasks/video_1?done=task-retry-archive"},
+		{"anna", "redeliver", "redeliver video_1", "tasks/video_1?done=task-redeliver"},
+		{"app", "cancel", "cancel video_1 of tok_app", "tasks/video_1?done=task-cancel"},
+		{"app", "delete", "delete video_1 of tok_app", "tasks?done=task-delete"},
 		{"app", "remix", `POST /v1/videos/video_1/remix {"prompt":"at night"}`, "tasks/video_9"},
 	} {
-		d.sent = nil
+		d.sent, h.did = nil, nil
 		rec := h.as(t, test.key).post(Root+"/tasks/video_1", url.Values{"do": {test.do}, "prompt": {"at night"}})
-		if rec.Code != http.StatusSeeOther || !slices.Equal(d.sent, []string{test.sent}) || !strings.HasSuffix(rec.Header().Get("Location"), test.to) {
+		if rec.Code != http.StatusSeeOther || !slices.Equal(append(h.did, d.sent...), []string{test.sent}) || !strings.HasSuffix(rec.Header().Get("Location"), test.to) {
 			t.Errorf("%s %s: got %d to %s, sent %q", test.key, test.do, rec.Code, rec.Header().Get("Location"), d.sent)
 		}
 	}
@@ -230,7 +273,7 @@ func TestWorkOnOne(t *testing.T) {
 // TestTaskLeadsOn: a task leads operators to the Temporal UI where the configuration says where that is.
 func TestTaskLeadsOn(t *testing.T) {
 	t.Parallel()
-	h := newHouse(t, new(desk).ServeHTTP)
+	h, _ := newWork(t)
 	const link = `<a href="https://temporal.example/namespaces/default/workflows/video_1/run">`
 	if strings.Contains(h.as(t, "anna").get(Root+"/tasks/video_1").Body.String(), "temporal.example") {
 		t.Error("a task leads to nowhere")
@@ -273,8 +316,7 @@ func TestTaskContent(t *testing.T) {
 // TestPriceDraftPage: a list that is sent as a file becomes text to paste and what it differs in; what is no JSON is said so.
 func TestPriceDraftPage(t *testing.T) {
 	t.Parallel()
-	d := new(desk)
-	h := newHouse(t, d.ServeHTTP)
+	h, d := newWork(t)
 	send := func(list string) *httptest.ResponseRecorder {
 		var body bytes.Buffer
 		form := multipart.NewWriter(&body)
@@ -320,18 +362,15 @@ func TestPriceDraftPage(t *testing.T) {
 // TestSpentIsOfDays: what was spent is the sum of the days, whatever the table is by.
 func TestSpentIsOfDays(t *testing.T) {
 	t.Parallel()
-	h := newHouse(t, func(w http.ResponseWriter, r *http.Request) {
-		switch {
-		case r.URL.Query().Get("group_by") == "day":
-			_, _ = io.WriteString(w, `{"from":"2026-11-21","to":"2026-11-22","data":[{"day":"2026-11-21","cost":3.5},{"day":"2026-11-22","cost":7}]}`)
-		case r.URL.Path == "/admin/usage":
-			_, _ = io.WriteString(w, `{"from":"2026-11-21","to":"2026-11-22","data":[{"token":"tok_a","cost":6},{"token":"tok_b","cost":4.4},{"token":"tok_c","cost":0.1}]}`)
-		default:
-			_, _ = io.WriteString(w, `{"data":[]}`)
-		}
-	})
+	h := newHouse(t, nil)
+	h.usage = []ledger.Row{
+		{Day: "2026-11-21", Token: "tok_a", Cost: 3_500_000_000},
+		{Day: "2026-11-22", Token: "tok_a", Cost: 2_500_000_000},
+		{Day: "2026-11-22", Token: "tok_b", Cost: 4_400_000_000},
+		{Day: "2026-11-22", Token: "tok_c", Cost: 100_000_000},
+	}
 	for _, by := range []string{"token", "model", "day"} {
-		wantAll(t, by, h.as(t, "vera").get(Root+"/usage?by="+by).Body.String(), `<span class="figure">10.50 USD</span>`, "2026-11-21 3.50 USD", "2026-11-22 7.00 USD")
+		wantAll(t, by, h.as(t, "vera").get(Root+"/usage?from=2026-11-21&to=2026-11-22&by="+by).Body.String(), `<span class="figure">10.50 USD</span>`, "2026-11-21 3.50 USD", "2026-11-22 7.00 USD")
 	}
 }
 
@@ -339,9 +378,9 @@ func TestSpentIsOfDays(t *testing.T) {
 // sent again from there.
 func TestTaskKeepsTyped(t *testing.T) {
 	t.Parallel()
-	h := newHouse(t, func(w http.ResponseWriter, _ *http.Request) {
-		refuse(w, http.StatusServiceUnavailable, "The task engine is not available now.")
-	})
+	away := providers.Fault{Kind: providers.Overloaded, Message: "The task engine is not available now."}
+	h := newHouse(t, func(w http.ResponseWriter, _ *http.Request) { refuse(w, http.StatusServiceUnavailable, away.Message) })
+	h.err = &away
 	for who, form := range map[string]url.Values{
 		"anna": {"do": {"fail"}, "reason": {"it hangs \"for hours\""}},
 		"app":  {"do": {"remix"}, "prompt": {"it hangs \"for hours\""}},
@@ -363,13 +402,8 @@ func TestTaskKeepsTyped(t *testing.T) {
 // TestTasksAway: with the engine away the page says so, the filters are as they were typed, and what was chosen is asked about once.
 func TestTasksAway(t *testing.T) {
 	t.Parallel()
-	var asked atomic.Int64
-	h := newHouse(t, func(w http.ResponseWriter, r *http.Request) {
-		if r.Method == http.MethodPost {
-			asked.Add(1)
-		}
-		refuse(w, http.StatusServiceUnavailable, "The task engine is not available now.")
-	})
+	h := newHouse(t, nil)
+	h.err = &providers.Fault{Kind: providers.Overloaded, Message: "The task engine is not available now."}
 	anna := h.as(t, "anna")
 	const path = "/console/tasks?view=stuck&state=polling&token=tok_app&model=sora&channel=main&since=2026-11-01&until=2026-11-20"
 	rec := anna.get(path)
@@ -385,8 +419,9 @@ func TestTasksAway(t *testing.T) {
 	form := url.Values{"do": {"fail"}, "task": {"video_1", "video_2", "video_3"}}
 	wantAll(t, "the question", anna.post("/console/tasks", form).Body.String(), `<dialog id="ask" data-ask open`, `name="task" value="video_3"`)
 	form.Set("sure", "1")
+	form.Set("reason", "x")
 	wantAll(t, "what came of it", anna.post("/console/tasks", form).Body.String(), ">video_1</code>", ">video_3</code>")
-	if n := asked.Load(); n != 1 {
+	if n := len(h.did); n != 1 {
 		t.Errorf("an engine that is away was asked %d times about three tasks", n)
 	}
 }

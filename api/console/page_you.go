@@ -1,12 +1,5 @@
 package console
 
-import (
-	"errors"
-	"net/http"
-
-	"modelrelay/api/console/inprocess"
-)
-
 type youData struct {
 	Sessions []Session
 	This     string
@@ -19,9 +12,6 @@ func youPage() page {
 		name: "you", path: "/you", roles: mine,
 		show: func(v *View) (any, error) {
 			list, err := v.s.o.Sessions.List(v.R.Context(), v.Who.Kind, v.Who.Owner)
-			if errors.Is(err, ErrAway) {
-				return nil, &inprocess.Problem{Status: http.StatusServiceUnavailable, Message: v.T("session.away")}
-			}
 			return youData{Sessions: list, This: v.Session.ID}, err
 		},
 		acts: map[string]act{

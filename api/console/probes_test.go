@@ -9,6 +9,14 @@ import (
 	"regexp"
 	"strings"
 	"testing"
+
+	"modelrelay/api/operator"
+	"modelrelay/providers"
+	"modelrelay/providers/router"
+	"modelrelay/storage/audit"
+	"modelrelay/storage/calllog"
+	"modelrelay/storage/ledger"
+	"modelrelay/storage/tokens"
 )
 
 // probes are what somebody may write to become a part of a page. The tests in a browser have the same.
@@ -39,12 +47,7 @@ func TestWhatOthersWroteIsText(t *testing.T) {
 		}
 		h := newHouse(t, func(w http.ResponseWriter, r *http.Request) {
 			switch {
-			case r.Method == http.MethodPatch:
-				raw, _ := json.Marshal(map[string]any{"error": map[string]any{"message": text, "param": text, "code": text}})
-				w.Header().Set("X-Request-Id", text)
-				w.WriteHeader(http.StatusBadRequest)
-				_, _ = w.Write(raw)
-			case r.URL.Path == "/admin/tokens" && r.Method == http.MethodGet, r.URL.Path == "/v1/models", r.URL.Path == "/admin/models", r.URL.Path == "/admin/channels":
+			case r.URL.Path == "/admin/models", r.URL.Path == "/admin/channels":
 				raw, _ := json.Marshal(map[string]any{"data": []any{token}, "after": text})
 				_, _ = w.Write(raw)
 			default:
@@ -52,6 +55,19 @@ func TestWhatOthersWroteIsText(t *testing.T) {
 				_, _ = w.Write(raw)
 			}
 		})
+		h.groups = map[string]operator.GroupRules{text: {Channels: []string{text}}}
+		h.tokens = []tokens.Token{{
+			ID: text, Name: text, Hint: text, Group: text, Models: []string{text}, Networks: []string{text}, Lane: text, WebhookURL: text, Budget: 2,
+		}, {ID: "x", Name: text, Hint: text, Group: text, Models: []string{text}, Networks: []string{text}, Lane: text, WebhookURL: text, Budget: 2}}
+		h.spent, h.models = map[string]ledger.Balance{text: {Spent: 1}}, []router.Model{{ID: text}}
+		h.refused = map[string]error{"x": &providers.Fault{Kind: providers.Invalid, Message: text, Param: text}}
+		h.entries = []audit.Entry{{By: audit.Operator, Who: text, What: text, Subject: text, From: text, Outcome: audit.Refused, Reason: text}}
+		h.nextEntry = text
+		h.calls.Calls = []calllog.Call{{Record: calllog.Record{
+			Names: calllog.Names{ID: text, Client: text, Trace: text, Task: text}, Caller: calllog.Caller{Token: text, TokenName: text, Agent: text},
+			Asked: calllog.Asked{Model: text, Operation: text, Format: text}, Outcome: calllog.Outcome{Channel: text, Status: 500, Fault: text, Words: text, Code: text},
+			Tries: []calllog.Try{{Channel: text, Key: text, Fault: text, Vendor: text}},
+		}}}
 		b := h.as(t, "anna")
 		agent := httptest.NewRequest(http.MethodPost, "http://localhost:8080/console/sign-in", strings.NewReader("key=anna"))
 		agent.Header.Set("Content-Type", "application/x-www-form-urlencoded")
@@ -60,6 +76,9 @@ func TestWhatOthersWroteIsText(t *testing.T) {
 		b.do(agent)
 		q := url.QueryEscape(text)
 		return map[string]string{
+			"audit":   b.get("/console/audit").Body.String(),
+			"calls":   b.get("/console/calls").Body.String(),
+			"call":    b.get("/console/calls/" + url.PathEscape(text)).Body.String(),
 			"tokens":  b.get("/console/tokens?q=" + q + "&group=" + q + "&sort=" + q + "&done=" + q).Body.String(),
 			"token":   b.get("/console/tokens/x").Body.String(),
 			"like":    b.get("/console/tokens/new?like=" + q).Body.String(),

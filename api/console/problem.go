@@ -50,3 +50,11 @@ func (v *View) away(err error) (message string, defect error) {
 func invalid(field, message string) error {
 	return &providers.Fault{Kind: providers.Invalid, Param: field, Message: message}
 }
+
+// conflict is the refusal of an action on something that is not in the state for it.
+func conflict(message string) error {
+	return &providers.Fault{Kind: providers.Conflict, Message: message}
+}
+
+// message is what a page shows of an error, in a list of results.
+func message(err error) string { return providers.AsFault(err).Message }

@@ -4,8 +4,15 @@ import (
 	"net/http"
 	"net/http/httptest"
 	"net/url"
+	"slices"
 	"strings"
 	"testing"
+
+	"modelrelay/api/operator"
+	"modelrelay/storage/calllog"
+	"modelrelay/storage/ledger"
+	"modelrelay/storage/tokens"
+	"modelrelay/workflows/tasks"
 )
 
 // routeRow says what a route, and a form of it, answers to each: nobody, a holder, another holder, a viewer, an operator. 0 is
@@ -100,6 +107,11 @@ func accessTable() []routeRow {
 func TestAccess(t *testing.T) {
 	t.Parallel()
 	h := newHouse(t, func(w http.ResponseWriter, _ *http.Request) { _, _ = w.Write([]byte(`{"data":[{"name":"x"}]}`)) })
+	h.tokens = []tokens.Token{{ID: "x", Name: "x"}}
+	h.stories = map[string]tasks.Story{"x": {}}
+	h.own = []tasks.Task{{ID: "x"}}
+	h.calls.Calls = []calllog.Call{{Record: calllog.Record{Names: calllog.Names{ID: "x"}}}}
+	h.unsettled = []operator.Unsettled{{Reservation: ledger.Reservation{ID: "x"}}}
 	h.keys["pad"] = Who{Kind: "token", Owner: "tok_pad", Name: "pad", Role: Holder, Fingerprint: "p1"}
 	h.people["tokentok_pad"] = h.keys["pad"]
 	rows := make(map[string]routeRow)
@@ -164,7 +176,7 @@ func (h *house) checkAccess(t *testing.T, name, key string, want int) {
 		b = h.as(t, key)
 	}
 	h.mu.Lock()
-	h.asked, h.wrong = nil, 0
+	h.asked, h.used, h.wrong = nil, nil, 0
 	h.mu.Unlock()
 	method, path, _ := strings.Cut(name, " ")
 	path, do, _ := strings.Cut(path, " ")
@@ -198,7 +210,12 @@ func (h *house) checkAccess(t *testing.T, name, key string, want int) {
 	switch {
 	case want == served && refused, want != served && rec.Code != want:
 		t.Errorf("%s as %q: got %d, want %d", name, key, rec.Code, want)
-	case want != served && want != http.StatusOK && len(h.asked) > 0:
-		t.Errorf("%s as %q: the API was asked %+v", name, key, h.asked)
+	case want != served && want != http.StatusOK && len(h.asked)+len(h.used) > 0:
+		t.Errorf("%s as %q: the API was asked %+v, the stores %q", name, key, h.asked, h.used)
+	}
+	for _, used := range h.used {
+		if who := h.keys[key]; who.Role == Holder && !slices.Contains([]string{"calls", "limits", "balances", "usage"}, used) && !strings.HasSuffix(used, "of "+who.Owner) && used != "cancel" && used != "delete" {
+			t.Errorf("%s as %q: a holder read %s", name, key, used)
+		}
 	}
 }

@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"slices"
+	"strings"
 	"sync"
 	"time"
 
@@ -63,7 +64,7 @@ func (s *stores) services() (*operator.Service, *account.Service) {
 		Ledger: s, Money: s, Logs: logs.Options{Calls: s, Traffic: trafficReader{s}}, Audit: auditor{s},
 	})
 	return service, account.New(account.Options{
-		Limits: s, Money: s, Usage: service.UsageOf, Logs: service.Logs, Models: func(*tokens.Token) []router.Model { return s.models },
+		Limits: s, Money: s, Usage: service.UsageOf, Logs: service.Logs, Tasks: ownTaskStore{s}, Models: func(*tokens.Token) []router.Model { return s.models },
 	})
 }
 
@@ -75,11 +76,11 @@ func (s *stores) read(name string) error {
 	return s.err
 }
 
-// change notes a change of something.
-func (s *stores) change(name, of string) error {
+// change notes a change of something; more is what else is noted.
+func (s *stores) change(name, of string, more ...string) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	s.used, s.did = append(s.used, name), append(s.did, name+" "+of)
+	s.used, s.did = append(s.used, name), append(s.did, strings.Join(append([]string{name, of}, more...), " "))
 	if s.err == nil {
 		return s.refused[of]
 	}
@@ -121,12 +122,7 @@ func (s *stores) Update(ctx context.Context, idOrName string, change func(*token
 		err = change(&token)
 	}
 	if err == nil {
-		err = s.change("update", fmt.Sprintf("%s max_tasks=%d disabled=%t", idOrName, token.MaxTasks, token.Disabled))
-	}
-	if err == nil {
-		s.mu.Lock()
-		defer s.mu.Unlock()
-		err = s.refused[idOrName]
+		err = s.change("update", idOrName, fmt.Sprintf("max_tasks=%d disabled=%t", token.MaxTasks, token.Disabled))
 	}
 	return token, err
 }
@@ -228,7 +224,7 @@ func (s operatorTasks) Task(_ context.Context, id string) (tasks.Task, error) {
 func (s operatorTasks) Cancel(_ context.Context, id string) error { return s.change("cancel", id) }
 
 func (s operatorTasks) Fail(_ context.Context, id, reason string) error {
-	return s.change("fail", id+" "+reason)
+	return s.change("fail", id, reason)
 }
 
 func (s operatorTasks) Wait(_ context.Context, id string, _ time.Duration) (tasks.Task, error) {
@@ -245,4 +241,31 @@ func (s operatorTasks) Redeliver(_ context.Context, id string, _ time.Duration) 
 
 func (s operatorTasks) Census(context.Context) (tasks.Census, error) {
 	return s.census, s.read("counts")
+}
+
+// ownTaskStore are the tasks of a token.
+type ownTaskStore struct{ *stores }
+
+func (s ownTaskStore) Find(_ context.Context, id, tokenID string) (tasks.Task, error) {
+	if err := s.read("own task of " + tokenID); err != nil {
+		return tasks.Task{}, err
+	}
+	for _, task := range s.own {
+		if task.ID == id {
+			return task, nil
+		}
+	}
+	return tasks.Task{}, providers.Faultf(providers.NotFound, "There is no task %q.", id)
+}
+
+func (s ownTaskStore) List(_ context.Context, query tasks.ListQuery) (tasks.Page, error) {
+	return tasks.Page{Tasks: s.own, More: len(s.own) > 0}, s.read("own tasks of " + query.TokenID)
+}
+
+func (s ownTaskStore) Cancel(_ context.Context, id, tokenID string) (tasks.Task, error) {
+	return tasks.Task{}, s.change("cancel", id, "of", tokenID)
+}
+
+func (s ownTaskStore) Delete(_ context.Context, id, tokenID string) error {
+	return s.change("delete", id, "of", tokenID)
 }

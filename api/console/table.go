@@ -17,8 +17,9 @@ type Table struct {
 	Rows        []Row
 	// Empty is the word for no rows at all, and what comes next. A filter without hits has its own.
 	Empty string
-	// Next is the address of the older rows, "" at the end.
-	Next string
+	// Next is the address of the next rows, "" at the end. Partly: the search for rows stopped before the page was full, and goes on there.
+	Next   string
+	Partly bool
 	// CSV: the page has csv.
 	CSV bool
 	// Select makes each row one that can be chosen: a box of this name with the row's ID, in the form that is around.
@@ -81,6 +82,14 @@ func Text(text string) Cell { return Cell{Text: text} }
 
 // When is a cell with a time; the zero time is a dash.
 func When(t time.Time) Cell { return Cell{Time: t} }
+
+// whenKnown is When for a time that may be nil.
+func whenKnown(t *time.Time) Cell {
+	if t == nil {
+		return Cell{}
+	}
+	return When(*t)
+}
 
 // Share draws one number of another.
 func Share(of, whole float64) *float64 {

@@ -9,9 +9,9 @@ import (
 )
 
 // money writes an amount with two to six digits behind the point.
-func money(amount any) string {
+func money(value any) string {
 	var f float64
-	switch a := amount.(type) {
+	switch a := value.(type) {
 	case nil:
 		return ""
 	case *float64:
@@ -22,14 +22,14 @@ func money(amount any) string {
 	case float64:
 		f = a
 	case pricing.Money:
-		f = float64(a) / 1e9
+		f = amount(a)
 	case *pricing.Money:
 		if a == nil {
 			return ""
 		}
-		f = float64(*a) / 1e9
+		f = amount(*a)
 	default:
-		return fmt.Sprint(amount)
+		return fmt.Sprint(value)
 	}
 	digits := 2
 	for limit := 1.0; digits < 6 && f != 0 && f < limit && f > -limit; digits++ {
@@ -38,6 +38,9 @@ func money(amount any) string {
 	whole, rest, _ := strings.Cut(strconv.FormatFloat(f, 'f', digits, 64), ".")
 	return group(whole) + "." + rest
 }
+
+// amount is money in units of the currency.
+func amount(m pricing.Money) float64 { return float64(m) / 1e9 }
 
 // group puts a comma between thousands.
 func group(whole string) string {

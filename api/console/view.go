@@ -81,12 +81,15 @@ func (v *View) Link(path string) string {
 }
 
 // To is the address of a page of the console; parts of the path are escaped.
-func (v *View) To(parts ...string) string {
-	path := []string{Root}
+func (v *View) To(parts ...string) string { return v.Link(pathOf(parts...)) }
+
+// pathOf is the path of a page of the console from the gateway's root; its parts are escaped.
+func pathOf(parts ...string) string {
+	path := Root
 	for _, part := range parts {
-		path = append(path, inprocess.Segment(part))
+		path += "/" + inprocess.Segment(part)
 	}
-	return v.Link(strings.Join(path, "/"))
+	return path
 }
 
 // Asset is the address of a file that pages load.

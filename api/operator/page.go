@@ -15,7 +15,7 @@ import (
 
 // Lengths of a page: where none is asked for, and at most.
 const (
-	defaultPage = 50
+	DefaultPage = 50
 	MostPage    = 500
 )
 
@@ -25,7 +25,7 @@ type PageOf struct {
 	Limit int    `query:"limit" json:"limit,omitempty" minimum:"1" maximum:"500" default:"50" doc:"Length of the page"`
 }
 
-func (p PageOf) limit() int { return cmp.Or(p.Limit, defaultPage) }
+func (p PageOf) limit() int { return cmp.Or(p.Limit, DefaultPage) }
 
 // NamesOf is which page of a list by name is asked for.
 type NamesOf struct {

@@ -144,12 +144,12 @@ type TokenUpdate struct {
 	_       struct{} `json:"-" additionalProperties:"false"`
 }
 
-// madeHere asks for a webhook secret of the gateway's making.
-const madeHere = "new"
+// NewSecret as the webhook secret of a change asks for one that the gateway makes.
+const NewSecret = "new"
 
 // secret is the webhook secret that the gateway makes for this change, "" where it makes none.
 func (c *TokenChange) secret() string {
-	if c.WebhookSecret == nil || *c.WebhookSecret != madeHere {
+	if c.WebhookSecret == nil || *c.WebhookSecret != NewSecret {
 		return ""
 	}
 	return tokens.NewWebhookSecret().Reveal()

@@ -23,7 +23,7 @@ const partOfID = 4
 
 // The orders of a list of tokens.
 const (
-	byName     = "name"
+	sortByName = "name"
 	bySpent    = "spent"
 	byLastUsed = "last_used"
 	byExpiry   = "expires"
@@ -51,10 +51,40 @@ type TokenQuery struct {
 func (q *TokenQuery) wanted(now time.Time) func(*tokens.Token) bool {
 	part := strings.ToLower(q.Q)
 	return func(t *tokens.Token) bool {
-		return (q.Group == "" || t.Group == q.Group) && (q.State == "" || t.State(now) == q.State) &&
+		return q.selects(t, now) &&
 			(strings.Contains(strings.ToLower(t.Name), part) ||
 				len(part) >= partOfID && (strings.Contains(strings.ToLower(t.ID), part) || strings.Contains(strings.ToLower(t.Hint), part)))
 	}
+}
+
+// selects reports whether a token has the group and the state of the query.
+func (q *TokenQuery) selects(t *tokens.Token, now time.Time) bool {
+	return (q.Group == "" || t.Group == q.Group) && (q.State == "" || t.State(now) == q.State)
+}
+
+// byName reads a page in the order of names. The token whose name or id is the text that is searched for comes first: a search looks at
+// a bounded number of tokens, which may not have it among them.
+func (s *Service) byName(ctx context.Context, in *TokenQuery, cursor []byte, now time.Time) (found []tokens.Token, next []byte, err error) {
+	wanted, limit := in.wanted(now), in.limit()
+	if in.Q != "" {
+		exact, err := s.Tokens.Find(ctx, in.Q)
+		switch {
+		case errors.Is(err, storage.ErrNotFound):
+		case err != nil:
+			return nil, nil, err
+		default:
+			if len(cursor) == 0 && in.selects(&exact, now) {
+				found = append(found, exact)
+			}
+			others := wanted
+			wanted = func(t *tokens.Token) bool { return t.ID != exact.ID && others(t) }
+		}
+	}
+	if len(found) == limit { // a page of one
+		limit++
+	}
+	page, err := s.Tokens.Page(ctx, tokens.PageQuery{After: string(cursor), Limit: limit - len(found), Wanted: wanted})
+	return append(found, page.Tokens...), []byte(page.Next), err
 }
 
 // these are tokens by their ids.
@@ -87,10 +117,8 @@ func (s *Service) ListTokens(ctx context.Context, by Actor, in *TokenQuery) (lis
 	switch {
 	case len(in.IDs) > 0:
 		found, err = s.these(ctx, in.IDs)
-	case in.Sort == byName || in.Sort == "":
-		var page tokens.Page
-		page, err = s.Tokens.Page(ctx, tokens.PageQuery{After: string(cursor), Limit: in.limit(), Wanted: in.wanted(now)})
-		found, next = page.Tokens, []byte(page.Next)
+	case in.Sort == sortByName || in.Sort == "":
+		found, next, err = s.byName(ctx, in, cursor, now)
 	default:
 		found, next, err = s.sorted(ctx, in, cursor, now)
 	}

@@ -25,8 +25,8 @@ type TokenStore interface {
 	RotateWebhookSecret(ctx context.Context, idOrName string, overlap time.Duration) (tokens.Token, secret.Text, error)
 }
 
-// defaultGroup is that of a token that names none.
-const defaultGroup = "default"
+// DefaultGroup is the group of a token that names none.
+const DefaultGroup = "default"
 
 // TokenName names one token.
 type TokenName struct {
@@ -97,7 +97,7 @@ func (s *Service) Token(ctx context.Context, by Actor, in *TokenName) (Token, er
 func (s *Service) CreateToken(ctx context.Context, by Actor, in *CreateToken) (Token, error) {
 	return change(ctx, s, by, "create_token", in.Body.Name, in, func(entry *audit.Entry) (Token, error) {
 		made := in.Body.secret()
-		token := tokens.Token{Name: in.Body.Name, Group: defaultGroup, Weight: 1, Lane: slots.LaneNormal}
+		token := tokens.Token{Name: in.Body.Name, Group: DefaultGroup, Weight: 1, Lane: slots.LaneNormal}
 		plain := token
 		err := in.Body.apply(&token, made)
 		if err == nil {

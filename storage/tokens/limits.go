@@ -55,10 +55,27 @@ type NamedLimit struct {
 func ListLimits(l Limits) []NamedLimit {
 	var list []NamedLimit
 	for field, value := range reflect.ValueOf(l).Fields() {
-		key, _, _ := strings.Cut(field.Tag.Get("json"), ",")
+		key := limitKey(field)
 		list = append(list, NamedLimit{Key: key, Value: int(value.Int()), Default: defaultOf(key)})
 	}
 	return list
+}
+
+// limitKey is the name of a limit in the file and in documents.
+func limitKey(field reflect.StructField) string {
+	key, _, _ := strings.Cut(field.Tag.Get("json"), ",")
+	return key
+}
+
+// SetLimit sets a limit of a change by its name, and reports whether there is one of the name.
+func SetLimit(change *LimitChange, key string, limit int) bool {
+	for field, value := range reflect.ValueOf(change).Elem().Fields() {
+		if limitKey(field) == key {
+			value.Set(reflect.ValueOf(&limit))
+			return true
+		}
+	}
+	return false
 }
 
 func defaultOf(key string) int {

@@ -28,8 +28,10 @@ type Story struct {
 	Path     string          `json:"path"`
 	State    workflows.State `json:"state"`
 	Progress int             `json:"progress"`
-	Failure  string          `json:"failure,omitempty"`
-	Expires  time.Time       `json:"expires,omitzero"`
+	// Position is the task's place in the queue of a full channel, 1 for the next; 0: it is in none.
+	Position int       `json:"queue_position,omitempty"`
+	Failure  string    `json:"failure,omitempty"`
+	Expires  time.Time `json:"expires,omitzero"`
 	// Sent is what the upstream was asked to make; the task is charged for it if the vendor measures nothing. VendorPrice is what the
 	// vendor charges, in its own unit, "" if it reports none.
 	Sent        providers.Footage `json:"sent,omitzero"`
@@ -98,7 +100,7 @@ func (o *Operator) Show(ctx context.Context, id string) (Story, error) {
 	}
 	info := answer.GetWorkflowExecutionInfo()
 	details := Story{
-		Listed: listed(info), State: task.State, Progress: task.Progress, Outputs: task.Outputs, Expires: task.ExpiresAt,
+		Listed: listed(info), State: task.State, Progress: task.Progress, Position: task.QueuePosition, Outputs: task.Outputs, Expires: task.ExpiresAt,
 		Path: o.path(info.GetExecution()), Request: task.Request, VendorPrice: task.VendorPrice,
 	}
 	if task.Job != nil {
