@@ -11,9 +11,7 @@ import (
 )
 
 const (
-	// clockSkew is how much the clock of the process that made an id may differ from that of the log.
-	clockSkew = time.Minute
-	// findTimeout bounds the search for a call, about: an id of ours has its time, a call with another id may be anywhere.
+	// findTimeout bounds the search for a call by an id that does not have its time, about.
 	findTimeout = 4 * time.Second
 	// maxOthers bounds how many other calls with the same value of a client are named.
 	maxOthers = 20
@@ -28,28 +26,28 @@ func (r Reader) Find(ctx context.Context, id string) (Call, error) {
 }
 
 func (r Reader) find(ctx context.Context, id string) (Call, error) {
-	var filter calllog.Filter
-	if at, ours := edge.RequestTime(id); ours {
-		filter.Since, filter.Until = at.Add(-clockSkew), at.Add(clockSkew)
-		filter.Request = id
-		if found, _, err := r.collect(ctx, filter, 1); err != nil || len(found) > 0 {
-			return first(found), err
-		}
-		filter.Request = ""
+	var found []calllog.Call
+	var looked calllog.Page
+	came, ours := edge.RequestTime(id)
+	filter, err := calllog.Filter{ID: id}, error(nil)
+	if ours { // another gateway may have made it, whose call this one relays at once
+		found, err = r.named(ctx, filter, came)
+	} else {
+		found, looked, err = r.collect(ctx, filter, 1)
 	}
-	filter.ID = id
-	found, looked, err := r.collect(ctx, filter, 1)
 	switch {
 	case err != nil:
 		return Call{}, err
 	case len(found) == 0:
 		return Call{}, notFound(id, looked)
 	}
-	call := first(found)
+	call := NewCall(found[0])
 	if call.ClientID != id {
 		return call, nil
 	}
-	found, _, err = r.collect(ctx, filter, 1+maxOthers)
+	if !ours {
+		found, _, err = r.collect(ctx, filter, 1+maxOthers)
+	}
 	for _, other := range found {
 		if other.ID != call.ID {
 			call.Others = append(call.Others, other.ID)
@@ -58,11 +56,14 @@ func (r Reader) find(ctx context.Context, id string) (Call, error) {
 	return call, err
 }
 
-func first(found []calllog.Call) Call {
-	if len(found) == 0 {
-		return Call{}
+// named reads the calls that came at a time and have an id.
+func (r Reader) named(ctx context.Context, filter calllog.Filter, came time.Time) ([]calllog.Call, error) {
+	if r.calls == nil {
+		return nil, noLog()
 	}
-	return NewCall(found[0])
+	filter.Token = r.token
+	found, err := r.calls.Named(ctx, filter, came, 1+maxOthers, r.token)
+	return found, logFault(err)
 }
 
 // collect reads pages until it has so many calls, the log ends or the time is over.

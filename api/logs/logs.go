@@ -19,6 +19,7 @@ import (
 // CallReader reads the log of calls, as calllog.Reader does.
 type CallReader interface {
 	Scan(ctx context.Context, filter calllog.Filter, within calllog.Range) (calllog.Page, error)
+	Named(ctx context.Context, filter calllog.Filter, came time.Time, most int, caller string) ([]calllog.Call, error)
 }
 
 // TrafficReader reads sums by minute, as traffic.Reader does.
@@ -157,17 +158,22 @@ func (r Reader) scan(ctx context.Context, filter calllog.Filter, within calllog.
 		filter.Token, filter.Channel, within.For = r.token, "", r.token
 	}
 	page, err := r.calls.Scan(ctx, filter, within)
-	switch {
-	case errors.Is(err, calllog.ErrPlace):
+	if errors.Is(err, calllog.ErrPlace) {
 		field := "after"
 		if within.After == "" {
 			field = "newer"
 		}
 		return page, providers.InvalidField(field, "Invalid request: '%s' is no cursor of this list.", field)
-	case errors.Is(err, storage.ErrUnavailable):
-		return page, &providers.Fault{Kind: providers.Overloaded, Message: "The log of calls does not answer at the moment.", RetryAfter: time.Second, Err: err}
 	}
-	return page, err
+	return page, logFault(err)
+}
+
+// logFault is the fault of a log that does not answer; other errors stay as they are.
+func logFault(err error) error {
+	if errors.Is(err, storage.ErrUnavailable) {
+		return &providers.Fault{Kind: providers.Overloaded, Message: "The log of calls does not answer at the moment.", RetryAfter: time.Second, Err: err}
+	}
+	return err
 }
 
 // tableFor is how long calls are looked for at most to fill a table.
