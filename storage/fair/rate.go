@@ -1,6 +1,8 @@
 package fair
 
 import (
+	"maps"
+	"slices"
 	"sync"
 	"time"
 )
@@ -14,8 +16,9 @@ type Quota struct {
 // each is how long n units take to come back.
 func (q Quota) each(n int) time.Duration { return q.Per / time.Duration(q.Units) * time.Duration(n) }
 
-// Rate bounds how often keys take something. It remembers 10,000 keys at most; where more take units at a time, all begin anew. The zero
-// value is ready. It is safe for concurrent use.
+// Rate bounds how often keys take something. It remembers 262,144 keys at most; where more take units at a time, the half that has all of
+// its units again soonest begins anew. So new keys, however many, do not help a key that has spent its units. The zero value is ready. It
+// is safe for concurrent use.
 type Rate[K comparable] struct {
 	mu sync.Mutex
 	// full is when a key has all of its units again. Keys that have them are forgotten when there are sweepAt.
@@ -23,8 +26,8 @@ type Rate[K comparable] struct {
 	sweepAt int
 }
 
-// Keys are forgotten from sweepLeast on, and all of them at rateKeys.
-const sweepLeast, rateKeys = 256, 10_000
+// Keys that have all of their units are forgotten from sweepLeast keys on, and half of the others at rateKeys.
+const sweepLeast, rateKeys = 256, 1 << 18
 
 // Take takes n units of the key where at least one is left, and returns 0; else it returns how long the key has to wait for one. The
 // last unit covers any n: the next Take waits for the difference.
@@ -69,8 +72,22 @@ func (r *Rate[K]) sweep(now time.Time) {
 			delete(r.full, key)
 		}
 	}
-	if r.full == nil || len(r.full) >= rateKeys {
+	if r.full == nil {
 		r.full = make(map[K]time.Time)
 	}
+	if len(r.full) >= rateKeys {
+		r.halve()
+	}
 	r.sweepAt = min(rateKeys, max(sweepLeast, 2*len(r.full)))
+}
+
+// halve forgets the half of the keys that has all units again soonest. The caller holds the lock.
+func (r *Rate[K]) halve() {
+	times := slices.SortedFunc(maps.Values(r.full), time.Time.Compare)
+	least := times[len(times)/2]
+	for key, full := range r.full {
+		if full.Before(least) || full.Equal(least) && len(r.full) > rateKeys/2 {
+			delete(r.full, key)
+		}
+	}
 }

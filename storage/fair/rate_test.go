@@ -1,7 +1,6 @@
 package fair_test
 
 import (
-	"fmt"
 	"testing"
 	"time"
 
@@ -42,22 +41,46 @@ func TestRate(t *testing.T) {
 	}
 }
 
-// TestRateMemory: keys with all of their units are forgotten, and no more are remembered than there may be.
+// TestRateMemory: keys with all of their units are forgotten.
 func TestRateMemory(t *testing.T) {
 	t.Parallel()
 	now, of := time.Now(), fair.Quota{Units: 60, Per: time.Minute}
-	var r fair.Rate[string]
-	for i := range 50_000 {
-		r.Take(fmt.Sprint(i), 1, of, now)
-		if r.Kept() > 10_000 {
-			t.Fatalf("%d keys are remembered", r.Kept())
-		}
-	}
-	now = now.Add(time.Minute)
+	var r fair.Rate[int]
 	for i := range 20_000 {
-		r.Take(fmt.Sprint(i), 1, of, now.Add(time.Duration(i)*time.Second))
+		r.Take(i, 1, of, now.Add(time.Duration(i)*time.Second))
 	}
 	if r.Kept() > 512 {
 		t.Errorf("%d keys are remembered, of which one has spent a unit", r.Kept())
+	}
+}
+
+// TestRateKeys: 100,000 keys have their rates at a time, and neither a key that takes without end nor many new keys make it forget a
+// key that has spent its units.
+func TestRateKeys(t *testing.T) {
+	t.Parallel()
+	now, of := time.Now(), fair.Quota{Units: 60, Per: time.Minute}
+	var r fair.Rate[int]
+	const keys = 100_000
+	for key := range keys {
+		r.Take(key, 60, of, now)
+		r.Take(-1, 1, of, now)
+	}
+	for key := -1; key < keys; key++ {
+		if wait := r.Take(key, 1, of, now); wait == 0 {
+			t.Fatalf("key %d of %d has its units again", key, keys)
+		}
+	}
+	most := 0
+	for key := range 5 * keys {
+		r.Take(keys+key, 1, of, now)
+		most = max(most, r.Kept())
+	}
+	if most > 1<<18 {
+		t.Errorf("%d keys are remembered", most)
+	}
+	for key := range keys {
+		if wait := r.Take(key, 1, of, now); wait == 0 {
+			t.Fatalf("new keys made it forget key %d", key)
+		}
 	}
 }
