@@ -40,6 +40,7 @@ func repeatKeys(tokenID, requestHash string) []string {
 type Repeats struct {
 	client      redis.UniversalClient
 	begin, note *redis.Script
+	clock       redisClock
 }
 
 // NewRepeats uses the client, which stays the caller's.
@@ -53,8 +54,8 @@ func NewRepeats(client redis.UniversalClient) *Repeats {
 // retry was given which found nothing, and when.
 //
 //	KEYS   last task, open notes, mark
-//	ARGV   new task id, 1 for a retry, age of the request in ms, keep in ms, lease of a note in ms, least lead of a first try in ms
-//	answer task id, 1 when it is not the new one, 1 when it was taken from a note
+//	ARGV   new task id, 1 for a retry, when the request came in ms, keep in ms, lease of a note in ms, least lead of a first try in ms
+//	answer task id, 1 when it is not the new one, 1 when it was taken from a note, the time in ms
 const beginScript = `
 local id, keep, lease = ARGV[1], tonumber(ARGV[4]), tonumber(ARGV[5])
 local time = redis.call('TIME')
@@ -63,14 +64,14 @@ local function take(found)
 	redis.call('SET', KEYS[1], found, 'PX', keep)
 	local noted = redis.call('ZSCORE', KEYS[2], found)
 	if noted then redis.call('ZADD', KEYS[2], now + lease, found) end
-	return {found, 1, noted and 1 or 0}
+	return {found, 1, noted and 1 or 0, now}
 end
 local last = redis.call('GET', KEYS[1])
 if ARGV[2] == '1' then
 	if last then return take(last) end
 else
 	local mark = redis.call('HMGET', KEYS[3], 'id', 'at')
-	if mark[1] and now - tonumber(ARGV[3]) <= tonumber(mark[2]) - tonumber(ARGV[6]) then
+	if mark[1] and tonumber(ARGV[3]) <= tonumber(mark[2]) - tonumber(ARGV[6]) then
 		redis.call('DEL', KEYS[3])
 		return take(mark[1])
 	end
@@ -82,7 +83,7 @@ if ARGV[2] == '1' then
 	redis.call('HSET', KEYS[3], 'id', id, 'at', now)
 	redis.call('PEXPIRE', KEYS[3], keep)
 end
-return {id, 0, 0}
+return {id, 0, 0, now}
 `
 
 // noteScript leaves an open note, unless there are too many.
@@ -115,32 +116,29 @@ type Beginning struct {
 // age is since when the request is at the gateway. The id is remembered for eleven minutes; of several creates of the same
 // request the last one's. With storage.ErrUnavailable the create must not go on: without the note its retry would be paid twice.
 func (r *Repeats) Begin(ctx context.Context, tokenID, requestHash, newID string, retry bool, age time.Duration) (Beginning, error) {
-	sent := time.Now()
-	begun, err := r.tryBegin(ctx, tokenID, requestHash, newID, retry, age)
-	if late := time.Since(sent); err == nil && !retry && !begun.Known && late >= retryLead {
-		// Redis may have got the request late, from a process that stood still, and with an age from before that: a retry may have come
-		// between. The whole age finds it.
-		return r.tryBegin(ctx, tokenID, requestHash, newID, retry, age+late)
+	came, err := r.clock.of(ctx, r.client, time.Now().Add(-max(0, age)))
+	if err != nil {
+		return Beginning{}, storage.RedisError("begin create", err)
 	}
-	return begun, err
-}
-
-func (r *Repeats) tryBegin(ctx context.Context, tokenID, requestHash, newID string, retry bool, age time.Duration) (Beginning, error) {
 	marked := 0
 	if retry {
 		marked = 1
 	}
-	answer, err := r.begin.Run(ctx, r.client, repeatKeys(tokenID, requestHash), newID, marked, max(0, age).Milliseconds(),
+	sent := time.Now()
+	answer, err := r.begin.Run(ctx, r.client, repeatKeys(tokenID, requestHash), newID, marked, came,
 		repeatsKept.Milliseconds(), noteLease.Milliseconds(), retryLead.Milliseconds()).Slice()
 	if err != nil {
 		return Beginning{}, storage.RedisError("begin create", err)
 	}
-	if len(answer) != 3 {
+	if len(answer) != 4 {
 		return Beginning{}, fmt.Errorf("begin create: answer of %d parts", len(answer))
 	}
 	id, _ := answer[0].(string)
 	known, _ := answer[1].(int64)
 	noted, _ := answer[2].(int64)
+	if now, ok := answer[3].(int64); ok {
+		r.clock.take(now, sent, time.Now())
+	}
 	return Beginning{TaskID: id, Known: known == 1, Noted: noted == 1}, nil
 }
 

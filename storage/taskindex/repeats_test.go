@@ -169,6 +169,39 @@ func TestFirstTryReachesRedisLate(t *testing.T) {
 	}
 }
 
+// TestBeginIsOneScript: whatever the way to Redis takes, a create asks Redis once, so that no retry comes between two of its questions.
+func TestBeginIsOneScript(t *testing.T) {
+	t.Parallel()
+	client := storagetest.Redis(t)
+	retries := taskindex.NewRepeats(client)
+	if _, err := retries.Begin(t.Context(), "a", "h", "video_first", false, 0); err != nil { // Redis knows the script and its time is known
+		t.Fatal(err)
+	}
+	slow := new(slowWay)
+	client.AddHook(slow)
+	if got, err := retries.Begin(t.Context(), "a", "i", "video_other", false, 0); err != nil || got.TaskID != "video_other" {
+		t.Errorf("got %+v, %v", got, err)
+	}
+	if n := slow.n.Load(); n != 1 {
+		t.Errorf("%d questions, want one", n)
+	}
+}
+
+// slowWay counts commands, each of which is on its way for longer than a first try is older than its retry.
+type slowWay struct {
+	onTheWay
+
+	n atomic.Int64
+}
+
+func (s *slowWay) ProcessHook(next redis.ProcessHook) redis.ProcessHook {
+	return func(ctx context.Context, cmd redis.Cmder) error {
+		s.n.Add(1)
+		<-time.NewTimer(400 * time.Millisecond).C
+		return next(ctx, cmd)
+	}
+}
+
 // onTheWay does something before the first command is sent.
 type onTheWay struct {
 	do   func()
