@@ -168,6 +168,9 @@ func (v Vendor) Complete(c Channel, model string, req VideoRequest) (VideoReques
 	if !ok {
 		return req, said.Or(usual)
 	}
+	if known.Resolutions == nil && takesAny(known.Sizes) { // of a size the model reads only its ratio
+		said.Resolution = cmp.Or(known.UsualResolution, said.Resolution)
+	}
 	fuller := req
 	if said.Seconds == "" && slices.Contains(known.Seconds, usual.Seconds) {
 		fuller.Seconds = usual.Seconds

@@ -17,7 +17,8 @@ type VideoModel struct {
 	// takes for them, in lower case. A request's pixels are read as words, and words as pixels, where the model knows only
 	// the others.
 	Seconds, Sizes, AspectRatios, Resolutions []string
-	// UsualSeconds and UsualResolution are what it makes of a request that says none; "" where that is what the vendor's models make.
+	// UsualSeconds and UsualResolution are what it makes of a request that says none; "" where that is what the vendor's models make. A
+	// model of any size and without Resolutions always makes UsualResolution.
 	UsualSeconds, UsualResolution string
 	// FPS is the one frame rate that it has, AnyFPS where it takes several, 0 where it takes none.
 	FPS int

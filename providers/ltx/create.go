@@ -106,7 +106,14 @@ func createBody(ctx context.Context, model string, req providers.VideoRequest) (
 	if err != nil {
 		return "", nil, err
 	}
-	members := upstream.Members{"model": model, "prompt": req.Prompt, "resolution": usualSize}
+	own, err := req.Parameters()
+	if err != nil {
+		return "", nil, err
+	}
+	members := upstream.Members{"model": model, "prompt": req.Prompt}
+	if own["resolution"] == nil {
+		members["resolution"] = usualSize
+	}
 	members.Words(map[string]string{"resolution": frame.Size})
 	members.Number("duration", seconds)
 	members.Number("fps", req.FPS)
@@ -130,6 +137,6 @@ func createBody(ctx context.Context, model string, req providers.VideoRequest) (
 	if route == fromAudio { // the sound says how long it is
 		delete(members, "duration")
 	}
-	body, err = upstream.Encode(req, members)
+	body, err = upstream.Fields(own, members)
 	return route, body, err
 }

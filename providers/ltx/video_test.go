@@ -85,6 +85,11 @@ func TestVideoCreate(t *testing.T) {
 			`{"camera_motion":"static","duration":20,"fps":25,"generate_audio":false,"image_uri":"https://h/","last_frame_uri":"https://h/last_frame","model":"ltx-2-5-fast","prompt":"p","resolution":"1080x1920"}`,
 		},
 		{
+			"a size in the vendor's words", "ltx-2-5-fast", "/v2/text-to-video",
+			providers.VideoRequest{Prompt: "p", Seconds: "6", Extra: json.RawMessage(`{"resolution":"3840x2160"}`)},
+			`{"duration":6,"model":"ltx-2-5-fast","prompt":"p","resolution":"3840x2160"}`,
+		},
+		{
 			"a sound", "ltx-2-5-pro", "/v2/audio-to-video",
 			providers.VideoRequest{Prompt: "p", Seconds: "6", Inputs: []providers.Media{link(providers.SourceAudio)}},
 			`{"audio_uri":"https://h/audio","model":"ltx-2-5-pro","prompt":"p","resolution":"1920x1080"}`,

@@ -37,9 +37,14 @@ func ratios() []ratio { return []ratio{{16, 9}, {4, 3}, {1, 1}, {3, 4}, {9, 16},
 const maxImages = 16
 
 // VideoModels lets the words pass that the adapter writes: what a req_key takes is the vendor's to say.
-func VideoModels(string) (providers.VideoModel, bool) {
+func VideoModels(model string) (providers.VideoModel, bool) {
+	resolution := "720p"
+	if strings.HasSuffix(model, "_pro") || strings.Contains(model, "_1080") {
+		resolution = "1080p"
+	}
 	return providers.VideoModel{
-		Seconds: providers.AnyWord(), Sizes: providers.AnyWord(), AspectRatios: providers.AnyWord(), FPS: providers.AnyFPS, Seed: true,
+		UsualResolution: resolution,
+		Seconds:         providers.AnyWord(), Sizes: providers.AnyWord(), AspectRatios: providers.AnyWord(), FPS: providers.AnyFPS, Seed: true,
 		Inputs: []providers.VideoInput{{Role: providers.FirstFrame, Max: maxImages}},
 	}, true
 }

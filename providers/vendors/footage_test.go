@@ -33,6 +33,7 @@ func TestFootage(t *testing.T) {
 		{"replicate", "owner/model", `{"duration":10,"resolution":"1080p"}`, providers.Footage{Seconds: "10", Resolution: "1080p"}, providers.Footage{}},
 		{"runway", "gen4.5", `{"duration":10,"ratio":"1280:720"}`, providers.Footage{Seconds: "10", Resolution: "720p"}, providers.Footage{Seconds: "5", Resolution: "720p"}},
 		{"vendorc", "jimeng", `{"frames":241}`, providers.Footage{Seconds: "10", Resolution: "720p"}, providers.Footage{Seconds: "5", Resolution: "720p"}},
+		{"vendorc", "jimeng_ti2v_v30_pro", `{"frames":241}`, providers.Footage{Seconds: "10", Resolution: "1080p"}, providers.Footage{Seconds: "5", Resolution: "1080p"}},
 		{"veo", "veo-3.1-generate-001", `{"parameters":{"durationSeconds":8,"resolution":"4k","sampleCount":2,"generateAudio":false}}`, providers.Footage{Seconds: "8", Resolution: "4k", Videos: 2, Audio: "false"}, providers.Footage{Seconds: "8", Resolution: "720p"}},
 		{"vidu", "viduq2", `{"duration":8,"resolution":"1080p"}`, providers.Footage{Seconds: "8", Resolution: "1080p"}, providers.Footage{Seconds: "5", Resolution: "720p"}},
 		{"wan", "wan3.0-video", `{"parameters":{"duration":30,"resolution":"1080P"}}`, providers.Footage{Seconds: "30", Resolution: "1080p"}, providers.Footage{Seconds: "5", Resolution: "1080p"}},
@@ -64,6 +65,11 @@ func TestFootage(t *testing.T) {
 	both := providers.VideoRequest{Seconds: "4", Resolution: "720p", Metadata: json.RawMessage(`{"parameters":{"durationSeconds":8,"resolution":"4k"}}`)}
 	if _, got := vendors["veo"].Complete(providers.Channel{}, "veo-3.1-generate-001", both); got != (providers.Footage{Seconds: "4", Resolution: "720p"}) {
 		t.Errorf("both: got %+v", got)
+	}
+	// A model that reads only the ratio of a size makes its own resolution.
+	small := providers.VideoRequest{Prompt: "p", Width: 1280, Height: 720}
+	if _, got := vendors["vendorc"].Complete(providers.Channel{}, "jimeng_ti2v_v30_pro", small); got.Resolution != "1080p" {
+		t.Errorf("a size at a model of one resolution: got %+v", got)
 	}
 	// A video that is continued has the length of its source.
 	extended := providers.VideoRequest{Prompt: "p", Inputs: []providers.Media{{Role: providers.ExtendVideo}}}
