@@ -201,10 +201,10 @@ func TestCallsCommand(t *testing.T) {
 		t.Errorf("CSV %v (%v)", table, err)
 	}
 	for want, args := range map[string][]string{
-		"no call has the id": {"calls", "req_none"},
-		"--status":           {"calls", "--status", "odd"},
-		"--since":            {"calls", "--since", "soon"},
-		"--limit":            {"calls", "--limit", "0"},
+		`has the id "req_none"`: {"calls", "req_none"},
+		"--status":              {"calls", "--status", "odd"},
+		"--since":               {"calls", "--since", "soon"},
+		"--limit":               {"calls", "--limit", "0"},
 	} {
 		if _, stderr, err := gateway.Command(t.Context(), args...); err == nil || !strings.Contains(stderr, want) {
 			t.Errorf("%v: %v %s", args, err, stderr)
