@@ -76,8 +76,9 @@
 //	GET    /healthz                 {"ok":true}
 //
 // counts are calls, accepted (the vendor took it), answered, canceled (the client went away first), faulted (a rule cut it), open now,
-// sent, the bytes of events that connections have taken so far, and of chats whose answer was written to its end served, input_tokens
-// and output_tokens, what those answers named. A call counts as arrived once its body is read and it is in
+// sent, the bytes of events that connections have taken so far, and of calls of models whose answer was written to its end served,
+// input_tokens, cached_tokens (part of them), output_tokens, images and audio_milliseconds: what those answers held, where the vendor names
+// it. A call counts as arrived once its body is read and it is in
 // requests. "created" counts jobs, "submissions" the creates that led to them, repeats of an idempotency key included. A realtime call
 // that ends counts as answered, also where the client ended it.
 //

@@ -34,6 +34,8 @@ type Job struct {
 	InputSHA256 string `json:"input_sha256"`
 	State       string `json:"state"`
 	Seconds     string `json:"seconds"`
+	Size        string `json:"size"`
+	Outputs     int    `json:"outputs"`
 	Forgotten   bool   `json:"forgotten"`
 }
 
@@ -142,13 +144,16 @@ func (c *Control) Canceled(operation string) int {
 	return stats.Total.Canceled
 }
 
-// Chats is what an upstream says of the chats it was asked for.
+// Chats counts the calls of models that an upstream received, and what the answers held that were written to their end.
 type Chats struct {
-	Calls        int64 `json:"calls"`
-	Open         int64 `json:"open"`
-	Served       int64 `json:"served"`
-	InputTokens  int64 `json:"input_tokens"`
-	OutputTokens int64 `json:"output_tokens"`
+	Calls             int64 `json:"calls"`
+	Open              int64 `json:"open"`
+	Served            int64 `json:"served"`
+	InputTokens       int64 `json:"input_tokens"`
+	CachedTokens      int64 `json:"cached_tokens"` // part of InputTokens
+	OutputTokens      int64 `json:"output_tokens"`
+	Images            int64 `json:"images"`
+	AudioMilliseconds int64 `json:"audio_milliseconds"`
 }
 
 // Add adds another upstream's.
@@ -160,13 +165,19 @@ func (c *Chats) Add(other Chats) {
 	c.OutputTokens += other.OutputTokens
 }
 
-// Served tells of a key's chats with a model.
+// Served counts a key's chats with a model.
 func (c *Control) Served(key, model string) Chats {
+	c.t.Helper()
+	return c.ServedBy("chat", key, model)
+}
+
+// ServedBy counts the calls of an operation; "" stands for every operation, every key or every model.
+func (c *Control) ServedBy(operation, key, model string) Chats {
 	c.t.Helper()
 	var stats struct {
 		Total Chats `json:"total"`
 	}
-	query := url.Values{"jobs": {"false"}, "operation": {"chat"}, "key": {key}, "model": {model}}
+	query := url.Values{"jobs": {"false"}, "operation": {operation}, "key": {key}, "model": {model}}
 	c.Do(http.MethodGet, "/stats?"+query.Encode(), nil, &stats)
 	return stats.Total
 }

@@ -94,6 +94,11 @@ type ToolCall struct {
 	ID, Name, Arguments string
 }
 
+// Made is what the vendor charges for.
+func (r *Reply) Made() fake.Made {
+	return fake.Made{Input: r.Usage.Input, Cached: r.Usage.Read, Output: r.Usage.Output}
+}
+
 // Of returns the texts of a kind, joined.
 func (r *Reply) Of(kind partKind) string {
 	var all strings.Builder

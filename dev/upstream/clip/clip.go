@@ -18,6 +18,9 @@ import (
 //go:embed clip.mp4 thumbnail.webp spritesheet.jpg tone.aac tone.flac tone.mp3 tone.opus tone.wav
 var clipFiles embed.FS
 
+// Seconds is the length of the video.
+const Seconds = "3"
+
 // Clip is the video every job ends in, marked so that each has its own bytes.
 type Clip struct {
 	video       []byte

@@ -112,13 +112,13 @@ func (x *Exchange) Accept() {
 	}
 }
 
-// Served marks that the client's connection took the whole answer, which names so many tokens.
-func (x *Exchange) Served(input, output int) {
+// Served records that the client's connection took the whole answer, and what the answer holds.
+func (x *Exchange) Served(made Made) {
 	if held, silent := x.ResponseWriter.(*heldAnswer); silent {
-		held.served = func() { x.Served(input, output) } // if it ever is
+		held.served = func() { x.Served(made) } // if it ever is
 		return
 	}
-	x.Server.ledger.serve(x.tally, input, output)
+	x.Server.ledger.serve(x.tally, made)
 }
 
 // canceled reports whether the client went away; the end of Run does not count.
@@ -131,23 +131,18 @@ func (x *Exchange) canceled() bool {
 	}
 }
 
-// JSON answers with v.
-func (x *Exchange) JSON(status int, v any) {
+// JSON answers with v. It reports whether the connection took the answer.
+func (x *Exchange) JSON(status int, v any) bool {
 	b, err := json.Marshal(v)
 	if err != nil {
 		http.Error(x, err.Error(), http.StatusInternalServerError)
-		return
+		return false
 	}
-	x.Bytes(status, "application/json", b)
+	return x.Bytes(status, "application/json", b)
 }
 
-// Bytes answers with b.
-func (x *Exchange) Bytes(status int, contentType string, b []byte) {
-	_ = x.Written(status, contentType, b) // a client gone is counted by its context
-}
-
-// Written is bytes that reports whether the connection took them.
-func (x *Exchange) Written(status int, contentType string, b []byte) bool {
+// Bytes answers with b. It reports whether the connection took the answer.
+func (x *Exchange) Bytes(status int, contentType string, b []byte) bool {
 	x.Header().Set("Content-Type", contentType)
 	x.WriteHeader(status)
 	_, err := x.Write(b)

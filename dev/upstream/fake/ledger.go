@@ -4,6 +4,7 @@ import (
 	"context"
 	"sync"
 	"sync/atomic"
+	"time"
 )
 
 // tallyKey is what calls are counted by.
@@ -20,10 +21,19 @@ type tally struct {
 	Open     int64 `json:"open"`
 	// Sent is how many bytes of events their connections have taken; it grows while a call is open. Atomic.
 	Sent int64 `json:"sent"`
-	// Served counts chats whose answer was written to its end, InputTokens and OutputTokens what those answers named.
-	Served       int64 `json:"served"`
-	InputTokens  int64 `json:"input_tokens"`
-	OutputTokens int64 `json:"output_tokens"`
+	// Served counts calls of models whose answer was written to its end; the rest is what those answers held.
+	Served            int64 `json:"served"`
+	InputTokens       int64 `json:"input_tokens"`
+	CachedTokens      int64 `json:"cached_tokens"` // part of InputTokens
+	OutputTokens      int64 `json:"output_tokens"`
+	Images            int64 `json:"images"`
+	AudioMilliseconds int64 `json:"audio_milliseconds"`
+}
+
+// Made is what an answer holds that its vendor charges for. Cached is part of Input.
+type Made struct {
+	Input, Cached, Output, Images int
+	Audio                         time.Duration
 }
 
 func (t *tally) add(other *tally) {
@@ -36,7 +46,10 @@ func (t *tally) add(other *tally) {
 	t.Sent += atomic.LoadInt64(&other.Sent)
 	t.Served += other.Served
 	t.InputTokens += other.InputTokens
+	t.CachedTokens += other.CachedTokens
 	t.OutputTokens += other.OutputTokens
+	t.Images += other.Images
+	t.AudioMilliseconds += other.AudioMilliseconds
 }
 
 // phase reads the count a waiter asked for; ok is false for an unknown word.
@@ -109,12 +122,15 @@ func (l *ledger) accept(t *tally) {
 	l.wake()
 }
 
-func (l *ledger) serve(t *tally, input, output int) {
+func (l *ledger) serve(t *tally, made Made) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	t.Served++
-	t.InputTokens += int64(input)
-	t.OutputTokens += int64(output)
+	t.InputTokens += int64(made.Input)
+	t.CachedTokens += int64(made.Cached)
+	t.OutputTokens += int64(made.Output)
+	t.Images += int64(made.Images)
+	t.AudioMilliseconds += made.Audio.Milliseconds()
 }
 
 func (l *ledger) leave(t *tally, answered, canceled bool) {

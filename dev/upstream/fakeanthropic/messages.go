@@ -123,28 +123,32 @@ func answerMessages(x *fake.Exchange) {
 		m.StopSequence = &r.StopSequence
 	}
 	if !q.Stream {
-		x.JSON(http.StatusOK, m)
+		if x.JSON(http.StatusOK, m) {
+			x.Served(r.Made())
+		}
 		return
 	}
 	x.Stream()
-	streamMessage(x, m)
+	if streamMessage(x, m) {
+		x.Served(r.Made())
+	}
 }
 
 // streamMessage sends the events in the vendor's order: start, blocks one after the other, delta with the stop reason
-// and the whole output count, stop.
-func streamMessage(x *fake.Exchange, m message) {
+// and the whole output count, stop. It reports whether the connection took them.
+func streamMessage(x *fake.Exchange, m message) bool {
 	start := m
 	start.Content, start.StopReason, start.StopSequence = []contentBlock{}, nil, nil
 	start.Usage.Output, start.Usage.OutputDetail = 1, nil
 	if !x.Event("message_start", map[string]any{"type": "message_start", "message": start}) {
-		return
+		return false
 	}
 	for i, b := range m.Content {
 		if !streamBlock(x, i, b) {
-			return
+			return false
 		}
 		if i == 0 && !x.Event("ping", map[string]string{"type": "ping"}) {
-			return
+			return false
 		}
 	}
 	usage := m.Usage
@@ -152,9 +156,7 @@ func streamMessage(x *fake.Exchange, m message) {
 	delta := map[string]any{
 		"type": "message_delta", "delta": map[string]any{"stop_reason": m.StopReason, "stop_sequence": m.StopSequence}, "usage": usage,
 	}
-	if x.Event("message_delta", delta) {
-		x.Event("message_stop", map[string]string{"type": "message_stop"})
-	}
+	return x.Event("message_delta", delta) && x.Event("message_stop", map[string]string{"type": "message_stop"})
 }
 
 func streamBlock(x *fake.Exchange, index int, b contentBlock) bool {

@@ -6,7 +6,9 @@ package fakefal
 
 import (
 	"encoding/json"
+	"fmt"
 	"net/http"
+	"strconv"
 	"strings"
 	"time"
 
@@ -84,6 +86,12 @@ func (s *api) answerCreate(x *fake.Exchange) {
 	}
 	var body map[string]any
 	_ = json.Unmarshal(x.Body, &body) // decoded before
+	if length := body["duration"]; length != nil {
+		spec.Seconds = strings.TrimSuffix(fmt.Sprint(length), "s")
+	}
+	if spec.Size, _ = body["resolution"].(string); spec.Size == "" {
+		spec.Size = "720p"
+	}
 	for _, input := range imagesOf(body) {
 		if m, ok := fake.ReadURL(input); ok {
 			m.Describe(&spec)
@@ -146,12 +154,14 @@ func (s *api) answerResult(x *fake.Exchange) {
 	}
 	x.Accept()
 	now := time.Now()
+	seconds, _ := strconv.ParseFloat(j.Seconds, 64) // what is no number was refused
 	switch state, _ := j.At(now); state {
 	case jobs.Queued, jobs.Running:
 		x.JSON(http.StatusBadRequest, map[string]string{"detail": "Request is still in progress"})
 	case jobs.Completed:
 		x.JSON(http.StatusOK, map[string]any{"video": map[string]any{
-			"url": s.VideoLink(x, j, 0), "content_type": "video/mp4", "file_name": "output.mp4", "width": j.Width, "height": j.Height, "duration": 5.04,
+			"url": s.VideoLink(x, j, 0), "content_type": "video/mp4", "file_name": "output.mp4",
+			"width": j.Width, "height": j.Height, "duration": seconds,
 		}, "seed": 7})
 	default:
 		failed(x, j, now)

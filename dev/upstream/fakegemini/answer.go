@@ -41,6 +41,7 @@ type generateResponse struct {
 	ResponseID   string            `json:"responseId"`
 
 	choices int
+	made    fake.Made
 }
 
 const sealSignature = "thoughtSignature"
@@ -100,13 +101,19 @@ func (q *generateRequest) reply(x *fake.Exchange, r *chat.Reply) (parts []part, 
 		parts = append(parts, part{InlineData: &blob{"image/png", base64.StdEncoding.EncodeToString(clip.Paint(x.Prompt, 0))}})
 		r.Usage.Output += 258
 	}
+	made := r.Made()
+	for _, p := range parts {
+		if p.InlineData != nil {
+			made.Images += max(1, q.GenerationConfig.CandidateCount)
+		}
+	}
 	u := r.Usage
 	shell = generateResponse{
 		Usage: usage{
 			Prompt: u.Input, Cached: u.Read, Candidates: u.Output - u.Reasoning, Thoughts: u.Reasoning, Total: u.Input + u.Output,
 			Detail: []detail{{"TEXT", u.Input}},
 		},
-		ModelVersion: x.Model, ResponseID: fake.RandomID(22), choices: max(1, q.GenerationConfig.CandidateCount),
+		ModelVersion: x.Model, ResponseID: fake.RandomID(22), choices: max(1, q.GenerationConfig.CandidateCount), made: made,
 	}
 	if r.Stop == stopBlocked {
 		shell.Feedback, shell.choices = map[string]string{"blockReason": "SAFETY"}, 0
@@ -130,7 +137,9 @@ func answerGenerate(x *fake.Exchange) {
 		return
 	}
 	parts, finish, shell := q.reply(x, &r)
-	x.JSON(http.StatusOK, shell.with(parts, finish))
+	if x.JSON(http.StatusOK, shell.with(parts, finish)) {
+		x.Served(shell.made)
+	}
 }
 
 // answerGenerateStream sends events with alt=sse, else one JSON array of the same chunks.
@@ -145,7 +154,9 @@ func answerGenerateStream(x *fake.Exchange) {
 	parts, finish, shell := q.reply(x, &r)
 	chunks := shell.chunks(parts, finish)
 	if !events {
-		x.JSON(http.StatusOK, chunks)
+		if x.JSON(http.StatusOK, chunks) {
+			x.Served(shell.made)
+		}
 		return
 	}
 	x.Header().Set("Content-Disposition", "attachment")
@@ -155,6 +166,7 @@ func answerGenerateStream(x *fake.Exchange) {
 			return
 		}
 	}
+	x.Served(shell.made)
 }
 
 // chunks cuts an answer as the vendor does: text by the piece, each call whole, the signature of a text after it with an empty one.

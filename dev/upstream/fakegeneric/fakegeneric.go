@@ -11,6 +11,7 @@ import (
 	"strconv"
 	"time"
 
+	"modelrelay/dev/upstream/clip"
 	"modelrelay/dev/upstream/fake"
 	"modelrelay/dev/upstream/fakeopenai"
 	"modelrelay/dev/upstream/jobs"
@@ -146,7 +147,8 @@ func (s *api) generationURL(x *fake.Exchange, j *jobs.Job, output int) string {
 func (s *api) answerGeneration(x *fake.Exchange) {
 	q := fake.RequestOf[generation](x)
 	spec := jobs.Job{
-		ID: "video_" + fake.RandomWord(26), Width: q.Width, Height: q.Height, Outputs: min(max(1, q.N), fakeopenai.MaxImages), Metadata: q.Metadata,
+		ID: "video_" + fake.RandomWord(26), Seconds: clip.Seconds,
+		Width: q.Width, Height: q.Height, Outputs: min(max(1, q.N), fakeopenai.MaxImages), Metadata: q.Metadata,
 		Size: strconv.Itoa(q.Width) + "x" + strconv.Itoa(q.Height),
 	}
 	if q.Duration != nil {

@@ -113,6 +113,9 @@ func (s *api) answerFirst(x *fake.Exchange) {
 	if q.Duration != nil {
 		spec.Seconds = strconv.Itoa(*q.Duration)
 	}
+	if q.Resolution != nil {
+		spec.Size = *q.Resolution
+	}
 	describe(&spec, q.First)
 	if len(q.Subjects) > 0 {
 		describe(&spec, q.Subjects[0].Image[0])

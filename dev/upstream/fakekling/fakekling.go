@@ -5,6 +5,7 @@
 package fakekling
 
 import (
+	"cmp"
 	"encoding/base64"
 	"net/http"
 	"slices"
@@ -165,7 +166,7 @@ type output struct {
 func (s *api) answerCreate(x *fake.Exchange) {
 	q := fake.RequestOf[create](x)
 	spec := jobs.Job{ID: fake.RandomNumber(18), Lookup: q.Options.ExternalID}
-	spec.Seconds = strconv.Itoa(max(q.Settings.Duration, 5))
+	spec.Seconds, spec.Size = strconv.Itoa(cmp.Or(q.Settings.Duration, 5))+".041", q.Settings.Resolution
 	for _, part := range q.Contents {
 		if m, ok := fake.ReadBase64(part.URL); ok {
 			m.Describe(&spec)
@@ -186,7 +187,7 @@ func (s *api) taskOf(x *fake.Exchange, j *jobs.Job) task {
 		task.Status = "processing"
 	case jobs.Completed:
 		task.Status = "succeeded"
-		task.Outputs = append(task.Outputs, output{"video", fake.RandomID(16), s.VideoLink(x, j, 0), j.Seconds + ".041"})
+		task.Outputs = append(task.Outputs, output{"video", fake.RandomID(16), s.VideoLink(x, j, 0), j.Seconds})
 	default:
 		task.Status, task.Message = "failed", jobs.DefaultFault().Message
 		if f := j.Fault(now); f != nil {

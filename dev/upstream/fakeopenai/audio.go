@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"net/http"
 	"strings"
+	"time"
 
 	"modelrelay/dev/upstream/chat"
 	"modelrelay/dev/upstream/clip"
@@ -76,12 +77,17 @@ func answerSpeech(x *fake.Exchange) {
 			x.Event("", map[string]string{"type": "speech.audio.delta", "audio": base64.StdEncoding.EncodeToString(sound[:n])})
 			sound = sound[n:]
 		}
-		x.Event("", map[string]any{"type": "speech.audio.done", "usage": map[string]int{
-			"input_tokens": chat.Tokens(len(q.Input)), "output_tokens": 24, "total_tokens": chat.Tokens(len(q.Input)) + 24,
-		}})
+		made := fake.Made{Input: chat.Tokens(len(q.Input)), Output: 24} //nolint:mnd // the tokens of the tone
+		if x.Event("", map[string]any{"type": "speech.audio.done", "usage": map[string]int{
+			"input_tokens": made.Input, "output_tokens": made.Output, "total_tokens": made.Input + made.Output,
+		}}) {
+			x.Served(made)
+		}
 		return
 	}
-	x.Bytes(http.StatusOK, contentType, sound)
+	if x.Bytes(http.StatusOK, contentType, sound) {
+		x.Served(fake.Made{}) // the vendor names no tokens
+	}
 }
 
 type audioRequest struct {
@@ -124,6 +130,12 @@ func answerAudio(x *fake.Exchange) {
 	q := fake.RequestOf[audioRequest](x)
 	x.Accept()
 	setHeaders(x)
+	if q.answer(x) {
+		x.Served(fake.Made{Audio: time.Second})
+	}
+}
+
+func (q *audioRequest) answer(x *fake.Exchange) bool {
 	usage := map[string]any{"type": "duration", "seconds": 1}
 	if q.stream {
 		x.Stream()
@@ -131,25 +143,24 @@ func answerAudio(x *fake.Exchange) {
 			x.Event("", map[string]string{"type": "transcript.text.delta", "delta": piece})
 		}
 		x.Event("", map[string]any{"type": "transcript.text.done", "text": q.text, "usage": usage})
-		x.Send([]byte("data: [DONE]\n\n"))
-		return
+		return x.Sent([]byte("data: [DONE]\n\n"))
 	}
 	switch q.format {
 	case "text":
-		x.Bytes(http.StatusOK, "text/plain; charset=utf-8", []byte(q.text+"\n"))
+		return x.Bytes(http.StatusOK, "text/plain; charset=utf-8", []byte(q.text+"\n"))
 	case "srt":
-		x.Bytes(http.StatusOK, "text/plain; charset=utf-8", []byte("1\n00:00:00,000 --> 00:00:01,000\n"+q.text+"\n\n\n"))
+		return x.Bytes(http.StatusOK, "text/plain; charset=utf-8", []byte("1\n00:00:00,000 --> 00:00:01,000\n"+q.text+"\n\n\n"))
 	case "vtt":
-		x.Bytes(http.StatusOK, "text/plain; charset=utf-8", []byte("WEBVTT\n\n00:00:00.000 --> 00:00:01.000\n"+q.text+"\n\n"))
+		return x.Bytes(http.StatusOK, "text/plain; charset=utf-8", []byte("WEBVTT\n\n00:00:00.000 --> 00:00:01.000\n"+q.text+"\n\n"))
 	case "verbose_json":
-		x.JSON(http.StatusOK, q.verbose(x.Operation.Name, usage))
+		return x.JSON(http.StatusOK, q.verbose(x.Operation.Name, usage))
 	case "diarized_json":
-		x.JSON(http.StatusOK, map[string]any{
+		return x.JSON(http.StatusOK, map[string]any{
 			"task": "transcribe", "duration": 1.0, "text": q.text, "usage": usage,
 			"segments": []any{map[string]any{"type": "transcript.text.segment", "id": "seg_0", "start": 0.0, "end": 1.0, "speaker": "A", "text": q.text}},
 		})
 	default:
-		x.JSON(http.StatusOK, map[string]any{"text": q.text, "usage": usage})
+		return x.JSON(http.StatusOK, map[string]any{"text": q.text, "usage": usage})
 	}
 }
 

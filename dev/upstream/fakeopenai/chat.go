@@ -199,7 +199,7 @@ func (c *chatWriter) whole() {
 	}
 	b = append(c.appendUsage(append(b, `],`...)), "}\n"...)
 	c.x.Space.Out = b
-	if c.x.Written(http.StatusOK, "application/json", b) {
+	if c.x.Bytes(http.StatusOK, "application/json", b) {
 		c.served()
 	}
 }
@@ -226,7 +226,11 @@ func (c *chatWriter) appendMessage(b []byte) []byte {
 	return append(b, `,"annotations":[]}`...)
 }
 
-func (c *chatWriter) served() { c.x.Served(c.reply.Usage.Input, c.reply.Usage.Output*c.choices) }
+func (c *chatWriter) served() {
+	made := c.reply.Made()
+	made.Output *= c.choices
+	c.x.Served(made)
+}
 
 // appendChatCall leaves the call open for its closing brace.
 func appendChatCall(b []byte, call chat.ToolCall, arguments string) []byte {

@@ -69,7 +69,9 @@ func answerEmbedding(x *fake.Exchange) {
 	}
 	setHeaders(x)
 	limitHeaders(x)
-	x.JSON(http.StatusOK, answer)
+	if x.JSON(http.StatusOK, answer) {
+		x.Served(fake.Made{Input: answer.Usage.Prompt})
+	}
 }
 
 // floatBytes is the vendor's base64 form: little-endian float32.

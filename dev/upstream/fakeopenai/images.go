@@ -103,10 +103,12 @@ func (s *api) answerImage(x *fake.Exchange) {
 		}
 		data = append(data, map[string]string{"b64_json": base64.StdEncoding.EncodeToString(picture)})
 	}
-	x.JSON(http.StatusOK, map[string]any{
+	if x.JSON(http.StatusOK, map[string]any{
 		"created": unixNow(), "data": data, "background": "opaque", "output_format": "png", "quality": "low", "size": "1024x1024",
 		"usage": q.usage(count),
-	})
+	}) {
+		x.Served(q.made(count))
+	}
 }
 
 // maxPartial bounds partial_images, as the vendor does.
@@ -131,15 +133,21 @@ func (q *imageRequest) stream(x *fake.Exchange) {
 	}
 	completed := event("completed", 0)
 	completed["usage"] = q.usage(1)
-	x.Event(kind+".completed", completed)
+	if x.Event(kind+".completed", completed) {
+		x.Served(q.made(1))
+	}
+}
+
+func (q *imageRequest) made(images int) fake.Made {
+	const perImage = 272
+	return fake.Made{Input: chat.Tokens(len(q.Prompt)), Output: perImage * images, Images: images}
 }
 
 func (q *imageRequest) usage(images int) map[string]any {
-	const perImage = 272
-	input, output := chat.Tokens(len(q.Prompt)), perImage*images
+	made := q.made(images)
 	return map[string]any{
-		"input_tokens": input, "output_tokens": output, "total_tokens": input + output,
-		"input_tokens_details": map[string]int{"image_tokens": 0, "text_tokens": input},
+		"input_tokens": made.Input, "output_tokens": made.Output, "total_tokens": made.Input + made.Output,
+		"input_tokens_details": map[string]int{"image_tokens": 0, "text_tokens": made.Input},
 	}
 }
 

@@ -76,8 +76,10 @@ func answerRerank(x *fake.Exchange) {
 	if q.TopN > 0 && q.TopN < len(results) {
 		results = results[:q.TopN]
 	}
-	x.JSON(http.StatusOK, map[string]any{
+	if x.JSON(http.StatusOK, map[string]any{
 		"id": fake.RandomID(32), "model": q.Model, "object": "list", "results": results,
 		"usage": map[string]int{"prompt_tokens": chat.Tokens(size), "total_tokens": chat.Tokens(size)},
-	})
+	}) {
+		x.Served(fake.Made{Input: chat.Tokens(size)})
+	}
 }

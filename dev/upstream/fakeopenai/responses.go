@@ -245,11 +245,15 @@ func (s *api) answerResponse(x *fake.Exchange) {
 	limitHeaders(x)
 	if q.Stream {
 		x.Stream()
-		w.run(&o, &r, items)
+		if w.run(&o, &r, items); w.ok {
+			x.Served(r.Made())
+		}
 		return
 	}
 	o.complete(&r, items)
-	x.JSON(http.StatusOK, o)
+	if x.JSON(http.StatusOK, o) {
+		x.Served(r.Made())
+	}
 }
 
 // answerCompact returns the conversation folded into one opaque item.

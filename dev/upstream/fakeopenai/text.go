@@ -62,6 +62,8 @@ type usage struct {
 	Total      int `json:"total_tokens"`
 }
 
+func (u usage) made() fake.Made { return fake.Made{Input: u.Prompt, Output: u.Completion} }
+
 type completionRequest struct {
 	Model         string `json:"model"`
 	Prompt        texts  `json:"prompt"`
@@ -134,7 +136,9 @@ func answerCompletion(x *fake.Exchange) {
 	total.Total = total.Prompt + total.Completion
 	if !q.Stream {
 		answer.Usage = &total
-		x.JSON(http.StatusOK, answer)
+		if x.JSON(http.StatusOK, answer) {
+			x.Served(total.made())
+		}
 		return
 	}
 	x.Stream()
@@ -155,5 +159,7 @@ func answerCompletion(x *fake.Exchange) {
 		chunk.Choices, chunk.Usage = []completionChoice{}, &total
 		x.Event("", chunk)
 	}
-	x.Send([]byte("data: [DONE]\n\n"))
+	if x.Sent([]byte("data: [DONE]\n\n")) {
+		x.Served(total.made())
+	}
 }

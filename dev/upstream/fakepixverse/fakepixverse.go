@@ -120,7 +120,7 @@ func (s *api) input(id uint64) (fake.Media, bool) {
 
 func (s *api) answerCreate(x *fake.Exchange) {
 	q := fake.RequestOf[create](x)
-	spec := jobs.Job{ID: fake.RandomNumber(15), Seconds: strconv.Itoa(q.Duration), Width: 1280, Height: 720}
+	spec := jobs.Job{ID: fake.RandomNumber(15), Seconds: strconv.Itoa(q.Duration), Size: q.Quality, Width: 1280, Height: 720}
 	// Another create with the same id is taken for the same, whatever it says.
 	spec.Idempotency = name + " " + x.HTTP.Header.Get("Ai-trace-id")
 	spec.RequestSHA = spec.Idempotency

@@ -11,6 +11,7 @@ import (
 	"strings"
 	"time"
 
+	"modelrelay/dev/upstream/clip"
 	"modelrelay/dev/upstream/fake"
 	"modelrelay/dev/upstream/jobs"
 )
@@ -144,7 +145,11 @@ func check(model string, input map[string]json.RawMessage) *fake.Problem {
 
 func (s *api) answerCreate(x *fake.Exchange) {
 	q := fake.RequestOf[create](x)
-	spec := jobs.Job{ID: strings.ToLower(fake.RandomID(26)), Seconds: "5", Lookup: string(q.Input["seed"])}
+	spec := jobs.Job{ID: strings.ToLower(fake.RandomID(26)), Seconds: clip.Seconds, Lookup: string(q.Input["seed"])}
+	if length := q.Input["duration"]; length != nil {
+		spec.Seconds = strings.Trim(string(length), `"`)
+	}
+	spec.Size = strings.Trim(string(q.Input["resolution"]), `"`)
 	for _, member := range []string{"image", "start_image", "first_frame_image", "first_frame"} {
 		var text string
 		if json.Unmarshal(q.Input[member], &text) != nil {

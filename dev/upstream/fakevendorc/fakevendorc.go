@@ -137,7 +137,14 @@ func parseSubmitTask(x *fake.Exchange) *fake.Problem {
 
 func (s *api) answerSubmitTask(x *fake.Exchange) {
 	q := fake.RequestOf[submitTask](x)
-	spec := jobs.Job{ID: fake.RandomNumber(19)}
+	spec := jobs.Job{ID: fake.RandomNumber(19), Seconds: "5", Size: "720p"}
+	if strings.HasSuffix(q.ReqKey, "_pro") || strings.Contains(q.ReqKey, "_1080") {
+		spec.Size = "1080p"
+	}
+	if q.Frames != nil {
+		const perSecond = 24
+		spec.Seconds = strconv.Itoa(*q.Frames / perSecond)
+	}
 	if len(q.Images) > 0 {
 		image, _ := base64.StdEncoding.DecodeString(q.Images[0]) // decoded before
 		spec.InputSHA256, spec.InputBytes = fake.DigestOf(image), len(image)

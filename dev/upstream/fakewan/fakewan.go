@@ -201,7 +201,7 @@ func answer(x *fake.Exchange, out output, usage any) {
 
 func (s *api) answerCreate(x *fake.Exchange) {
 	q := fake.RequestOf[create](x)
-	spec := jobs.Job{ID: fake.RandomID(32), Seconds: "5", Size: q.Parameters.Size}
+	spec := jobs.Job{ID: fake.RandomID(32), Seconds: "5", Size: q.Parameters.Size + q.Parameters.Resolution}
 	if q.Parameters.Duration != nil {
 		spec.Seconds = strconv.Itoa(*q.Parameters.Duration)
 	}

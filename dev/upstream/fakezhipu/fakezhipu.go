@@ -5,6 +5,7 @@
 package fakezhipu
 
 import (
+	"cmp"
 	"encoding/json"
 	"net/http"
 	"slices"
@@ -136,7 +137,7 @@ func (s *api) answerCreate(x *fake.Exchange) {
 		refuse(x, *refused("1231", "You already have this request: "+q.RequestID))
 		return
 	}
-	spec := jobs.Job{ID: fake.RandomNumber(19), Lookup: q.RequestID, Seconds: "5"}
+	spec := jobs.Job{ID: fake.RandomNumber(19), Lookup: q.RequestID, Seconds: "5", Size: cmp.Or(q.Size, "1920x1080")}
 	if q.Duration != nil {
 		spec.Seconds = strconv.Itoa(*q.Duration)
 	}
