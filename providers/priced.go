@@ -42,6 +42,18 @@ type Priced struct {
 	Marks []PricedMark
 	// Headers are those of a call by which it costs more.
 	Headers []PricedHeader
+	// Tools are those that cost nothing beside tokens. Any other tool counts as one that the vendor runs.
+	Tools ClientTools
+}
+
+// ClientTools are the tools of a call that its client runs itself.
+type ClientTools struct {
+	// Types begin the types of such tools, which vendors date: bash_20250124.
+	Types []string
+	// Members, in lower case, declare them in a tool that has no type.
+	Members []string
+	// Arguments are members whose objects are the client's own: what its tools are called with, and the schemas of that.
+	Arguments []string
 }
 
 // PricedMember is a member of a call's JSON object. null and an empty array never cost anything.
@@ -81,6 +93,8 @@ func (c Catalog) Priced() Priced {
 		one := c[name].Priced
 		all.Members, all.Within = append(all.Members, one.Members...), append(all.Within, one.Within...)
 		all.Marks, all.Headers = append(all.Marks, one.Marks...), append(all.Headers, one.Headers...)
+		all.Tools.Types, all.Tools.Members = append(all.Tools.Types, one.Tools.Types...), append(all.Tools.Members, one.Tools.Members...)
+		all.Tools.Arguments = append(all.Tools.Arguments, one.Tools.Arguments...)
 	}
 	return all
 }

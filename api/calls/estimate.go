@@ -26,7 +26,7 @@ const (
 	// long it lasts. mostPerSecond is sound on two channels at 48 kHz and 16 bits: a file that claims to be shorter than its size
 	// allows at that rate is not believed.
 	soundPerSecond, mostPerSecond = 4 << 10, 192_000
-	// heardPerSecond and spokenPerSecond are tokens of sound, as OpenAI counts them: one for 100 ms of a user's sound, one for 50 ms
+	// heardPerSecond and spokenPerSecond are tokens of sound: one for 100 ms of a user's sound, one for 50 ms
 	// of an assistant's.
 	heardPerSecond, spokenPerSecond = 10, 20
 	// spokenBytes is about how many bytes of text are spoken in a second, in Latin and in Chinese script.

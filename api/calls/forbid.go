@@ -81,7 +81,7 @@ func (p priced) find(words []string, body []byte) error {
 	}
 	if slices.Contains(words, providers.ForbidLongCache) {
 		for _, mark := range p.Marks {
-			for place, value := range object.Texts(clientsOwn) {
+			for place, value := range object.Texts(p.isArguments) {
 				if place.Name().Is(mark.Name) && place.In().Is(mark.In) && !value.Is(mark.Usual) {
 					return forbiddenField(place.String())
 				}
@@ -165,9 +165,9 @@ func (p priced) member(words []string, field string, value rawjson.Value, within
 		}
 		return ""
 	case name == "tools" && slices.Contains(words, providers.ForbidHostedTools):
-		return hostedTool(field, value)
+		return p.hostedTool(field, value)
 	case name == "input" && slices.Contains(words, providers.ForbidHostedTools): // its items may bring tools along
-		return carriedTool(field, value)
+		return p.carriedTool(field, value)
 	case string(value) == "null" || string(value) == "[]":
 		return ""
 	}
@@ -193,7 +193,7 @@ func costs(m providers.PricedMember, value rawjson.Value) bool {
 	return (m.Only == "" || is(m.Only)) && (m.Unless == "" || !is(m.Unless))
 }
 
-// clientsOwn reports whether a member's objects are a client's own words: arguments of its tools, and what these look like.
-func clientsOwn(name rawjson.Text) bool {
-	return slices.ContainsFunc([]string{"input", "input_schema", "parameters", "parametersJsonSchema", "args"}, name.Is)
+// isArguments reports whether a member's objects are the client's own.
+func (p priced) isArguments(name rawjson.Text) bool {
+	return slices.ContainsFunc(p.Tools.Arguments, name.Is)
 }

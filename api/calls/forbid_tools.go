@@ -8,15 +8,15 @@ import (
 	"modelrelay/providers/rawjson"
 )
 
-// carriedTool names the first tool of an item of the input that is not run by the client itself, "" where all are.
-func carriedTool(field string, input rawjson.Value) string {
+// carriedTool names the first tool, in an item of the input, that the client does not run itself; "" for none.
+func (p priced) carriedTool(field string, input rawjson.Value) string {
 	for at, item := range input.Items() {
 		for name, value := range item.Members() {
 			tools := name.String()
 			if !strings.EqualFold(tools, "tools") {
 				continue
 			}
-			if param := hostedTool(field+"["+strconv.Itoa(at)+"]."+tools, value); param != "" {
+			if param := p.hostedTool(field+"["+strconv.Itoa(at)+"]."+tools, value); param != "" {
 				return param
 			}
 		}
@@ -24,51 +24,45 @@ func carriedTool(field string, input rawjson.Value) string {
 	return ""
 }
 
-// hostedTool names the first of the tools in a field that is not run by the client itself, "" where all are. A tool that stands
-// without an array is a tool as well: Google's APIs take it for the only one.
-func hostedTool(field string, tools rawjson.Value) string {
-	if tools.IsObject() && !ownTool(tools) {
+// hostedTool names the first of the tools in a field that the client does not run itself, "" for none. A tool without an
+// array is a tool as well: some APIs take it for the only one.
+func (p priced) hostedTool(field string, tools rawjson.Value) string {
+	if tools.IsObject() && !p.isClients(tools) {
 		return field
 	}
 	for at, tool := range tools.Items() {
-		if !ownTool(tool) {
+		if !p.isClients(tool) {
 			return field + "[" + strconv.Itoa(at) + "]"
 		}
 	}
 	return ""
 }
 
-// ownTool tells whether a tool, in any format, is one that the client runs. What is not known to be counts as the vendor's,
-// and so does a tool of two types, of which an upstream may read either.
-func ownTool(tool rawjson.Value) bool {
+// isClients reports whether the client runs a tool, in any format. What is not known to be the client's counts as the vendor's, and so does
+// a tool of two types, of which an upstream may read either.
+func (p priced) isClients(tool rawjson.Value) bool {
 	typed, named, others := false, false, false
 	for name, value := range tool.Members() {
-		switch strings.ToLower(name.String()) {
-		case "type":
+		switch member := strings.ToLower(name.String()); {
+		case member == "type":
 			kind := value.Text().String()
-			if kind != "" && !ownType(kind) {
+			if kind != "" && !p.isClientType(kind) {
 				return false
 			}
 			typed = typed || kind != ""
-		case "name", "function":
+		case member == "name", member == "function":
 			named = true
-		case "functiondeclarations", "function_declarations", "computeruse", "computer_use":
-		default:
+		case !slices.Contains(p.Tools.Members, member):
 			others = true
 		}
 	}
 	return typed || named || !others
 }
 
-// ownType tells whether tools of a type are run by the client.
-func ownType(kind string) bool {
-	return slices.ContainsFunc(ownTools(), func(own string) bool {
-		rest, is := strings.CutPrefix(kind, own)
+// isClientType reports whether clients run the tools of a type.
+func (p priced) isClientType(kind string) bool {
+	return slices.ContainsFunc(p.Tools.Types, func(begins string) bool {
+		rest, is := strings.CutPrefix(kind, begins)
 		return is && (rest == "" || rest[0] == '_' || rest[0] == '-')
 	})
-}
-
-// ownTools begin the types of tools that clients run, which vendors date behind: bash_20250124.
-func ownTools() []string {
-	return []string{"function", "custom", "local_shell", "apply_patch", "computer", "bash", "text_editor", "str_replace_based_edit_tool", "memory"}
 }

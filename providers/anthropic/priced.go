@@ -6,6 +6,10 @@ import "modelrelay/providers"
 func Priced() providers.Priced {
 	const usualCache = "5m" // what is written for an hour costs twice the price of input
 	return providers.Priced{
+		Tools: providers.ClientTools{
+			Types:     []string{"custom", "computer", "bash", "text_editor", "str_replace_based_edit_tool", "memory"},
+			Arguments: []string{"input", "input_schema"},
+		},
 		Members: []providers.PricedMember{
 			{Name: "service_tier", Forbid: providers.ForbidServiceTier},
 			{Name: "speed", Forbid: providers.ForbidServiceTier, Begins: '"', Unless: `"standard"`}, // of spoken text elsewhere a number

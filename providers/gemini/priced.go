@@ -6,6 +6,10 @@ import "modelrelay/providers"
 // extra_body.google.
 func Priced() providers.Priced {
 	return providers.Priced{
+		Tools: providers.ClientTools{
+			Members:   []string{"functiondeclarations", "function_declarations", "computeruse", "computer_use"},
+			Arguments: []string{"args", "parameters", "parametersJsonSchema"},
+		},
 		Members: []providers.PricedMember{
 			{Name: "servicetier", Forbid: providers.ForbidServiceTier},
 			{Name: "cachedcontent", Forbid: providers.ForbidCachedContent},

@@ -5,7 +5,10 @@ import "modelrelay/providers"
 // Priced is what OpenAI and the servers that copy its API bill beside tokens.
 func Priced() providers.Priced {
 	hosted, others := providers.ForbidHostedTools, providers.ForbidOtherModels
-	return providers.Priced{Members: []providers.PricedMember{
+	tools := providers.ClientTools{
+		Types: []string{"function", "custom", "local_shell", "apply_patch", "computer"}, Arguments: []string{"parameters"},
+	}
+	return providers.Priced{Tools: tools, Members: []providers.PricedMember{
 		{Name: "background", Forbid: providers.ForbidBackground, Only: "true"}, // a picture's background is a text
 		{Name: "service_tier", Forbid: providers.ForbidServiceTier},
 		{Name: "web_search_options", Forbid: hosted},
