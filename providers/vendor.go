@@ -40,6 +40,8 @@ type Vendor struct {
 	Realtime Dialer
 	// Priced is what the vendor bills beside the tokens of a call.
 	Priced Priced
+	// Traits are what a model takes in chats, by its name; nil: calls are not written by its name.
+	Traits func(model string) Traits
 	// Dialects tells that a channel may serve only one of the vendor's two chat endpoints (Channel.Dialect).
 	Dialects bool
 	// BaseURL is the vendor's own address, for a channel that names none; "" where each channel must.

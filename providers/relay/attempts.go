@@ -304,7 +304,7 @@ func (r *Relay) fit(ctx context.Context, call providers.Call, to router.Pick) (s
 	noUsage := r.withoutUsage(to)
 	if to.Translated {
 		to.Channel.NoStreamUsage = noUsage
-		s.translation, fault = r.door.Translate(ctx, call, to.Target, r.catalog[to.Channel.Vendor].Takes)
+		s.translation, fault = r.door.Translate(ctx, call, to.Target, r.catalog[to.Channel.Vendor])
 		if fault != nil {
 			return s, fault
 		}
@@ -319,7 +319,7 @@ func (r *Relay) fit(ctx context.Context, call providers.Call, to router.Pick) (s
 		}
 	}
 	var edits []providers.Edit
-	if edits, s.changed = translate.Fit(call, to.Target); len(edits) > 0 {
+	if edits, s.changed = translate.Fit(call, to.Target, r.catalog[to.Channel.Vendor]); len(edits) > 0 {
 		call.Edits = append(slices.Clip(call.Edits), edits...)
 	}
 	s.call = call

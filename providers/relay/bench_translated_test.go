@@ -74,7 +74,7 @@ func BenchmarkTranslatedBody(b *testing.B) {
 				b.SetBytes(int64(len(call.Body)))
 				b.ReportAllocs()
 				for b.Loop() {
-					if _, fault := door.Translate(b.Context(), call, providers.Target{Model: "up"}, []providers.Endpoint{to.endpoint}); fault != nil {
+					if _, fault := door.Translate(b.Context(), call, providers.Target{Model: "up"}, providers.Vendor{Takes: []providers.Endpoint{to.endpoint}}); fault != nil {
 						b.Fatal(fault)
 					}
 				}

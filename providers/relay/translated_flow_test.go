@@ -149,7 +149,7 @@ func TestMediaAreNotCopied(t *testing.T) {
 			}
 			var before, after runtime.MemStats
 			runtime.ReadMemStats(&before)
-			translation, fault := door.Translate(t.Context(), call, providers.Target{Model: "up"}, []providers.Endpoint{to.endpoint})
+			translation, fault := door.Translate(t.Context(), call, providers.Target{Model: "up"}, providers.Vendor{Takes: []providers.Endpoint{to.endpoint}})
 			runtime.ReadMemStats(&after)
 			if fault != nil {
 				t.Errorf("%s to %s: %v", source, target, fault)

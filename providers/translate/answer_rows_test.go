@@ -179,7 +179,7 @@ func TestAnswerHeaders(t *testing.T) {
 	}{"an array": {false, "application/json"}, "events": {true, "text/event-stream"}} {
 		call := gemini
 		call.Stream = test.sse
-		tr, fault := translate.New(nil).Translate(t.Context(), call, providers.Target{Model: "claude-sonnet-4-5"}, peers()[2].takes)
+		tr, fault := translate.New(nil).Translate(t.Context(), call, providers.Target{Model: "claude-sonnet-4-5"}, vendorOf(peers()[2].takes...))
 		if fault != nil {
 			t.Fatal(fault)
 		}

@@ -146,7 +146,7 @@ func TestMarksAtMessages(t *testing.T) {
 	}
 	// A mark of the whole call goes on the last block that says something.
 	call := providers.Call{Model: "m", Endpoint: peers()[2].asks, Content: providers.Content{Body: []byte(`{"model":"m","max_tokens":9,"cache_control":{"type":"ephemeral"},"messages":[{"role":"user","content":[{"type":"text","text":"x"},{"type":"text","text":" "}]}]}`)}}
-	tr, fault := translate.New(nil).Translate(t.Context(), call, providers.Target{Model: "gpt-5.6"}, peers()[1].takes)
+	tr, fault := translate.New(nil).Translate(t.Context(), call, providers.Target{Model: "gpt-5.6"}, vendorOf(peers()[1].takes...))
 	if fault != nil {
 		t.Fatal(fault)
 	}

@@ -21,29 +21,25 @@ func (t *Translation) count(call providers.Call, targets []providers.Endpoint) *
 	if fault != nil {
 		return fault
 	}
-	counts := messages.ReadCounted
+	dialect, counts := form.Messages, messages.ReadCounted
 	to := targets[0]
-	dialect := form.Messages
 	var pieces providers.Payload
-	traits := func() form.Target {
-		return form.Target{Model: t.target.Model, Traits: traitsOf(t.target.Channel, t.target.Model, dialect)}
-	}
+	target := form.Target{Model: t.target.Model, Traits: t.traits()}
 	switch to.Format {
 	case providers.Anthropic:
-		pieces, fault = messages.WriteCount(prompt, traits(), &t.loss)
+		pieces, fault = messages.WriteCount(prompt, target, &t.loss)
 	case providers.Gemini:
 		dialect, counts = form.Gemini, gemini.ReadCounted
-		pieces, fault = gemini.WriteCount(prompt, traits(), &t.loss)
+		pieces, fault = gemini.WriteCount(prompt, target, &t.loss)
 	default:
-		dialect = form.Responses
 		at := slices.IndexFunc(targets, func(e providers.Endpoint) bool { return e.Operation == providers.InputTokens })
-		if at < 0 || !traits().Traits.OpenAI.Reasons {
+		if at < 0 || !target.Traits.OpenAI.Reasons {
 			t.loss.Change(field)
 			t.Call.Endpoint, t.Counted = to, write(estimate(prompt))
 			return nil
 		}
-		to, counts = targets[at], responses.ReadCounted
-		pieces, fault = responses.WriteCount(prompt, traits(), &t.loss)
+		to, dialect, counts = targets[at], form.Responses, responses.ReadCounted
+		pieces, fault = responses.WriteCount(prompt, target, &t.loss)
 	}
 	if fault != nil {
 		return fault

@@ -64,7 +64,7 @@ func TestCountsWhereItCan(t *testing.T) {
 			t.Parallel()
 			call := providers.Call{Endpoint: test.from, Model: "m", Content: providers.Content{Body: []byte(test.body)}}
 			target := providers.Target{Model: test.model, Channel: providers.Channel{Dialect: test.dialect}}
-			tr, fault := translate.New(nil).Translate(t.Context(), call, target, test.takes)
+			tr, fault := translate.New(nil).Translate(t.Context(), call, target, vendorOf(test.takes...))
 			if fault != nil {
 				t.Fatal(fault)
 			}
@@ -127,7 +127,7 @@ func TestEstimates(t *testing.T) {
 	} {
 		body := strings.Replace(test.body, "{", `{"model":"m",`, 1)
 		call := providers.Call{Endpoint: providers.Endpoint{Format: providers.Anthropic, Operation: providers.CountTokens}, Model: "m", Content: providers.Content{Body: []byte(body)}}
-		tr, fault := translate.New(nil).Translate(t.Context(), call, providers.Target{Model: "gpt-4o"}, openai.Takes())
+		tr, fault := translate.New(nil).Translate(t.Context(), call, providers.Target{Model: "gpt-4o"}, vendorOf(openai.Takes()...))
 		if fault != nil {
 			t.Errorf("%s: %v", name, fault)
 			continue
@@ -139,7 +139,7 @@ func TestEstimates(t *testing.T) {
 	// A result of Gemini's is an object.
 	call := providers.Call{Endpoint: providers.Endpoint{Format: providers.Gemini, Operation: providers.CountTokens}, Model: "m", Content: providers.Content{Body: []byte(
 		`{"contents":[{"role":"user","parts":[{"text":"abcd"}]},{"role":"model","parts":[{"functionCall":{"name":"ffff","args":{}}}]},{"role":"user","parts":[{"functionResponse":{"name":"ffff","response":{"abcd":"abcd"}}}]}]}`)}}
-	tr, fault := translate.New(nil).Translate(t.Context(), call, providers.Target{Model: "gpt-4o"}, openai.Takes())
+	tr, fault := translate.New(nil).Translate(t.Context(), call, providers.Target{Model: "gpt-4o"}, vendorOf(openai.Takes()...))
 	if fault != nil {
 		t.Fatal(fault)
 	}

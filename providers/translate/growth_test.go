@@ -55,7 +55,7 @@ func BenchmarkGrowth(b *testing.B) {
 				b.Run(fmt.Sprintf("%s to %s/%s/%d", client.name, upstream.name, name, n), func(b *testing.B) {
 					b.SetBytes(int64(len(body)))
 					for b.Loop() {
-						_, _ = translate.New(nil).Translate(b.Context(), call, providers.Target{Model: upstream.models[0]}, upstream.takes) // a refusal has read it, too
+						_, _ = translate.New(nil).Translate(b.Context(), call, providers.Target{Model: upstream.models[0]}, vendorOf(upstream.takes...)) // a refusal has read it, too
 					}
 				})
 			}

@@ -100,7 +100,7 @@ func TestHeaderOfAnswers(t *testing.T) {
 	})
 	// Gemini's stream without alt=sse is one array.
 	call := providers.Call{Endpoint: providers.Endpoint{Format: providers.Gemini, Operation: providers.StreamContent}, Model: "m", Content: providers.Content{Body: []byte(leastCall("gemini") + "}")}}
-	tr, fault := translate.New(nil).Translate(t.Context(), call, providers.Target{Model: "gpt-4o"}, peers()[0].takes)
+	tr, fault := translate.New(nil).Translate(t.Context(), call, providers.Target{Model: "gpt-4o"}, vendorOf(peers()[0].takes...))
 	if fault != nil {
 		t.Fatal(fault)
 	}

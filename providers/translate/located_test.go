@@ -36,7 +36,7 @@ func TestRefusalsNameTheField(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			call := providers.Call{Endpoint: test.from, Model: "m", Content: providers.Content{Body: []byte(test.body)}}
-			_, fault := translate.New(nil).Translate(t.Context(), call, providers.Target{Model: "up"}, test.takes)
+			_, fault := translate.New(nil).Translate(t.Context(), call, providers.Target{Model: "up"}, vendorOf(test.takes...))
 			if fault == nil || fault.Kind != providers.Invalid || fault.Param != test.param || !strings.HasPrefix(fault.Message, test.begin) {
 				t.Errorf("got %+v, want %q at %s", fault, test.begin, test.param)
 			}

@@ -12,11 +12,11 @@ import (
 // length is bounded by max_completion_tokens, and what tunes the drawing of tokens is refused
 // (https://learn.microsoft.com/azure/ai-foundry/openai/how-to/reasoning lists it). A field that says what the model does by itself stays.
 // There are none for any other model or operation.
-func Fit(call providers.Call, to providers.Target) (edits []providers.Edit, changed []string) {
+func Fit(call providers.Call, to providers.Target, vendor providers.Vendor) (edits []providers.Edit, changed []string) {
 	if call.Endpoint != (providers.Endpoint{Format: providers.OpenAI, Operation: providers.Chat}) {
 		return nil, nil
 	}
-	if traits := traitsOf(to.Channel, to.Model, form.Chat).OpenAI; !traits.Reasons || traits.Imitator || !mentionsTuning(call.Body) {
+	if traits := traitsOf(vendor, to.Channel, to.Model).OpenAI; !traits.Reasons || traits.Imitator || !mentionsTuning(call.Body) {
 		return nil, nil
 	}
 	return fit(call)

@@ -44,6 +44,7 @@ type Translation struct {
 
 	from     providers.Endpoint
 	target   providers.Target
+	vendor   providers.Vendor
 	streams  bool // the client wants its answer in pieces
 	ask      form.Ask
 	loss     form.Loss
@@ -57,11 +58,11 @@ type Translation struct {
 	signs   bool // thoughts are signed apart from their text
 }
 
-// Translate makes the call for one of the endpoints that the target's vendor takes. The fault names the client's own field:
+// Translate makes the call for one of the endpoints that the vendor, which is the target's, takes. The fault names the client's own field:
 // it says that this target cannot take the call, and nothing was sent.
-func (d *Door) Translate(ctx context.Context, call providers.Call, to providers.Target, takes []providers.Endpoint) (*Translation, *providers.Fault) {
-	t := &Translation{from: call.Endpoint, target: to, streams: call.Stream || call.Endpoint.Operation == providers.StreamContent}
-	targets := t.targets(takes)
+func (d *Door) Translate(ctx context.Context, call providers.Call, to providers.Target, vendor providers.Vendor) (*Translation, *providers.Fault) {
+	t := &Translation{from: call.Endpoint, target: to, vendor: vendor, streams: call.Stream || call.Endpoint.Operation == providers.StreamContent}
+	targets := t.targets()
 	if len(targets) == 0 {
 		return nil, providers.Faultf(providers.Internal, "The gateway translates a call that it cannot.")
 	}
@@ -82,6 +83,11 @@ func (d *Door) Translate(ctx context.Context, call providers.Call, to providers.
 		return nil, t.located(fault)
 	}
 	return t, nil
+}
+
+// traits are those of the target.
+func (t *Translation) traits() providers.Traits {
+	return traitsOf(t.vendor, t.target.Channel, t.target.Model)
 }
 
 // located says the client's field in the message where the client's format has no other place for it.
@@ -116,7 +122,7 @@ func (t *Translation) chat(ctx context.Context, d *Door, call providers.Call, ta
 	}
 	read := t.loss
 	var refused *providers.Fault
-	for i, to := range prefer(targets, prompt, t.target) {
+	for i, to := range t.prefer(targets, prompt) {
 		if i > 0 { // a writer may have arranged it for itself
 			if prompt, _, fault = t.writer.read(call, new(form.Loss)); fault != nil {
 				return fault
@@ -130,7 +136,7 @@ func (t *Translation) chat(ctx context.Context, d *Door, call providers.Call, ta
 		t.loss = form.Loss{Dropped: slices.Clip(read.Dropped), Changed: slices.Clip(read.Changed)}
 		t.reader = codecOf(target)
 		pieces, fault := t.reader.write(prompt, form.Target{
-			Model: t.target.Model, Traits: traitsOf(t.target.Channel, t.target.Model, target), Stream: t.streams,
+			Model: t.target.Model, Traits: t.traits(), Stream: t.streams,
 			NoUsage: t.target.Channel.NoStreamUsage,
 		}, &t.loss)
 		if fault != nil {
@@ -184,11 +190,11 @@ func checkChoice(prompt *form.Prompt) *providers.Fault {
 
 // prefer orders the targets for a call. Of OpenAI's two it is Responses for models that reason, unless the call wants what
 // chat completions alone have.
-func prefer(targets []providers.Endpoint, prompt *form.Prompt, to providers.Target) []providers.Endpoint {
+func (t *Translation) prefer(targets []providers.Endpoint, prompt *form.Prompt) []providers.Endpoint {
 	if len(targets) < 2 { //nolint:mnd // two to choose from
 		return targets
 	}
-	reasons := traitsOf(to.Channel, to.Model, form.Responses).OpenAI.Reasons
+	reasons := t.traits().OpenAI.Reasons
 	slices.SortStableFunc(targets, func(a, b providers.Endpoint) int {
 		first := providers.Responses
 		if !reasons || chatOnly(prompt) {

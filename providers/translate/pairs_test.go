@@ -14,6 +14,9 @@ import (
 	"testing"
 
 	"modelrelay/providers"
+	"modelrelay/providers/anthropic"
+	"modelrelay/providers/gemini"
+	"modelrelay/providers/openai"
 	"modelrelay/providers/translate"
 )
 
@@ -81,6 +84,14 @@ func (m *memory) Find(_ context.Context, _ translate.Caller, names []string) map
 	return found
 }
 
+// vendorOf is the vendor that has the endpoints.
+func vendorOf(takes ...providers.Endpoint) providers.Vendor {
+	traits := map[providers.Format]func(string) providers.Traits{
+		providers.OpenAI: openai.Traits, providers.Anthropic: anthropic.Traits, providers.Gemini: gemini.Traits,
+	}
+	return providers.Vendor{Takes: takes, Traits: traits[takes[0].Format]}
+}
+
 // ask makes the upstream's call of a client's.
 func ask(t *testing.T, door *translate.Door, client, upstream peer, model, body string, stream bool) (*translate.Translation, *providers.Fault) {
 	t.Helper()
@@ -88,7 +99,7 @@ func ask(t *testing.T, door *translate.Door, client, upstream peer, model, body 
 	if stream && client.name == "gemini" {
 		call.Endpoint.Operation = providers.StreamContent
 	}
-	return door.Translate(t.Context(), call, providers.Target{Model: model}, upstream.takes)
+	return door.Translate(t.Context(), call, providers.Target{Model: model}, vendorOf(upstream.takes...))
 }
 
 // sent is a call that was written for an upstream, or the field that it refuses. What is judged of it is in modelrelay/dev, which

@@ -236,7 +236,7 @@ func TestCompaction(t *testing.T) {
 			t.Errorf("native: sent %s", got)
 		}
 		other := providers.Call{Endpoint: client.asks, Model: "m", Content: providers.Content{Body: []byte(later)}, Token: "another"}
-		if _, fault := translate.New(nil).Translate(t.Context(), other, providers.Target{Model: upstream.models[0]}, upstream.takes); fault == nil || fault.Param != "input[0].encrypted_content" {
+		if _, fault := translate.New(nil).Translate(t.Context(), other, providers.Target{Model: upstream.models[0]}, vendorOf(upstream.takes...)); fault == nil || fault.Param != "input[0].encrypted_content" {
 			t.Errorf("%s: another token: %+v", upstream.name, fault)
 		}
 	})

@@ -51,8 +51,8 @@ func Reaches(from, to providers.Endpoint) bool {
 }
 
 // targets are those of a channel's endpoints that a call can be made at, best first.
-func (t *Translation) targets(takes []providers.Endpoint) []providers.Endpoint {
-	return slices.DeleteFunc(slices.Clone(takes), func(to providers.Endpoint) bool {
+func (t *Translation) targets() []providers.Endpoint {
+	return slices.DeleteFunc(slices.Clone(t.vendor.Takes), func(to providers.Endpoint) bool {
 		if !t.target.Channel.Speaks(to) || !Reaches(t.from, to) {
 			return true
 		}

@@ -5,11 +5,14 @@ import (
 	"testing"
 
 	"modelrelay/providers"
+	"modelrelay/providers/anthropic"
+	"modelrelay/providers/gemini"
+	"modelrelay/providers/openai"
 	"modelrelay/providers/translate/form"
 )
 
 // words lists the traits that a channel could name, for tables.
-func words(traits form.Traits) string {
+func words(traits providers.Traits) string {
 	var all []string
 	for _, word := range TraitWords() {
 		for _, field := range traitFields(&traits)[word] {
@@ -19,6 +22,18 @@ func words(traits form.Traits) string {
 		}
 	}
 	return strings.Join(all, " ")
+}
+
+// vendorOf is the vendor whose format the dialect is.
+func vendorOf(dialect form.Dialect) providers.Vendor {
+	switch dialect {
+	case form.Messages:
+		return providers.Vendor{Traits: anthropic.Traits}
+	case form.Gemini:
+		return providers.Vendor{Traits: gemini.Traits}
+	default:
+		return providers.Vendor{Traits: openai.Traits}
+	}
 }
 
 // TestTraits: what Anthropic's "Models overview", "Extended thinking", "Effort" and "Structured outputs" pages, Google's
@@ -104,7 +119,7 @@ func TestTraits(t *testing.T) {
 		{form.Chat, "openrouter-x", "imitator", 0},
 		{form.Chat, "gpt-oss-120b", "imitator", 0},
 	} {
-		traits := traitsOf(providers.Channel{}, tc.model, tc.dialect)
+		traits := traitsOf(vendorOf(tc.dialect), providers.Channel{}, tc.model)
 		if got := words(traits); got != tc.want || traits.Anthropic.MaxOutput != tc.most {
 			t.Errorf("%s: got %q, %d tokens, want %q, %d", tc.model, got, traits.Anthropic.MaxOutput, tc.want, tc.most)
 		}
@@ -128,7 +143,7 @@ func TestOverruledTraits(t *testing.T) {
 		{form.Chat, "deepseek-reasoner", "reasons xhigh xhigh", 0},
 		{form.Chat, "deepseek-chat", "imitator", 0},
 	} {
-		traits := traitsOf(channel, tc.model, tc.dialect)
+		traits := traitsOf(vendorOf(tc.dialect), channel, tc.model)
 		if got := words(traits); got != tc.want || traits.Anthropic.MaxOutput != tc.most {
 			t.Errorf("%s: got %q, %d tokens, want %q, %d", tc.model, got, traits.Anthropic.MaxOutput, tc.want, tc.most)
 		}

@@ -21,7 +21,7 @@ var nameRule = form.NameRule{Max: 64} //nolint:gochecknoglobals // a constant
 type writing struct {
 	*form.Prompt
 	*form.Out
-	to   form.OpenAITraits
+	to   providers.OpenAITraits
 	loss *form.Loss
 }
 

@@ -15,10 +15,10 @@ import (
 )
 
 // write writes a prompt for a model with traits.
-func write(tb testing.TB, p *form.Prompt, traits form.OpenAITraits, stream bool) (string, form.Loss, *providers.Fault) {
+func write(tb testing.TB, p *form.Prompt, traits providers.OpenAITraits, stream bool) (string, form.Loss, *providers.Fault) {
 	tb.Helper()
 	var loss form.Loss
-	payload, fault := chat.Write(p, form.Target{Model: "upstream", Traits: form.Traits{OpenAI: traits}, Stream: stream}, &loss)
+	payload, fault := chat.Write(p, form.Target{Model: "upstream", Traits: providers.Traits{OpenAI: traits}, Stream: stream}, &loss)
 	if fault != nil {
 		return "", loss, fault
 	}
@@ -69,8 +69,8 @@ func TestWrite(t *testing.T) {
 	t.Parallel()
 	text := func(raw string) rawjson.Text { return rawjson.Text(raw) }
 	yes, no := true, false
-	reasons, imitator := form.OpenAITraits{Reasons: true}, form.OpenAITraits{Reasons: true, Imitator: true}
-	breakpoints := form.OpenAITraits{Reasons: true, Breakpoints: true}
+	reasons, imitator := providers.OpenAITraits{Reasons: true}, providers.OpenAITraits{Reasons: true, Imitator: true}
+	breakpoints := providers.OpenAITraits{Reasons: true, Breakpoints: true}
 	image := mediaBlock(form.Media{Kind: form.Image, Type: "image/png", Data: []byte("AAAA")})
 	tools := []form.Tool{{Name: "f", Schema: rawjson.Value(`{"type":"object"}`)}, {Name: "g.h", Description: text(`"d"`), Strict: &yes}, {Name: "s", Custom: true}}
 	const wantTools = `"tools":[{"type":"function","function":{"name":"f","parameters":{"type":"object","properties":{}}}},` +
@@ -82,13 +82,13 @@ func TestWrite(t *testing.T) {
 	for _, test := range []struct {
 		name             string
 		prompt           form.Prompt
-		traits           form.OpenAITraits
+		traits           providers.OpenAITraits
 		want             string
 		dropped, changed string
 	}{
 		{"least", form.Prompt{Turns: []form.Turn{user("hi")}}, reasons, hi, "", ""},
 		{"length of a reasoning model", form.Prompt{Limits: form.Limits{MaxTokens: rawjson.Value("1e2")}}, reasons, hi + `,"max_completion_tokens":1e2`, "", ""},
-		{"length of another", form.Prompt{Limits: form.Limits{MaxTokens: rawjson.Value("5")}}, form.OpenAITraits{}, hi + `,"max_tokens":5`, "", ""},
+		{"length of another", form.Prompt{Limits: form.Limits{MaxTokens: rawjson.Value("5")}}, providers.OpenAITraits{}, hi + `,"max_tokens":5`, "", ""},
 		// https://api-docs.deepseek.com/api/create-chat-completion has max_tokens, stop and temperature of its thinking models too.
 		{"an imitator that reasons", form.Prompt{
 			Limits:   form.Limits{MaxTokens: rawjson.Value("5"), Stop: []rawjson.Text{text(`"a"`)}},
@@ -97,14 +97,14 @@ func TestWrite(t *testing.T) {
 		{"sampling", form.Prompt{Sampling: form.Sampling{
 			Temperature: rawjson.Value("0.50"), TopP: rawjson.Value("1"), TopK: rawjson.Value("3"), Presence: rawjson.Value("1"), Frequency: rawjson.Value("2"),
 			Seed: rawjson.Value("12345678901234567890"), LogitBias: rawjson.Value(`{"1":2}`), TopLogprobs: rawjson.Value("3"),
-		}}, form.OpenAITraits{}, hi + `,"temperature":0.50,"top_p":1,"presence_penalty":1,"frequency_penalty":2,"logit_bias":{"1":2},"seed":12345678901234567890,"logprobs":true,"top_logprobs":3`, "topK", ""},
+		}}, providers.OpenAITraits{}, hi + `,"temperature":0.50,"top_p":1,"presence_penalty":1,"frequency_penalty":2,"logit_bias":{"1":2},"seed":12345678901234567890,"logprobs":true,"top_logprobs":3`, "topK", ""},
 		{"sampling of a reasoning model", form.Prompt{Sampling: form.Sampling{
 			Temperature: rawjson.Value("0.5"), TopP: rawjson.Value("1"), Presence: rawjson.Value("1"), Seed: rawjson.Value("1"), Logprobs: true,
 		}}, reasons, hi + `,"seed":1,"logprobs":true`, "temp, topP, presence", ""},
-		{"stops", form.Prompt{Limits: form.Limits{Stop: []rawjson.Text{text(`"a"`), text(`"\n"`)}, N: 2}}, form.OpenAITraits{}, hi + `,"n":2,"stop":["a","\n"]`, "", ""},
+		{"stops", form.Prompt{Limits: form.Limits{Stop: []rawjson.Text{text(`"a"`), text(`"\n"`)}, N: 2}}, providers.OpenAITraits{}, hi + `,"n":2,"stop":["a","\n"]`, "", ""},
 		{"user", form.Prompt{User: text(`"u"`)}, reasons, hi + `,"safety_identifier":"u"`, "", ""},
-		{"thinking off", form.Prompt{Thinking: form.Thinking{Mode: form.ThinkingOff}}, form.OpenAITraits{Reasons: true, NoneEffort: true}, hi + `,"reasoning_effort":"none"`, "", ""},
-		{"thinking at a model that does not", form.Prompt{Thinking: form.Thinking{Mode: form.ThinkingEffort, Effort: "high"}}, form.OpenAITraits{}, hi, "think", ""},
+		{"thinking off", form.Prompt{Thinking: form.Thinking{Mode: form.ThinkingOff}}, providers.OpenAITraits{Reasons: true, NoneEffort: true}, hi + `,"reasoning_effort":"none"`, "", ""},
+		{"thinking at a model that does not", form.Prompt{Thinking: form.Thinking{Mode: form.ThinkingEffort, Effort: "high"}}, providers.OpenAITraits{}, hi, "think", ""},
 		{
 			"JSON",
 			form.Prompt{Output: form.Output{Kind: form.OutputJSON}},
@@ -300,7 +300,7 @@ func marks() form.Prompt {
 func TestWriteStream(t *testing.T) {
 	t.Parallel()
 	p := form.Prompt{Turns: []form.Turn{user("hi")}, From: form.Responses, Own: []form.Member{{Name: "stream_options.include_obfuscation", Value: rawjson.Value("false")}}}
-	got, _, fault := write(t, &p, form.OpenAITraits{}, true)
+	got, _, fault := write(t, &p, providers.OpenAITraits{}, true)
 	if want := `{"model":"upstream",` + hi + `,"stream":true,"stream_options":{"include_usage":true,"include_obfuscation":false}}`; fault != nil || got != want {
 		t.Errorf("got %s, %v", got, fault)
 	}
@@ -317,25 +317,25 @@ func TestWriteRefuses(t *testing.T) {
 	for _, test := range []struct {
 		name   string
 		prompt form.Prompt
-		traits form.OpenAITraits
+		traits providers.OpenAITraits
 		param  string
 	}{
-		{"five stops", form.Prompt{Limits: stops}, form.OpenAITraits{}, "stops"},
-		{"stops of a reasoning model", form.Prompt{Limits: form.Limits{Stop: stops.Stop[:1]}}, form.OpenAITraits{Reasons: true}, "stops"},
-		{"a PDF by its address", media(form.Media{Kind: form.Document, URL: url}), form.OpenAITraits{}, "turns[0].content[1]"},
-		{"another document", media(form.Media{Kind: form.Document, Type: "application/zip", Data: []byte("AA")}), form.OpenAITraits{}, "turns[0].content[1]"},
-		{"a text by its address", media(form.Media{Kind: form.PlainText, URL: url}), form.OpenAITraits{}, "turns[0].content[1]"},
-		{"another sound", media(form.Media{Kind: form.Audio, Type: "audio/ogg", Data: []byte("AA")}), form.OpenAITraits{}, "turns[0].content[1]"},
-		{"a sound by its address", media(form.Media{Kind: form.Audio, Type: "audio/wav", URL: url}), form.OpenAITraits{}, "turns[0].content[1]"},
-		{"a video", media(form.Media{Kind: form.Video, Type: "video/mp4", Data: []byte("AA")}), form.OpenAITraits{}, "turns[0].content[1]"},
-		{"a file of another vendor", media(form.Media{Kind: form.Document, File: rawjson.Quote("file_1")}), form.OpenAITraits{}, "turns[0].content[1]"},
-		{"an image's file", media(form.Media{Kind: form.Image, File: rawjson.Quote("file_1")}), form.OpenAITraits{}, "turns[0].content[1]"},
-		{"an image of the assistant", form.Prompt{Turns: []form.Turn{user("hi"), {Role: form.Assistant, Blocks: []form.Block{mediaBlock(image)}}}}, form.OpenAITraits{}, "turns[0].content[1]"},
-		{"an image in the instructions", form.Prompt{System: []form.Block{mediaBlock(image)}, Turns: []form.Turn{user("hi")}}, form.OpenAITraits{}, "turns[0].content[1]"},
-		{"a result without a call", form.Prompt{Turns: []form.Turn{user("hi"), {Blocks: []form.Block{resultBlock("1")}}}}, form.OpenAITraits{}, "turns[2].call_id"},
-		{"nothing said", form.Prompt{Turns: []form.Turn{}}, form.OpenAITraits{}, "turns"},
-		{"what must not be left out", form.Prompt{Own: []form.Member{{Name: "container", Must: true}}}, form.OpenAITraits{}, "container"},
-		{"what must not be left out of the same vendor's", form.Prompt{From: form.Responses, Own: []form.Member{{Name: "conversation", Must: true}}}, form.OpenAITraits{}, "conversation"},
+		{"five stops", form.Prompt{Limits: stops}, providers.OpenAITraits{}, "stops"},
+		{"stops of a reasoning model", form.Prompt{Limits: form.Limits{Stop: stops.Stop[:1]}}, providers.OpenAITraits{Reasons: true}, "stops"},
+		{"a PDF by its address", media(form.Media{Kind: form.Document, URL: url}), providers.OpenAITraits{}, "turns[0].content[1]"},
+		{"another document", media(form.Media{Kind: form.Document, Type: "application/zip", Data: []byte("AA")}), providers.OpenAITraits{}, "turns[0].content[1]"},
+		{"a text by its address", media(form.Media{Kind: form.PlainText, URL: url}), providers.OpenAITraits{}, "turns[0].content[1]"},
+		{"another sound", media(form.Media{Kind: form.Audio, Type: "audio/ogg", Data: []byte("AA")}), providers.OpenAITraits{}, "turns[0].content[1]"},
+		{"a sound by its address", media(form.Media{Kind: form.Audio, Type: "audio/wav", URL: url}), providers.OpenAITraits{}, "turns[0].content[1]"},
+		{"a video", media(form.Media{Kind: form.Video, Type: "video/mp4", Data: []byte("AA")}), providers.OpenAITraits{}, "turns[0].content[1]"},
+		{"a file of another vendor", media(form.Media{Kind: form.Document, File: rawjson.Quote("file_1")}), providers.OpenAITraits{}, "turns[0].content[1]"},
+		{"an image's file", media(form.Media{Kind: form.Image, File: rawjson.Quote("file_1")}), providers.OpenAITraits{}, "turns[0].content[1]"},
+		{"an image of the assistant", form.Prompt{Turns: []form.Turn{user("hi"), {Role: form.Assistant, Blocks: []form.Block{mediaBlock(image)}}}}, providers.OpenAITraits{}, "turns[0].content[1]"},
+		{"an image in the instructions", form.Prompt{System: []form.Block{mediaBlock(image)}, Turns: []form.Turn{user("hi")}}, providers.OpenAITraits{}, "turns[0].content[1]"},
+		{"a result without a call", form.Prompt{Turns: []form.Turn{user("hi"), {Blocks: []form.Block{resultBlock("1")}}}}, providers.OpenAITraits{}, "turns[2].call_id"},
+		{"nothing said", form.Prompt{Turns: []form.Turn{}}, providers.OpenAITraits{}, "turns"},
+		{"what must not be left out", form.Prompt{Own: []form.Member{{Name: "container", Must: true}}}, providers.OpenAITraits{}, "container"},
+		{"what must not be left out of the same vendor's", form.Prompt{From: form.Responses, Own: []form.Member{{Name: "conversation", Must: true}}}, providers.OpenAITraits{}, "conversation"},
 	} {
 		test.prompt.Fields = fields()
 		if test.prompt.From == form.Chat {
@@ -355,7 +355,7 @@ func TestWriteRefuses(t *testing.T) {
 func TestFileOfTheSameVendor(t *testing.T) {
 	t.Parallel()
 	p := form.Prompt{From: form.Responses, Turns: []form.Turn{{Blocks: []form.Block{mediaBlock(form.Media{Kind: form.Document, File: rawjson.Quote("file_1")})}}}}
-	got, _, fault := write(t, &p, form.OpenAITraits{}, false)
+	got, _, fault := write(t, &p, providers.OpenAITraits{}, false)
 	if want := `{"model":"upstream","messages":[{"role":"user","content":[{"type":"file","file":{"file_id":"file_1"}}]}]}`; fault != nil || got != want {
 		t.Errorf("got %s, %v", got, fault)
 	}
@@ -370,7 +370,7 @@ func TestRoundTrip(t *testing.T) {
 		if fault != nil {
 			t.Fatal(fault)
 		}
-		traits := form.OpenAITraits{Breakpoints: true, Imitator: strings.Contains(sections["in"], "reasoning_content")}
+		traits := providers.OpenAITraits{Breakpoints: true, Imitator: strings.Contains(sections["in"], "reasoning_content")}
 		got, written, fault := write(t, p, traits, p != nil && strings.Contains(sections["in"], `"stream":true`))
 		if fault != nil {
 			t.Fatal(fault)
@@ -415,10 +415,10 @@ func TestEqualPrefixes(t *testing.T) {
 	t.Parallel()
 	content := golden1(t)
 	p, _, _, _ := read(t, content)
-	first, _, _ := write(t, p, form.OpenAITraits{}, true)
+	first, _, _ := write(t, p, providers.OpenAITraits{}, true)
 	for range 20 {
 		p, _, _, _ := read(t, content)
-		if again, _, _ := write(t, p, form.OpenAITraits{}, true); again != first {
+		if again, _, _ := write(t, p, providers.OpenAITraits{}, true); again != first {
 			t.Fatalf("got %s, then %s", first, again)
 		}
 	}

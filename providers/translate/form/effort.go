@@ -1,5 +1,7 @@
 package form
 
+import "modelrelay/providers"
+
 // The least budgets of thinking, in tokens, that are more than little and more than middling.
 const (
 	mediumBudget = 4096
@@ -29,7 +31,7 @@ func (t Thinking) Wanted() bool { return t.Mode != ThinkingOff && (t.Mode != Thi
 
 // Effort is the word for the thinking of one of OpenAI's models, "" where none is to be sent. A model that cannot think is
 // asked nothing; that it shall not think is no loss then.
-func (p *Prompt) Effort(traits OpenAITraits, loss *Loss) string {
+func (p *Prompt) Effort(traits providers.OpenAITraits, loss *Loss) string {
 	field := p.Fields[FieldThinking]
 	switch {
 	case !traits.Reasons:

@@ -4,6 +4,7 @@ import (
 	"slices"
 	"testing"
 
+	"modelrelay/providers"
 	"modelrelay/providers/translate/form"
 )
 
@@ -12,20 +13,20 @@ func TestEffort(t *testing.T) {
 	// OpenAI's page of reasoning models: gpt-5 knows minimal and no none, gpt-5.1 none and no minimal, gpt-5.2 xhigh besides.
 	// https://platform.openai.com/docs/guides/reasoning
 	var (
-		gpt4  = form.OpenAITraits{}
-		o3    = form.OpenAITraits{Reasons: true}
-		gpt5  = form.OpenAITraits{Reasons: true, MinimalEffort: true}
-		gpt51 = form.OpenAITraits{Reasons: true, NoneEffort: true}
-		gpt52 = form.OpenAITraits{Reasons: true, NoneEffort: true, XHigh: true}
-		gpt56 = form.OpenAITraits{Reasons: true, NoneEffort: true, XHigh: true, MaxEffort: true}
-		marks = form.OpenAITraits{Reasons: true, XHigh: true, Breakpoints: true}
+		gpt4  = providers.OpenAITraits{}
+		o3    = providers.OpenAITraits{Reasons: true}
+		gpt5  = providers.OpenAITraits{Reasons: true, MinimalEffort: true}
+		gpt51 = providers.OpenAITraits{Reasons: true, NoneEffort: true}
+		gpt52 = providers.OpenAITraits{Reasons: true, NoneEffort: true, XHigh: true}
+		gpt56 = providers.OpenAITraits{Reasons: true, NoneEffort: true, XHigh: true, MaxEffort: true}
+		marks = providers.OpenAITraits{Reasons: true, XHigh: true, Breakpoints: true}
 	)
 	effort := func(word string) form.Thinking { return form.Thinking{Mode: form.ThinkingEffort, Effort: word} }
 	budget := func(n int64) form.Thinking { return form.Thinking{Mode: form.ThinkingBudget, Budget: n} }
 	off := form.Thinking{Mode: form.ThinkingOff}
 	for _, test := range []struct {
 		thinking         form.Thinking
-		traits           form.OpenAITraits
+		traits           providers.OpenAITraits
 		want             string
 		dropped, changed bool
 	}{
@@ -49,7 +50,7 @@ func TestEffort(t *testing.T) {
 		// The words of gpt-5.2 end with xhigh: https://community.openai.com/t/request-for-compatibility-matrix/1371738
 		{effort("max"), gpt52, "xhigh", false, true},
 		{effort("max"), gpt56, "max", false, false},
-		{effort("max"), form.OpenAITraits{Reasons: true, MaxEffort: true}, "max", false, false},
+		{effort("max"), providers.OpenAITraits{Reasons: true, MaxEffort: true}, "max", false, false},
 		{effort("max"), marks, "xhigh", false, true},
 		{budget(-1), o3, "", false, false},
 		{budget(1024), o3, "low", false, false},

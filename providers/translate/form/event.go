@@ -175,7 +175,7 @@ type Ask struct {
 type Target struct {
 	// Model is the upstream's name of the model.
 	Model  string
-	Traits Traits
+	Traits providers.Traits
 	// Stream: the upstream is asked for events.
 	Stream bool
 	// NoUsage: a stream is not asked for its counts.

@@ -16,7 +16,7 @@ import (
 
 // The generations of models.
 func third() form.Target {
-	return form.Target{Model: "gemini-3-flash", Traits: form.Traits{Gemini: form.GeminiTraits{Level: true, Thinks: true, URLs: true}}}
+	return form.Target{Model: "gemini-3-flash", Traits: providers.Traits{Gemini: providers.GeminiTraits{Level: true, Thinks: true, URLs: true}}}
 }
 
 func thirdPro() form.Target {
@@ -26,7 +26,7 @@ func thirdPro() form.Target {
 }
 
 func second() form.Target {
-	return form.Target{Model: "gemini-2.5-flash", Traits: form.Traits{Gemini: form.GeminiTraits{Thinks: true, URLs: true}}}
+	return form.Target{Model: "gemini-2.5-flash", Traits: providers.Traits{Gemini: providers.GeminiTraits{Thinks: true, URLs: true}}}
 }
 
 func secondPro() form.Target {

@@ -4,6 +4,7 @@ import (
 	"strings"
 	"testing"
 
+	"modelrelay/providers"
 	"modelrelay/providers/translate/form"
 	"modelrelay/providers/translate/messages"
 )
@@ -24,7 +25,7 @@ func BenchmarkCall(b *testing.B) {
 				if fault != nil {
 					b.Fatal(fault)
 				}
-				if _, fault = messages.Write(p, form.Target{Model: "m", Traits: form.Traits{Anthropic: old}}, new(form.Loss)); fault != nil {
+				if _, fault = messages.Write(p, form.Target{Model: "m", Traits: providers.Traits{Anthropic: old}}, new(form.Loss)); fault != nil {
 					b.Fatal(fault)
 				}
 			}

@@ -6,6 +6,7 @@ import (
 	"path/filepath"
 	"testing"
 
+	"modelrelay/providers"
 	"modelrelay/providers/rawjson"
 	"modelrelay/providers/translate/form"
 	"modelrelay/providers/translate/messages"
@@ -36,7 +37,7 @@ func FuzzRead(f *testing.F) {
 		if !rawjson.Valid(body) {
 			return
 		}
-		for _, traits := range []form.AnthropicTraits{modern, budget, always, old} {
+		for _, traits := range []providers.AnthropicTraits{modern, budget, always, old} {
 			p, _, fault := messages.Read(client(string(body)), new(form.Loss))
 			if fault != nil {
 				return
@@ -44,11 +45,11 @@ func FuzzRead(f *testing.F) {
 			p.Own = nil
 			for _, write := range []func() ([][]byte, bool){
 				func() ([][]byte, bool) {
-					payload, fault := messages.Write(p, form.Target{Model: "m", Traits: form.Traits{Anthropic: traits}}, new(form.Loss))
+					payload, fault := messages.Write(p, form.Target{Model: "m", Traits: providers.Traits{Anthropic: traits}}, new(form.Loss))
 					return payload, fault == nil
 				},
 				func() ([][]byte, bool) {
-					payload, fault := messages.WriteCount(p, form.Target{Model: "m", Traits: form.Traits{Anthropic: traits}}, new(form.Loss))
+					payload, fault := messages.WriteCount(p, form.Target{Model: "m", Traits: providers.Traits{Anthropic: traits}}, new(form.Loss))
 					return payload, fault == nil
 				},
 			} {

@@ -35,20 +35,20 @@ func read(t *testing.T, body string) (*form.Prompt, form.Ask, *form.Loss) {
 
 // traits of generations of models.
 var (
-	modern = form.AnthropicTraits{
+	modern = providers.AnthropicTraits{
 		Adaptive: true, Effort: true, XHigh: true, Schema: true, InlineSystem: true, MaxOutput: 128000,
 	}
-	budget = form.AnthropicTraits{
+	budget = providers.AnthropicTraits{
 		Sampling: true, OneSampler: true, Budget: true, Schema: true, Prefill: true, MaxOutput: 64000,
 	}
-	always = form.AnthropicTraits{Adaptive: true, AlwaysThinks: true, Effort: true, XHigh: true, Schema: true, InlineSystem: true, MaxOutput: 128000}
-	old    = form.AnthropicTraits{Sampling: true, Prefill: true, MaxOutput: 4096}
+	always = providers.AnthropicTraits{Adaptive: true, AlwaysThinks: true, Effort: true, XHigh: true, Schema: true, InlineSystem: true, MaxOutput: 128000}
+	old    = providers.AnthropicTraits{Sampling: true, Prefill: true, MaxOutput: 4096}
 )
 
 // write writes a prompt as an indented document.
-func write(t *testing.T, p *form.Prompt, traits form.AnthropicTraits, loss *form.Loss) (string, *providers.Fault) {
+func write(t *testing.T, p *form.Prompt, traits providers.AnthropicTraits, loss *form.Loss) (string, *providers.Fault) {
 	t.Helper()
-	payload, fault := messages.Write(p, form.Target{Model: "claude", Traits: form.Traits{Anthropic: traits}}, loss)
+	payload, fault := messages.Write(p, form.Target{Model: "claude", Traits: providers.Traits{Anthropic: traits}}, loss)
 	if fault != nil {
 		return "", fault
 	}

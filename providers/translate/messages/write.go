@@ -58,7 +58,7 @@ func write(p *form.Prompt, to form.Target, loss *form.Loss, count bool) (provide
 // arranged is a call as the vendor takes it: its turns and tools, and how much is thought about them.
 type arranged struct {
 	p      *form.Prompt
-	traits form.AnthropicTraits
+	traits providers.AnthropicTraits
 	loss   *form.Loss
 	turns  []form.Turn
 	tools  []form.Tool

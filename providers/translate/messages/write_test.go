@@ -9,6 +9,7 @@ import (
 	"strings"
 	"testing"
 
+	"modelrelay/providers"
 	"modelrelay/providers/rawjson"
 	"modelrelay/providers/translate/form"
 	"modelrelay/providers/translate/messages"
@@ -18,7 +19,7 @@ import (
 // that thinks by budgets gets them.
 func TestWriteRoundTrip(t *testing.T) {
 	t.Parallel()
-	for name, traits := range map[string]form.AnthropicTraits{"agent": budget, "media": modern} {
+	for name, traits := range map[string]providers.AnthropicTraits{"agent": budget, "media": modern} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			body, err := os.ReadFile(filepath.Join("testdata/read", name+".json"))
@@ -66,7 +67,7 @@ func TestWriteFields(t *testing.T) {
 	tests := map[string]struct {
 		body   string
 		set    func(p *form.Prompt)
-		traits form.AnthropicTraits
+		traits providers.AnthropicTraits
 		// want are members of the body and their values, "" for absence.
 		want map[string]string
 		lost string
@@ -163,8 +164,8 @@ func TestWriteFields(t *testing.T) {
 		},
 		"effort low":            {body: effort("minimal"), set: setEffort("minimal"), traits: modern, want: map[string]string{"output_config": `{"effort":"low"}`}},
 		"effort max":            {body: effort("max"), traits: modern, want: map[string]string{"output_config": `{"effort":"max"}`}},
-		"effort beyond":         {body: effort("xhigh"), traits: form.AnthropicTraits{Adaptive: true, Effort: true}, want: map[string]string{"output_config": `{"effort":"high"}`}, lost: "; changed: output_config.effort"},
-		"effort as it sees fit": {body: effort("high"), traits: form.AnthropicTraits{Adaptive: true}, want: map[string]string{"thinking": `{"type":"adaptive"}`, "output_config": ""}, lost: "; changed: output_config.effort"},
+		"effort beyond":         {body: effort("xhigh"), traits: providers.AnthropicTraits{Adaptive: true, Effort: true}, want: map[string]string{"output_config": `{"effort":"high"}`}, lost: "; changed: output_config.effort"},
+		"effort as it sees fit": {body: effort("high"), traits: providers.AnthropicTraits{Adaptive: true}, want: map[string]string{"thinking": `{"type":"adaptive"}`, "output_config": ""}, lost: "; changed: output_config.effort"},
 		"effort minimal, old":   {body: effort("low"), set: setEffort("minimal"), traits: budget, want: map[string]string{"thinking": `{"type":"enabled","budget_tokens":1024}`}},
 		"effort low, old":       {body: effort("low"), traits: budget, want: map[string]string{"thinking": `{"type":"enabled","budget_tokens":2048}`}},
 		"effort medium, old":    {body: effort("medium"), traits: budget, want: map[string]string{"thinking": `{"type":"enabled","budget_tokens":8192}`}},
@@ -289,7 +290,7 @@ func TestWriteFields(t *testing.T) {
 			if test.set != nil {
 				test.set(p)
 			}
-			payload, fault := messages.Write(p, form.Target{Traits: form.Traits{Anthropic: test.traits}}, loss)
+			payload, fault := messages.Write(p, form.Target{Traits: providers.Traits{Anthropic: test.traits}}, loss)
 			if fault != nil {
 				t.Fatal(fault)
 			}
@@ -340,7 +341,7 @@ func TestWriteRefuses(t *testing.T) {
 	tests := map[string]struct {
 		body   string
 		set    func(p *form.Prompt)
-		traits form.AnthropicTraits
+		traits providers.AnthropicTraits
 		param  string
 	}{
 		"several answers": {`{` + hello + `}`, func(p *form.Prompt) { p.Limits.N, p.Fields[form.FieldN] = 2, "n" }, old, "n"},
@@ -419,7 +420,7 @@ func TestWriteCount(t *testing.T) {
 	t.Parallel()
 	p, _, loss := read(t, `{"system":"s","max_tokens":5000,"temperature":0.5,"stop_sequences":["x"],"metadata":{"user_id":"u"},"thinking":{"type":"adaptive"},`+
 		`"tools":[{"name":"f"}],"tool_choice":{"type":"auto"},`+hello+`}`)
-	payload, fault := messages.WriteCount(p, form.Target{Model: "claude", Stream: true, Traits: form.Traits{Anthropic: modern}}, loss)
+	payload, fault := messages.WriteCount(p, form.Target{Model: "claude", Stream: true, Traits: providers.Traits{Anthropic: modern}}, loss)
 	if fault != nil {
 		t.Fatal(fault)
 	}

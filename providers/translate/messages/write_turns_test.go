@@ -5,6 +5,7 @@ import (
 	"strings"
 	"testing"
 
+	"modelrelay/providers"
 	"modelrelay/providers/rawjson"
 	"modelrelay/providers/translate/form"
 	"modelrelay/providers/translate/messages"
@@ -24,7 +25,7 @@ func TestWriteTurns(t *testing.T) {
 	user := `{"role":"user","content":[{"type":"text","text":"x"}]}`
 	tests := map[string]struct {
 		in, want, rest string
-		traits         form.AnthropicTraits
+		traits         providers.AnthropicTraits
 		set            func(p *form.Prompt)
 		thinks         bool
 		lost           string
@@ -140,7 +141,7 @@ func TestWriteTurns(t *testing.T) {
 			if test.set != nil {
 				test.set(p)
 			}
-			payload, fault := messages.Write(p, form.Target{Traits: form.Traits{Anthropic: test.traits}}, loss)
+			payload, fault := messages.Write(p, form.Target{Traits: providers.Traits{Anthropic: test.traits}}, loss)
 			if fault != nil {
 				t.Fatal(fault)
 			}

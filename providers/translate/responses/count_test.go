@@ -3,6 +3,7 @@ package responses_test
 import (
 	"testing"
 
+	"modelrelay/providers"
 	"modelrelay/providers/rawjson"
 	"modelrelay/providers/translate/form"
 	"modelrelay/providers/translate/responses"
@@ -13,7 +14,7 @@ func TestCount(t *testing.T) {
 	p := prompt(t, form.Messages, `"instructions":"be","input":"hi","tools":[{"type":"function","name":"f"}],"reasoning":{"effort":"low","summary":"auto"},"temperature":1,"max_output_tokens":5,"text":{"format":{"type":"json_object"}}`)
 	p.Limits.Stop = []rawjson.Text{rawjson.Text(`"x"`)}
 	var loss form.Loss
-	payload, fault := responses.WriteCount(p, form.Target{Model: "gpt", Stream: true, Traits: form.Traits{OpenAI: reasons()}}, &loss)
+	payload, fault := responses.WriteCount(p, form.Target{Model: "gpt", Stream: true, Traits: providers.Traits{OpenAI: reasons()}}, &loss)
 	if fault != nil {
 		t.Fatal(fault)
 	}

@@ -41,7 +41,7 @@ func TestTrip(t *testing.T) {
 			if !strings.Contains(string(ask.Echo), `"tools":[`) {
 				t.Errorf("the answer repeats %s", ask.Echo)
 			}
-			payload, fault := responses.Write(p, form.Target{Model: "gpt-5.4", Stream: true, Traits: form.Traits{OpenAI: reasons()}}, &loss)
+			payload, fault := responses.Write(p, form.Target{Model: "gpt-5.4", Stream: true, Traits: providers.Traits{OpenAI: reasons()}}, &loss)
 			if fault != nil {
 				t.Fatalf("%v on %s", fault, fault.Param)
 			}

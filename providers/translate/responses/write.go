@@ -19,7 +19,7 @@ const (
 type writing struct {
 	*form.Prompt
 	*form.Out
-	to   form.OpenAITraits
+	to   providers.OpenAITraits
 	loss *form.Loss
 	// custom are the names of the tools that take one text.
 	custom map[string]bool

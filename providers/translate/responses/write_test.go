@@ -12,8 +12,8 @@ import (
 )
 
 // Models as their traits say.
-func reasons() form.OpenAITraits {
-	return form.OpenAITraits{Reasons: true, NoneEffort: true, XHigh: true, MaxEffort: true, Breakpoints: true}
+func reasons() providers.OpenAITraits {
+	return providers.OpenAITraits{Reasons: true, NoneEffort: true, XHigh: true, MaxEffort: true, Breakpoints: true}
 }
 
 func whole(payload providers.Payload) string { return string(slices.Concat(payload...)) }
@@ -43,7 +43,7 @@ func TestWrite(t *testing.T) {
 		from             form.Dialect
 		body             string // in this dialect
 		with             func(p *form.Prompt)
-		traits           form.OpenAITraits
+		traits           providers.OpenAITraits
 		stream           bool
 		want             string // without the braces and the model
 		dropped, changed string
@@ -211,7 +211,7 @@ func TestWrite(t *testing.T) {
 				test.with(p)
 			}
 			var loss form.Loss
-			payload, fault := responses.Write(p, form.Target{Model: "gpt", Traits: form.Traits{OpenAI: test.traits}, Stream: test.stream}, &loss)
+			payload, fault := responses.Write(p, form.Target{Model: "gpt", Traits: providers.Traits{OpenAI: test.traits}, Stream: test.stream}, &loss)
 			if fault != nil {
 				t.Fatalf("refused: %v on %s", fault, fault.Param)
 			}

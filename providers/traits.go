@@ -1,6 +1,8 @@
-package form
+package providers
 
-// Traits are what the name of an upstream's model says of it. Each dialect's writer reads those of its own vendor.
+import "strings"
+
+// Traits are what a model of a vendor takes in chats, by its name. Calls in the vendor's format are written by those of the vendor.
 type Traits struct {
 	Anthropic AnthropicTraits
 	Gemini    GeminiTraits
@@ -48,4 +50,47 @@ type OpenAITraits struct {
 	// Imitator: the model is another vendor's behind OpenAI's dialect. It takes back what it thought, and Google's signatures,
 	// which OpenAI refuses as unknown parameters.
 	Imitator bool
+}
+
+// ModelVersion is the generation in the name of a model, such as 4.5.
+type ModelVersion struct{ Major, Minor int }
+
+// newest comes after every generation: a model whose name has none is taken for the latest of its family.
+const newest = 1 << 20
+
+// AtLeast reports whether the generation is that one or a later one.
+func (v ModelVersion) AtLeast(major, minor int) bool {
+	return v.Major > major || v.Major == major && v.Minor >= minor
+}
+
+// leastDate is the least number in a name that is a date, such as 20250514, and no generation.
+const leastDate = 1000
+
+// ModelVersionOf reads the first number of a name and the one after it.
+func ModelVersionOf(name string) ModelVersion {
+	at := strings.IndexAny(name, "0123456789")
+	if at < 0 {
+		return ModelVersion{Major: newest}
+	}
+	major, rest := numberOf(name[at:])
+	minor, _ := numberOf(rest)
+	return ModelVersion{major, minor}
+}
+
+// numberOf is the number up to the next separator, and what follows that. A date, and a part that is no number, is 0.
+func numberOf(name string) (number int, rest string) {
+	part := name
+	if end := strings.IndexAny(name, "-.@:"); end >= 0 {
+		part, rest = name[:end], name[end+1:]
+	}
+	for _, c := range []byte(part) {
+		if c < '0' || c > '9' || number >= leastDate {
+			return 0, rest
+		}
+		number = number*10 + int(c-'0')
+	}
+	if number >= leastDate {
+		return 0, rest
+	}
+	return number, rest
 }
