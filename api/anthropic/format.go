@@ -25,10 +25,6 @@ func Format() *edge.Format {
 	return &edge.Format{
 		Name: providers.Anthropic, Title: "Anthropic", Speaks: speaks, SDK: bySDK, RequestID: "Request-Id",
 		Status: status, StreamEvent: "error", Limit: showLimit,
-		Headers: []string{
-			"Request-Id", "Anthropic-Ratelimit-Requests-Limit", "Anthropic-Ratelimit-Requests-Remaining", "Anthropic-Ratelimit-Requests-Reset",
-			"Anthropic-Ratelimit-Tokens-Limit", "Anthropic-Ratelimit-Tokens-Remaining", "Anthropic-Ratelimit-Tokens-Reset",
-		},
 		Fault: func(fault *providers.Fault, _ int, requestID string) any {
 			body := anthropicError{Type: "error", RequestID: requestID}
 			body.Error.Message = fault.Message

@@ -16,19 +16,17 @@ func (e *Edge) CORS(next http.Handler) http.Handler {
 	if len(e.options.Origins) == 0 {
 		return next
 	}
-	exposed := []string{ // beside those that every page may read
-		"X-Request-Id", "Retry-After", "X-Should-Retry",
-		"X-Ratelimit-Limit-Requests", "X-Ratelimit-Remaining-Requests", "X-Ratelimit-Reset-Requests",
-		"X-Ratelimit-Limit-Tokens", "X-Ratelimit-Remaining-Tokens", "X-Ratelimit-Reset-Tokens",
-		"X-Relay-Translated", "X-Relay-Dropped", "X-Relay-Changed", "Content-Range", "Content-Disposition", "Etag",
-	}
-	for _, format := range e.formats {
-		exposed = append(exposed, format.Headers...)
-	}
 	shared := cors.New(cors.Options{
 		AllowedOrigins: e.options.Origins, AllowedHeaders: []string{"*"}, MaxAge: corsMaxAge,
 		AllowedMethods: []string{http.MethodGet, http.MethodHead, http.MethodPost, http.MethodPut, http.MethodPatch, http.MethodDelete},
-		ExposedHeaders: exposed,
+		ExposedHeaders: []string{ // beside those that every page may read
+			"X-Request-Id", "Request-Id", "Retry-After", "X-Should-Retry",
+			"X-Ratelimit-Limit-Requests", "X-Ratelimit-Remaining-Requests", "X-Ratelimit-Reset-Requests",
+			"X-Ratelimit-Limit-Tokens", "X-Ratelimit-Remaining-Tokens", "X-Ratelimit-Reset-Tokens",
+			"Anthropic-Ratelimit-Requests-Limit", "Anthropic-Ratelimit-Requests-Remaining", "Anthropic-Ratelimit-Requests-Reset",
+			"Anthropic-Ratelimit-Tokens-Limit", "Anthropic-Ratelimit-Tokens-Remaining", "Anthropic-Ratelimit-Tokens-Reset",
+			"X-Relay-Translated", "X-Relay-Dropped", "X-Relay-Changed", "Content-Range", "Content-Disposition", "Etag",
+		},
 	}).Handler(next)
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if !strings.HasPrefix(r.URL.Path, "/v1/") && !strings.HasPrefix(r.URL.Path, "/v1beta/") {

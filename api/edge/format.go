@@ -25,8 +25,6 @@ type Format struct {
 	Credential func(r *http.Request) string
 	// RequestID names a header beside X-Request-Id in which the vendor's SDKs look for the request's id; "" for none.
 	RequestID string
-	// Headers are those of answers that this format alone has, for pages of other origins.
-	Headers []string
 	// Status is that of a kind of fault; nil: Status.
 	Status func(kind providers.Kind) int
 	// Fault is the body of a fault.
