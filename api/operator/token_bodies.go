@@ -126,7 +126,7 @@ func timeOrNull(t time.Time) *time.Time {
 type TokenChange struct {
 	tokens.Change
 	Expires       *string  `json:"expires,omitempty" doc:"Date or RFC 3339 time; empty: never" help:"Date, RFC 3339 time, or duration from now such as 720h; empty: never." placeholder:"WHEN"`
-	WebhookSecret *string  `json:"webhook_secret,omitempty" doc:"What signs them: whsec_ and 24 to 64 bytes in Base64, or new for one that is made and shown once. The one before signs beside it for a day" placeholder:"SECRET"`
+	WebhookSecret *string  `json:"webhook_secret,omitempty" doc:"What signs them: whsec_ and 24 to 64 bytes in Base64, or new for one that is made and shown once. The previous secret also signs for one more day" placeholder:"SECRET"`
 	_             struct{} `json:"-" additionalProperties:"false"`
 }
 

@@ -70,7 +70,7 @@ func commandReference(t *testing.T) string {
 			}
 			for _, flag := range node.Flags {
 				if !flag.Hidden && flag.Name != "help" {
-					rows = append(rows, fmt.Sprintf("| `%s` | %s |\n", flag.Summary(), cell(flag.Help)))
+					rows = append(rows, fmt.Sprintf("| `%s` | %s |\n", flag.Summary(), cell(quoteValues(flag.Help, flag.Enum))))
 				}
 			}
 			if len(rows) > 0 {
@@ -91,6 +91,16 @@ func commandPath(node *kong.Node) string {
 		return node.Name
 	}
 	return commandPath(node.Parent) + " " + node.Name
+}
+
+// quoteValues returns help with the values of an enum as code.
+func quoteValues(help, enum string) string {
+	for value := range strings.SplitSeq(enum, ",") {
+		if value != "" {
+			help = regexp.MustCompile(`\b`+regexp.QuoteMeta(value)+`\b`).ReplaceAllString(help, "`"+value+"`")
+		}
+	}
+	return help
 }
 
 // cell returns text for a cell of a table.

@@ -17,7 +17,7 @@ type Change struct {
 	LimitChange
 	Budget     *float64 `json:"budget,omitempty" placeholder:"N" doc:"Money, in the unit of prices; 0: no limit"`
 	Weight     *int     `json:"weight,omitempty" placeholder:"N" doc:"Share of a full channel's video jobs among the tokens of a lane that wait; of a new token: 1"`
-	Lane       *string  `json:"lane,omitempty" placeholder:"LANE" doc:"high, normal or low: its video tasks wait while somebody waits in a lane before theirs; of a new token: normal"`
+	Lane       *string  `json:"lane,omitempty" placeholder:"LANE" doc:"high, normal or low: its video tasks wait while a task waits in an earlier lane; of a new token: normal"`
 	WebhookURL *string  `json:"webhook_url,omitempty" name:"webhook-url" placeholder:"URL" doc:"Where its video events go; empty: nowhere"`
 	Disabled   *bool    `json:"disabled,omitempty" placeholder:"BOOL" doc:"Refuse it (true) or accept it again (false)"`
 }

@@ -169,7 +169,7 @@ type videoRedeliverCmd struct {
 	remote
 
 	ID   string        `arg:"" help:"Task id."`
-	Wait time.Duration `help:"How long to wait for the receiver, a minute at most; the delivery goes on without this command." default:"30s"`
+	Wait time.Duration `help:"How long to wait for the receiver, a minute at most; the delivery continues without this command." default:"30s"`
 }
 
 // Run starts the delivery and shows how far it got. It fails when the event was given up.

@@ -22,7 +22,7 @@ type Token struct {
 	List   tokenListCmd   `cmd:"" help:"List the tokens."`
 	Show   tokenShowCmd   `cmd:"" help:"Show one token."`
 	Update tokenUpdateCmd `cmd:"" help:"Change a token's limits, permissions or webhook, within a second."`
-	Revoke tokenRevokeCmd `cmd:"" help:"End a token for good, within a second."`
+	Revoke tokenRevokeCmd `cmd:"" help:"End a token permanently, within a second."`
 	Rotate tokenRotateCmd `cmd:"" help:"Give a token a new key or webhook secret and print it, once."`
 	Groups tokenGroupsCmd `cmd:"" help:"List the groups of tokens, with their limits in the configuration file."`
 }
@@ -166,7 +166,7 @@ type tokenRotateCmd struct {
 
 	Token         string        `arg:"" help:"Name or id."`
 	WebhookSecret bool          `help:"Rotate the webhook secret instead of the key."`
-	Overlap       time.Duration `help:"How long the webhook secret before goes on signing beside the new one." default:"24h"`
+	Overlap       time.Duration `help:"How long the previous webhook secret also signs." default:"24h"`
 }
 
 // Run gives the token a new key or a new webhook secret.

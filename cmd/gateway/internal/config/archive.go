@@ -19,7 +19,7 @@ type Archive struct {
 	Region              string `yaml:"region" doc:"S3 region"`
 	Style               string `yaml:"style" doc:"how the bucket is addressed: path (https://host/bucket), virtual (https://bucket.host), or auto: virtual at AWS, else path"`
 	CreateBucket        bool   `yaml:"create_bucket" doc:"make the bucket at the start where it is missing"`
-	SSE                 string `yaml:"sse" doc:"encryption at rest of what is written: s3, or kms:KEY with the id or ARN of a key; empty: as the bucket says"`
+	SSE                 string `yaml:"sse" doc:"server-side encryption of written objects: s3, or kms:KEY with the id or ARN of a key; empty: the bucket's default"`
 	ContentMD5          bool   `yaml:"content_md5" doc:"send the MD5 of what is written, which a bucket with object lock wants whose objects are locked by default"`
 	CA                  string `yaml:"ca" doc:"file of PEM certificates that may sign the store's, where endpoint begins with https://; empty: the system's. Read again when it changes"`
 	// PublicEndpoint is where clients reach the store.

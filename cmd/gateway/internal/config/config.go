@@ -87,7 +87,7 @@ type Console struct {
 	Enabled  bool          `yaml:"enabled" doc:"serve the console at /console, and a page for browsers at /"`
 	Listen   string        `yaml:"listen" doc:"address of /console, such as a private network's; then the API's own has no /console; empty: at listen"`
 	URL      string        `yaml:"url" doc:"address at which people open the console, such as https://gateway.example.com; empty: they sign in on loopback alone (localhost, 127.0.0.1)"`
-	Idle     time.Duration `yaml:"idle" doc:"how long a session lasts that nobody uses; 12 hours is the longest in any case"`
+	Idle     time.Duration `yaml:"idle" doc:"how long an unused session lasts; a session ends after 12 hours in any case"`
 	TraceURL string        `yaml:"trace_url" doc:"address of a trace in your tracing, with {trace_id} in it; empty: none"`
 }
 
@@ -144,7 +144,7 @@ type Relay struct {
 type Calls struct {
 	Recent int `yaml:"recent" doc:"newest calls that the log in Redis keeps, 100 to 360 bytes each; 0: there is no log"`
 	// Retention switches the history on.
-	Retention time.Duration `yaml:"retention" doc:"how long the archive keeps the history of calls (calls/<day>/<hour>/*.jsonl.zst), which goes on where calls.recent ends, such as 720h; whole days of UTC; 0: there is no history"`
+	Retention time.Duration `yaml:"retention" doc:"how long the archive keeps the history of calls (calls/<day>/<hour>/*.jsonl.zst), which continues where calls.recent ends, such as 720h; whole days of UTC; 0: there is no history"`
 }
 
 // Memory is how the process deals with its own.
@@ -165,7 +165,7 @@ type Price struct {
 	Image       Amount `yaml:"image" doc:"per image made"`
 	AudioSecond Amount `yaml:"audio_second" doc:"per second of audio, where the upstream says how long it was"`
 	Second      Amount `yaml:"second" doc:"per second of video made, where no tier fits"`
-	Video       Amount `yaml:"video" doc:"per video made, where no tier fits; beside second"`
+	Video       Amount `yaml:"video" doc:"per video made, where no tier fits; added to second"`
 	// Tiers are tried in their order.
 	Tiers []Tier `yaml:"tiers"`
 }
@@ -176,7 +176,7 @@ type Tier struct {
 	// Audio is true or false, "" for either.
 	Audio  string `yaml:"audio" doc:"true: for videos with sound, false: for those without; absent: for both"`
 	Second Amount `yaml:"second" doc:"per second of such a video"`
-	Video  Amount `yaml:"video" doc:"per such video; beside second"`
+	Video  Amount `yaml:"video" doc:"per such video; added to second"`
 }
 
 // Channel is one configured way to one upstream.
@@ -184,7 +184,7 @@ type Channel struct {
 	Name        string             `yaml:"name" doc:"unique; tasks remember it"`
 	Vendor      string             `yaml:"vendor" doc:"code for this kind of upstream"`
 	BaseURL     string             `yaml:"base_url" doc:"address as that vendor's own SDK takes it; may be left out where the vendor has one of its own"`
-	Keys        []providers.Secret `yaml:"keys" doc:"upstream keys, used in turn; a refused one rests alone"`
+	Keys        []providers.Secret `yaml:"keys" doc:"upstream keys, used in turn; a refused key cools down alone"`
 	Models      map[string]string  `yaml:"models" doc:"public name: upstream name; empty: the same. A * in a public name fits any run of characters, and one in its upstream name stands for them; the name itself comes first, then the longest pattern that fits; \"*\" opens every name"`
 	Groups      []string           `yaml:"groups" doc:"token groups that may use it"`
 	Priority    int                `yaml:"priority" doc:"higher first"`

@@ -13,7 +13,7 @@ import (
 type Group struct {
 	Defaults Defaults `yaml:"defaults"`
 	Ceilings Ceilings `yaml:"ceilings"`
-	Forbid   []string `yaml:"forbid" doc:"what changes the price of a call and its tokens may not ask for, else 400: background (true), service_tier (and Anthropic's speed), hosted_tools (tools that the vendor runs, such as a web search), inference_geo (Anthropic's, but for global), cached_content (Gemini's), long_cache (marks of longer than 5m), long_context (Anthropic's beta context-1m), other_models (models and hosts beside the model that the call names)"`
+	Forbid   []string `yaml:"forbid" doc:"what the group's tokens may not request, because it changes the price of a call; a request is 400. background (true), service_tier (and Anthropic's speed), hosted_tools (tools that the vendor runs, such as a web search), inference_geo (Anthropic's, but for global), cached_content (Gemini's), long_cache (marks of longer than 5m), long_context (Anthropic's beta context-1m), other_models (models and hosts other than the model that the call names)"`
 }
 
 // Defaults are limits of tokens that are given none.

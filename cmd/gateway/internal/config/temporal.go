@@ -34,13 +34,13 @@ type TemporalTLS struct {
 
 // PayloadKey encrypts payloads. The first of the list writes, and all read.
 type PayloadKey struct {
-	ID  string           `yaml:"id" doc:"name of the key, which stands beside what it encrypts; another key never gets it"`
+	ID  string           `yaml:"id" doc:"name of the key, stored with what it encrypts; never give it to another key"`
 	Key providers.Secret `yaml:"key" doc:"32 random bytes in base64, as openssl rand -base64 32 writes them: inputs, results, memos, heartbeats, failures and summaries in Temporal are encrypted with the first key (AES-256-GCM), and read with all of them"`
 }
 
 // Worker is how Temporal distinguishes versions of workers.
 type Worker struct {
-	Deployment string `yaml:"deployment" doc:"name of the Temporal worker deployment that the workers are of; empty: their versions are not told apart"`
+	Deployment string `yaml:"deployment" doc:"name of the Temporal worker deployment of the workers; empty: the server does not distinguish their versions"`
 	BuildID    string `yaml:"build_id" doc:"version of this worker within the deployment, another one for each release"`
 }
 

@@ -26,12 +26,12 @@ type Token struct {
 	tokens.Limits
 	Budget        float64          `yaml:"budget" doc:"money it may spend in its life, in the currency of prices; 0: no limit"`
 	Weight        int              `yaml:"weight" doc:"share of a full channel's video jobs among the tokens of a lane that wait; 0: 1"`
-	Lane          string           `yaml:"lane" doc:"high, normal or low: video tasks wait while somebody waits in a lane before theirs"`
+	Lane          string           `yaml:"lane" doc:"high, normal or low: video tasks wait while a task waits in an earlier lane"`
 	Expires       time.Time        `yaml:"expires" doc:"date or RFC 3339 time; empty: never"`
 	Networks      []string         `yaml:"networks" doc:"addresses or CIDR ranges its connections come from; empty: any"`
 	Operations    []string         `yaml:"operations" doc:"what it may do: relay (all synchronous calls), video (all of tasks), realtime; empty: everything"`
 	WebhookURL    string           `yaml:"webhook_url" doc:"where video events go; empty: nowhere"`
-	WebhookSecret providers.Secret `yaml:"webhook_secret" doc:"whsec_ and 24 to 64 bytes in Base64, which signs them; a replaced one signs beside it for a day more"`
+	WebhookSecret providers.Secret `yaml:"webhook_secret" doc:"whsec_ and 24 to 64 bytes in Base64, which signs them; a replaced one also signs for one more day"`
 	Disabled      bool             `yaml:"disabled" doc:"refuse the token"`
 }
 

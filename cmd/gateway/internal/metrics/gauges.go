@@ -21,7 +21,7 @@ func (m *Metrics) WatchChannels(routes *router.Router) error {
 		return nil
 	}
 	in := &instruments{meter: m.meter}
-	states := in.gauge("gateway.channel.state", "1 for the state that the channel is in: closed, half-open (its cooldown is over, and nothing was answered since), open or disabled.")
+	states := in.gauge("gateway.channel.state", "1 for the state that the channel is in: closed, half-open (its cooldown has ended, and no call succeeded since), open or disabled.")
 	keys := in.gauge("gateway.channel.keys", "Keys of the channel by their state.")
 	models := in.gauge("gateway.channel.model.state", "1 for the state of a model of the channel that is not closed: half-open or open; other: how many pairs without labels of their own are in the state.")
 	inFlight := in.gauge("gateway.channel.in_flight", "Relayed calls and conversations under way at the channel.")

@@ -40,10 +40,10 @@ func newTaskMetrics(in *instruments, names *atomic.Pointer[names]) *taskMetrics 
 		ended:      in.counter("gateway.tasks.ended", "{task}", "Video tasks that ended, by state, and by code where they failed."),
 		submits:    in.counter("gateway.task.submits", "{submit}", "Submits to upstreams; of an unknown one its job is looked for."),
 		reconciles: in.counter("gateway.task.reconciles", "{look}", "What became of submits whose answer was lost; unknown ends the task."),
-		polls:      in.counter("gateway.task.polls", "{poll}", "Looks at jobs."),
+		polls:      in.counter("gateway.task.polls", "{poll}", "Polls of jobs."),
 		archives:   in.counter("gateway.task.archives", "{video}", "Copies of finished videos; a failed one is tried again."),
 		bytes:      in.counter("gateway.task.archived", "By", "Bytes of videos that were archived."),
-		deliveries: in.counter("gateway.webhook.deliveries", "{try}", "Tries to deliver a webhook; given_up: nobody will hear of it."),
+		deliveries: in.counter("gateway.webhook.deliveries", "{try}", "Tries to deliver a webhook; given_up: no further attempt follows."),
 		duration:   in.seconds("gateway.task.duration", "From a task's creation to its end.", taskBuckets()),
 		archiving:  in.seconds("gateway.task.archive.duration", "Time of one video's copy.", archiveBuckets()),
 	}
