@@ -9,7 +9,6 @@ import (
 
 	"github.com/openai/openai-go/v3"
 	"github.com/openai/openai-go/v3/option"
-	enumspb "go.temporal.io/api/enums/v1"
 
 	"modelrelay/activities"
 	"modelrelay/dev/e2e/stack"
@@ -188,19 +187,7 @@ func TestKillWorkerBeforeSubmit(t *testing.T) {
 	s := stack.NewSplit(stack.Shared(t).OwnS3())
 	s.S3.Pause() // the submit gets as far as the archive
 	video := s.Front.Create(t.Context(), "sora-2-fast", "never begun")
-	temporal := s.TemporalClient()
-	testwait.Eventually(t, "the submit is started", stack.ReadyTimeout, func() bool {
-		about, err := temporal.DescribeWorkflowExecution(t.Context(), video.ID, "")
-		if err != nil {
-			t.Fatal(err)
-		}
-		for _, act := range about.GetPendingActivities() {
-			if act.GetActivityType().GetName() == "Submit" && act.GetState() == enumspb.PENDING_ACTIVITY_STATE_STARTED {
-				return true
-			}
-		}
-		return false
-	})
+	awaitSubmit(t, s.Stack, video.ID)
 	s.Worker.Kill()
 	s.S3.Resume()
 	for object, err := range s.Archive().List(t.Context(), activities.AttemptsPrefix(video.ID)) {
