@@ -10,6 +10,7 @@ import (
 	"testing"
 	"time"
 
+	"modelrelay/api/operator"
 	"modelrelay/providers"
 	"modelrelay/storage/tokens"
 )
@@ -33,7 +34,7 @@ func (c *countingBody) Read(p []byte) (int, error) {
 func TestFormsAreBounded(t *testing.T) {
 	t.Parallel()
 	const sent = 16 << 20
-	h := newHouse(t, func(w http.ResponseWriter, _ *http.Request) { _, _ = io.WriteString(w, `{"data":[]}`) })
+	h := newHouse(t, nil)
 	for _, test := range []struct {
 		who, path string
 		most      int
@@ -45,7 +46,7 @@ func TestFormsAreBounded(t *testing.T) {
 		{"app", "/console/tokens", 0},
 		{"app", "/console/tasks/x", maxForm + formMargin},
 		{"anna", "/console/tokens", maxForm + formMargin},
-		{"anna", "/console/models", mostPrices + formMargin},
+		{"anna", "/console/models", operator.MostPriceList + formMargin},
 	} {
 		b := &browser{h: h}
 		if test.who != "" {

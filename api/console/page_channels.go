@@ -1,90 +1,20 @@
 package console
 
 import (
-	"slices"
+	"context"
 	"strconv"
 	"strings"
 	"time"
 
-	"modelrelay/api/console/inprocess"
+	"modelrelay/api/operator"
+	"modelrelay/providers/router"
 )
 
-// channelState is a channel as the operator's operations show it.
-type channelState struct {
-	Name     string   `json:"name"`
-	Vendor   string   `json:"vendor"`
-	Groups   []string `json:"groups"`
-	Priority int      `json:"priority"`
-	Weight   int      `json:"weight"`
-	Served   []string `json:"served"`
-
-	channelHealth
-	Pause *struct {
-		Until  time.Time `json:"until"`
-		By     string    `json:"by"`
-		Reason string    `json:"reason"`
-	} `json:"pause"`
-	Slots *struct {
-		Max   int `json:"max"`
-		Taken int `json:"taken"`
-		Line  int `json:"line"`
-	} `json:"slots"`
-	Keys []struct {
-		Fingerprint string `json:"fingerprint"`
-		channelHealth
-	} `json:"keys"`
-}
-
-// channelHealth is how a channel or a key is doing.
-type channelHealth struct {
-	State     string     `json:"state"`
-	RestLeft  float64    `json:"rest_left"`
-	Calls     int64      `json:"calls_per_minute"`
-	Faults    int64      `json:"faults_per_minute"`
-	LastFault *lastFault `json:"last_fault"`
-}
-
-// lastFault is the last one of a channel or of a key.
-type lastFault struct {
-	At     time.Time `json:"at"`
-	Kind   string    `json:"kind"`
-	Code   string    `json:"code"`
-	Status int       `json:"status"`
-	Key    string    `json:"key"`
-}
-
-// later is the later of two faults; nil is none.
-func later(a, b *lastFault) *lastFault {
-	if a == nil || b != nil && b.At.After(a.At) {
-		return b
+// circuitCell is the state of a channel or a key in word and mark, with what is left of a cooldown.
+func circuitCell(v *View, h router.CircuitState) Cell {
+	marks := map[string]string{
+		router.StateClosed: "working", router.StateOpen: "hand", router.StateHalfOpen: "trial", router.StatePaused: "paused", router.StateDisabled: "paused",
 	}
-	return a
-}
-
-// rests tells whether there is a rest that can be ended.
-func (h channelHealth) rests() bool { return h.State == "open" || h.State == "half-open" }
-
-// lastOfAll is how the channel is doing, with the last fault of it and its keys.
-func (c channelState) lastOfAll() channelHealth {
-	last := c.channelHealth
-	for _, key := range c.Keys {
-		last.LastFault = later(last.LastFault, key.LastFault)
-	}
-	return last
-}
-
-// Rests tells whether the channel rests, or one of its keys.
-func (c channelState) Rests() bool {
-	rests := c.rests()
-	for _, key := range c.Keys {
-		rests = rests || key.rests()
-	}
-	return rests
-}
-
-// cell is the state in word and mark, with what is left of a rest.
-func (h channelHealth) cell(v *View) Cell {
-	marks := map[string]string{"closed": "working", "open": "hand", "half-open": "trial", "paused": "paused", "disabled": "paused"}
 	mark, known := marks[h.State]
 	if !known {
 		return Text(h.State)
@@ -96,21 +26,21 @@ func (h channelHealth) cell(v *View) Cell {
 	return cell
 }
 
-// fault is the last one in a line.
-func (h channelHealth) fault(v *View) Cell {
-	if h.LastFault == nil {
+// faultCell is a last fault in a line; nil is none.
+func faultCell(v *View, fault *router.Trouble) Cell {
+	if fault == nil {
 		return Cell{}
 	}
-	words := []string{v.T("fault." + knownFault(v, h.LastFault.Kind))}
-	if h.LastFault.Status > 0 {
-		words = append(words, strconv.Itoa(h.LastFault.Status))
+	words := []string{v.T("fault." + knownFault(v, string(fault.Kind)))}
+	if fault.Status > 0 {
+		words = append(words, strconv.Itoa(fault.Status))
 	}
-	for _, word := range []string{h.LastFault.Key, h.LastFault.Code} {
+	for _, word := range []string{fault.Key, fault.Code} {
 		if word != "" {
 			words = append(words, word)
 		}
 	}
-	return Cell{Text: strings.Join(words, " "), Note: h.LastFault.At.UTC().Format("2006-01-02 15:04:05Z")}
+	return Cell{Text: strings.Join(words, " "), Note: fault.At.UTC().Format("2006-01-02 15:04:05Z")}
 }
 
 func channelsPage() page {
@@ -121,21 +51,18 @@ func channelsPage() page {
 	}
 }
 
-func readChannels(v *View) ([]channelState, error) {
-	var list struct {
-		Data []channelState `json:"data"`
-	}
-	err := v.Get("/admin/channels", nil, &list)
-	return list.Data, err
+// namesOf is the page of a list by name that the address asks for.
+func (v *View) namesOf() operator.NamesOf {
+	return operator.NamesOf{Q: v.Query("q"), After: v.Query("after")}
 }
 
 func showChannels(v *View) (*Table, error) {
-	channels, err := readChannels(v)
+	list, err := v.s.o.Operator.ListChannels(v.R.Context(), v.actor(), &operator.ChannelQuery{NamesOf: v.namesOf()})
 	if err != nil {
 		return nil, err
 	}
 	table := &Table{
-		ID: "channels", Caption: "channels.caption", Empty: "channels.empty", CSV: true,
+		ID: "channels", Caption: "channels.caption", Empty: "channels.empty", CSV: true, Next: v.next(list.After),
 		Columns: []Column{
 			{Word: "channel.name"},
 			{Word: "channel.state"},
@@ -147,10 +74,10 @@ func showChannels(v *View) (*Table, error) {
 			{Word: "channel.fault"},
 		},
 	}
-	for _, c := range channels {
-		state := c.cell(v)
+	for _, c := range list.Data {
+		state := circuitCell(v, c.CircuitState)
 		if c.Pause != nil {
-			state.Note = strings.TrimSpace(c.Pause.By + " " + c.Pause.Reason)
+			state.Note = pauseNote(c.Pause)
 		}
 		jobs := Cell{}
 		if c.Slots != nil {
@@ -159,109 +86,111 @@ func showChannels(v *View) (*Table, error) {
 				jobs.Note = v.T("channel.line", "n", c.Slots.Line)
 			}
 		}
-		models := strings.Join(c.Served[:min(len(c.Served), shownModels)], ", ")
-		if len(c.Served) > shownModels {
-			models += " …"
-		}
 		table.Rows = append(table.Rows, Row{ID: c.Name, Cells: []Cell{
 			{Text: c.Name, Link: v.To("channels", c.Name), Note: c.Vendor},
-			state, Text(number(c.Calls)), Text(number(c.Faults)), jobs,
-			Text(models), Text(strings.Join(c.Groups, ", ")), c.lastOfAll().fault(v),
+			state, Text(number(c.CallsPerMinute)), Text(number(c.FaultsPerMinute)), jobs,
+			Text(some(c.Served, shownModels)), Text(some(c.Groups, shownGroups)), faultCell(v, c.Overall().LastFault),
 		}})
 	}
 	return table, nil
 }
 
-// shownModels is how many of a channel's models stand in its row.
-const shownModels = 4
+// pauseNote is what an operator noted of a pause.
+func pauseNote(pause *router.Pause) string { return strings.TrimSpace(pause.By + " " + pause.Reason) }
+
+// How many models and groups of a channel are in its row, and how many names elsewhere.
+const (
+	shownModels = 4
+	shownGroups = 20
+	shownNames  = 100
+)
+
+// some lists the first names.
+func some(names []string, most int) string {
+	if len(names) > most {
+		return strings.Join(names[:most], ", ") + " …"
+	}
+	return strings.Join(names, ", ")
+}
 
 // channelData is the page of one channel.
 type channelData struct {
-	Channel channelState
+	Channel router.ChannelState
 	State   Cell
 	// Fault is its last one, with when that was.
 	Fault Cell
-	Keys  *Table
-	// Tested is what came of a test, nil where there was none.
-	Tested *channelTest
+	// CoolsDown: the channel or a key of it cools down, or did and has not answered since.
+	CoolsDown bool
+	Keys      *Table
+	// Tested is the result of a test, nil if there was none; Verdict is its sentence.
+	Tested  *operator.ChannelTested
+	Verdict string
 }
 
-// channelTest is the outcome of a test.
-type channelTest struct {
-	OK        bool              `json:"ok"`
-	Code      string            `json:"code"`
-	Values    map[string]string `json:"values"`
-	Operation string            `json:"operation"`
-	Key       string            `json:"key"`
-	Status    int               `json:"status"`
-	Took      float64           `json:"ms"`
-	Reason    string            `json:"reason"`
-}
+// changeChannel is an action on a channel.
+type changeChannel func(s *operator.Service, ctx context.Context, by operator.Actor, in *operator.ChannelName) (router.ChannelState, error) //nolint:revive // of a method
 
-// Text is the verdict in the view's language.
-func (t *channelTest) Text(v *View) string {
-	return v.Finding(t.Code, t.Values)
+// channelAct is an action on the channel of the page.
+func channelAct(done string, do changeChannel) act {
+	return act{roles: []Role{Operator}, do: func(v *View) (string, any, error) {
+		name := operator.ChannelName{Name: v.R.PathValue("name")}
+		_, err := do(v.s.o.Operator, v.R.Context(), v.actor(), &name)
+		return pathOf("channels", name.Name) + "?done=" + done, nil, err
+	}}
 }
 
 func channelPage() page {
-	verb := func(name, done string, body func(v *View) map[string]any) act {
-		return act{roles: []Role{Operator}, do: func(v *View) (string, any, error) {
-			var sent any
-			if body != nil {
-				sent = body(v)
-			}
-			channel := v.R.PathValue("name")
-			return Root + "/channels/" + inprocess.Segment(channel) + "?done=" + done, nil, v.Do("POST", "/admin/channels/"+inprocess.Segment(channel)+"/"+name, sent, nil)
-		}}
-	}
 	return page{
 		name: "channel", path: "/channels/{name}", roles: staff(), under: "channels",
 		show: func(v *View) (any, error) { return readChannel(v) },
 		acts: map[string]act{
-			"pause": verb("pause", "channel-paused", func(v *View) map[string]any {
-				minutes, _ := strconv.Atoi(v.Form.Value("minutes")) // 0 is refused by the API, which names the field
-				return map[string]any{"minutes": minutes, "reason": v.Form.Value("reason")}
-			}),
-			"resume": verb("resume", "channel-resumed", nil),
-			"wake":   verb("wake", "channel-woken", nil),
+			"pause":  {roles: []Role{Operator}, do: pauseChannel},
+			"resume": channelAct("channel-resumed", (*operator.Service).ResumeChannel),
+			"wake":   channelAct("channel-woken", (*operator.Service).WakeChannel),
 			"test":   {roles: []Role{Operator}, do: testChannel},
 		},
 	}
 }
 
-func readChannel(v *View) (channelData, error) {
-	channels, err := readChannels(v)
+func pauseChannel(v *View) (string, any, error) {
+	in := operator.PauseChannel{ChannelName: operator.ChannelName{Name: v.R.PathValue("name")}, Body: operator.ChannelPause{Reason: v.Form.Value("reason")}}
+	in.Body.Minutes, _ = strconv.Atoi(v.Form.Value("minutes")) // the service refuses 0, and names the field
+	_, err := v.s.o.Operator.PauseChannel(v.R.Context(), v.actor(), &in)
+	return pathOf("channels", in.Name) + "?done=channel-paused", nil, err
+}
+
+func readChannel(v *View) (data channelData, err error) {
+	c, err := v.s.o.Operator.Channel(v.R.Context(), v.actor(), &operator.ChannelName{Name: v.R.PathValue("name")})
 	if err != nil {
-		return channelData{}, err
+		return data, err
 	}
-	name := v.R.PathValue("name")
-	at := slices.IndexFunc(channels, func(c channelState) bool { return c.Name == name })
-	if at < 0 {
-		return channelData{}, &inprocess.Problem{Status: 404}
-	}
-	c := channels[at]
-	data := channelData{Channel: c, State: c.cell(v), Fault: c.lastOfAll().fault(v), Keys: &Table{
+	cools := func(h router.HealthState) bool { return h.State == router.StateOpen || h.State == router.StateHalfOpen }
+	data = channelData{Channel: c, State: circuitCell(v, c.CircuitState), Fault: faultCell(v, c.Overall().LastFault), CoolsDown: cools(c.HealthState), Keys: &Table{
 		ID: "keys", Caption: "channel.keys", Empty: "channel.keys.none",
 		Columns: []Column{{Word: "channel.key"}, {Word: "channel.state"}, {Word: "channel.calls", Number: true}, {Word: "channel.faults", Number: true}, {Word: "channel.fault"}},
 	}}
 	for _, key := range c.Keys {
+		data.CoolsDown = data.CoolsDown || cools(key.HealthState)
 		data.Keys.Rows = append(data.Keys.Rows, Row{Cells: []Cell{
-			{Text: key.Fingerprint, Code: true}, key.cell(v), Text(number(key.Calls)), Text(number(key.Faults)), key.fault(v),
+			{Text: key.Fingerprint, Code: true},
+			circuitCell(v, key.CircuitState),
+			Text(number(key.CallsPerMinute)),
+			Text(number(key.FaultsPerMinute)),
+			faultCell(v, key.LastFault),
 		}})
 	}
 	return data, nil
 }
 
-// testChannel tests the channel and shows what came of it. A typed key goes to the API and nowhere else.
+// testChannel tests the channel and shows the result. A typed key goes to the upstream and nowhere else.
 func testChannel(v *View) (string, any, error) {
-	data, err := readChannel(v)
+	name := operator.ChannelName{Name: v.R.PathValue("name")}
+	in := operator.TestChannel{ChannelName: name, Body: &operator.ChannelKey{Key: v.Form.Value("key")}}
+	tested, err := v.s.o.Operator.TestChannel(v.R.Context(), v.actor(), &in)
 	if err != nil {
 		return "", nil, err
 	}
-	body := map[string]any{}
-	if key := v.Form.Value("key"); key != "" {
-		body["key"] = key
-	}
-	err = v.Do("POST", "/admin/channels/"+inprocess.Segment(data.Channel.Name)+"/test", body, &data.Tested)
+	data, err := readChannel(v)
+	data.Tested, data.Verdict = &tested, v.Finding(tested.Code, tested.Values)
 	return "", data, err
 }

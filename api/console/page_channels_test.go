@@ -1,16 +1,24 @@
 package console
 
 import (
+	"context"
 	"encoding/json"
 	"io"
 	"net/http"
 	"net/http/httptest"
 	"net/url"
+	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	"modelrelay/api/logs"
 	"modelrelay/api/operator"
+	"modelrelay/api/setup"
+	"modelrelay/providers"
+	"modelrelay/providers/channeltest"
+	"modelrelay/providers/router"
+	"modelrelay/storage"
 	"modelrelay/storage/audit"
 	"modelrelay/storage/calllog"
 	"modelrelay/storage/tokens"
@@ -20,21 +28,17 @@ import (
 func TestChannelAndAuditPages(t *testing.T) {
 	t.Parallel()
 	const canary = "sk-canary-typed-by-hand"
-	sent := make(chan string, 8)
-	h := newHouse(t, func(w http.ResponseWriter, r *http.Request) {
-		body, _ := io.ReadAll(r.Body)
-		if r.Method == http.MethodPost {
-			sent <- r.URL.Path + " " + string(body)
-		}
-		switch {
-		case strings.HasSuffix(r.URL.Path, "/test"):
-			_, _ = io.WriteString(w, `{"ok":false,"operation":"the list of models","key":"0123456789ab","status":401,"code":"test.key_refused","values":{"detail":" (status 401: Incorrect API key provided: ***)"},"ms":13}`)
-		default:
-			_, _ = io.WriteString(w, `{"data":[{"name":"main","vendor":"openai","state":"paused","groups":["default"],"served":["gpt-4o"],"calls_per_minute":7,
-				"pause":{"until":"2026-11-22T20:00:00Z","by":"anna","reason":"billing"},"slots":{"max":4,"taken":1,"line":2},
-				"keys":[{"fingerprint":"0123456789ab","state":"open","rest_left":41,"last_fault":{"at":"2026-11-22T13:00:00Z","kind":"rate_limited","status":429,"code":"billing_hard_limit"}}]}]}`)
-		}
-	})
+	h := newHouse(t, nil)
+	main := channelOf("main", "gpt-4o")
+	main.MaxJobs = 4
+	h.router.Load([]providers.Channel{main}, nil)
+	h.router.Pause("main", &router.Pause{Until: time.Now().Add(time.Hour), By: "anna", Reason: "billing"})
+	key := main.Keys[0].Fingerprint()
+	h.coolDown("main", key, 41*time.Second)
+	h.slots = map[string]router.Slots{"main": {Max: 4, Taken: 1, Line: 2}}
+	h.tested = channeltest.Result{
+		Operation: "the list of models", Key: key, Status: 401, Code: "test.key_refused", Values: map[string]string{"detail": " (status 401: Incorrect API key provided: ***)"}, Took: 13,
+	}
 	value := func(text string) json.RawMessage { return json.RawMessage(text) }
 	h.entries = []audit.Entry{
 		{By: audit.Operator, Who: "anna", What: "update_token", Subject: "tok_1", From: "10.0.0.1", Outcome: audit.Done, Changes: []audit.Change{
@@ -49,7 +53,7 @@ func TestChannelAndAuditPages(t *testing.T) {
 	anna, vera := h.as(t, "anna"), h.as(t, "vera")
 	for path, want := range map[string][]string{
 		"/console/channels":         {"main", "anna billing", "1 of 4", "2 in line", "gpt-4o", "Too many requests 429 billing_hard_limit"},
-		"/console/channels/main":    {"0123456789ab", "41s left", "Too many requests 429 billing_hard_limit", `name="minutes"`, `value="wake"`, "<dialog"},
+		"/console/channels/main":    {key, "s left", "Too many requests 429 billing_hard_limit", `name="minutes"`, `value="wake"`, "<dialog"},
 		"/console/audit":            {"update_token", "max_tasks: 0 → 3", "reason: – → &#34;a &gt; b&#34;\nstate: – → 1\nmodels.m: – → &#34;&#34;", "no such token", "after=17-0", "?who=anna"},
 		"/console/audit?format=csv": {"When,Who,What", "max_tasks: 0 → 3; reason: "},
 	} {
@@ -67,22 +71,29 @@ func TestChannelAndAuditPages(t *testing.T) {
 		t.Errorf("no channel: %d", rec.Code)
 	}
 	for form, want := range map[string]string{
-		"do=pause&minutes=30&reason=billing": `/admin/channels/main/pause {"minutes":30,"reason":"billing"}`,
-		"do=resume":                          "/admin/channels/main/resume",
-		"do=wake":                            "/admin/channels/main/wake",
+		"do=pause&minutes=30&reason=billing": "pause main 30m0s anna billing", "do=resume": "resume main", "do=wake": "wake main",
 	} {
+		h.did = nil
 		values, _ := url.ParseQuery(form)
-		rec := anna.post("/console/channels/main", values)
-		if got := <-sent; rec.Code != http.StatusSeeOther || !strings.HasPrefix(strings.TrimSpace(got), want) {
-			t.Errorf("%s: %d asked for %s", form, rec.Code, got)
+		if rec := anna.post("/console/channels/main", values); rec.Code != http.StatusSeeOther || !slices.Equal(h.did, []string{want}) {
+			t.Errorf("%s: %d did %v", form, rec.Code, h.did)
 		}
-		if rec := vera.post("/console/channels/main", values); rec.Code < 400 {
+		if rec := vera.post("/console/channels/main", values); rec.Code < 400 || len(h.did) != 1 {
 			t.Errorf("%s by a viewer: %d", form, rec.Code)
 		}
 	}
-	rec := anna.post("/console/channels/main", url.Values{"do": {"test"}, "key": {canary}})
-	if got := <-sent; !strings.Contains(got, canary) || !strings.Contains(rec.Body.String(), "the key is refused (status 401: Incorrect API key provided: ***)") || strings.Contains(rec.Body.String(), canary) {
-		t.Errorf("test: %d asked for %s, answered %s", rec.Code, got, rec.Body)
+	rec := anna.post("/console/channels/main", url.Values{"do": {"pause"}, "reason": {"long"}})
+	if wantAll(t, "no minutes", rec.Body.String(), "minutes", `value="long"`); rec.Code != http.StatusBadRequest {
+		t.Errorf("a pause without its length: %d", rec.Code)
+	}
+	h.did = nil
+	rec = anna.post("/console/channels/main", url.Values{"do": {"test"}, "key": {canary}})
+	if body := rec.Body.String(); !slices.Equal(h.did, []string{"test main " + canary}) || !strings.Contains(body, "the key is refused (status 401: Incorrect API key provided: ***)") || strings.Contains(body, canary) {
+		t.Errorf("test: %d did %v, answered %s", rec.Code, h.did, body)
+	}
+	h.err = storage.ErrUnavailable
+	if rec := anna.get("/console/channels/main"); rec.Code != http.StatusServiceUnavailable {
+		t.Errorf("with the store away: %d", rec.Code)
 	}
 }
 
@@ -114,22 +125,17 @@ func TestTokenFormGroups(t *testing.T) {
 // TestRefreshesReadLess: what only the rest of a page needs is not read for its live regions.
 func TestRefreshesReadLess(t *testing.T) {
 	t.Parallel()
-	h := newHouse(t, func(w http.ResponseWriter, _ *http.Request) { _, _ = io.WriteString(w, `{"data":[]}`) })
+	h := newHouse(t, nil)
 	anna := h.as(t, "anna")
 	for path, want := range map[string]string{
-		"/console/channels": "/admin/channels", "/console/tasks": "tasks", "/console/setup": "/admin/setup /admin/channels tokens last used",
+		"/console/channels": "states", "/console/tasks": "tasks", "/console/setup": "faults states tokens last used",
 	} {
-		h.asked, h.used = nil, nil
+		h.used = nil
 		r := httptest.NewRequest(http.MethodGet, "http://localhost:8080"+path, http.NoBody)
 		r.Header.Set(refreshHeader, "1")
 		rec := anna.do(r)
 		checkPage(t, path, rec)
-		var paths []string
-		for _, call := range h.asked {
-			paths = append(paths, call.path)
-		}
-		paths = append(paths, h.used...)
-		if got := strings.Join(paths, " "); got != want || rec.Code != http.StatusOK {
+		if got := strings.Join(h.used, " "); got != want || rec.Code != http.StatusOK {
 			t.Errorf("a refresh of %s: %d, read %s, want %s", path, rec.Code, got, want)
 		}
 	}
@@ -165,17 +171,15 @@ func TestReadsOfOthersAreFree(t *testing.T) {
 // TestFindingsInChinese: what the set-up finds is formatted in the reader's language by its code.
 func TestFindingsInChinese(t *testing.T) {
 	t.Parallel()
-	h := newHouse(t, func(w http.ResponseWriter, r *http.Request) {
-		if r.URL.Path != "/admin/setup" {
-			_, _ = io.WriteString(w, `{"data":[]}`)
-			return
-		}
-		_, _ = io.WriteString(w, `{"data":[{"name":"redis","status":"warning","findings":[
-			{"status":"ok","message":"It answers and takes writes; it has 3 tokens.","code":"redis.ok","values":{"n":"3"}},
-			{"status":"warning","message":"tls.cert: ends on 2026-12-01","code":"config.certificate","values":{"key":"tls.cert","date":"2026-12-01"},"fix":"gateway config check"},
-			{"status":"warning","code":"config.admin_listen","values":{"key":"admin.listen"},"fix":"gateway config check"},
-			{"status":"unknown","message":"It could not be checked: dial tcp: connection refused","code":"unchecked","values":{"error":"dial tcp: connection refused","reason":"refused"}}]}]}`)
-	})
+	h := newHouse(t, nil)
+	h.server.o.Operator.Checks = []setup.Check{{Name: "redis", Run: func(context.Context) ([]setup.Finding, error) {
+		return []setup.Finding{
+			{Status: setup.OK, Code: "redis.ok", Values: map[string]string{"n": "3"}},
+			{Status: setup.Warning, Code: "config.certificate", Values: map[string]string{"key": "tls.cert", "date": "2026-12-01"}, Fix: "gateway config check"},
+			{Status: setup.Warning, Code: "config.admin_listen", Values: map[string]string{"key": "admin.listen"}, Fix: "gateway config check"},
+			{Status: setup.Unknown, Code: "unchecked", Values: map[string]string{"error": "dial tcp: connection refused", "reason": "refused"}},
+		}, nil
+	}}}
 	anna := h.as(t, "anna")
 	in := func(language string) string {
 		r := httptest.NewRequest(http.MethodGet, "http://localhost:8080/console/setup", http.NoBody)

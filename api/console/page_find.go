@@ -5,7 +5,6 @@ import (
 	"slices"
 	"strings"
 
-	"modelrelay/api/console/inprocess"
 	"modelrelay/api/operator"
 )
 
@@ -15,6 +14,8 @@ type found struct{ Kind, Name, Link string }
 type findData struct {
 	Query string
 	Found []found
+	// More lead to lists that go on with the search: it stopped there before the end.
+	More []found
 	// Partly: something could not be searched.
 	Partly bool
 }
@@ -56,15 +57,9 @@ func search(v *View, q string) findData {
 		return data
 	}
 	if v.Staff() {
-		tokens, err := v.s.o.Operator.ListTokens(v.R.Context(), v.actor(), &operator.TokenQuery{Q: q, PageOf: operator.PageOf{Limit: mostFound}})
-		data.Partly = err != nil
-		for _, token := range tokens.Data {
-			add("find.token", "/tokens/{token}", token.Name, "tokens", token.ID)
-		}
-		data.names(v, add, "/admin/channels", "find.channel", "/channels/{name}", "channels")
-		data.names(v, add, "/admin/models", "find.model", "/models", "models")
+		data.staff(v)
 	} else {
-		data.names(v, add, "/v1/models", "find.model", "/models", "models")
+		data.own(v)
 	}
 	if strings.HasPrefix(q, "req_") || len(q) >= 16 && !strings.ContainsAny(q, " /") { // ours, a trace's or a vendor's
 		add("find.call", "/calls/{id}", q, "calls", q)
@@ -72,36 +67,50 @@ func search(v *View, q string) findData {
 	return data
 }
 
-// names adds what a list of the API has with the text in its name.
-func (d *findData) names(v *View, add func(kind, path, name string, to ...string), list, kind, path, page string) {
-	var names struct {
-		Data []struct {
-			ID   string `json:"id"`
-			Name string `json:"name"`
-		} `json:"data"`
+// staff finds tokens, channels and models for operators and viewers. What has the text as its name is found by one lookup.
+func (d *findData) staff(v *View) {
+	s, by := v.s.o.Operator, v.actor()
+	tokens, err := s.ListTokens(v.R.Context(), by, &operator.TokenQuery{Q: d.Query, PageOf: operator.PageOf{Limit: mostFound}})
+	for _, token := range tokens.Data {
+		d.Found = append(d.Found, found{"find.token", token.Name, v.To("tokens", token.ID)})
 	}
-	if err := v.Get(list, nil, &names); err != nil {
-		d.Partly = d.Partly || !missing(err)
+	d.end(v, "find.token", "tokens", tokens.After != nil, err)
+	in := operator.NamesOf{Q: d.Query, Limit: mostFound}
+	names, more, err := s.FindChannels(by, &operator.ChannelQuery{NamesOf: in})
+	for _, name := range names {
+		d.Found = append(d.Found, found{"find.channel", name, v.To("channels", name)})
+	}
+	d.end(v, "find.channel", "channels", more, err)
+	names, more, err = s.FindModels(by, &operator.ModelQuery{NamesOf: in})
+	for _, name := range names {
+		d.Found = append(d.Found, found{"find.model", name, listOf(v, "models", name)})
+	}
+	d.end(v, "find.model", "models", more, err)
+}
+
+// own finds the models that the holder's token can call.
+func (d *findData) own(v *View) {
+	token, err := v.holder(1)
+	if err != nil {
+		d.Partly = true
 		return
 	}
-	n := 0
-	for _, one := range names.Data {
-		name := one.ID + one.Name // a list has one of them
-		if !strings.Contains(strings.ToLower(name), strings.ToLower(d.Query)) || n == mostFound {
-			continue
-		}
-		n++
-		if page == "models" {
-			if hasPage(v, path) {
-				d.Found = append(d.Found, found{kind, name, v.To(page) + "?" + url.Values{"q": {name}}.Encode()})
-			}
-			continue
-		}
-		add(kind, path, name, page, name)
+	models, next, err := ownModels(v, token, operator.NamesOf{Q: d.Query, Limit: mostFound})
+	for _, model := range models {
+		d.Found = append(d.Found, found{"find.model", model.ID, listOf(v, "models", model.ID)})
+	}
+	d.end(v, "find.model", "models", next != nil, err)
+}
+
+// end notes how the search of one kind ended: there is more in the list of a page, or it failed.
+func (d *findData) end(v *View, kind, page string, more bool, err error) {
+	d.Partly = d.Partly || err != nil
+	if more {
+		d.More = append(d.More, found{kind, d.Query, listOf(v, page, d.Query)})
 	}
 }
 
-func missing(err error) bool {
-	problem := inprocess.AsProblem(err)
-	return problem != nil && problem.Missing()
+// listOf is the address of a page of a list with the text as its filter.
+func listOf(v *View, page, text string) string {
+	return v.To(page) + "?" + url.Values{"q": {text}}.Encode()
 }

@@ -15,6 +15,8 @@ type homeData struct {
 	Recent []recent
 	// Snippets call one of its models.
 	Snippets []snippets.Program
+	// More: the page shows the first ones of its models.
+	More bool
 	// Left is the bar of the budget, 0 to 600.
 	Left string
 }
@@ -47,14 +49,15 @@ func showHome(v *View) (any, error) {
 	if len(d.Models) > 0 {
 		d.Snippets = snippets.For(v.s.base(v.R), snippets.Chat, chatModel(d.Models), "Hello")
 	}
+	d.More = len(d.Models) > shownNames
+	d.Models = d.Models[:min(len(d.Models), shownNames)]
 	return d, nil
 }
 
 // chatModel is a model for the first call: the usual one where it is there, or where no name is known.
 func chatModel(names []string) string {
-	const usual = "gpt-4o-mini"
-	if len(names) == 0 || slices.Contains(names, usual) {
-		return usual
+	if len(names) == 0 || slices.Contains(names, usualChat) {
+		return usualChat
 	}
 	return names[0]
 }

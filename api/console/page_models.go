@@ -1,7 +1,6 @@
 package console
 
 import (
-	"cmp"
 	"encoding/json"
 	"io"
 	"net/http"
@@ -11,49 +10,22 @@ import (
 	"strings"
 	"time"
 
-	"modelrelay/api/console/inprocess"
+	"modelrelay/api/operator"
+	"modelrelay/providers/router"
+	"modelrelay/storage/tokens"
 )
 
-const (
-	// mostPrices bounds a price list that somebody sends: the API takes as much.
-	mostPrices = 8 << 20
-)
+// mostChanges is how many changes of prices a page shows.
+const mostChanges = 500
 
-// modelPrice is what a model costs; nil is not charged.
-type modelPrice struct {
-	Input       *float64          `json:"input"`
-	CachedInput *float64          `json:"cached_input"`
-	Output      *float64          `json:"output"`
-	Request     *float64          `json:"request"`
-	Image       *float64          `json:"image"`
-	AudioSecond *float64          `json:"audio_second"`
-	Second      *float64          `json:"second"`
-	Video       *float64          `json:"video"`
-	Tiers       []json.RawMessage `json:"tiers"`
-}
-
-// say writes a price in a few words.
-func (p *modelPrice) say(v *View) string {
+// priceText is a price in a few words; "" of none.
+func priceText(v *View, p *operator.ModelPrice) string {
 	if p == nil {
 		return ""
 	}
 	var parts []string
-	for _, part := range []struct {
-		word   string
-		amount *float64
-	}{
-		{"price.input", p.Input},
-		{"price.cached", p.CachedInput},
-		{"price.output", p.Output},
-		{"price.request", p.Request},
-		{"price.image", p.Image},
-		{"price.audio", p.AudioSecond},
-		{"price.second", p.Second},
-		{"price.video", p.Video},
-	} {
-		if part.amount != nil {
-			parts = append(parts, v.T(part.word, "sum", v.Money(part.amount)))
-		}
+	for _, part := range p.Parts() {
+		parts = append(parts, v.T("price."+part.Name, "sum", v.Money(part.Amount)))
 	}
 	if len(p.Tiers) > 0 {
 		parts = append(parts, v.T("price.tiers", "n", strconv.Itoa(len(p.Tiers))))
@@ -61,36 +33,12 @@ func (p *modelPrice) say(v *View) string {
 	return strings.Join(parts, " · ")
 }
 
-type modelUse struct {
-	Model    string  `json:"model"`
-	Requests int64   `json:"requests"`
-	Tasks    int64   `json:"tasks"`
-	Failed   int64   `json:"failed"`
-	Cost     float64 `json:"cost"`
-}
-
-type priceDraft struct {
-	YAML string `json:"yaml"`
-	Data []struct {
-		Model  string      `json:"model"`
-		Found  string      `json:"found"`
-		Change string      `json:"change"`
-		Before *modelPrice `json:"before"`
-		After  *modelPrice `json:"after"`
-	} `json:"data"`
-	Ambiguous []struct {
-		Model string   `json:"model"`
-		Found []string `json:"found"`
-	} `json:"ambiguous"`
-	Missing []string `json:"missing"`
-}
-
 type modelsData struct {
 	Table    *Table
 	Unpriced *Table
 	Open     string
-	UsedAt   time.Time
-	Draft    *priceDraft
+	UsedAt   *time.Time
+	Draft    *operator.PriceDraft
 	Changes  *Table
 	Missing  string
 }
@@ -101,7 +49,7 @@ func modelsPage() page {
 		name: "models", path: "/models", roles: everybody(), nav: "models", key: "m",
 		show: func(v *View) (any, error) { return showModels(v) },
 		csv:  func(_ *View, data any) (*Table, error) { return data.(*modelsData).Table, nil }, //nolint:forcetypeassert // of show
-		acts: map[string]act{"draft": {roles: []Role{Operator}, do: draftPrices, most: mostPrices}},
+		acts: map[string]act{"draft": {roles: []Role{Operator}, do: draftPrices, most: operator.MostPriceList}},
 	}
 }
 
@@ -109,31 +57,13 @@ func showModels(v *View) (*modelsData, error) {
 	if v.Who.Role == Holder {
 		return showOwnModels(v)
 	}
-	var list struct {
-		Data []struct {
-			ID       string   `json:"id"`
-			AliasOf  string   `json:"alias_of"`
-			Formats  []string `json:"formats"`
-			Groups   []string `json:"groups"`
-			Channels []struct {
-				Name  string   `json:"name"`
-				State string   `json:"state"`
-				Usual *float64 `json:"usual_seconds"`
-			} `json:"channels"`
-			Video *tryVideo   `json:"video"`
-			Price *modelPrice `json:"price"`
-			Use   *modelUse   `json:"last_30_days"`
-		} `json:"data"`
-		Open     []string   `json:"open"`
-		Unpriced []modelUse `json:"unpriced"`
-		UsedAt   time.Time  `json:"used_at"`
-	}
-	if err := v.Get("/admin/models", nil, &list); err != nil {
+	list, err := v.s.o.Operator.ListModels(v.R.Context(), v.actor(), &operator.ModelQuery{NamesOf: v.namesOf()})
+	if err != nil {
 		return nil, err
 	}
-	data := &modelsData{Open: strings.Join(list.Open, ", "), UsedAt: list.UsedAt}
+	data := &modelsData{Open: some(list.Open, shownNames), UsedAt: list.UsedAt}
 	data.Table = &Table{
-		ID: "models", Caption: "models.caption", Empty: "models.empty", CSV: true,
+		ID: "models", Caption: "models.caption", Empty: "models.empty", CSV: true, Next: v.next(list.After),
 		Columns: []Column{
 			{Word: "model.id"},
 			{Word: "model.formats"},
@@ -146,44 +76,7 @@ func showModels(v *View) (*modelsData, error) {
 		},
 	}
 	for _, model := range list.Data {
-		if q := v.Query("q"); q != "" && !strings.Contains(strings.ToLower(model.ID), strings.ToLower(q)) {
-			continue
-		}
-		name := Cell{Text: model.ID}
-		if v.May() {
-			name.Link = tryLink(v, tryModel{ID: model.ID, Video: model.Video})
-		}
-		if model.AliasOf != "" {
-			name.Note = v.T("model.alias", "name", model.AliasOf)
-		}
-		// The first that is not resting answers now.
-		var serves, others []string
-		usual := Cell{}
-		for _, channel := range model.Channels {
-			if (channel.State == "closed" || channel.State == "") && serves == nil {
-				serves = append(serves, channel.Name)
-			} else {
-				others = append(others, channel.Name)
-			}
-			if channel.Usual != nil && usual.Text == "" {
-				usual.Text = Lasted(1000 * *channel.Usual)
-			}
-		}
-		who := Cell{Text: strings.Join(serves, ""), Mark: "working", Note: strings.Join(others, ", ")}
-		if serves == nil {
-			who = Cell{Word: "model.nobody", Mark: "failed", Note: strings.Join(others, ", ")}
-		}
-		price := Cell{Text: model.Price.say(v)}
-		if price.Text == "" {
-			price = Cell{Word: "model.free", Mark: "waiting"}
-		}
-		use, cost := Cell{}, Cell{}
-		if model.Use != nil {
-			use.Text, cost.Text = number(model.Use.Requests+model.Use.Tasks), v.Money(model.Use.Cost)
-		}
-		data.Table.Rows = append(data.Table.Rows, Row{ID: model.ID, Cells: []Cell{
-			name, formatsCell(model.Formats), who, {Text: strings.Join(model.Groups, ", ")}, price, usual, use, cost,
-		}})
+		data.Table.Rows = append(data.Table.Rows, modelRow(v, model))
 	}
 	if len(list.Unpriced) > 0 {
 		data.Unpriced = &Table{ID: "unpriced", Caption: "models.unpriced", Columns: []Column{{Word: "model.id"}, {Word: "usage.requests", Number: true}, {Word: "usage.tasks", Number: true}}}
@@ -194,61 +87,117 @@ func showModels(v *View) (*modelsData, error) {
 	return data, nil
 }
 
+// modelRow is a model as a row.
+func modelRow(v *View, model operator.Model) Row {
+	name := Cell{Text: model.ID}
+	if v.May() {
+		name.Link = tryLink(v, tryModel{ID: model.ID, Video: model.Video})
+	}
+	if model.AliasOf != "" {
+		name.Note = v.T("model.alias", "name", model.AliasOf)
+	}
+	// The first that does not cool down answers now.
+	serves, usual := "", Cell{}
+	var others []string
+	for _, channel := range model.Channels {
+		if serves == "" && (channel.State == router.StateClosed || channel.State == "") {
+			serves = channel.Name
+		} else {
+			others = append(others, channel.Name)
+		}
+		if channel.UsualSeconds != nil && usual.Text == "" {
+			usual.Text = Lasted(1000 * *channel.UsualSeconds)
+		}
+	}
+	if model.MoreChannels > 0 {
+		others = append(others, v.T("model.more", "n", number(model.MoreChannels)))
+	}
+	channels := Cell{Text: serves, Mark: "working", Note: strings.Join(others, ", ")}
+	if serves == "" {
+		channels.Word, channels.Mark = "model.nobody", "failed"
+	}
+	price := Cell{Text: priceText(v, model.Price)}
+	if price.Text == "" {
+		price = Cell{Word: "model.free", Mark: "waiting"}
+	}
+	use, cost := Cell{}, Cell{}
+	if model.LastMonth != nil {
+		use.Text, cost.Text = number(model.LastMonth.Requests+model.LastMonth.Tasks), v.Money(model.LastMonth.Cost)
+	}
+	return Row{ID: model.ID, Cells: []Cell{name, formatsCell(model.Formats), channels, {Text: some(model.Groups, shownGroups)}, price, usual, use, cost}}
+}
+
 // showOwnModels lists what a holder's token may call.
 func showOwnModels(v *View) (*modelsData, error) {
-	var list struct {
-		Data []struct {
-			ID      string    `json:"id"`
-			OwnedBy string    `json:"owned_by"`
-			Video   *tryVideo `json:"video"`
-		} `json:"data"`
-	}
-	if err := v.Get("/v1/models", nil, &list); err != nil {
+	token, err := v.holder(1)
+	if err != nil {
 		return nil, err
 	}
-	table := &Table{ID: "models", Caption: "models.own", Empty: "models.own.empty", CSV: true, Columns: []Column{{Word: "model.id"}, {Word: "model.vendor"}}}
-	for _, model := range list.Data {
-		table.Rows = append(table.Rows, Row{ID: model.ID, Cells: []Cell{{Text: model.ID, Code: true, Link: tryLink(v, tryModel{ID: model.ID, Video: model.Video})}, {Text: model.OwnedBy}}})
+	models, next, err := ownModels(v, token, v.namesOf())
+	if err != nil {
+		return nil, err
+	}
+	table := &Table{
+		ID: "models", Caption: "models.own", Empty: "models.own.empty", CSV: true, Next: v.next(next), Columns: []Column{{Word: "model.id"}, {Word: "model.vendor"}},
+	}
+	for _, model := range models {
+		table.Rows = append(table.Rows, Row{ID: model.ID, Cells: []Cell{{Text: model.ID, Code: true, Link: tryLink(v, ownTryModel(model))}, {Text: model.Vendor}}})
 	}
 	return &modelsData{Table: table}, nil
 }
 
+// ownModels returns a page of the models that a token can call, and the cursor of the next one.
+func ownModels(v *View, token *tokens.Token, in operator.NamesOf) (found []router.Model, next *string, err error) {
+	all := v.s.o.Account.Models(token)
+	names := make([]string, len(all))
+	for i, model := range all {
+		names[i] = model.ID
+	}
+	page, next, err := in.Page(names)
+	for _, name := range page {
+		if at, known := slices.BinarySearch(names, name); known {
+			found = append(found, all[at])
+		}
+	}
+	return found, next, err
+}
+
 // draftPrices shows what a public price list would change.
 func draftPrices(v *View) (string, any, error) {
-	text := v.Form.values.Get("list")
+	text := []byte(v.Form.values.Get("list"))
 	if file, _, err := v.R.FormFile("file"); err == nil {
 		defer file.Close()
-		raw, err := io.ReadAll(io.LimitReader(file, mostPrices))
+		raw, err := io.ReadAll(io.LimitReader(file, operator.MostPriceList))
 		if err != nil {
-			return "", nil, &inprocess.Problem{Status: http.StatusBadRequest, Message: v.T("prices.unread"), Param: "file"}
+			return "", nil, invalid("file", v.T("prices.unread"))
 		}
 		if len(raw) > 0 {
-			text = string(raw)
+			text = raw
 		}
 	}
-	if !json.Valid([]byte(text)) {
-		return "", nil, &inprocess.Problem{Status: http.StatusBadRequest, Message: v.T("prices.unread"), Param: "file"}
+	if !json.Valid(text) {
+		return "", nil, invalid("file", v.T("prices.unread"))
 	}
-	draft := new(priceDraft)
-	if err := v.Do(http.MethodPost, "/admin/prices/draft", json.RawMessage(text), draft); err != nil {
-		if problem := inprocess.AsProblem(err); problem != nil && problem.Status == http.StatusBadRequest { // nothing else of a list is refused
-			problem.Message, problem.Param = v.T("prices.unknown"), "file"
-		}
+	draft, err := v.s.o.Operator.DraftPrices(v.R.Context(), v.actor(), &operator.PriceOffers{Body: text})
+	if problem := v.problem(err); problem != nil && problem.Status == http.StatusBadRequest { // the list is all that it refuses
+		err = invalid("file", v.T("prices.unknown"))
+	}
+	if err != nil {
 		return "", nil, err
 	}
 	data, err := showModels(v)
 	if err != nil {
 		return "", nil, err
 	}
-	data.Draft, data.Missing = draft, strings.Join(draft.Missing, ", ")
+	data.Draft, data.Missing = &draft, some(draft.Missing, shownNames)
 	data.Changes = &Table{ID: "changes", Caption: "prices.changes", Empty: "prices.nothing", Columns: []Column{{Word: "model.id"}, {Word: "prices.change"}, {Word: "prices.before"}, {Word: "prices.after"}, {Word: "prices.found"}}}
-	for _, row := range draft.Data {
-		marks := map[string]string{"new": "hand", "changed": "hand", "same": "done"}
+	marks := map[string]string{operator.PriceNew: "hand", operator.PriceChanged: "hand", operator.PriceSame: "done"}
+	for _, row := range draft.Data[:min(len(draft.Data), mostChanges)] {
 		data.Changes.Rows = append(data.Changes.Rows, Row{ID: row.Model, Cells: []Cell{
-			{Text: row.Model}, {Word: "prices.change." + row.Change, Mark: cmp.Or(marks[row.Change], "waiting")}, {Text: row.Before.say(v)}, {Text: row.After.say(v)}, {Text: row.Found, Code: true},
+			{Text: row.Model}, {Word: "prices.change." + row.Change, Mark: marks[row.Change]}, {Text: priceText(v, row.Before)}, {Text: priceText(v, row.After)}, {Text: row.Found, Code: true},
 		}})
 	}
-	for _, row := range draft.Ambiguous {
+	for _, row := range draft.Ambiguous[:min(len(draft.Ambiguous), mostChanges)] {
 		data.Changes.Rows = append(data.Changes.Rows, Row{ID: row.Model, Cells: []Cell{
 			{Text: row.Model}, {Word: "prices.change.ambiguous", Mark: "waiting"}, {}, {}, {Text: strings.Join(row.Found, ", "), Code: true},
 		}})

@@ -2,14 +2,14 @@ package console
 
 import (
 	"cmp"
-	"net/http"
 	"slices"
 	"sync"
 	"time"
 
-	"modelrelay/api/console/inprocess"
 	"modelrelay/api/console/snippets"
 	"modelrelay/api/operator"
+	"modelrelay/api/setup"
+	"modelrelay/providers/router"
 )
 
 // check is one line of the list: what is right, or what is wrong and the command that fixes it.
@@ -53,13 +53,11 @@ func setupPage() page {
 
 // setup looks at everything. What does not answer is a line of its own.
 func readSetup(v *View) setupData {
-	var list struct {
-		Data []tryModel `json:"data"`
-	}
+	var models []tryModel
 	if !v.Refreshes() {
-		_ = v.Get("/admin/models", nil, &list) // any name can be typed
+		models, _ = tryModels(v) // any name can be typed
 	}
-	data := setupData{Model: preferred(list.Data, snippets.Chat), VideoModel: preferred(list.Data, snippets.Video)}
+	data := setupData{Model: preferred(models, snippets.Chat), VideoModel: preferred(models, snippets.Video)}
 	setupFindings(v, &data)
 	services := check{Word: "setup.services", State: "ok"}
 	for _, c := range data.Checks {
@@ -80,31 +78,22 @@ func readSetup(v *View) setupData {
 	return data
 }
 
-// setupFindings are those of /admin/setup: a line for each part, and in it each finding with its fix.
+// setupFindings are those of the checks: a line for each part, and in it each finding with its fix.
 func setupFindings(v *View, data *setupData) {
-	var found struct {
-		Version string    `json:"version"`
-		Checked time.Time `json:"checked_at"`
-		Data    []struct {
-			Name     string    `json:"name"`
-			Status   string    `json:"status"`
-			Latency  float64   `json:"latency_ms"`
-			Findings []finding `json:"findings"`
-		} `json:"data"`
-	}
-	if err := v.Get("/admin/setup", nil, &found); err != nil {
-		data.Checks = []check{{Word: "setup.checks", State: "bad", Findings: []finding{{Status: "failed", Message: err.Error()}}}}
+	found, err := v.s.o.Operator.Setup(v.R.Context(), v.actor(), nil)
+	if err != nil {
+		data.Checks = []check{{Word: "setup.checks", State: "bad", Findings: []finding{{Message: message(err)}}}}
 		return
 	}
-	data.Version, data.At = found.Version, found.Checked
+	data.Version, data.At = found.Version, found.CheckedAt
 	for _, part := range found.Data {
-		for i := range part.Findings {
-			part.Findings[i].Message = v.Finding(part.Findings[i].Code, part.Findings[i].Values)
-			if i > 0 && part.Findings[i-1].Fix == part.Findings[i].Fix { // once, below all that it fixes
-				part.Findings[i-1].Fix = ""
+		line := check{Name: part.Name, State: stateOf(part.Status), Millis: part.Latency}
+		for i, one := range part.Findings {
+			if i > 0 && part.Findings[i-1].Fix == one.Fix { // once, below all that it fixes
+				line.Findings[i-1].Fix = ""
 			}
+			line.Findings = append(line.Findings, finding{v.Finding(one.Code, one.Values), one.Fix})
 		}
-		line := check{Name: part.Name, State: stateOf(part.Status), Findings: part.Findings, Millis: part.Latency}
 		if v.s.words.Has("check." + part.Name) {
 			line.Word = "check." + part.Name
 		}
@@ -112,22 +101,12 @@ func setupFindings(v *View, data *setupData) {
 	}
 }
 
-// finding is one of a part of the set-up.
-type finding struct {
-	Status string            `json:"status"`
-	Code   string            `json:"code"`
-	Values map[string]string `json:"values"`
-	Fix    string            `json:"fix"`
-	// Message is the sentence in the view's language.
-	Message string `json:"-"`
-}
+// finding is a finding of a part of the setup in the view's language, and what fixes it.
+type finding struct{ Message, Fix string }
 
-// Mark is the finding's.
-func (f finding) Mark() string { return check{State: stateOf(f.Status)}.Mark() }
-
-// stateOf is the state of a check by the word of the API.
-func stateOf(status string) string {
-	return cmp.Or(map[string]string{"ok": "ok", "warning": "warn", "failed": "bad"}[status], "unknown")
+// stateOf is the state of a check by its status.
+func stateOf(status setup.Status) string {
+	return cmp.Or(map[setup.Status]string{setup.OK: "ok", setup.Warning: "warn", setup.Failed: "bad"}[status], "unknown")
 }
 
 // testsMost is how many channels one press tests, testsAtOnce how many of them at a time.
@@ -138,11 +117,11 @@ const (
 
 // testChannels asks each channel's vendor something free and shows what came of it.
 func testChannels(v *View) (string, any, error) {
-	channels, err := readChannels(v)
+	list, err := v.s.o.Operator.ListChannels(v.R.Context(), v.actor(), new(operator.ChannelQuery))
 	if err != nil {
 		return "", nil, err
 	}
-	channels = slices.DeleteFunc(channels, func(c channelState) bool { return c.State == "disabled" })
+	channels := slices.DeleteFunc(list.Data, func(c router.ChannelState) bool { return c.State == router.StateDisabled })
 	channels = channels[:min(len(channels), testsMost)]
 	rows := make([]Row, len(channels))
 	var all sync.WaitGroup
@@ -165,16 +144,15 @@ func testChannels(v *View) (string, any, error) {
 
 // testRow tests one channel.
 func testRow(v *View, name string) Row {
-	var tested channelTest
-	outcome, said := Cell{Word: "channel.good", Mark: "done"}, ""
-	err := v.Do(http.MethodPost, "/admin/channels/"+inprocess.Segment(name)+"/test", map[string]any{}, &tested)
+	outcome, verdict := Cell{Word: "channel.good", Mark: "done"}, ""
+	tested, err := v.s.o.Operator.TestChannel(v.R.Context(), v.actor(), &operator.TestChannel{ChannelName: operator.ChannelName{Name: name}})
 	switch {
 	case err != nil:
-		outcome, said = Cell{Word: "channel.bad", Mark: "failed"}, err.Error()
+		outcome, verdict = Cell{Word: "channel.bad", Mark: "failed"}, message(err)
 	case !tested.OK:
-		outcome, said = Cell{Word: "channel.bad", Mark: "failed"}, cut(tested.Text(v), saidMost)
+		outcome, verdict = Cell{Word: "channel.bad", Mark: "failed"}, cut(v.Finding(tested.Code, tested.Values), saidMost)
 	}
-	return Row{ID: name, Cells: []Cell{{Text: name, Link: v.To("channels", name)}, outcome, {Text: Lasted(tested.Took)}, {Text: said}}}
+	return Row{ID: name, Cells: []Cell{{Text: name, Link: v.To("channels", name)}, outcome, {Text: Lasted(tested.Took)}, {Text: verdict}}}
 }
 
 // saidMost is how much of an upstream's words stands in a row, in bytes.
@@ -183,31 +161,19 @@ const saidMost = 300
 // channelStep tells whether anything can answer.
 func channelStep(v *View) check {
 	step := check{Word: "setup.channels", State: "todo"}
-	var list struct {
-		Data []struct {
-			Name  string `json:"name"`
-			State string `json:"state"`
-		} `json:"data"`
-	}
-	if err := v.Get("/admin/channels", nil, &list); err != nil {
-		step.State, step.Said = "bad", err.Error()
-		return step
-	}
-	working := 0
-	for _, channel := range list.Data {
-		if channel.State == "closed" || channel.State == "half-open" {
-			working++
-		}
-	}
+	sum, err := v.s.o.Operator.SummarizeChannels(v.R.Context(), v.actor())
 	switch {
-	case len(list.Data) == 0:
+	case err != nil:
+		step.State, step.Said = "bad", message(err)
+		return step
+	case sum.All == 0:
 		step.Fix = "channels:\n  - name: main\n    vendor: openai\n    base_url: https://api.openai.com/v1\n    keys: [\"${OPENAI_API_KEY}\"]\n    models: {gpt-4o-mini: }"
-	case working == 0:
+	case sum.Out == sum.All:
 		step.State = "bad"
 	default:
 		step.State = "ok"
 	}
-	step.Said = v.T("setup.channels.n", "n", working, "all", len(list.Data))
+	step.Said = v.T("setup.channels.n", "n", sum.All-sum.Out, "all", sum.All)
 	return step
 }
 

@@ -1,7 +1,7 @@
 package console
 
 import (
-	"net/http"
+	"cmp"
 	"net/url"
 	"slices"
 	"strconv"
@@ -9,15 +9,17 @@ import (
 	"time"
 
 	"modelrelay/api/console/chart"
-	"modelrelay/api/console/inprocess"
+	"modelrelay/api/logs"
 	"modelrelay/api/operator"
+	"modelrelay/providers/router"
 )
 
 // startPage is Overview for operators, and Home for holders.
 func startPage() page {
-	verb := func(verb, done string) act {
+	verb := func(done string, do changeChannel) act {
 		return act{roles: []Role{Operator}, do: func(v *View) (string, any, error) {
-			return Root + "?done=" + done, nil, v.Do(http.MethodPost, "/admin/channels/"+inprocess.Segment(v.Form.Value("channel"))+"/"+verb, nil, nil)
+			_, err := do(v.s.o.Operator, v.R.Context(), v.actor(), &operator.ChannelName{Name: v.Form.Value("channel")})
+			return Root + "?done=" + done, nil, err
 		}}
 	}
 	return page{
@@ -28,7 +30,10 @@ func startPage() page {
 			}
 			return showHome(v)
 		},
-		acts: map[string]act{"wake": verb("wake", "channel-woken"), "resume": verb("resume", "channel-resumed")},
+		acts: map[string]act{
+			"wake":   verb("channel-woken", (*operator.Service).WakeChannel),
+			"resume": verb("channel-resumed", (*operator.Service).ResumeChannel),
+		},
 	}
 }
 
@@ -54,7 +59,7 @@ type overviewData struct {
 	Faults []faultNow
 	Charts []chart.Series
 	By     *Table
-	Tasks  *overviewCounts
+	Tasks  *operator.TaskCounts
 	// Last is the span that is shown, By what the table is by.
 	Last, Group string
 	At          time.Time
@@ -62,99 +67,26 @@ type overviewData struct {
 	Away []string
 }
 
-type overviewCounts struct {
-	Queued      int64 `json:"queued"`
-	Submitting  int64 `json:"submitting"`
-	Polling     int64 `json:"polling"`
-	Archiving   int64 `json:"archiving"`
-	Stuck       int64 `json:"stuck"`
-	Failed      int64 `json:"failed"`
-	Undelivered int64 `json:"undelivered"`
-	Workers     int64 `json:"workers"`
-}
-
-// Running are the tasks that vendors work on, or whose results are copied.
-func (c overviewCounts) Running() int64 { return c.Submitting + c.Polling + c.Archiving }
-
-// trafficList is a series of the API.
-type trafficList struct {
-	From time.Time    `json:"from"`
-	To   time.Time    `json:"to"`
-	Step int          `json:"step_seconds"`
-	Data []trafficSum `json:"data"`
-}
-
-type trafficSum struct {
-	At       time.Time `json:"at"`
-	Channel  string    `json:"channel"`
-	Model    string    `json:"model"`
-	Requests int64     `json:"requests"`
-	Failed   int64     `json:"failed"`
-	Tokens   int64     `json:"tokens"`
-	Cost     float64   `json:"cost"`
-	First    float64   `json:"first_byte_p95_ms"`
-}
-
-// channelNow is how a channel is doing.
-type channelNow struct {
-	Name     string  `json:"name"`
-	State    string  `json:"state"`
-	RestLeft float64 `json:"rest_left"`
-	Pause    *struct {
-		Until  time.Time `json:"until"`
-		By     string    `json:"by"`
-		Reason string    `json:"reason"`
-	} `json:"pause"`
-	LastFault *lastFault `json:"last_fault"`
-	Keys      []struct {
-		State     string     `json:"state"`
-		RestLeft  float64    `json:"rest_left"`
-		LastFault *lastFault `json:"last_fault"`
-	} `json:"keys"`
-}
-
-// withKeys counts what is wrong with its keys as the channel's: a channel whose keys all rest rests until the first of them is back, and
-// the last fault is the last one of any.
-func (c channelNow) withKeys() channelNow {
-	resting, left := 0, 0.0
-	for _, key := range c.Keys {
-		c.LastFault = later(c.LastFault, key.LastFault)
-		if key.State != "open" {
-			continue
-		}
-		if resting++; resting == 1 || key.RestLeft < left {
-			left = key.RestLeft
-		}
-	}
-	if c.State == "closed" && resting > 0 && resting == len(c.Keys) {
-		c.State, c.RestLeft = "open", left
-	}
-	return c
-}
-
 // faultsMost is how many last faults the page has.
 const faultsMost = 5
 
 // faultsOf are the last faults of the channels within the page's span.
-func (d *overviewData) faultsOf(v *View, channels []channelNow) {
+func (d *overviewData) faultsOf(v *View, channels []router.ChannelState) {
 	for _, c := range channels {
-		if f := c.LastFault; f != nil && d.At.Sub(f.At) < lasts()[d.Last] {
+		if f := c.Overall().LastFault; f != nil && d.At.Sub(f.At) < lasts()[d.Last] && len(d.Faults) < faultsMost {
 			d.Faults = append(d.Faults, faultNow{
-				At: f.At, Channel: c.Name, Words: v.T("fault." + knownFault(v, f.Kind)), Code: f.Code, Status: f.Status,
+				At: f.At, Channel: c.Name, Words: v.T("fault." + knownFault(v, string(f.Kind))), Code: f.Code, Status: f.Status,
 			})
 		}
 	}
-	slices.SortFunc(d.Faults, func(a, b faultNow) int { return b.At.Compare(a.At) })
-	d.Faults = d.Faults[:min(len(d.Faults), faultsMost)]
 }
 
-// part reads one part of a page that lives without it, and notes it where it does not answer. It tells whether it did.
-func (d *overviewData) part(v *View, word, path string, query url.Values, into any) (bool, error) {
-	err := v.Get(path, query, into)
+// part reports whether a part of the page was read. The page lives without a part that is refused, and notes its word.
+func (d *overviewData) part(v *View, word string, err error) (bool, error) {
 	if err == nil {
 		return true, nil
 	}
-	problem := inprocess.AsProblem(err)
+	problem := v.problem(err)
 	if problem == nil {
 		return false, err
 	}
@@ -187,47 +119,35 @@ func showOverview(v *View) (any, error) {
 	return d, nil
 }
 
-// readChannels finds the channels that rest, and says of all how it is.
+// readChannels finds the channels that get no calls, and how all of them are.
 func (d *overviewData) readChannels(v *View) error {
-	var list struct {
-		Data []channelNow `json:"data"`
-	}
-	ok, err := d.part(v, "home.part.channels", "/admin/channels", nil, &list)
-	if !ok || err != nil {
+	sum, err := v.s.o.Operator.SummarizeChannels(v.R.Context(), v.actor())
+	if ok, err := d.part(v, "home.part.channels", err); !ok {
 		return err
 	}
-	all, rest := 0, 0
-	for i := range list.Data {
-		list.Data[i] = list.Data[i].withKeys()
-	}
-	for _, c := range list.Data {
-		switch c.State {
-		case "disabled":
-			continue
-		case "open":
-			rest++
-			d.Hands = append(d.Hands, Hand{
-				Mark: "hand", Text: v.T("home.rests", "name", c.Name), Link: v.To("channels", c.Name), Note: v.T("home.rests.left", "left", Lasted(1000*c.RestLeft)),
-				Do: "wake", Channel: c.Name,
-			})
-		case "paused":
-			hand := Hand{Mark: "paused", Text: v.T("home.paused", "name", c.Name), Link: v.To("channels", c.Name), Do: "resume", Channel: c.Name}
+	for _, c := range sum.FirstOut {
+		hand := Hand{Mark: "hand", Text: v.T("home.rests", "name", c.Name), Link: v.To("channels", c.Name), Do: "wake", Channel: c.Name}
+		if now := c.Overall(); now.State == router.StatePaused {
+			hand.Mark, hand.Text, hand.Do = "paused", v.T("home.paused", "name", c.Name), "resume"
 			if c.Pause != nil {
-				hand.Note = strings.TrimSpace(c.Pause.By + " " + c.Pause.Reason)
+				hand.Note = pauseNote(c.Pause)
 			}
-			d.Hands = append(d.Hands, hand)
-			rest++
+		} else {
+			hand.Note = v.T("home.rests.left", "left", Lasted(1000*now.RestLeft))
 		}
-		all++
+		d.Hands = append(d.Hands, hand)
 	}
-	d.faultsOf(v, list.Data)
+	if more := sum.Out - len(sum.FirstOut); more > 0 {
+		d.Hands = append(d.Hands, Hand{Mark: "hand", Text: v.T("home.rests.more", "n", number(more)), Link: v.To("channels")})
+	}
+	d.faultsOf(v, sum.Faulty)
 	switch {
-	case all == 0:
+	case sum.All == 0:
 		d.Mark, d.Health = "hand", v.T("home.health.none")
-	case rest == all:
+	case sum.Out == sum.All:
 		d.Mark, d.Health = "failed", v.T("home.health.bad")
-	case rest > 0:
-		d.Mark, d.Health = "working", v.T("home.health.rest", "n", number(rest), "all", number(all))
+	case sum.Out > 0:
+		d.Mark, d.Health = "working", v.T("home.health.rest", "n", number(sum.Out), "all", number(sum.All))
 	default:
 		d.Mark, d.Health = "working", v.T("home.health.ok")
 	}
@@ -246,12 +166,11 @@ func (d *overviewData) readServices(v *View) error {
 }
 
 func (d *overviewData) readTasks(v *View) error {
-	counts := new(overviewCounts)
-	ok, err := d.part(v, "home.part.tasks", "/admin/tasks/counts", nil, counts)
-	if !ok || err != nil {
+	counts, err := v.s.o.Operator.CountTasks(v.R.Context(), v.actor(), nil)
+	if ok, err := d.part(v, "home.part.tasks", err); !ok {
 		return err
 	}
-	d.Tasks = counts
+	d.Tasks = &counts
 	if counts.Workers == 0 && counts.Queued+counts.Running() > 0 {
 		d.Hands = append(d.Hands, Hand{Mark: "failed", Text: v.T("home.workers"), Link: v.To("setup")})
 	}
@@ -268,15 +187,14 @@ func (d *overviewData) readTasks(v *View) error {
 }
 
 func (d *overviewData) readMoney(v *View) error {
-	var list struct {
-		Data   []struct{} `json:"data"`
-		Amount float64    `json:"amount"`
+	list, err := v.s.o.Operator.ListUnsettled(v.R.Context(), v.actor(), new(operator.UnsettledQuery))
+	if ok, err := d.part(v, "home.part.money", err); !ok {
+		return err
 	}
-	ok, err := d.part(v, "home.part.money", "/admin/usage/unsettled", nil, &list)
-	if ok && len(list.Data) > 0 {
-		d.Hands = append(d.Hands, Hand{Mark: "hand", Text: v.T("home.unsettled", "n", number(len(list.Data))), Link: v.To("usage"), Note: v.Money(list.Amount)})
+	if n := len(list.Data); n > 0 {
+		d.Hands = append(d.Hands, Hand{Mark: "hand", Text: v.T("home.unsettled", "n", number(n)), Link: v.To("usage"), Note: v.Money(list.Amount)})
 	}
-	return err
+	return nil
 }
 
 // What is said of tokens: those that have used so much of their budget, and those that end so soon.
@@ -288,11 +206,7 @@ const (
 func (d *overviewData) readTokens(v *View) error {
 	for _, sort := range []string{"spent", "expires"} {
 		list, err := v.s.o.Operator.ListTokens(v.R.Context(), v.actor(), &operator.TokenQuery{State: "active", Sort: sort, PageOf: operator.PageOf{Limit: 20}})
-		if problem := v.problem(err); problem != nil {
-			d.Away = append(d.Away, "home.part.tokens")
-			return nil
-		}
-		if err != nil {
+		if ok, err := d.part(v, "home.part.tokens", err); !ok {
 			return err
 		}
 		for _, t := range list.Data {
@@ -318,12 +232,12 @@ func (d *overviewData) readTokens(v *View) error {
 func (d *overviewData) readTraffic(v *View) error {
 	span := lasts()[d.Last]
 	from := d.At.Add(-span).UTC().Format(time.RFC3339)
-	var series, sums trafficList
-	ok, err := d.part(v, "home.part.traffic", "/admin/traffic", url.Values{"from": {from}}, &series)
-	if !ok || err != nil {
-		return err
+	var sums logs.TrafficList
+	series, err := v.s.o.Operator.Traffic(v.R.Context(), v.actor(), &logs.TrafficQuery{From: from})
+	if err == nil {
+		sums, err = v.s.o.Operator.Traffic(v.R.Context(), v.actor(), &logs.TrafficQuery{From: from, Step: "all", GroupBy: d.Group})
 	}
-	if ok, err = d.part(v, "home.part.traffic", "/admin/traffic", url.Values{"from": {from}, "step": {"all"}, "group_by": {d.Group}}, &sums); !ok || err != nil {
+	if ok, err := d.part(v, "home.part.traffic", err); !ok {
 		return err
 	}
 	d.Charts = chartsOf(v, series)
@@ -331,7 +245,7 @@ func (d *overviewData) readTraffic(v *View) error {
 	return nil
 }
 
-func chartsOf(v *View, list trafficList) []chart.Series {
+func chartsOf(v *View, list logs.TrafficList) []chart.Series {
 	step := time.Duration(list.Step) * time.Second
 	var requests, failed, tokens int64
 	var cost float64
@@ -342,13 +256,13 @@ func chartsOf(v *View, list trafficList) []chart.Series {
 	}
 	slowest := 0.0
 	for _, s := range list.Data {
-		requests, failed, tokens, cost = requests+s.Requests, failed+s.Failed, tokens+s.Tokens, cost+s.Cost
-		slowest = max(slowest, s.First)
+		requests, failed, tokens, cost = requests+s.Requests, failed+s.Failed, tokens+s.Tokens, cost+amount(s.Cost)
+		slowest = max(slowest, s.FirstP95)
 		points := []chart.Point{
 			{At: s.At, Value: float64(s.Requests), Bad: float64(s.Failed), Text: number(s.Requests)},
 			{At: s.At, Value: float64(s.Failed), Bad: float64(s.Failed), Text: number(s.Failed)},
-			{At: s.At, Value: s.First, Bad: 0, Text: Lasted(s.First)},
-			{At: s.At, Value: s.Cost, Bad: 0, Text: money(s.Cost)},
+			{At: s.At, Value: s.FirstP95, Bad: 0, Text: Lasted(s.FirstP95)},
+			{At: s.At, Value: amount(s.Cost), Bad: 0, Text: money(s.Cost)},
 		}
 		for i, p := range points {
 			charts[i].Points = append(charts[i].Points, p)
@@ -371,7 +285,7 @@ func percent(of, whole int64) string {
 	return strings.TrimSuffix(strconv.FormatFloat(100*float64(of)/float64(whole), 'f', 1, 64), ".0") + " %"
 }
 
-func (d *overviewData) table(v *View, list trafficList) *Table {
+func (d *overviewData) table(v *View, list logs.TrafficList) *Table {
 	table := &Table{
 		ID: "by", Caption: "home.by." + d.Group, Empty: "home.by.empty",
 		Columns: []Column{
@@ -383,8 +297,9 @@ func (d *overviewData) table(v *View, list trafficList) *Table {
 			{Word: "home.chart.spend", Number: true},
 		},
 	}
-	for _, s := range list.Data {
-		name := Cell{Text: s.Channel + s.Model}
+	slices.SortStableFunc(list.Data, func(a, b logs.Traffic) int { return cmp.Compare(b.Requests, a.Requests) })
+	for _, s := range list.Data[:min(len(list.Data), shownNames)] {
+		name := Cell{Text: *cmp.Or(s.Channel, s.Model)} // the sums are by one of them
 		if name.Text == "" {
 			name.Word = "home.none"
 		} else {
@@ -392,10 +307,10 @@ func (d *overviewData) table(v *View, list trafficList) *Table {
 		}
 		errors := Cell{Text: percent(s.Failed, s.Requests)}
 		if s.Failed > 0 {
-			errors.Link = v.To("calls") + "?" + url.Values{d.Group: {s.Channel + s.Model}, "status": {"failed"}}.Encode()
+			errors.Link = v.To("calls") + "?" + url.Values{d.Group: {name.Text}, "status": {"failed"}}.Encode()
 		}
 		table.Rows = append(table.Rows, Row{Cells: []Cell{
-			name, {Text: number(s.Requests)}, errors, firstByte(s.First), {Text: number(s.Tokens)}, {Text: money(s.Cost)},
+			name, {Text: number(s.Requests)}, errors, firstByte(s.FirstP95), {Text: number(s.Tokens)}, {Text: money(s.Cost)},
 		}})
 	}
 	return table

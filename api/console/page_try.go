@@ -8,6 +8,7 @@ import (
 	"modelrelay/api/console/snippets"
 	"modelrelay/api/operator"
 	"modelrelay/providers"
+	"modelrelay/providers/router"
 	"modelrelay/storage/tokens"
 )
 
@@ -17,30 +18,41 @@ const consoleToken = "console"
 
 // tryModel is a model that may be tried.
 type tryModel struct {
-	ID      string          `json:"id"`
-	Formats []string        `json:"formats"`
-	Video   *tryVideo       `json:"video"`
-	Price   json.RawMessage `json:"price"`
-	// Channels are those that carry it; a token's own list has none.
-	Channels []struct {
-		State string `json:"state"`
-	} `json:"channels"`
+	ID    string
+	Video *providers.VideoTable
+	Price *operator.ModelPrice
+	// Down: as far as it is known, no channel answers for it now.
+	Down bool
 }
 
-// tryVideo is what a video model takes.
-type tryVideo struct {
-	Seconds []string `json:"seconds"`
-	Sizes   []string `json:"sizes"`
-}
-
-// works tells whether a channel answers for the model now, as far as that is told.
-func (m tryModel) works() bool {
-	for _, channel := range m.Channels {
-		if channel.State == "closed" || channel.State == "" {
-			return true
+// tryModels lists models to choose from: the first ones by name, and those that forms begin with.
+func tryModels(v *View) ([]tryModel, error) {
+	list, err := v.s.o.Operator.ListModels(v.R.Context(), v.actor(), &operator.ModelQuery{NamesOf: operator.NamesOf{Limit: operator.MostPage}})
+	if err == nil && list.HasMore {
+		var usual operator.ModelList
+		names := operator.NamesOf{Names: []string{usualChat, usualVideo}}
+		usual, err = v.s.o.Operator.ListModels(v.R.Context(), v.actor(), &operator.ModelQuery{NamesOf: names})
+		for _, model := range usual.Data {
+			if model.ID > list.Data[len(list.Data)-1].ID {
+				list.Data = append(list.Data, model)
+			}
 		}
 	}
-	return len(m.Channels) == 0
+	models := make([]tryModel, len(list.Data))
+	for i, model := range list.Data {
+		down := len(model.Channels) > 0 && !slices.ContainsFunc(model.Channels, func(c operator.ModelChannel) bool { return c.State == router.StateClosed || c.State == "" })
+		models[i] = tryModel{ID: model.ID, Video: model.Video, Price: model.Price, Down: down}
+	}
+	return models, err
+}
+
+// ownTryModel is a model that a token can call.
+func ownTryModel(model router.Model) tryModel {
+	own := tryModel{ID: model.ID}
+	if model.Video != nil {
+		own.Video = new(model.Video.Table())
+	}
+	return own
 }
 
 // Seconds and Sizes are a video model's, as an attribute holds them.
@@ -59,12 +71,13 @@ func (m tryModel) Sizes() string {
 	return strings.Join(m.Video.Sizes, " ")
 }
 
-// Cost is the model's price as the list has it, "" for none.
+// Cost is the model's price as JSON, "" for none.
 func (m tryModel) Cost() string {
-	if string(m.Price) == "null" {
+	if m.Price == nil {
 		return ""
 	}
-	return string(m.Price)
+	raw, _ := json.Marshal(m.Price) // numbers always encode
+	return string(raw)
 }
 
 type tryData struct {
@@ -130,11 +143,7 @@ func (d *tryData) choose(v *View) error {
 		d.read(v, token, err)
 		return nil
 	}
-	var models struct {
-		Data []tryModel `json:"data"`
-	}
-	if err := v.Get("/admin/models", nil, &models); err == nil {
-		d.Models = models.Data
+	if d.Models, err = tryModels(v); err == nil {
 		return nil
 	}
 	for _, other := range list.Data { // the list of another token of the group is as good
@@ -153,13 +162,9 @@ func (d *tryData) read(v *View, token *tokens.Token, err error) {
 		d.Unread = message(err)
 		return
 	}
-	for _, model := range v.s.o.Account.Models(token) {
-		shown := tryModel{ID: model.ID}
-		if model.Video != nil {
-			table := model.Video.Table()
-			shown.Video = &tryVideo{table.Seconds, table.Sizes}
-		}
-		d.Models = append(d.Models, shown)
+	models, _, _ := ownModels(v, token, operator.NamesOf{Limit: operator.MostPage}) // the first page
+	for _, model := range models {
+		d.Models = append(d.Models, ownTryModel(model))
 	}
 }
 
@@ -184,16 +189,22 @@ func (m tryModel) serves(kind string) bool {
 	}
 }
 
+// The models that forms begin with where they are there.
+const (
+	usualChat  = "gpt-4o-mini"
+	usualVideo = "sora-2"
+)
+
 // preferred is the model that a form of a kind begins with: a well-known one, else the first that
 // serves it, one that answers now before others; "" for none.
 func preferred(models []tryModel, kind string) string {
-	known, first, works := map[string]string{snippets.Chat: "gpt-4o-mini", snippets.Video: "sora-2"}[kind], "", false
+	known, first, works := map[string]string{snippets.Chat: usualChat, snippets.Video: usualVideo}[kind], "", false
 	for _, m := range models {
 		if m.ID == known {
 			return known
 		}
-		if (first == "" || !works && m.works()) && m.serves(kind) {
-			first, works = m.ID, m.works()
+		if (first == "" || !works && !m.Down) && m.serves(kind) {
+			first, works = m.ID, !m.Down
 		}
 	}
 	return first

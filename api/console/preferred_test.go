@@ -1,26 +1,27 @@
 package console
 
 import (
-	"encoding/json"
 	"testing"
 
 	"modelrelay/api/console/snippets"
 )
 
-// A form begins with a model that somebody answers for, as far as there is one.
+// A form begins with a model that a channel answers for, as far as there is one.
 func TestPreferredModel(t *testing.T) {
 	t.Parallel()
-	const broken, fine, usual = `{"id":"a","formats":["openai.chat"],"channels":[{"state":"open"}]}`, `{"id":"b","formats":["openai.chat"],"channels":[{"state":"open"},{"state":"closed"}]}`, `{"id":"gpt-4o-mini"}`
-	for list, want := range map[string]string{
-		`[]`: "", `[` + broken + `]`: "a", `[` + broken + `,` + fine + `]`: "b", `[` + fine + `,` + broken + `]`: "b", `[` + broken + `,` + usual + `]`: "gpt-4o-mini",
-		`[{"id":"own","formats":["openai.chat"]},` + fine + `]`: "own",
+	down, fine, usual := tryModel{ID: "a", Down: true}, tryModel{ID: "b"}, tryModel{ID: usualChat}
+	for _, test := range []struct {
+		models []tryModel
+		want   string
+	}{
+		{nil, ""},
+		{[]tryModel{down}, "a"},
+		{[]tryModel{down, fine}, "b"},
+		{[]tryModel{fine, down}, "b"},
+		{[]tryModel{down, usual}, usualChat},
 	} {
-		var models []tryModel
-		if err := json.Unmarshal([]byte(list), &models); err != nil {
-			t.Fatal(err)
-		}
-		if got := preferred(models, snippets.Chat); got != want {
-			t.Errorf("%s: got %q, want %q", list, got, want)
+		if got := preferred(test.models, snippets.Chat); got != test.want {
+			t.Errorf("%+v: got %q, want %q", test.models, got, test.want)
 		}
 	}
 }

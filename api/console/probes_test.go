@@ -9,9 +9,11 @@ import (
 	"regexp"
 	"strings"
 	"testing"
+	"time"
 
 	"modelrelay/api/operator"
 	"modelrelay/providers"
+	"modelrelay/providers/channeltest"
 	"modelrelay/providers/router"
 	"modelrelay/storage/audit"
 	"modelrelay/storage/calllog"
@@ -41,20 +43,12 @@ var tag = regexp.MustCompile(`<[a-zA-Z!?/]`)
 func TestWhatOthersWroteIsText(t *testing.T) {
 	t.Parallel()
 	pagesWith := func(text string) map[string]string {
-		token := map[string]any{
-			"id": text, "name": text, "state": "active", "hint": text, "group": text, "models": []string{text}, "operations": []string{}, "networks": []string{text},
-			"lane": text, "webhook_url": text, "spent": 1, "budget": 2, "in_force": map[string]any{"budget": 2}, "key": text, "webhook_secret": text,
-		}
-		h := newHouse(t, func(w http.ResponseWriter, r *http.Request) {
-			switch {
-			case r.URL.Path == "/admin/models", r.URL.Path == "/admin/channels":
-				raw, _ := json.Marshal(map[string]any{"data": []any{token}, "after": text})
-				_, _ = w.Write(raw)
-			default:
-				raw, _ := json.Marshal(token)
-				_, _ = w.Write(raw)
-			}
-		})
+		h := newHouse(t, nil)
+		channel := channelOf(text, "m")
+		channel.Groups, channel.Models["m"] = []string{text}, text
+		h.router.Load([]providers.Channel{channel}, map[string]string{text: "m"})
+		h.router.Pause(text, &router.Pause{Until: time.Now().Add(time.Hour), By: text, Reason: text})
+		h.tested = channeltest.Result{Operation: text, Code: "test.key_refused", Values: map[string]string{"detail": text}, Reason: text}
 		h.groups = map[string]operator.GroupRules{text: {Channels: []string{text}}}
 		h.tokens = []tokens.Token{{
 			ID: text, Name: text, Hint: text, Group: text, Models: []string{text}, Networks: []string{text}, Lane: text, WebhookURL: text, Budget: 2,
@@ -76,21 +70,24 @@ func TestWhatOthersWroteIsText(t *testing.T) {
 		b.do(agent)
 		q := url.QueryEscape(text)
 		return map[string]string{
-			"audit":   b.get("/console/audit").Body.String(),
-			"calls":   b.get("/console/calls").Body.String(),
-			"call":    b.get("/console/calls/" + url.PathEscape(text)).Body.String(),
-			"tokens":  b.get("/console/tokens?q=" + q + "&group=" + q + "&sort=" + q + "&done=" + q).Body.String(),
-			"token":   b.get("/console/tokens/x").Body.String(),
-			"like":    b.get("/console/tokens/new?like=" + q).Body.String(),
-			"made":    b.post("/console/tokens/new", url.Values{"do": {"create"}, "name": {text}, "group": {text}}).Body.String(),
-			"refused": b.post("/console/tokens/x", url.Values{"do": {"change"}, "models": {text}, "group": {text}, "webhook_url": {text}, "lane": {text}}).Body.String(),
-			"number":  b.post("/console/tokens/x", url.Values{"do": {"change"}, "max_tasks": {text}}).Body.String(),
-			"try":     b.get("/console/try?model=" + q + "&prompt=" + q + "&as=" + q + "&kind=" + q).Body.String(),
-			"you":     b.get("/console/you").Body.String(),
-			"setup":   b.get("/console/setup").Body.String(),
-			"nothing": b.get("/console/" + url.PathEscape(text)).Body.String(),
-			"sign-in": (&browser{h: h}).get("/console/sign-in?next=" + q).Body.String(),
-			"no link": (&browser{h: h}).get("/console/enter/" + url.PathEscape(text)).Body.String(),
+			"channels": b.get("/console/channels").Body.String(),
+			"tested":   b.post("/console/channels/"+url.PathEscape(text), url.Values{"do": {"test"}}).Body.String(),
+			"models":   b.get("/console/models").Body.String(),
+			"audit":    b.get("/console/audit").Body.String(),
+			"calls":    b.get("/console/calls").Body.String(),
+			"call":     b.get("/console/calls/" + url.PathEscape(text)).Body.String(),
+			"tokens":   b.get("/console/tokens?q=" + q + "&group=" + q + "&sort=" + q + "&done=" + q).Body.String(),
+			"token":    b.get("/console/tokens/x").Body.String(),
+			"like":     b.get("/console/tokens/new?like=" + q).Body.String(),
+			"made":     b.post("/console/tokens/new", url.Values{"do": {"create"}, "name": {text}, "group": {text}}).Body.String(),
+			"refused":  b.post("/console/tokens/x", url.Values{"do": {"change"}, "models": {text}, "group": {text}, "webhook_url": {text}, "lane": {text}}).Body.String(),
+			"number":   b.post("/console/tokens/x", url.Values{"do": {"change"}, "max_tasks": {text}}).Body.String(),
+			"try":      b.get("/console/try?model=" + q + "&prompt=" + q + "&as=" + q + "&kind=" + q).Body.String(),
+			"you":      b.get("/console/you").Body.String(),
+			"setup":    b.get("/console/setup").Body.String(),
+			"nothing":  b.get("/console/" + url.PathEscape(text)).Body.String(),
+			"sign-in":  (&browser{h: h}).get("/console/sign-in?next=" + q).Body.String(),
+			"no link":  (&browser{h: h}).get("/console/enter/" + url.PathEscape(text)).Body.String(),
 		}
 	}
 	plain := pagesWith("harmless")

@@ -9,6 +9,7 @@ import (
 	"testing"
 
 	"modelrelay/api/operator"
+	"modelrelay/providers"
 	"modelrelay/storage/calllog"
 	"modelrelay/storage/ledger"
 	"modelrelay/storage/tokens"
@@ -107,6 +108,7 @@ func accessTable() []routeRow {
 func TestAccess(t *testing.T) {
 	t.Parallel()
 	h := newHouse(t, func(w http.ResponseWriter, _ *http.Request) { _, _ = w.Write([]byte(`{"data":[{"name":"x"}]}`)) })
+	h.router.Load([]providers.Channel{channelOf("x", "x")}, nil)
 	h.tokens = []tokens.Token{{ID: "x", Name: "x"}}
 	h.stories = map[string]tasks.Story{"x": {}}
 	h.own = []tasks.Task{{ID: "x"}}
@@ -196,7 +198,7 @@ func (h *house) checkAccess(t *testing.T, name, key string, want int) {
 		r.Header.Set("Sec-Fetch-Site", "same-origin")
 		rec = b.do(r)
 	default:
-		rec = b.post(path, url.Values{"do": {do}, "id": {"x"}, "reservation": {"x"}, "reason": {"x"}})
+		rec = b.post(path, url.Values{"do": {do}, "id": {"x"}, "channel": {"x"}, "reservation": {"x"}, "reason": {"x"}})
 	}
 	h.mu.Lock()
 	defer h.mu.Unlock()

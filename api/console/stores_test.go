@@ -12,6 +12,8 @@ import (
 	"modelrelay/api/logs"
 	"modelrelay/api/operator"
 	"modelrelay/providers"
+	"modelrelay/providers/channeltest"
+	"modelrelay/providers/pricing"
 	"modelrelay/providers/router"
 	"modelrelay/providers/secret"
 	"modelrelay/storage"
@@ -53,15 +55,21 @@ type stores struct {
 	census     tasks.Census
 	models     []router.Model
 	windows    limits.Grant
+	router     *router.Router
+	slots      map[string]router.Slots // of channels
+	looked     []int                   // of how many channels a read of states was
+	tested     channeltest.Result
 }
 
 // services are the services over the stores.
 func (s *stores) services() (*operator.Service, *account.Service) {
+	s.router = newRouter()
 	service := operator.New(operator.Options{
 		Tokens: s, CheckToken: func(_ *tokens.Token, token tokens.Token) (tokens.Token, error) { return token, nil },
 		Groups: func() map[string]operator.GroupRules { return s.groups },
 		Tasks:  operatorTasks{s}, Webhooks: operatorTasks{s}, Counter: operatorTasks{s},
 		Ledger: s, Money: s, Logs: logs.Options{Calls: s, Traffic: trafficReader{s}}, Audit: auditor{s},
+		Prices: pricing.NewList(nil), Router: s.router, Channels: channelHealth{s}, Tester: channelHealth{s}, Durations: usualDurations{},
 	})
 	return service, account.New(account.Options{
 		Limits: s, Money: s, Usage: service.UsageOf, Logs: service.Logs, Tasks: ownTaskStore{s}, Models: func(*tokens.Token) []router.Model { return s.models },
@@ -164,6 +172,11 @@ func (s *stores) Release(_ context.Context, r ledger.Reservation, charge bool) e
 
 func (s *stores) Read(context.Context, time.Time, time.Time, string) ([]ledger.Row, error) {
 	return s.usage, s.read("usage")
+}
+
+func (s *stores) Named(ctx context.Context, filter calllog.Filter, _ time.Time, _ int, _ string) ([]calllog.Call, error) {
+	page, err := s.Scan(ctx, filter, calllog.Range{})
+	return page.Calls, err
 }
 
 func (s *stores) Scan(_ context.Context, filter calllog.Filter, _ calllog.Range) (calllog.Page, error) {

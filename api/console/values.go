@@ -28,6 +28,8 @@ func money(value any) string {
 			return ""
 		}
 		f = amount(*a)
+	case pricing.Decimal:
+		f, _ = strconv.ParseFloat(string(a), 64) // a number
 	default:
 		return fmt.Sprint(value)
 	}

@@ -3,7 +3,6 @@ package console
 import (
 	"cmp"
 	"net/http"
-	"net/url"
 	"slices"
 	"strings"
 
@@ -37,14 +36,6 @@ type View struct {
 
 func (s *Server) view(w http.ResponseWriter, r *http.Request) *View {
 	return &View{W: w, R: r, Form: new(Form), Look: lookOf(r), s: s}
-}
-
-// Get reads a path of the API for who has signed in, as JSON into a value. The error is an *inprocess.Problem where the API refuses.
-func (v *View) Get(path string, query url.Values, into any) error {
-	if len(query) > 0 {
-		path += "?" + query.Encode()
-	}
-	return v.Do(http.MethodGet, path, nil, into)
 }
 
 // Do calls the API for who has signed in. body is sent as JSON, nil for none; into may be nil.

@@ -82,8 +82,11 @@ type ChannelTested struct {
 }
 
 // ListChannels returns a page of channels by name.
-func (s *Service) ListChannels(ctx context.Context, _ Actor, in *ChannelQuery) (list ChannelList, err error) {
-	names, next, err := in.page(s.Router.ChannelNames())
+func (s *Service) ListChannels(ctx context.Context, by Actor, in *ChannelQuery) (list ChannelList, err error) {
+	if err := reads(by, in); err != nil {
+		return list, err
+	}
+	names, next, err := in.Page(s.Router.ChannelNames())
 	if err != nil {
 		return list, err
 	}
@@ -91,8 +94,25 @@ func (s *Service) ListChannels(ctx context.Context, _ Actor, in *ChannelQuery) (
 	return ChannelList{Object: "list", Data: orNone(states), HasMore: next != nil, After: next}, StoreFault("channel", "", err)
 }
 
+// FindChannels returns the names of a page of channels, and whether there are more. It reads no state.
+func (s *Service) FindChannels(by Actor, in *ChannelQuery) (names []string, more bool, err error) {
+	return findNames(by, in, &in.NamesOf, s.Router.ChannelNames())
+}
+
+// findNames returns the names of a page, and whether there are more. in is the query that has the page.
+func findNames(by Actor, in any, page *NamesOf, all []string) (names []string, more bool, err error) {
+	if err := reads(by, in); err != nil {
+		return nil, false, err
+	}
+	names, next, err := page.Page(all)
+	return names, next != nil, err
+}
+
 // Channel returns a channel.
-func (s *Service) Channel(ctx context.Context, _ Actor, in *ChannelName) (router.ChannelState, error) {
+func (s *Service) Channel(ctx context.Context, by Actor, in *ChannelName) (router.ChannelState, error) {
+	if err := reads(by, nil); err != nil {
+		return router.ChannelState{}, err
+	}
 	states, err := s.Channels.States(ctx, []string{in.Name})
 	if err == nil && len(states) == 0 {
 		err = storage.ErrNotFound
@@ -157,7 +177,10 @@ type ChannelSummary struct {
 }
 
 // SummarizeChannels returns how all channels are. It reads the states of those that it lists.
-func (s *Service) SummarizeChannels(ctx context.Context, _ Actor) (sum ChannelSummary, err error) {
+func (s *Service) SummarizeChannels(ctx context.Context, by Actor) (sum ChannelSummary, err error) {
+	if err := reads(by, nil); err != nil {
+		return sum, err
+	}
 	var out []string
 	for _, state := range s.Router.States() { // processes share circuits and pauses
 		if state.State != router.StateDisabled {

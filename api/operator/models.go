@@ -190,8 +190,11 @@ func newModelUse(sum ledger.Row) ModelUse {
 }
 
 // ListModels returns a page of models by name.
-func (s *Service) ListModels(ctx context.Context, _ Actor, in *ModelQuery) (list ModelList, err error) {
-	names, next, err := in.page(s.Router.ModelNames())
+func (s *Service) ListModels(ctx context.Context, by Actor, in *ModelQuery) (list ModelList, err error) {
+	if err := reads(by, in); err != nil {
+		return list, err
+	}
+	names, next, err := in.Page(s.Router.ModelNames())
 	if err != nil {
 		return list, err
 	}
@@ -212,8 +215,16 @@ func (s *Service) ListModels(ctx context.Context, _ Actor, in *ModelQuery) (list
 	return list, nil
 }
 
+// FindModels returns the names of a page of models, and whether there are more. It reads nothing else of them.
+func (s *Service) FindModels(by Actor, in *ModelQuery) (names []string, more bool, err error) {
+	return findNames(by, in, &in.NamesOf, s.Router.ModelNames())
+}
+
 // Model returns a model, with all channels that serve it.
-func (s *Service) Model(ctx context.Context, _ Actor, in *ModelName) (Model, error) {
+func (s *Service) Model(ctx context.Context, by Actor, in *ModelName) (Model, error) {
+	if err := reads(by, nil); err != nil {
+		return Model{}, err
+	}
 	_, uses, _, _ := s.readUses(ctx) // unknown uses are absent
 	models := s.describe(ctx, 0, uses, []string{in.Name})
 	if len(models) == 0 {

@@ -38,20 +38,23 @@ type NamesOf struct {
 // defaultNames is the length of a page of names where none is asked for.
 const defaultNames = 100
 
-// page returns the names of the page, and the cursor of the next one, nil at the end. names are all, in their order.
-func (q *NamesOf) page(names []string) (page []string, next *string, err error) {
-	if err := check(q); err != nil {
-		return nil, nil, err
-	}
+// Page returns the names of the page, and the cursor of the next one, nil at the end. names are all, in their order. The name that is the
+// text itself comes first.
+func (q *NamesOf) Page(names []string) (page []string, next *string, err error) {
 	cursor, err := PageOf{After: q.After}.cursor("q", q.Q)
 	if err != nil {
 		return nil, nil, err
 	}
+	has := func(name string) bool {
+		_, known := slices.BinarySearch(names, name)
+		return known
+	}
 	if len(q.Names) > 0 {
-		return slices.DeleteFunc(slices.Compact(slices.Sorted(slices.Values(q.Names))), func(name string) bool {
-			_, known := slices.BinarySearch(names, name)
-			return !known
-		}), nil, nil
+		return slices.DeleteFunc(slices.Compact(slices.Sorted(slices.Values(q.Names))), func(name string) bool { return !has(name) }), nil, nil
+	}
+	limit, exact := cmp.Or(q.Limit, defaultNames), q.Q != "" && has(q.Q)
+	if exact && len(cursor) == 0 {
+		page, limit = append(page, q.Q), max(limit, 2)
 	}
 	at, last := slices.BinarySearch(names, string(cursor))
 	if last {
@@ -60,8 +63,8 @@ func (q *NamesOf) page(names []string) (page []string, next *string, err error) 
 	part := strings.ToLower(q.Q)
 	for _, name := range names[at:] {
 		switch {
-		case !strings.Contains(strings.ToLower(name), part):
-		case len(page) == cmp.Or(q.Limit, defaultNames):
+		case !strings.Contains(strings.ToLower(name), part), exact && name == q.Q:
+		case len(page) == limit:
 			return page, after([]byte(page[len(page)-1])), nil
 		default:
 			page = append(page, name)

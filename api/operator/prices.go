@@ -76,7 +76,7 @@ func (s *Service) draftPrices(list []byte) (PriceDraft, error) {
 		if !known || model.Public != model.ID {
 			continue // an alias costs what its model does
 		}
-		offer, found, others := find(offers, model)
+		offer, found, others := findOffer(offers, model)
 		switch {
 		case len(others) > 0:
 			draft.Ambiguous = append(draft.Ambiguous, AmbiguousPrice{model.ID, others})
@@ -96,8 +96,8 @@ func (s *Service) draftPrices(list []byte) (PriceDraft, error) {
 	return draft, nil
 }
 
-// find looks for a model under the names that its channels' upstreams have for it, and then under its own.
-func find(offers *pricing.Offers, model router.Listed) (offer pricing.Offer, found bool, others []string) {
+// findOffer looks for a model under the names that its channels' upstreams have for it, and then under its own.
+func findOffer(offers *pricing.Offers, model router.Listed) (offer pricing.Offer, found bool, others []string) {
 	for _, channel := range model.Channels {
 		var also []string
 		if offer, found, also = offers.Find(channel.Vendor, channel.Upstream); found {
