@@ -38,7 +38,7 @@ func Format() *edge.Format {
 }
 
 // speaks knows a message by its path. A model list is in this format as the contract says; the vendor's own SDK sends its
-// version header with any credential, while the contract's counts only beside x-api-key.
+// version header with any credential, while the contract's counts only next to x-api-key.
 func speaks(r *http.Request) bool {
 	path := r.URL.Path
 	switch {

@@ -108,7 +108,7 @@ func read(name providers.Operation, check *body.Checker) calls.Reader {
 	}
 }
 
-// isStop tells the last event of a stream.
+// isStop reports whether bytes end with the last event of a stream.
 func isStop(events []byte) bool {
 	return bytes.Contains(events[max(0, len(events)-256):], []byte("event: message_stop"))
 }
@@ -145,7 +145,7 @@ func goesOn(b *body.JSON) (goes []providers.Made, err error) {
 	return goes, nil
 }
 
-// containerOf is the container that an earlier answer made and the call goes on in, nil for none.
+// containerOf is the container that an earlier answer made and the call continues in, nil for none.
 func containerOf(b *body.JSON) []byte {
 	container := b.Value("container")
 	if container.IsObject() {

@@ -52,7 +52,7 @@ func (c *Checker) AllowSnakeCase() { c.rule.addSnakeCase() }
 // Names are the fields at the top, the noted ones among them.
 func (c *Checker) Names() []string { return c.rule.titles }
 
-// Knows tells whether the name is that of a field at the top.
+// Knows reports whether the name is that of a field at the top.
 func (c *Checker) Knows(name string) bool {
 	_, known := c.rule.names[name]
 	return known
@@ -69,7 +69,7 @@ type JSON struct {
 	at   []providers.Span
 }
 
-// Span tells where the value of a top-level field stands, a null too; the zero Span for an absent one.
+// Span returns where the value of a top-level field is, a null too; the zero Span for an absent one.
 func (b *JSON) Span(name string) providers.Span {
 	if i, ok := b.rule.names[name]; ok {
 		return b.at[i]
@@ -101,7 +101,7 @@ func (b *JSON) Text(name string) string { return b.Value(name).Text().String() }
 // Flag returns a top-level boolean field, false for absent, null and other kinds.
 func (b *JSON) Flag(name string) bool { return b.Value(name).True() }
 
-// Any tells whether the body has a top-level field at all, nulls among them.
+// Any reports whether the body has a top-level field at all, nulls among them.
 func (b *JSON) Any() bool {
 	return slices.ContainsFunc(b.at, func(at providers.Span) bool { return at != providers.Span{} })
 }
@@ -247,7 +247,7 @@ func (s *scan) object(r *rule, at []providers.Span) *violation {
 			at[field] = span
 		}
 	}
-	if _, err := s.dec.ReadToken(); err != nil { // the closing brace, or what stands in its place
+	if _, err := s.dec.ReadToken(); err != nil { // the closing brace, or what is in its place
 		return &violation{syntax: err}
 	}
 	for _, field := range r.required {
@@ -331,12 +331,12 @@ func (s *scan) array(items *rule) *violation {
 	}
 }
 
-// lists tells whether a quoted string is one of the enum's values.
+// lists reports whether a quoted string is one of the enum's values.
 func (r *rule) lists(raw []byte) bool {
 	return slices.ContainsFunc(r.enum, rawjson.Text(raw).Is)
 }
 
-// isInteger tells whether a JSON number has no fraction; 3.0 and 1e3 have none.
+// isInteger reports whether a JSON number has no fraction; 3.0 and 1e3 have none.
 func isInteger(raw []byte) bool {
 	if !bytes.ContainsAny(raw, ".eE") {
 		return true

@@ -20,7 +20,7 @@ const (
 	MaxPartText = 1 << 20
 )
 
-// IsForm tells a multipart body, and its boundary, from a JSON one, which may come under any other Content-Type.
+// IsForm reports whether a body is multipart, and returns its boundary. A JSON body may come under any other Content-Type.
 func IsForm(contentType string) (boundary string, form bool) {
 	kind, params, _ := mime.ParseMediaType(contentType)
 	return params["boundary"], kind == "multipart/form-data"
@@ -30,14 +30,14 @@ func IsForm(contentType string) (boundary string, form bool) {
 type Part struct {
 	// Name is the field's, as sent: it may end in "[]".
 	Name string
-	// File tells a file from a text, by its file name or its own content type.
+	// File: it is a file and no text, by its file name or its own content type.
 	File bool
-	// FileName is the file's, "" for none; Typed tells whether the part has a content type.
+	// FileName is the file's, "" for none; Typed reports whether the part has a content type.
 	FileName string
 	Typed    bool
 	// Encoded: the content is not the value itself, by an encoding the standard for forms no longer allows.
 	Encoded bool
-	// At is where the content stands in the body, and Content that part of it.
+	// At is where the content is in the body, and Content that part of it.
 	At      providers.Span
 	Content []byte
 }
@@ -187,7 +187,7 @@ func parseHead(raw []byte, at int, newline string) (Part, int, error) {
 	return part, content, nil
 }
 
-// plainLines tells whether the lines of a header end in the form's line break and in no other, and none goes on in the
+// plainLines reports whether the lines of a header end in the form's line break and in no other, and none continues in the
 // next: not every reader of forms knows that.
 func plainLines(header []byte, newline string) bool {
 	for line := range strings.SplitSeq(strings.TrimSuffix(string(header), newline), newline) {
@@ -198,7 +198,7 @@ func plainLines(header []byte, newline string) bool {
 	return true
 }
 
-// plainName tells whether a part's name stands in its disposition as it is: not in the extended notation, which forms do
+// plainName reports whether a part's name is in its disposition as it is: not in the extended notation, which forms do
 // not have, and without escapes, which readers undo in several ways.
 func plainName(disposition, name string) bool {
 	if strings.ContainsAny(name, "\"\\\r\n") {

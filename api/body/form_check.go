@@ -21,10 +21,10 @@ type Form struct {
 // Text returns a text field, "" for an absent one.
 func (f *Form) Text(name string) string { return string(f.given[name].Content) }
 
-// Span tells where the value of a field stands, the zero Span for an absent one.
+// Span returns where the value of a field is, the zero Span for an absent one.
 func (f *Form) Span(name string) providers.Span { return f.given[name].At }
 
-// Has tells whether the form has a part of that name, whether the contract lists it or not.
+// Has reports whether the form has a part of that name, whether the contract lists it or not.
 func (f *Form) Has(name string) bool {
 	return slices.ContainsFunc(f.Parts, func(part Part) bool { return part.Name == name })
 }
@@ -103,7 +103,7 @@ func checkPart(part Part, name string, r *rule) *providers.Fault {
 	return nil
 }
 
-// takesText tells whether the text of a form field is of a kind the rule allows.
+// takesText reports whether the text of a form field is of a kind the rule allows.
 func (r *rule) takesText(text string) bool {
 	if r.kinds&kindString != 0 {
 		return true

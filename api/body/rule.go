@@ -261,5 +261,5 @@ func AppendFolded(out, name []byte) []byte {
 	return out
 }
 
-// anything tells whether a value of an allowed kind needs no look inside.
+// anything reports whether a value of an allowed kind needs no look inside.
 func (r *rule) anything() bool { return r.names == nil && (r.items == nil || r.items.kinds == kindAny) }

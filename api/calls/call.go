@@ -52,7 +52,7 @@ type Options struct {
 	Prices *pricing.List
 	// Forbids says what the tokens of a group may not ask for, in the words of providers.Forbiddable; nil: nothing.
 	Forbids func(group string) []string
-	// Priced is what the vendors bill beside tokens, which Forbids is about.
+	// Priced is what the vendors bill next to tokens, which Forbids is about.
 	Priced providers.Priced
 }
 
@@ -230,7 +230,7 @@ func KeepHeader(r *http.Request, names ...string) http.Header {
 	return header
 }
 
-// maxPrefix bounds what is looked at of each part of a beginning, in bytes. What differs only behind it shares a channel.
+// maxPrefix bounds what is looked at of each part of a beginning, in bytes. What differs only after it shares a channel.
 const maxPrefix = 16 << 10
 
 // Affinity is the number that calls of a model share whose beginning, made of parts, an upstream may still have in its cache.

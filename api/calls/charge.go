@@ -17,7 +17,7 @@ import (
 
 // Limits holds each token to its limits.
 type Limits interface {
-	// Admit says by the grant whether the call may go on; an allowed call's is released when it is over. The error is
+	// Admit says by the grant whether the call may go on; an allowed call's is released when it has ended. The error is
 	// the caller's own cancellation.
 	Admit(ctx context.Context, caller storage.Allowance, cost limits.Cost) (limits.Grant, error)
 }
@@ -166,7 +166,7 @@ func (ch *Charge) passes(answer *relay.Answer) {
 	}
 }
 
-// settle ends the call's hold on the caller's limits once its answer is over, but for the last bytes: what it used and cost is known. It
+// settle ends the call's hold on the caller's limits once its answer has ended, but for the last bytes: what it used and cost is known. It
 // comes before the last byte is sent, since the client may send its next call after that one. Where the upstream did not report what was
 // used, it is estimated from the bytes that passed.
 func (ch *Charge) settle(answer *relay.Answer, last int, broken bool) {

@@ -29,7 +29,7 @@ func (c *Calls) Sockets() int64 { return c.sockets.Load() }
 type Dialogue struct {
 	// Protocol is the subprotocol that is selected.
 	Protocol string
-	// Refusal is the message that tells a client why one of its own went no further.
+	// Refusal is the message for a client of which one message went no further.
 	Refusal func(message []byte, fault *providers.Fault) []byte
 }
 

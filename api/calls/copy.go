@@ -16,7 +16,7 @@ import (
 const (
 	// copyBuffer is how much of an answer is carried at once.
 	copyBuffer = 32 << 10
-	// eventBuffer holds the usual event of a stream. A stream that fills it goes on with a copyBuffer; the many that never
+	// eventBuffer holds the usual event of a stream. A stream that fills it continues with a copyBuffer; the many that never
 	// do hold little memory while they wait.
 	eventBuffer = 4 << 10
 )
@@ -98,7 +98,7 @@ func (c *Calls) copyPlain(ch *Charge, r *http.Request, answer *relay.Answer, inP
 	}
 }
 
-// blank tells whether there is nothing but the blanks of JSON.
+// blank reports whether there is nothing but the blanks of JSON.
 func blank(p []byte) bool { return len(bytes.TrimLeft(p, " \t\r\n")) == 0 }
 
 // fill reads until p is full or the reader ends.
@@ -127,7 +127,7 @@ func (c *Calls) smallBuffer() *[eventBuffer]byte {
 	return new([eventBuffer]byte)
 }
 
-// openArray follows a JSON array of objects that is sent element by element, to tell whether another element may be put
+// openArray follows a JSON array of objects that is sent element by element, to report whether another element may be put
 // behind what was sent. It looks at no more than quotes and brackets.
 type openArray struct {
 	depth           int

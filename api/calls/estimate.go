@@ -95,7 +95,7 @@ func (s size) heard() time.Duration {
 
 func guessInput(length int64) int64 { return min(length/bytesPerToken, maxInputEstimate) }
 
-// answersText tells the operations whose answers' length says how many tokens they took.
+// answersText reports whether the length of an operation's answers says how many tokens they took.
 func answersText(operation providers.Operation) bool {
 	switch operation {
 	case providers.Chat, providers.Completions, providers.Responses, providers.CompactResponse, providers.Messages,
@@ -106,7 +106,7 @@ func answersText(operation providers.Operation) bool {
 	}
 }
 
-// lengthIsInput tells the operations whose requests' length says how many tokens they have: the others upload media.
+// lengthIsInput reports whether the length of an operation's requests says how many tokens they have. The others upload media.
 func lengthIsInput(operation providers.Operation) bool {
 	switch operation {
 	case providers.CountTokens, providers.Transcriptions, providers.Translations, providers.ImageEdit:
@@ -116,7 +116,7 @@ func lengthIsInput(operation providers.Operation) bool {
 	}
 }
 
-// stops tells whether an upstream stops its work when its connection ends. One that writes its answer as it makes it does,
+// stops reports whether an upstream stops its work when its connection ends. One that writes its answer as it makes it does,
 // and wants to be paid for what it has read and written; one that answers in one piece makes the whole of it first, and
 // pictures are made to their end however they are sent. A response in the background has nothing to do with a connection.
 func stops(call providers.Call, background bool) bool {

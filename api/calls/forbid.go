@@ -55,7 +55,7 @@ func (c *Calls) Forbidden(group string, object []byte) error {
 	return c.priced.find(c.options.Forbids(group), object)
 }
 
-// priced is what the vendors bill beside tokens.
+// priced is what the vendors bill next to tokens.
 type priced struct {
 	providers.Priced
 

@@ -8,7 +8,7 @@ import (
 	"modelrelay/providers"
 )
 
-// keptReads is what a look at an upstream takes of a token's reads beside the one of every read: it is a request with a key that
+// keptReads is what a look at an upstream takes of a token's reads next to the one of every read: it is a request with a key that
 // all tokens of the channel share, and no other limit counts it.
 const keptReads = 19
 

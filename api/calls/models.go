@@ -18,7 +18,7 @@ type Router interface {
 	Model(group, name string) (router.Model, bool)
 	// Public is the public name of the model that a client asks for.
 	Public(asked string) string
-	// Serves tells whether some channel would take it, one that rests too.
+	// Serves reports whether some channel would take it, one that rests too.
 	Serves(want router.Want) bool
 	// Refusal is why no channel makes the video that is wanted, nil where one does or none serves the want at all.
 	Refusal(want router.Want) *providers.Fault
@@ -35,10 +35,10 @@ type ModelShape struct {
 // over restarts and processes. It is 2023-03-01, 00:00 UTC.
 const ModelCreated = 1677628800
 
-// maxModelName bounds in bytes what may stand in logs and messages as a model's name, and in Temporal's search attributes.
+// maxModelName bounds in bytes what may be in logs and messages as a model's name, and in Temporal's search attributes.
 const maxModelName = 255
 
-// CheckModel tells whether a name can be that of a model at all.
+// CheckModel reports whether a name can be that of a model at all.
 func CheckModel(name string) error {
 	switch {
 	case name == "":
@@ -49,7 +49,7 @@ func CheckModel(name string) error {
 	return nil
 }
 
-// ModelNotFound is the fault of a model that the caller may not use, or that nobody has.
+// ModelNotFound is the fault of a model that the caller may not use, or that no client has.
 func ModelNotFound(model string) *providers.Fault {
 	fault := providers.Faultf(providers.ModelNotFound, "The model %q does not exist, or you do not have access to it.", model)
 	fault.Param, fault.Accepted = "model", providers.NotAccepted

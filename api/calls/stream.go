@@ -85,7 +85,7 @@ func (ch *Charge) sendEvents(out *edge.Writer, answer *relay.Answer, events []by
 
 // Events is what the format of a call says of its event streams.
 type Events struct {
-	// Last tells the bytes after which a client may send its next call without waiting for the end; nil: none.
+	// Last reports whether bytes end with the event after which a client may send its next call without waiting for the end; nil: none.
 	Last func(events []byte) bool
 	// LastCounts: it is the last event that says what was used.
 	LastCounts bool

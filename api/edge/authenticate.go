@@ -90,7 +90,7 @@ const (
 	RealtimePermission = tokens.OperationRealtime
 )
 
-// Permit tells whether the caller may go on with what is an operation of this word: nil, or why not. It holds from then on.
+// Permit reports whether the caller may go on with what is an operation of this word: nil, or why not. It holds from then on.
 func (x *Request) Permit(permission string) error {
 	if err := x.presence.permit(x.Caller, permission); err != nil {
 		return err
@@ -110,7 +110,7 @@ func (e *Edge) keyOf(f *Format, inside *Insider, r *http.Request) string {
 // Key is what the caller authenticated itself with; of an insider, a secret of this process for its token.
 func (x *Request) Key() providers.Secret { return providers.Secret(x.presence.key) }
 
-// permit tells whether a caller may do this from where it is.
+// permit reports whether a caller may do this from where it is.
 func (p *presence) permit(caller *tokens.Token, permission string) error {
 	switch {
 	case !p.admits(caller):
@@ -121,12 +121,12 @@ func (p *presence) permit(caller *tokens.Token, permission string) error {
 	return nil
 }
 
-// admits tells whether the caller's networks have the request's source in them.
+// admits reports whether the caller's networks have the request's source in them.
 func (p *presence) admits(caller *tokens.Token) bool {
 	return p.inside.looks() || caller.Admits(p.source)
 }
 
-// CallerNow finds the caller's token once more, for a request that goes on for long. The token is nil when the key may no
+// CallerNow finds the caller's token once more, for a request that continues for long. The token is nil when the key may no
 // longer be used for it; the error says that nobody can tell at the moment.
 func (x *Request) CallerNow(ctx context.Context) (*tokens.Token, error) {
 	caller, err := x.edge.callerOf(ctx, x.presence.key, x.presence.inside)

@@ -12,14 +12,14 @@ const (
 	// DefaultBodyMemory is Options.BodyMemory where nobody says it: enough for sixteen of the largest bodies.
 	DefaultBodyMemory = 16 * DefaultMaxBody
 	// bodyShare is which part of all memory for bodies one token may hold: a half, so that another's largest body finds
-	// room beside it.
+	// room next to it.
 	bodyShare = 2
 	// bodyRetry is what a caller whose body finds no room is told to wait: most bodies are sent on within a second.
 	bodyRetry = time.Second
 )
 
 // bodyMemory bounds the request bodies under way, together and for each token, in bytes. A body counts from when its memory is taken until
-// an upstream has begun to answer, or its request is over; not what its reading copies in between.
+// an upstream has begun to answer, or its request has ended; not what its reading copies in between.
 func bodyMemory(most int64) *fair.Semaphore[string] {
 	return fair.New[string](fair.Bounds{Total: most, Share: most / bodyShare})
 }

@@ -62,7 +62,7 @@ func (x *Request) ReadBody(r *http.Request) (raw []byte, err error) {
 	return raw, nil
 }
 
-// readSized reads a body that tells its length into one buffer of that size, which is taken once a good part of the body
+// readSized reads a body of known length into one buffer of that size, which is taken once a good part of the body
 // is there. So a length alone costs nothing, and the smaller buffers before come to a seventh of the body at most. grow
 // is asked before memory is taken.
 func readSized(r io.Reader, size int, grow func(n int) error) ([]byte, error) {
@@ -93,7 +93,7 @@ func readSized(r io.Reader, size int, grow func(n int) error) ([]byte, error) {
 	}
 }
 
-// readPieces reads what does not tell its length into pieces, and those into one buffer of its own size: no byte is
+// readPieces reads a body of unknown length into pieces, and those into one buffer of its own size: no byte is
 // copied more than once, and a body that fits into the first piece is not copied at all. grow is asked before a piece is
 // taken; the buffer takes the place of the pieces.
 func readPieces(r io.Reader, grow func(n int) error) ([]byte, error) {

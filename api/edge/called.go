@@ -7,11 +7,11 @@ import (
 	"modelrelay/storage/calllog"
 )
 
-// Called takes the record of a call, a conversation or the create of a task that is over, or that was refused. It must not wait,
+// Called takes the record of a call, a conversation or the create of a task that has ended, or that was refused. It must not wait,
 // and must keep nothing of the record: the next call has it.
 type Called func(record *calllog.Record)
 
-// called shows a call that is over to the log of calls.
+// called shows a call that has ended to the log of calls.
 func (x report) called() {
 	e := x.edge
 	if e.options.Called == nil || !x.Recorded {
@@ -28,7 +28,7 @@ func (x report) called() {
 	e.records.Put(r)
 }
 
-// record fills the record of a request that is over.
+// record fills the record of a request that has ended.
 func (x report) record(r *calllog.Record) {
 	o := &x.Outcome
 	r.At = x.Start

@@ -38,7 +38,7 @@ type callerState struct {
 	first *presence // its requests under way
 }
 
-// openKind tells apart what a token may have open at a time beside its calls.
+// openKind is a kind of what a token may have open at a time, other than calls.
 type openKind int
 
 const (
@@ -102,7 +102,7 @@ func (c *callers) setPermission(p *presence, permission string) {
 	p.permission = permission
 }
 
-// leave notes that the request is over. One that never joined may leave.
+// leave notes that the request has ended. One that never joined may leave.
 func (c *callers) leave(p *presence) {
 	if p.state == nil {
 		return

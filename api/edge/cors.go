@@ -19,7 +19,7 @@ func (e *Edge) CORS(next http.Handler) http.Handler {
 	shared := cors.New(cors.Options{
 		AllowedOrigins: e.options.Origins, AllowedHeaders: []string{"*"}, MaxAge: corsMaxAge,
 		AllowedMethods: []string{http.MethodGet, http.MethodHead, http.MethodPost, http.MethodPut, http.MethodPatch, http.MethodDelete},
-		ExposedHeaders: []string{ // beside those that every page may read
+		ExposedHeaders: []string{ // next to those that every page may read
 			"X-Request-Id", "Request-Id", "Retry-After", "X-Should-Retry",
 			"X-Ratelimit-Limit-Requests", "X-Ratelimit-Remaining-Requests", "X-Ratelimit-Reset-Requests",
 			"X-Ratelimit-Limit-Tokens", "X-Ratelimit-Remaining-Tokens", "X-Ratelimit-Reset-Tokens",

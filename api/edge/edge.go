@@ -53,13 +53,13 @@ type Options struct {
 	WriteTimeout time.Duration
 	// Tracer makes a span of each request but probes; nil: no spans.
 	Tracer trace.Tracer
-	// Seen is called with every request that is over but probes, in the goroutine that served it; it must not wait. nil:
-	// nobody counts.
+	// Seen is called with every request that has ended but probes, in the goroutine that served it; it must not wait. nil:
+	// requests are not counted.
 	Seen func(Seen)
-	// Called is told of every call; nil: nobody keeps a log of them.
+	// Called gets every call; nil: there is no log of calls.
 	Called Called
-	// Acted is called with what operators do or try, before the answer is complete; its context may have ended. nil: nobody
-	// keeps it.
+	// Acted is called with what operators do or try, before the answer is complete; its context may have ended. nil: there is
+	// no audit log.
 	Acted func(context.Context, audit.Entry)
 	// Log takes one info line per request; nil is silent.
 	Log *slog.Logger
@@ -129,7 +129,7 @@ func (e *Edge) Drain() {
 	}
 }
 
-// Draining tells whether the process is stopping.
+// Draining reports whether the process is stopping.
 func (e *Edge) Draining() bool { return e.draining.Load() }
 
 // Stopping is closed when the process begins to stop.

@@ -70,7 +70,7 @@ func (p *problem) Error() string { return p.fault.Error() }
 // MarshalJSON makes huma write the body as it is.
 func (p *problem) MarshalJSON() ([]byte, error) { return p.body, nil }
 
-// render shows a fault in the format. The upstream's own answer stands in for ours where the client would have got just
+// render shows a fault in the format. The upstream's own answer replaces ours where the client would have got just
 // that from the vendor itself. It is JSON, whatever it is called: a page must not come from this server's address.
 func (f *Format) render(fault *providers.Fault, requestID string) *problem {
 	if reply := f.passable(fault); reply != nil {
@@ -119,7 +119,7 @@ func encodeFault(show func(*providers.Fault, int, string) any, fault *providers.
 	return bytes.TrimRight(out.Bytes(), "\n")
 }
 
-// setHeaders adds what tells a client whether and when to come back.
+// setHeaders adds the headers by which a client decides whether and when to come back.
 func (p *problem) setHeaders(header http.Header) {
 	switch {
 	case p.fault.Unrepeatable:
@@ -217,14 +217,14 @@ func (f *Format) StreamWords(fault *providers.Fault) *providers.Fault {
 	return &worded
 }
 
-// Left tells whether nobody takes the answer any more. A context that ended with a fault was ended by this process, whose
+// Left reports whether the client has left. A context that ended with a fault was ended by this process, whose
 // client learns of it.
 func Left(ctx context.Context) bool {
 	var fault *providers.Fault
 	return ctx.Err() != nil && !errors.As(context.Cause(ctx), &fault)
 }
 
-// ClientGone is the fault of an answer nobody takes.
+// ClientGone is the fault of an answer whose client has left.
 func ClientGone(err error) *providers.Fault {
 	return &providers.Fault{Kind: providers.Canceled, Message: "The client has left.", Err: err}
 }

@@ -11,19 +11,19 @@ import (
 	"modelrelay/storage/limits"
 )
 
-// Format is a client's dialect, as far as the edge speaks it: how a request of it is told, and how its faults and limits
+// Format is a client's dialect, as far as the edge speaks it: how a request of it is recognized, and how its faults and limits
 // are shown. Each format makes its own. nil functions mean what is usual.
 type Format struct {
 	Name providers.Format
 	// Title begins the names of its faults in the OpenAPI document.
 	Title string
-	// Speaks tells by path and headers whether a request is of this format. The last of the formats has none.
+	// Speaks reports by path and headers whether a request is of this format. The last of the formats has none.
 	Speaks func(r *http.Request) bool
-	// SDK tells by headers whether a client of this format sent a request, at a path that any format may have; nil: it does not matter.
+	// SDK reports by headers whether a client of this format sent a request, at a path that any format may have; nil: it does not matter.
 	SDK func(r *http.Request) bool
 	// Credential is the key at a place where this format alone has it, "" for none.
 	Credential func(r *http.Request) string
-	// RequestID names a header beside X-Request-Id in which the vendor's SDKs look for the request's id; "" for none.
+	// RequestID names a header next to X-Request-Id in which the vendor's SDKs look for the request's id; "" for none.
 	RequestID string
 	// Status is that of a kind of fault; nil: Status.
 	Status func(kind providers.Kind) int
@@ -41,7 +41,7 @@ type Format struct {
 	Limit func(header http.Header, name string, window limits.Window)
 }
 
-// formatOf tells which format a request speaks.
+// formatOf returns the format of a request.
 func (e *Edge) formatOf(r *http.Request) *Format {
 	last := len(e.formats) - 1
 	for _, format := range e.formats[:last] {

@@ -103,8 +103,8 @@ func (g *Group) With(access Access) *Group {
 	return NewGroup(g.api, o)
 }
 
-// enter lets a request into an operation: it tells the request where it is, who its caller is, and whether that may do this
-// now.
+// enter lets a request into an operation: it records the operation, and finds the caller and whether
+// it may use the operation now.
 func (g *Group) enter(x *Request, r *http.Request, op *huma.Operation, access Access) error {
 	at(x, op.Path)
 	if x.Format.RequestID != "" {
@@ -216,7 +216,7 @@ func PathTail(r *http.Request) string {
 	return tail
 }
 
-// HeaderLists tells whether a header lists the word, whatever its case.
+// HeaderLists reports whether a header lists the word, whatever its case.
 func HeaderLists(header http.Header, name, word string) bool {
 	for _, value := range header.Values(name) {
 		for item := range strings.SplitSeq(value, ",") {

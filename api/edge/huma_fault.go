@@ -71,7 +71,7 @@ func InvalidInput(errs []error) error { return faultOf(http.StatusBadRequest, ""
 // twiceRule stands after the place of a name that a body gives twice.
 const twiceRule = " is given more than once"
 
-// JSONBodies is how huma reads and writes JSON. A name that an object gives twice, whose place twice tells, is at fault: encoding/json takes
+// JSONBodies is how huma reads and writes JSON. A name that an object gives twice, whose place twice returns, is at fault: encoding/json takes
 // the last without a word. A body that an operation takes as it is, a json.RawMessage, is not looked into.
 func JSONBodies(twice func(body []byte) string) map[string]huma.Format {
 	format := huma.DefaultJSONFormat

@@ -84,7 +84,7 @@ func (x report) audit() {
 }
 
 // Insider is who a request that this process makes of its own server acts for: an operator, or the holder of a token. It
-// stands in the request's context, where nothing that comes over the network can put it.
+// is in the request's context, where nothing that comes over the network can put it.
 type Insider struct {
 	// Operator is an operator's name, "" for a holder; Role is what that operator may do.
 	Operator string
@@ -92,7 +92,7 @@ type Insider struct {
 	// From is the host of a command, "" for a request that comes from an address.
 	From string
 	// Token is the stable id of the token that a holder's request acts as, and Find reads it: storage.ErrNotFound for one
-	// that is gone, storage.ErrUnavailable where nobody can tell.
+	// that is gone, storage.ErrUnavailable when it cannot be found out.
 	Token string
 	Find  func(ctx context.Context, id string) (*tokens.Token, error)
 	// Looks: somebody else looks at what is the token's. Nothing of that counts against its limits, its networks are not asked for, and

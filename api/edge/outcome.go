@@ -7,7 +7,7 @@ import (
 	"modelrelay/providers/pricing"
 )
 
-// Seen is one request that is over, as those who count see it. It names no token, and nothing that was said.
+// Seen is one request that has ended, as counters get it. It names no token, and nothing that was said.
 type Seen struct {
 	Method string
 	// Route is the pattern of the operation's path, "" where none matched.
@@ -59,7 +59,7 @@ const (
 	LimitBodies      Limit = "bodies"
 )
 
-// Outcome is what was found out of a request by whoever served it.
+// Outcome is what was found out about a request while it was served.
 type Outcome struct {
 	// Operation is what a relayed call or conversation asks for, "" of everything else. Model is the public name, as the
 	// caller wrote it.
@@ -89,10 +89,10 @@ type Bill struct {
 	Priced, Estimated bool
 }
 
-// report tells of one request that is over: the log, the trace, the audit log, and whoever counts.
+// report records one request that has ended: in the log, the trace, the audit log, and the counters.
 type report struct{ *Request }
 
-// seen shows the request to whoever counts.
+// seen passes the request to the counters.
 func (x report) seen() {
 	e := x.edge
 	if e.options.Seen == nil || x.Operation == Probe {

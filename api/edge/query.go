@@ -13,8 +13,8 @@ import (
 	"modelrelay/providers"
 )
 
-// Query reads the parameters of a list for an operation that huma does not read them for. It goes on where one is wrong: Err tells
-// of the first.
+// Query reads the parameters of a list for an operation that huma does not read them for. It continues where one is wrong: Err returns
+// the first fault.
 type Query struct {
 	values url.Values
 	header http.Header
@@ -75,7 +75,7 @@ func (q *Query) Words(name string, known, standard []string) []string {
 	return words
 }
 
-// CSV tells whether the answer is a table: by the parameter format, else by the header Accept.
+// CSV reports whether the answer is a table: by the parameter format, else by the header Accept.
 func (q *Query) CSV() bool {
 	switch q.Text("format") {
 	case "":
@@ -115,7 +115,7 @@ func Words(text string, known []string) (words []string, wrong bool) {
 	return words, false
 }
 
-// Table is CSV under way. Flush tells what could not be written.
+// Table is CSV under way. Flush returns the error of what could not be written.
 type Table struct{ rows *csv.Writer }
 
 // NewTable begins a table with the names of its columns.
@@ -134,7 +134,7 @@ func AnswerTable(x *Request, file string, head []string) Table {
 	return NewTable(x.Paced(), head)
 }
 
-// Write adds a row. Programs that show tables take a text that begins like a formula for one, and strangers make up names: such a
+// Write adds a row. Programs that show tables take a text that begins like a formula for one, and unauthenticated clients make up names: such a
 // text gets an apostrophe in front, which those hide. A number stays one.
 func (t Table) Write(cells []string) {
 	plain := make([]string, len(cells))
@@ -144,7 +144,7 @@ func (t Table) Write(cells []string) {
 		}
 		plain[i] = cell
 	}
-	_ = t.rows.Write(plain) // Flush tells
+	_ = t.rows.Write(plain) // Flush returns its error
 }
 
 // PlainCell is a text as a cell of a table that no program takes for a formula.

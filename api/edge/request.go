@@ -83,7 +83,7 @@ func At(w http.ResponseWriter) *Request {
 	return x
 }
 
-// unwrap returns what stands behind huma's context.
+// unwrap returns what is after huma's context.
 func unwrap(ctx huma.Context) (*http.Request, *Request) {
 	r, w := humachi.Unwrap(ctx)
 	return r, At(w)

@@ -54,7 +54,7 @@ func (e *Edge) begin(w http.ResponseWriter, r *http.Request) *Request {
 	w.Header()["X-Content-Type-Options"] = x.fixed[1:2:2]
 	w.Header()["Content-Security-Policy"] = x.fixed[3:4:4]
 	if len(r.TransferEncoding) > 0 || !r.ProtoAtLeast(1, 1) {
-		// A length beside the encoding, in which somebody in front may see another end of the request, would have to end the
+		// A length next to the encoding, in which somebody in front may see another end of the request, would have to end the
 		// connection. net/http hides whether there was one.
 		w.Header().Set("Connection", "close")
 	}
@@ -92,7 +92,7 @@ func (x *Request) finish() {
 	}
 }
 
-// recovered answers a panic in the format of the request and tells whether the connection must be cut because the
+// recovered answers a panic in the format of the request and reports whether the connection must be cut because the
 // answer had begun.
 func (e *Edge) recovered(x *Request, panicked any) (aborted bool) {
 	if panicked == nil {
@@ -110,7 +110,7 @@ func (e *Edge) recovered(x *Request, panicked any) (aborted bool) {
 	return false
 }
 
-// The form of a request id of ours: a word, when the request came in ms, and what tells it from the others of that time. It is
+// The form of a request id of ours: a word, when the request came in ms, and random letters. It is
 // in base32 of ascending letters, so that ids sort by their time.
 const (
 	idPrefix      = "req_"

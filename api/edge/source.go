@@ -10,14 +10,14 @@ import (
 // Proxies are the networks whose word counts about whom they pass a request on for.
 type Proxies []netip.Prefix
 
-// Trusts tells whether the address is a proxy's.
+// Trusts reports whether the address is a proxy's.
 func (p Proxies) Trusts(addr netip.Addr) bool {
 	return slices.ContainsFunc(p, func(network netip.Prefix) bool { return network.Contains(addr) })
 }
 
 // source is the address that a request comes from: that of the connection or, where that is a trusted proxy's, the one
 // it names, and so on. X-Forwarded-For and Forwarded are read from the right, where each proxy adds whom it heard; what
-// stands left of the first address that is no proxy's is a stranger's word and not read. A name that is no address ends
+// stands left of the first address that is no proxy's is an unauthenticated client's word and not read. A name that is no address ends
 // the reading at the proxy that gave it. Where both headers are there and name different addresses, one of them is a
 // stranger's that no proxy has touched, and nobody can tell which: the zero Addr, which is in no network.
 func (p Proxies) source(r *http.Request) netip.Addr {
@@ -65,7 +65,7 @@ func (e *Edge) Origin(r *http.Request) string {
 	return scheme + "://" + r.Host
 }
 
-// Secured tells whether the client speaks TLS: to the gateway itself, or to the trusted proxy that the connection is of, which
+// Secured reports whether the client speaks TLS: to the gateway itself, or to the trusted proxy that the connection is of, which
 // says so at the end of X-Forwarded-Proto or Forwarded.
 func (e *Edge) Secured(r *http.Request) bool {
 	if r.TLS != nil {

@@ -14,11 +14,11 @@ import (
 	"modelrelay/storage/tokens"
 )
 
-// otherMethod stands for the methods that this server does not know, which are a stranger's words.
+// otherMethod stands for the methods that this server does not know, which are an unauthenticated client's words.
 const otherMethod = "_OTHER"
 
 // trace begins the request's span, as a part of the client's trace where the client sends one (W3C traceparent). Its
-// tracestate and baggage are a stranger's words and go no further. Without a tracer, and for probes, there is no span.
+// tracestate and baggage are an unauthenticated client's words and go no further. Without a tracer, and for probes, there is no span.
 func (e *Edge) trace(ctx context.Context, r *http.Request, x *Request) context.Context {
 	tracer := e.options.Tracer
 	if tracer == nil || r.URL.Path == AlivePath || r.URL.Path == ReadyPath {
@@ -66,7 +66,7 @@ func (x report) endTrace() {
 	if x.Caller != nil {
 		attributes = append(attributes, providers.TraceToken.String(x.Caller.Name))
 	}
-	if x.Outcome.Model != "" && (x.Fault == nil || x.Fault.Kind != providers.ModelNotFound) { // a name that no model has is a stranger's words
+	if x.Outcome.Model != "" && (x.Fault == nil || x.Fault.Kind != providers.ModelNotFound) { // a name that no model has is an unauthenticated client's words
 		attributes = append(attributes, semconv.GenAIOperationNameKey.String(operationOf(x.Request).Convention()), semconv.GenAIRequestModel(x.Outcome.Model))
 	}
 	if x.Outcome.Task != "" {

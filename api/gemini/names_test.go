@@ -10,7 +10,7 @@ import (
 )
 
 // FuzzModelNames: whatever the body, replacing the names that were found renames every request that names the model,
-// and no byte beside them.
+// and no byte next to them.
 func FuzzModelNames(f *testing.F) {
 	for _, seed := range []string{
 		`{"requests":[{"model":"models/m","content":{}}]}`,

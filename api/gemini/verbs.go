@@ -12,7 +12,7 @@ import (
 	"modelrelay/providers"
 )
 
-// verb is one operation of format B, which stands behind the model in the path.
+// verb is one operation of format B, which is after the model in the path.
 type verb struct {
 	verb, id, summary, tag string
 	name                   providers.Operation

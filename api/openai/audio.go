@@ -88,7 +88,7 @@ func addAudioForm[Form any](a adder, name providers.Operation, op huma.Operation
 	}))
 }
 
-// speechStream tells whether sound comes as events.
+// speechStream reports whether sound comes as events.
 func speechStream(_ *http.Request, call *calls.Call, b *body.JSON) error {
 	call.Stream = b.Text("stream_format") == "sse"
 	return nil

@@ -48,7 +48,7 @@ type relayed struct {
 	// finish, which may be nil, finishes the call of a checked body: what this operation asks beyond its fields, and what
 	// it adds to them.
 	finish func(r *http.Request, call *calls.Call, b *body.JSON) error
-	// goesOn, which may be nil, lists what earlier answers made and the call goes on from.
+	// goesOn, which may be nil, lists what earlier answers made and the call continues from.
 	goesOn func(b *body.JSON) ([]providers.Made, error)
 	// route is the router's pattern where it is not Path.
 	route string
@@ -137,7 +137,7 @@ func soundOf(file []byte) time.Duration {
 
 func keepHeader(r *http.Request) http.Header { return calls.KeepHeader(r, "Openai-Beta") }
 
-// isDone tells the last event of a stream.
+// isDone reports whether bytes end with the last event of a stream.
 func isDone(events []byte) bool {
 	return bytes.HasSuffix(bytes.TrimRight(events, "\r\n"), []byte("data: [DONE]"))
 }

@@ -111,7 +111,7 @@ func mayBeCredential(name string) bool {
 	return strings.Contains(name, "key") || strings.Contains(name, "token") || strings.Contains(name, "auth") || strings.Contains(name, "secret")
 }
 
-// checkUpgrade tells whether the request asks for a WebSocket as RFC 6455, section 4.2.1, has it. Whoever does not is
+// checkUpgrade reports whether the request asks for a WebSocket as RFC 6455, section 4.2.1, has it. Whoever does not is
 // answered here, in the format's own shape and with the contract's status.
 func checkUpgrade(answer http.Header, r *http.Request) error {
 	keys := r.Header.Values("Sec-Websocket-Key")
@@ -130,7 +130,7 @@ func checkUpgrade(answer http.Header, r *http.Request) error {
 	return nil
 }
 
-// offers tells whether the client offers the subprotocol.
+// offers reports whether the client offers the subprotocol.
 func offers(r *http.Request, protocol string) bool {
 	return edge.HeaderLists(r.Header, "Sec-Websocket-Protocol", protocol)
 }

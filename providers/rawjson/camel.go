@@ -23,7 +23,7 @@ func Camel(name string) string {
 	return string(camel)
 }
 
-// IsCamel tells whether a name in either spelling is one that is given in camel case.
+// IsCamel reports whether a name in either spelling is one that is given in camel case.
 func (t Text) IsCamel(name string) bool {
 	at, up := 0, false
 	for _, c := range t.Decoded() {

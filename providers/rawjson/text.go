@@ -6,7 +6,7 @@ import (
 	"github.com/go-json-experiment/json/jsontext"
 )
 
-// Text is a JSON string as it stands in a document, quotes and escapes included. What is not joined or looked into is never
+// Text is a JSON string as it is in a document, quotes and escapes included. What is not joined or looked into is never
 // decoded. nil is absent.
 type Text []byte
 
@@ -24,7 +24,7 @@ func (t Text) Inner() []byte {
 	return t[1 : len(t)-1]
 }
 
-// Plain tells whether nothing in the text is escaped, so that Inner is what it says.
+// Plain reports whether nothing in the text is escaped, so that Inner is what it says.
 func (t Text) Plain() bool { return bytes.IndexByte(t, '\\') < 0 }
 
 // Decoded is what the text says: a part of it where it is plain. A lone surrogate becomes U+FFFD.
@@ -39,7 +39,7 @@ func (t Text) Decoded() []byte {
 // String is what the text says.
 func (t Text) String() string { return string(t.Decoded()) }
 
-// Is tells whether the text says s.
+// Is reports whether the text says s.
 func (t Text) Is(s string) bool {
 	switch inner := t.Inner(); {
 	case len(inner) < len(s): // an escape is longer than what it says
@@ -52,10 +52,10 @@ func (t Text) Is(s string) bool {
 	return string(t.Decoded()) == s
 }
 
-// Empty tells whether there is no text, or one without characters.
+// Empty reports whether there is no text, or one without characters.
 func (t Text) Empty() bool { return len(t) <= 2 }
 
-// Blank tells whether there is nothing but white space.
+// Blank reports whether there is nothing but white space.
 func (t Text) Blank() bool {
 	inner := t.Inner()
 	for at := range inner {

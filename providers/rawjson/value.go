@@ -13,11 +13,11 @@ import (
 	"github.com/go-json-experiment/json/jsontext"
 )
 
-// Value is one JSON value as it stands in a document, without space around it. The zero Value is absent. Its methods read a
+// Value is one JSON value as it is in a document, without space around it. The zero Value is absent. Its methods read a
 // value that Valid has passed; of anything else they give what they can, and never panic.
 type Value []byte
 
-// Valid tells whether a document is one JSON value. Repeated names and bytes that are no UTF-8 pass, as they do in bodies
+// Valid reports whether a document is one JSON value. Repeated names and bytes that are no UTF-8 pass, as they do in bodies
 // that are not translated.
 func Valid(document []byte) bool {
 	return jsontext.Value(document).IsValid(jsontext.AllowDuplicateNames(true), jsontext.AllowInvalidUTF8(true))
@@ -26,10 +26,10 @@ func Valid(document []byte) bool {
 // Trim cuts the space around a value.
 func Trim(document []byte) Value { return Value(bytes.Trim(document, " \t\r\n")) }
 
-// Absent tells whether there is no value, or null.
+// Absent reports whether there is no value, or null.
 func (v Value) Absent() bool { return len(v) == 0 || v[0] == 'n' }
 
-// Says tells whether the value of a field asks for anything: null, false, an empty text, array or object do not.
+// Says reports whether the value of a field asks for anything: null, false, an empty text, array or object do not.
 func (v Value) Says() bool {
 	switch {
 	case v.Absent(), v.False():
@@ -43,22 +43,22 @@ func (v Value) Says() bool {
 	return true
 }
 
-// IsObject tells whether the value is an object.
+// IsObject reports whether the value is an object.
 func (v Value) IsObject() bool { return len(v) > 0 && v[0] == '{' }
 
-// IsArray tells whether the value is an array.
+// IsArray reports whether the value is an array.
 func (v Value) IsArray() bool { return len(v) > 0 && v[0] == '[' }
 
-// IsText tells whether the value is a string.
+// IsText reports whether the value is a string.
 func (v Value) IsText() bool { return len(v) > 1 && v[0] == '"' }
 
-// IsNumber tells whether the value is a number.
+// IsNumber reports whether the value is a number.
 func (v Value) IsNumber() bool { return len(v) > 0 && (v[0] == '-' || v[0] >= '0' && v[0] <= '9') }
 
-// True tells whether the value is true.
+// True reports whether the value is true.
 func (v Value) True() bool { return len(v) > 0 && v[0] == 't' }
 
-// False tells whether the value is false.
+// False reports whether the value is false.
 func (v Value) False() bool { return len(v) > 0 && v[0] == 'f' }
 
 // Text is the value as a string, nil where it is none.

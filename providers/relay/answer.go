@@ -41,7 +41,7 @@ type Answer struct {
 	translated *translate.Answer // nil where it is as it came
 }
 
-// Settled tells whether what the answer used is known for good, in a stream whose last event says it.
+// Settled reports whether what the answer used is known permanently, in a stream whose last event says it.
 func (a *Answer) Settled() bool {
 	if a.translated != nil {
 		return a.translated.Over()
@@ -59,7 +59,7 @@ func (a *Answer) Usage() (providers.Usage, bool) {
 	return a.body.counter.Usage()
 }
 
-// Counts tells whether answers of this kind say how many tokens they took.
+// Counts reports whether answers of this kind say how many tokens they took.
 func (a *Answer) Counts() bool { return a.body != nil && a.body.counter != nil }
 
 // passed copies the headers that describe the body, and no other: an upstream's cookies, limits and ids are not the

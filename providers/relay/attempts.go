@@ -105,7 +105,7 @@ type attempts struct {
 	to     router.Pick
 	began  time.Time
 	span   *upstream.Span
-	// last is the fault of the latest attempt, origin that of the channel that made what the call goes on from, and unfit the first one of a
+	// last is the fault of the latest attempt, origin that of the channel that made what the call continues from, and unfit the first one of a
 	// call that could not be sent to a target.
 	last, origin, unfit *providers.Fault
 	// err is why there is no next attempt.
@@ -436,7 +436,7 @@ func (r *Relay) send(ctx context.Context, to router.Pick, s sending, span *upstr
 	return answer, nil
 }
 
-// isText tells whether the answer can be read for counts: it is not encoded, and JSON or events.
+// isText reports whether the answer can be read for counts: it is not encoded, and JSON or events.
 func isText(header http.Header) bool {
 	return header.Get("Content-Encoding") == "" && (isStream(header) || upstream.MediaType(header) == "application/json")
 }

@@ -127,7 +127,7 @@ func (b bench) fault(ctx context.Context, t *testing.T, call providers.Call) *pr
 	return fault
 }
 
-// rests tells whether the channel, its model or its key is left alone.
+// rests reports whether the channel, its model or its key is left alone.
 func (b bench) rests(channel string) bool { return isLeftAlone(b.router, channel) }
 
 func isLeftAlone(routes *router.Router, channel string) bool {

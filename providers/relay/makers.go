@@ -21,7 +21,7 @@ type Maker struct {
 	Token string
 }
 
-// findMaker finds who alone can serve a call that goes on from something. What was made for another token does not exist for
+// findMaker finds who alone can serve a call that continues from something. What was made for another token does not exist for
 // this one.
 func (r *Relay) findMaker(ctx context.Context, call providers.Call, want *router.Want) error {
 	if r.makers == nil || len(call.ContinuesFrom) == 0 {

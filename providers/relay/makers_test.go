@@ -61,7 +61,7 @@ func shapes(id string) map[string]string {
 	}
 }
 
-// TestMakers: a call goes on at the channel that made the answer before it, whatever that answer looked like and however
+// TestMakers: a call continues at the channel that made the answer before it, whatever that answer looked like and however
 // small the pieces were it came in.
 func TestMakers(t *testing.T) {
 	t.Parallel()

@@ -2,5 +2,5 @@
 
 package relay_test
 
-// raceDetector tells whether the tests run under it: pools drop what they have at random there.
+// raceDetector reports whether the tests run under it: pools drop what they have at random there.
 const raceDetector = false

@@ -15,7 +15,7 @@ type client struct {
 	streams  providers.Endpoint // where that is another
 	body     string
 	check    func(testing.TB, []byte)
-	stopped  string // stands in an answer that ends in a call
+	stopped  string // is in an answer that ends in a call
 }
 
 func clients() map[string]client {
@@ -60,7 +60,7 @@ type server struct {
 	vendor, dialect  string
 	endpoint         providers.Endpoint
 	stream, document string
-	result           string // is how the history's result stands in its call
+	result           string // is how the history's result is in its call
 }
 
 func servers() map[string]server {

@@ -58,7 +58,7 @@ func (p *picker) waiting(channel string) int {
 }
 
 // pick picks a target and, where its channel bounds its calls, takes a slot there. Full channels are passed over. Where no other is
-// left, the call waits for a slot at one of them; where that channel cools down by then, the call goes on waiting for the others. The
+// left, the call waits for a slot at one of them; where that channel cools down by then, the call continues waiting for the others. The
 // pick must be asked, or returned by unasked.
 func (p *picker) pick(ctx context.Context, want router.Want) (router.Pick, error) {
 	for until := time.Now().Add(p.patience); ; {

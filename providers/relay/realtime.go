@@ -121,7 +121,7 @@ func (s *Session) Unfinished() providers.Usage {
 // Sent is how many bytes of messages reached the client, once Run has returned.
 func (s *Session) Sent() int64 { return s.sent }
 
-// What a peer is told when it is not the other peer's own words.
+// The reasons that a peer is sent if they are not the other peer's own.
 const (
 	reasonClientGone   = "the client has left"
 	reasonUpstreamGone = "the upstream broke off"
@@ -263,7 +263,7 @@ func sameForBoth(code websocket.StatusCode, reason string) ending {
 	return ending{client: word, upstream: word}
 }
 
-// endingOf tells what follows from a side that ended.
+// endingOf returns what both sides are sent after one of them ended.
 func endingOf(broken *upstream.Broken, client *upstream.Socket) ending {
 	var said websocket.CloseError
 	ofClient := broken.Socket == client

@@ -43,16 +43,16 @@ type Options struct {
 	SocketPing time.Duration
 	// SocketStall is how long either side may leave a piece of a message untaken.
 	SocketStall time.Duration
-	// Door makes calls of one format those of another, for the channels that the router says need it; nil: one that remembers
-	// nothing.
+	// Door makes calls of one format those of another, for the channels that the router says need it; nil: one without a
+	// signature cache.
 	Door *translate.Door
-	// Makers remembers who made which answer, for the calls that go on from it; nil: nobody does.
+	// Makers stores the origin of each answer, for the calls that continue from it; nil: there is no store.
 	Makers Makers
 	// Log gets one line per attempt, at debug level for those of a call that did not fall over; nil means none.
 	Log *slog.Logger
 	// Tracer makes a span of each attempt of a call whose context has one; nil: no spans.
 	Tracer trace.Tracer
-	// Tried is told of every attempt once it is clear how it went; it must not wait. nil: nobody counts.
+	// Tried gets every attempt once its result is known; it must not wait. nil: attempts are not counted.
 	Tried func(Attempt)
 }
 
@@ -116,7 +116,7 @@ func New(channels *router.Router, catalog providers.Catalog, opts *Options) *Rel
 	return r
 }
 
-// positiveOr is an option, or what stands in for one that nobody has set.
+// positiveOr is an option, or what replaces one that no client has set.
 func positiveOr(option, otherwise time.Duration) time.Duration {
 	if option > 0 {
 		return option

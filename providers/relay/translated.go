@@ -65,7 +65,7 @@ func (b *translatedBody) Read(p []byte) (int, error) {
 	}
 	fault := shown(providers.AsFault(err), b.key)
 	if b.upstream.err == nil {
-		b.upstream.err = fault // nothing more of it is read, and the trace tells
+		b.upstream.err = fault // nothing more of it is read; the trace records it
 	}
 	b.upstream.fail(fault)
 	return n, fault

@@ -13,7 +13,7 @@ import (
 	"modelrelay/providers/relay"
 )
 
-// pieces are how each upstream begins a text, goes on with it, and ends.
+// pieces are how each upstream begins a text, continues with it, and ends.
 func pieces() map[string][3]string {
 	return map[string][3]string{
 		"chat": {

@@ -165,7 +165,7 @@ func TestFallsOverBetweenFormats(t *testing.T) {
 	}
 }
 
-// TestFailsBeforeItSpeaks: an error event before any content is the attempt's fault, whose kind says whether another channel is
+// TestFailsBeforeItSpeaks: an error event before any content is the attempt's fault, whose kind reports whether another channel is
 // asked; behind content it ends the client's stream.
 func TestFailsBeforeItSpeaks(t *testing.T) {
 	t.Parallel()

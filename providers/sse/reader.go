@@ -7,7 +7,7 @@ import (
 
 const (
 	// firstRoom is the buffer with which a stream begins, in bytes: of one whose events come one by one it is all that is held. Where more
-	// comes at once it goes on with eventRoom, so that events which came together are read together. keptRoom is the largest buffer that is
+	// comes at once it continues with eventRoom, so that events which came together are read together. keptRoom is the largest buffer that is
 	// kept between events.
 	firstRoom = 1 << 10
 	eventRoom = 4 << 10

@@ -67,7 +67,7 @@ func TestAnswersThatBreak(t *testing.T) {
 	}
 }
 
-// TestDoneWithoutABlankLine: the last word counts without the blank line behind it, and says that all is well where no chunk told why
+// TestDoneWithoutABlankLine: the last word counts without the blank line after it, and says that all is well where no chunk told why
 // the answer ended, as with imitators.
 func TestDoneWithoutABlankLine(t *testing.T) {
 	t.Parallel()
@@ -101,7 +101,7 @@ func TestEventsGoOnTogether(t *testing.T) {
 	}
 }
 
-// TestMediaInAnswers: an answer of a picture alone is none that another format can show; beside a text it is left out.
+// TestMediaInAnswers: an answer of a picture alone is none that another format can show; next to a text it is left out.
 // https://ai.google.dev/gemini-api/docs/image-generation has both.
 func TestMediaInAnswers(t *testing.T) {
 	t.Parallel()

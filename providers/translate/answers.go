@@ -41,7 +41,7 @@ type Answer struct {
 
 // heard is what the upstream has said so far.
 type heard struct {
-	// said tells of content that the client can be shown, media of some that it cannot.
+	// said: there was content that the client can be shown; media: there was some that it cannot.
 	said, media bool
 	// counts are what the upstream counted last, images those that it made.
 	counts form.Counts
@@ -86,7 +86,7 @@ func (a *Answer) Begin() *providers.Fault {
 	return nil
 }
 
-// Counts tells whether Usage can say anything: chats count, and other calls' documents are not read for it.
+// Counts reports whether Usage can say anything: chats count, and other calls' documents are not read for it.
 func (t *Translation) Counts() bool { return t.document == nil }
 
 // Usage is what the upstream counted so far, as it is read for the client; false when it counted no tokens. Images may be
@@ -96,7 +96,7 @@ func (a *Answer) Usage() (providers.Usage, bool) {
 	return used, used.Input > 0 || used.Output > 0
 }
 
-// Over tells whether the answer was read and written to its end, so that what it used is known.
+// Over reports whether the answer was read and written to its end, so that what it used is known.
 func (a *Answer) Over() bool { return a.over }
 
 // Read implements io.Reader: it gives what one event of the upstream, or several that came together, give rise to. Its errors
@@ -143,7 +143,7 @@ func (a *Answer) step() {
 // done is the word behind the last event of OpenAI's streams.
 const done = "[DONE]"
 
-// isDone reports whether an event is that word, with or without white space behind it.
+// isDone reports whether an event is that word, with or without white space after it.
 func isDone(data []byte) bool {
 	return bytes.HasPrefix(data, []byte(done)) && string(bytes.TrimSpace(data)) == done
 }
@@ -167,7 +167,7 @@ func (a *Answer) event(sent sse.Event) {
 		}
 		a.events = a.reader.Event(sent.Name, data, a.events)
 	case sent.Unended:
-		return // it broke off, which the end tells
+		return // it broke off: the end reports it
 	default:
 		a.fail(broken(nil))
 		return
@@ -257,14 +257,14 @@ func (a *Answer) finish() {
 	}
 }
 
-// ended writes what stands behind all content.
+// ended writes what is after all content.
 func (a *Answer) ended() {
 	a.over, a.begun = true, true
 	a.writer.Write(&form.Event{Kind: form.EventEnd})
 	a.check()
 }
 
-// write hands the events on. It tells whether one of them was a stop.
+// write hands the events on. It reports whether one of them was a stop.
 func (a *Answer) write() (stopped bool) {
 	for i := range a.events {
 		e := &a.events[i]

@@ -16,7 +16,7 @@ type cited struct {
 	base, baseByte int
 }
 
-// add goes on with the text.
+// add continues with the text.
 func (c *cited) add(e *form.Event) {
 	if e.Block != c.block {
 		c.base, c.baseByte = c.base+utf8.RuneCount(c.text), c.baseByte+len(c.text)

@@ -102,7 +102,7 @@ func (a *embedAsk) readOpenAI(e *Embedding, body rawjson.Value, loss *form.Loss)
 	return nil
 }
 
-// readGemini reads an EmbedContentRequest, whose configuration stands in it or apart.
+// readGemini reads an EmbedContentRequest, whose configuration is in it or apart.
 func (a *embedAsk) readGemini(request rawjson.Value, at form.Path, loss *form.Loss) *providers.Fault {
 	var texts []rawjson.Text
 	size := rawjson.Value(nil)

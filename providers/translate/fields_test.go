@@ -15,7 +15,7 @@ import (
 // fieldRow is what becomes of members of a client's call at one upstream model.
 type fieldRow struct {
 	client, model string
-	// body are the members beside those of a least call of the client's.
+	// body are the members next to those of a least call of the client's.
 	body string
 	// has and lacks are parts of the upstream's call, "|" between them; refused is the field of a refusal in place of a call.
 	has, lacks, refused string

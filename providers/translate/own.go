@@ -9,7 +9,7 @@ import (
 	"modelrelay/providers/translate/responses"
 )
 
-// The beginnings of state of other vendors' that stands in a place of the client's format, as JSON; that of Gemini's format is
+// The beginnings of state of other vendors' that is in a place of the client's format, as JSON; that of Gemini's format is
 // base64 of the others.
 const (
 	enveloped       = `"mr1.`
@@ -65,7 +65,7 @@ func Without(call providers.Call) []providers.Edit {
 
 func isCompaction(item rawjson.Value) bool { return item.Get("type").Text().Is("compaction") }
 
-// isForeignThought tells whether a block of a message holds another vendor's state.
+// isForeignThought reports whether a block of a message holds another vendor's state.
 func isForeignThought(block rawjson.Value) bool {
 	return bytes.HasPrefix(block.Get("signature"), []byte(enveloped))
 }
@@ -99,7 +99,7 @@ func uncited(body []byte, content rawjson.Value) (edits []providers.Edit) {
 	return edits
 }
 
-// isForeign tells whether a message holds nothing but other vendors' state.
+// isForeign reports whether a message holds nothing but other vendors' state.
 func isForeign(message rawjson.Value) bool {
 	blocks := 0
 	for _, block := range message.Get("content").Items() {
@@ -153,7 +153,7 @@ func unsigned(body []byte, root rawjson.Value) (edits []providers.Edit) {
 	return edits
 }
 
-// spanOf is where a value stands in the body that it was found in: it is a part of the same array, whose end both share.
+// spanOf is where a value is in the body that it was found in: it is a part of the same array, whose end both share.
 func spanOf(body []byte, value rawjson.Value) providers.Span {
 	from := cap(body) - cap(value)
 	return providers.Span{From: from, To: from + len(value)}

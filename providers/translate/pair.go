@@ -213,7 +213,7 @@ func (t *Translation) prefer(targets []providers.Endpoint, prompt *form.Prompt) 
 	return targets
 }
 
-// chatOnly tells whether a call wants what OpenAI's chat completions have and its Responses have not.
+// chatOnly reports whether a call wants what OpenAI's chat completions have and its Responses have not.
 func chatOnly(prompt *form.Prompt) bool {
 	s := prompt.Sampling
 	for _, tuned := range []rawjson.Value{s.Presence, s.Frequency, s.Seed, s.LogitBias} {
@@ -247,7 +247,7 @@ func (t *Translation) Header(header http.Header) {
 	}
 }
 
-// Stream tells whether the client gets events.
+// Stream reports whether the client gets events.
 func (t *Translation) Stream() bool { return t.ask.Stream && !t.ask.Array }
 
 // maxSaid bounds what a client is told of an upstream's words, in bytes.

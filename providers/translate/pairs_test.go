@@ -278,7 +278,7 @@ func goesOn(t *testing.T, client peer, answer []byte) string {
 		`,{"role":"user","parts":[{"functionResponse":{"id":"id_2","name":"now","response":{"output":"Noon."}}},{"functionResponse":{"id":"id_1","name":"get_weather","response":{"output":"Sun."}}}]}`
 }
 
-// stateOf counts what each upstream's answer of two calls wants back, as it stands in a call of its dialect.
+// stateOf counts what each upstream's answer of two calls wants back, as it is in a call of its dialect.
 func stateOf(upstream peer, call []byte) int {
 	switch upstream.name {
 	case "messages":

@@ -20,7 +20,7 @@ type Caller struct {
 type Recall interface {
 	// Keep remembers an entry under a name. It never waits.
 	Keep(caller Caller, name string, entry []byte)
-	// Find gives the entries of names, those that there are, in one round trip; none where nobody can tell.
+	// Find gives the entries of names, those that there are, in one round trip; none when it cannot be found out.
 	Find(ctx context.Context, caller Caller, names []string) map[string][]byte
 }
 

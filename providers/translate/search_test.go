@@ -69,7 +69,7 @@ func TestSearchIsAsked(t *testing.T) {
 	if strings.Contains(sent, "tool_search") || !strings.Contains(sent, `"name":"f"`) {
 		t.Errorf("tool_search: sent %s", sent)
 	}
-	// Codex always sends its search beside functions, which a Gemini model does not take together.
+	// Codex always sends its search next to functions, which a Gemini model does not take together.
 	sent, _ = sentTo(t, "responses", "gemini", "gemini-2.5-pro", `{"model":"m","input":"x","tools":[{"type":"function","name":"f"},{"type":"web_search","external_web_access":true}]}`)
 	if strings.Contains(sent, "googleSearch") || !strings.Contains(sent, "functionDeclarations") {
 		t.Errorf("with functions: sent %s", sent)

@@ -13,7 +13,7 @@ import (
 )
 
 // TestRemembersWhatIsTheCalls: the memory of a chat client's call has what its upstream wants back with it: not what is another
-// part's, not what stands in the client's own format already, and no more than 64 KiB. Which part a signature is of:
+// part's, not what is in the client's own format already, and no more than 64 KiB. Which part a signature is of:
 // https://ai.google.dev/gemini-api/docs/thought-signatures.
 func TestRemembersWhatIsTheCalls(t *testing.T) {
 	t.Parallel()

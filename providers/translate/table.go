@@ -24,17 +24,17 @@ func dialectOf(e providers.Endpoint) (form.Dialect, bool) {
 	return 0, false
 }
 
-// counts tells whether an endpoint counts what a chat would read.
+// counts reports whether an endpoint counts what a chat would read.
 func counts(e providers.Endpoint) bool {
 	return e.Operation == providers.CountTokens || e.Operation == providers.InputTokens
 }
 
-// embeds tells whether an endpoint makes vectors.
+// embeds reports whether an endpoint makes vectors.
 func embeds(e providers.Endpoint) bool {
 	return e.Operation == providers.Embeddings || e.Operation == providers.BatchEmbeddings
 }
 
-// Reaches tells whether a call of one endpoint can be made at another. It never is where the two are the same format's
+// Reaches reports whether a call of one endpoint can be made at another. It never is where the two are the same format's
 // operation, which needs no translation.
 func Reaches(from, to providers.Endpoint) bool {
 	source, chats := dialectOf(from)

@@ -53,7 +53,7 @@ func TraitWords() []string {
 	return words
 }
 
-// CheckTrait tells whether a word is one of a trait.
+// CheckTrait reports whether a word is one of a trait.
 func CheckTrait(word string) error { return setTrait(new(providers.Traits), word) }
 
 func setTrait(traits *providers.Traits, word string) error {

@@ -19,7 +19,7 @@ func NewConversation(shape *Shape) *Conversation {
 }
 
 // Observe reads the next piece of an event of the upstream; last ends it. It returns what the event counted; false where
-// it counted nothing, or goes on.
+// it counted nothing, or continues.
 func (c *Conversation) Observe(piece []byte, last bool) (providers.Usage, bool) {
 	c.scanner.Observe(piece)
 	c.turn.observe(piece, last)
@@ -80,7 +80,7 @@ func (t *turn) observe(piece []byte, last bool) {
 	}
 }
 
-// counted tells that the event has said what it used.
+// counted records that the event has said what it used.
 func (t *turn) counted() {
 	if t.ends {
 		clear(t.bytes)

@@ -22,7 +22,7 @@ const (
 	atValue  place = iota // a value: at the root, or of the member found
 	atName                // a member's name or the end of the object
 	inName                // the rest of a name
-	atColon               // the colon behind it
+	atColon               // the colon after it
 	inNumber              // the rest of a counter
 	inAnswer              // the rest of the name of the answer, or of something else that it made
 	inString              // the rest of a string that does not matter
@@ -101,7 +101,7 @@ func (s *document) reset() {
 	}
 }
 
-// counted tells whether the document held tokens, cached ones apart.
+// counted reports whether the document held tokens, cached ones apart.
 func (s *document) counted() bool {
 	_, input := s.sum(s.root, inputCounter)
 	_, output := s.sum(s.root, outputCounter)
@@ -172,7 +172,7 @@ func (s *document) feed(b []byte) {
 	}
 }
 
-// value begins a value with its first byte, and says whether it took that byte.
+// value begins a value with its first byte, and reports whether it took that byte.
 func (s *document) value(c byte) int {
 	found := s.found
 	if s.level == 0 {

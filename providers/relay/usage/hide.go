@@ -102,5 +102,5 @@ func (h *Hider) sift(b []byte, from int) []byte {
 	return b[:kept]
 }
 
-// hidden tells whether the current event, as far as it was read, is one that the client must not see.
+// hidden reports whether the current event, as far as it was read, is one that the client must not see.
 func (h *Hider) hidden() bool { return !h.open && h.scanner.doc.counted() && h.scanner.doc.hollow }

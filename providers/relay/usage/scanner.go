@@ -17,7 +17,7 @@ import (
 // Shape is a providers.UsageShape as a Scanner wants it.
 type Shape struct {
 	root *member
-	// sign is a text that stands in every event that counts; "" where there is none that all names have.
+	// sign is a text that is in every event that counts; "" where there is none that all names have.
 	sign string
 	mark string
 	free string
@@ -57,7 +57,7 @@ func signOf(of providers.UsageShape) string {
 	return ""
 }
 
-// Named tells whether a later call may go on from such an answer.
+// Named reports whether a later call may go on from such an answer.
 func (s *Shape) Named() bool { return s.root.named }
 
 // Scanner counts what one answer used: a JSON document, or the events of a stream.
@@ -67,7 +67,7 @@ type Scanner struct {
 	sign   []byte // of the Shape, nil for none
 	item   []byte // of the Shape, nil where what an answer made is not wanted
 	images marks
-	// found gets what names the answer, once, and what else the answer made; nil where nobody wants to know.
+	// found gets what names the answer, once, and what else the answer made; nil where that is not needed.
 	found func(id string)
 
 	all     tally // of the documents that have ended
@@ -78,7 +78,7 @@ type Scanner struct {
 	lines sse.Lines // of a stream
 }
 
-// NewScanner makes a scanner of one answer; stream tells that it comes as server-sent events.
+// NewScanner makes a scanner of one answer; stream: it comes as server-sent events.
 func NewScanner(shape *Shape, stream bool) *Scanner {
 	s := &Scanner{doc: document{root: shape.root}, images: marks{mark: pattern{text: shape.mark}, free: pattern{text: shape.free}}, stream: stream}
 	if stream && shape.sign != "" {
@@ -87,7 +87,7 @@ func NewScanner(shape *Shape, stream bool) *Scanner {
 	return s
 }
 
-// Find makes the scanner tell what names the answer, and what else it made that a later call may go on from.
+// Find makes the scanner report what names the answer, and what else it made that a later call may go on from.
 func (s *Scanner) Find(shape *Shape, found func(id string)) {
 	s.found = found
 	if shape.item != "" {

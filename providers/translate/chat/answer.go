@@ -10,7 +10,7 @@ import (
 )
 
 // Message is the upstream's own message in an error body, "" where there is none: {"error":{"message"}}, as Google's endpoint
-// of this dialect has it in an array, or what stands in its place with imitators.
+// of this dialect has it in an array, or what is in its place with imitators.
 func Message(body []byte) string {
 	if !rawjson.Valid(body) {
 		return ""
@@ -326,7 +326,7 @@ func (c *choice) piece(piece rawjson.Value, whole bool, to []form.Event) []form.
 	return c.goOn(found, name, signature(piece), function.Get("arguments"), to)
 }
 
-// find is the call that a piece goes on with, nil where it begins one. A repeated id or name begins none; another id and a name
+// find is the call that a piece continues with, nil where it begins one. A repeated id or name begins none; another id and a name
 // do, as imitators that give the index 0 to each call need it.
 func (c *choice) find(index int64, id, name rawjson.Text, whole bool) *call {
 	if whole {
@@ -346,7 +346,7 @@ func (c *choice) find(index int64, id, name rawjson.Text, whole bool) *call {
 	return nil
 }
 
-// goOn gives what a piece adds to a call. The signature stands in the piece that begins it.
+// goOn gives what a piece adds to a call. The signature is in the piece that begins it.
 func (c *choice) goOn(call *call, name, signature rawjson.Text, arguments rawjson.Value, to []form.Event) []form.Event {
 	text := arguments.Text()
 	if arguments.IsObject() {

@@ -32,7 +32,7 @@ func TestAnswerRows(t *testing.T) {
 				chunk(`"delta":{"tool_calls":[{"index":0,"id":"a","function":{"name":"f","arguments":"}"}}]},"finish_reason":"tool_calls"`) + "data: [DONE]\n\n",
 			[]string{"start 0.0", "begin 0.0 a f", `args 0.0 "{"`, `args 0.0 "}"`, "end 0.0", "stop 0.0 3"},
 		},
-		// Without an index a piece goes on with the call of its id, and one without either with the last call.
+		// Without an index a piece continues with the call of its id, and one without either with the last call.
 		"calls without an index": {
 			chunk(`"delta":{"tool_calls":[{"id":"a","function":{"name":"f","arguments":"{"}}]}`) +
 				chunk(`"delta":{"tool_calls":[{"function":{"arguments":"\"x\":"}}]}`) +

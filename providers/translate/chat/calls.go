@@ -64,7 +64,7 @@ func (w *writer) openPiece(c *said, call *saidCall) {
 	w.out.KeyInt("index", int64(index))
 }
 
-// writeCall writes what stands beside the function of a call. The signature stands in the opening chunk alone: the AI SDK reads
+// writeCall writes what is next to the function of a call. The signature is in the opening chunk alone: the AI SDK reads
 // it nowhere else, and the SDK for Python joins the texts of fields that it does not know.
 func (w *writer) writeCall(call *saidCall) {
 	w.out.KeyString("id", call.id)

@@ -90,7 +90,7 @@ func plainTexts(blocks []form.Block) (texts []rawjson.Text) {
 	return texts
 }
 
-// marked tells whether blocks must be parts because of a cache mark. Marks that the model does not take are named.
+// marked reports whether blocks must be parts because of a cache mark. Marks that the model does not take are named.
 func (w *writing) marked(blocks []form.Block) (marked bool) {
 	for _, block := range blocks {
 		if w.to.Breakpoints {
@@ -165,7 +165,7 @@ func callID(id string) string {
 	return form.CallID(id, func(id string) bool { return id != "" && len(id) <= maxCallID })
 }
 
-// assistant writes what the model said. What it thought goes back to imitators alone, and in the tool loop that goes on alone:
+// assistant writes what the model said. What it thought goes back to imitators alone, and in the tool loop that continues alone:
 // https://api-docs.deepseek.com/guides/thinking_mode
 func (w *writing) assistant(blocks []form.Block, current bool) *providers.Fault {
 	var texts, thoughts []rawjson.Text
@@ -229,7 +229,7 @@ func (w *writing) call(block *form.Block) {
 	w.End()
 }
 
-// writeSignature writes Google's state beside a call, as its endpoint of this dialect has it.
+// writeSignature writes Google's state next to a call, as its endpoint of this dialect has it.
 func writeSignature(out *form.Out, data []byte) {
 	out.Object("extra_content")
 	out.Object("google")

@@ -73,7 +73,7 @@ func (r *reading) tool(value rawjson.Value, at form.Path) *providers.Fault {
 	return providers.InvalidField(at.Field("type").String(), "Only functions and custom tools can be translated for the model's upstream.")
 }
 
-// function reads the declaration of a function that stands at a path, or in its member of that name.
+// function reads the declaration of a function that is at a path, or in its member of that name.
 func (r *reading) function(value rawjson.Value, at form.Path, tool form.Tool) *providers.Fault {
 	tool.At = at
 	if !r.ask.Legacy {
@@ -198,7 +198,7 @@ func (w *writing) declared() []form.Tool {
 	return w.Choice.Allowed(w.Tools)
 }
 
-// some tells whether several of the tools may be called, and not the others.
+// some reports whether several of the tools may be called, and not the others.
 func (w *writing) some() bool {
 	names := len(w.Choice.Names)
 	return names > 1 || names == 1 && w.Choice.Mode != form.ChoiceAny

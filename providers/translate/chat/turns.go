@@ -152,7 +152,7 @@ func (r *reading) assistant(m *message) ([]form.Block, *providers.Fault) {
 	return turn.Blocks, nil
 }
 
-// call reads a call of a tool, and the signature that Google's own endpoint of this dialect puts beside it:
+// call reads a call of a tool, and the signature that Google's own endpoint of this dialect puts next to it:
 // https://ai.google.dev/gemini-api/docs/openai
 func (r *reading) call(value rawjson.Value, at form.Path) (form.Block, *providers.Fault) {
 	block := form.Block{Kind: form.BlockCall, At: at}
@@ -174,7 +174,7 @@ func (r *reading) call(value rawjson.Value, at form.Path) (form.Block, *provider
 	return block, nil
 }
 
-// signature is Google's signature beside a call, nil where there is none.
+// signature is Google's signature next to a call, nil where there is none.
 func signature(call rawjson.Value) rawjson.Text {
 	if text := call.At("extra_content", "google", "thought_signature").Text(); !text.Empty() {
 		return text

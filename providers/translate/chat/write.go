@@ -86,7 +86,7 @@ func (w *writing) search(model string) *providers.Fault {
 	return nil
 }
 
-// picky tells whether the model is one of OpenAI's that reasons: it refuses what tunes the drawing of tokens, stop texts and
+// picky reports whether the model is one of OpenAI's that reasons: it refuses what tunes the drawing of tokens, stop texts and
 // max_tokens (https://learn.microsoft.com/azure/ai-foundry/openai/how-to/reasoning lists them). Imitators take all of it.
 func (w *writing) picky() bool { return w.to.Reasons && !w.to.Imitator }
 

@@ -128,7 +128,7 @@ func (s *Sequencer) goOn(l *lane, event *Event) {
 		s.endCall(l)
 		return
 	}
-	s.scratch, _ = jsontext.AppendUnquote(s.scratch[:0], []byte(event.Text)) // a lone surrogate stands in a string of the input
+	s.scratch, _ = jsontext.AppendUnquote(s.scratch[:0], []byte(event.Text)) // a lone surrogate is in a string of the input
 	l.input.scan(s.scratch)
 	if s.whole {
 		s.keep(&l.begin, event.Text)

@@ -10,7 +10,7 @@ import (
 const customSchema = `{"type":"object","properties":{"input":{"type":"string"}},"required":["input"],"additionalProperties":false}`
 
 // Function is the tool as dialects without custom tools can declare it: a function with the one text "input", whose grammar
-// stands at the end of the description. Another tool is returned as it is.
+// is at the end of the description. Another tool is returned as it is.
 func (t Tool) Function() Tool {
 	if !t.Custom {
 		return t

@@ -18,7 +18,7 @@ func (d Dialect) String() string {
 	return [...]string{"OpenAI Chat Completions", "OpenAI Responses", "Anthropic Messages", "Gemini"}[d]
 }
 
-// SameVendor tells whether two dialects are of one vendor, so that its own fields mean the same in both.
+// SameVendor reports whether two dialects are of one vendor, so that its own fields mean the same in both.
 func (d Dialect) SameVendor(other Dialect) bool {
 	return d == other || d <= Responses && other <= Responses
 }

@@ -26,7 +26,7 @@ func (t Thinking) Word() string {
 	return ""
 }
 
-// Wanted tells whether the client wants the model to think, or at least to see what it thinks.
+// Wanted reports whether the client wants the model to think, or at least to see what it thinks.
 func (t Thinking) Wanted() bool { return t.Mode != ThinkingOff && (t.Mode != ThinkingUnset || t.Show) }
 
 // Effort is the word for the thinking of one of OpenAI's models, "" where none is to be sent. A model that cannot think is

@@ -30,9 +30,9 @@ const (
 	// EventSearch carries Search: a search of the web that the vendor made. EventCitation carries Citation, of the text of Block.
 	EventSearch
 	EventCitation
-	// EventMedia tells that the answer has a medium, which no other dialect can say: an Image or another one.
+	// EventMedia: the answer has a medium, which no other dialect can say: an Image or another one.
 	EventMedia
-	// EventStop tells why Choice ended, once it is known that nothing follows.
+	// EventStop has the reason why Choice ended, once it is known that nothing follows.
 	EventStop
 	// EventCounts carries Counts; later ones overrule earlier ones.
 	EventCounts
@@ -40,7 +40,7 @@ const (
 	EventPing
 	// EventFailed carries Fault: the answer broke off or its upstream says that it failed.
 	EventFailed
-	// EventEnd tells a writer that nothing follows: each choice has stopped, and the counts are known. Readers do not give it.
+	// EventEnd: nothing follows: each choice has stopped, and the counts are known. Readers do not give it.
 	EventEnd
 )
 
@@ -202,7 +202,7 @@ type AnswerWriter interface {
 	// Take returns what is to be sent by now, nil for nothing, and begins anew. The bytes are valid until the next Write.
 	// A document comes whole behind EventEnd; so does what ends a stream of several choices.
 	Take() []byte
-	// Fault is why the writer gave up by itself, because it would have had to hold too much; nil while it goes on. It has
+	// Fault is why the writer gave up by itself, because it would have had to hold too much; nil while it continues. It has
 	// written what precedes the error of its dialect then, as it does for EventFailed, and takes nothing more.
 	Fault() *providers.Fault
 }

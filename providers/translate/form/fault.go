@@ -59,7 +59,7 @@ func OpenAIFault(value rawjson.Value) *providers.Fault {
 	return fault
 }
 
-// aboutRequest tells whether an error is the request's. The codes are those of ResponseError of openai-node 7.55, of which many
+// aboutRequest reports whether an error is the request's. The codes are those of ResponseError of openai-node 7.55, of which many
 // are of images.
 func aboutRequest(code, class string) bool {
 	switch code {

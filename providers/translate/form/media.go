@@ -74,7 +74,7 @@ func KindOf(mediaType string) MediaKind {
 	return Document
 }
 
-// ParseDataURL reads a data URL: the media type in lower case without parameters, and its base64 as it stands in the text,
+// ParseDataURL reads a data URL: the media type in lower case without parameters, and its base64 as it is in the text,
 // escapes included. What is not base64 is encoded. ok is false for any other text.
 func ParseDataURL(text rawjson.Text) (mediaType string, data []byte, ok bool) {
 	const scheme = "data:"
@@ -102,7 +102,7 @@ func ParseDataURL(text rawjson.Text) (mediaType string, data []byte, ok bool) {
 // maxDataHeader bounds what stands before the comma of a data URL, in bytes.
 const maxDataHeader = 1 << 10
 
-// IsDataURL tells whether a text begins as a data URL.
+// IsDataURL reports whether a text begins as a data URL.
 func IsDataURL(text rawjson.Text) bool {
 	inner := text.Inner()
 	return len(inner) > 4 && strings.EqualFold(string(inner[:5]), "data:")

@@ -13,7 +13,7 @@ import (
 // referAbove is the length from which a value is a piece of the payload of its own rather than a copy, in bytes.
 const referAbove = 4 << 10
 
-// DocumentRoom is about what a whole answer takes beside its texts, in bytes.
+// DocumentRoom is about what a whole answer takes next to its texts, in bytes.
 const DocumentRoom = 1 << 10
 
 // payloadRoom is the memory with which a request's body begins, in bytes: what a short one needs.
@@ -56,13 +56,13 @@ func (o *Out) Key(name string) {
 	o.put(':')
 }
 
-// Name writes a member's name as it stands in a document.
+// Name writes a member's name as it is in a document.
 func (o *Out) Name(name rawjson.Text) {
 	o.Raw(name)
 	o.put(':')
 }
 
-// Raw writes a value as it is, which may stand in several pieces: null where it is absent.
+// Raw writes a value as it is, which may be in several pieces: null where it is absent.
 func (o *Out) Raw(pieces ...[]byte) {
 	from := len(pieces)
 	for i, piece := range pieces {

@@ -11,7 +11,7 @@ import (
 const JSONLine = "Answer in JSON."
 
 // Described is the schema with what the output is for in its description, for upstreams that have no other place for it: with
-// the schema's own behind it. Beside a reference it has no place; carried tells whether nothing of it is lost.
+// the schema's own after it. Next to a reference it has no place; carried reports whether nothing of it is lost.
 func (o Output) Described() (schema rawjson.Value, carried bool) {
 	switch {
 	case o.Description.Blank():
@@ -48,7 +48,7 @@ func (o Output) Line() rawjson.Text {
 	return nil
 }
 
-// MentionsJSON tells whether a text of the prompt has the word JSON.
+// MentionsJSON reports whether a text of the prompt has the word JSON.
 func (p *Prompt) MentionsJSON() bool {
 	return slices.ContainsFunc(p.System, mentionsJSON) ||
 		slices.ContainsFunc(p.Turns, func(t Turn) bool { return slices.ContainsFunc(t.Blocks, mentionsJSON) })

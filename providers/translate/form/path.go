@@ -5,7 +5,7 @@ import (
 	"strings"
 )
 
-// Path is where something stands in the client's request. The zero Path is nowhere.
+// Path is where something is in the client's request. The zero Path is nowhere.
 type Path struct {
 	steps [pathDepth]step
 	n     int

@@ -149,7 +149,7 @@ type Result struct {
 	ID, Name string
 	// Blocks are texts and media.
 	Blocks []Block
-	// Object is the answer where the dialect has objects rather than text; Blocks may hold media beside it.
+	// Object is the answer where the dialect has objects rather than text; Blocks may hold media next to it.
 	Object rawjson.Value
 	// Failed: the tool says that it failed.
 	Failed bool
@@ -165,7 +165,7 @@ const (
 	MarkHour
 )
 
-// DropMark names the mark of what stands at a path as one that has no effect; nothing where there is none.
+// DropMark names the mark of what is at a path as one that has no effect; nothing where there is none.
 func (p *Prompt) DropMark(mark Mark, at Path, loss *Loss) {
 	if mark != NoMark {
 		loss.Drop(at.Field(p.Fields[FieldCache]).Name())
@@ -210,7 +210,7 @@ type Media struct {
 	Kind MediaKind
 	// Type is the media type, "" where it is not said.
 	Type string
-	// Data is base64 as it stands in the client's body, never decoded.
+	// Data is base64 as it is in the client's body, never decoded.
 	Data []byte
 	// URL is where it lies; the gateway never fetches it.
 	URL rawjson.Text
@@ -242,7 +242,7 @@ type Grammar struct {
 	Syntax, Definition rawjson.Text
 }
 
-// ChoiceMode says whether tools are called.
+// ChoiceMode reports whether tools are called.
 type ChoiceMode int
 
 // The modes. ChoiceUnset is what no client said.

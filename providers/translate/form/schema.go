@@ -142,7 +142,7 @@ func (n *schemaNode) schemas(each func(*schemaNode)) {
 	}
 }
 
-// recurs tells whether a schema refers to itself, directly or through others. References out of the document do not count.
+// recurs reports whether a schema refers to itself, directly or through others. References out of the document do not count.
 func (n *schemaNode) recurs() bool {
 	const visiting, visited = 1, 2
 	seen := make(map[*schemaNode]int)
@@ -230,7 +230,7 @@ func openAPI(out *Out, schema *schemaNode) {
 	out.End()
 }
 
-// openAPIType writes a type, and null beside it.
+// openAPIType writes a type, and null next to it.
 func openAPIType(out *Out, word []byte, null bool) {
 	if !null || string(word) == `"null"` {
 		out.Raw(word)
@@ -280,7 +280,7 @@ func openAPIValue(out *Out, member *schemaNode, null bool) {
 	}
 }
 
-// isLimit tells whether a keyword's value is a number, which protobuf's JSON may write as a text.
+// isLimit reports whether a keyword's value is a number, which protobuf's JSON may write as a text.
 func isLimit(keyword string) bool {
 	switch keyword {
 	case "minItems", "maxItems", "minLength", "maxLength", "minProperties", "maxProperties", "minimum", "maximum":
@@ -289,5 +289,5 @@ func isLimit(keyword string) bool {
 	return false
 }
 
-// isNumber tells whether bytes that may be anything are a JSON number.
+// isNumber reports whether bytes that may be anything are a JSON number.
 func isNumber(text []byte) bool { return rawjson.Value(text).IsNumber() && rawjson.Valid(text) }

@@ -13,7 +13,7 @@ import (
 // FitSchema rewrites a JSON Schema into the part of the language that a vendor takes for the format of an answer and for
 // strict tools: Gemini for its responseJsonSchema, Messages for Anthropic's output_config.format and strict tools. The
 // other dialects take any schema as it is. What the vendor does not take stands as words at the end of the description
-// beside it, and changed tells so. The fault names the field at.
+// next to it, and changed tells so. The fault names the field at.
 func FitSchema(schema rawjson.Value, at string, to Dialect) (fit rawjson.Value, changed bool, fault *providers.Fault) {
 	var subset schemaSubset
 	switch to {
@@ -44,7 +44,7 @@ type schemaSubset struct {
 	// keyword says under which keyword a member is sent: asWords where the vendor does not take it, unsaid where nothing is
 	// lost without it.
 	keyword func(member *schemaNode) string
-	// closed: every object says that it has no other properties. Without it, what begins with "$" may stand beside a
+	// closed: every object says that it has no other properties. Without it, what begins with "$" may stand next to a
 	// reference.
 	closed bool
 	// recursive: a schema may refer to itself.
@@ -130,7 +130,7 @@ func anthropicKeyword(member *schemaNode) string {
 	return asWords
 }
 
-// plainPattern tells whether a regular expression has no group that looks around, no reference back and no boundary of a
+// plainPattern reports whether a regular expression has no group that looks around, no reference back and no boundary of a
 // word, which Anthropic refuses.
 func plainPattern(pattern string) bool {
 	if pattern == "" || strings.Contains(pattern, "(?") {
@@ -242,7 +242,7 @@ func (c *cutter) collect(schema *schemaNode, s *cutSchema) {
 	}
 }
 
-// wellShaped tells whether what stands below a keyword is what must.
+// wellShaped reports whether what stands below a keyword is what must.
 func wellShaped(member *schemaNode) bool {
 	switch shapeOf(member.name.String()) {
 	case oneSchema:
@@ -264,14 +264,14 @@ func (c *cutter) bound(s *cutSchema, exclusive, as string) {
 	}
 }
 
-// isType tells whether a schema's type is, or may be, a word.
+// isType reports whether a schema's type is, or may be, a word.
 func (s *cutSchema) isType(word string) bool {
 	types := s.find("type")
 	return types != nil && (types.value.Text().Is(word) ||
 		slices.ContainsFunc(types.items, func(item *schemaNode) bool { return item.value.Text().Is(word) }))
 }
 
-// closes tells whether a schema is an object that must say that it has no properties but those it names. One that names none
+// closes reports whether a schema is an object that must say that it has no properties but those it names. One that names none
 // and gives a schema for all is a dictionary, which stays as it is.
 func (c *cutter) closes(s *cutSchema) bool {
 	properties := s.find("properties")

@@ -8,14 +8,14 @@ import (
 	"modelrelay/providers/rawjson"
 )
 
-// envelopePrefix begins state that stands in a place of another vendor. The number is that of the envelope's format.
+// envelopePrefix begins state that is in a place of another vendor. The number is that of the envelope's format.
 const envelopePrefix = "mr1."
 
-// Unsigned stands in the place of state of a thought that no vendor signed: when it comes back, its own vendor's endpoint is
+// Unsigned is in the place of state of a thought that no vendor signed: when it comes back, its own vendor's endpoint is
 // known to refuse the thought.
 const Unsigned = envelopePrefix + "n."
 
-// Hide is a thought that no vendor signed and that the client does not want to see, as it stands in the place of state: its
+// Hide is a thought that no vendor signed and that the client does not want to see, as it is in the place of state: its
 // upstream wants it back.
 func Hide(thought rawjson.Text) string {
 	return Unsigned + base64.RawURLEncoding.EncodeToString(thought)
@@ -31,11 +31,11 @@ func Hidden(text []byte) rawjson.Text {
 	return rawjson.Trim(thought).Text()
 }
 
-// Enveloped tells whether what comes back in the place of state was put there by a translation. What OpenEnvelope does not read
+// Enveloped reports whether what comes back in the place of state was put there by a translation. What OpenEnvelope does not read
 // of it is no state.
 func Enveloped(text []byte) bool { return bytes.HasPrefix(text, []byte(envelopePrefix)) }
 
-// Envelope is the state as it stands in a place of another vendor's dialect: "mr1.", the letter of its kind, "." and
+// Envelope is the state as it is in a place of another vendor's dialect: "mr1.", the letter of its kind, "." and
 // base64url of a JSON array of its data, its text and its id. It is no secret: the vendor checks what is inside.
 func (s State) Envelope() string {
 	out := new(Out)
@@ -84,7 +84,7 @@ func OpenEnvelope(text []byte) (State, bool) {
 	return state, n == 3
 }
 
-// Settle puts state that a reader found apart, as BlockState, on the blocks it belongs to: what belongs to the block behind it
+// Settle puts state that a reader found apart, as BlockState, on the blocks it belongs to: what belongs to the block after it
 // on the next text or call of the turn, what belongs to the text before it on that, and thoughts become thoughts of their own.
 // What belongs to nothing is left out.
 func (t *Turn) Settle() {

@@ -11,7 +11,7 @@ import (
 
 // Arrangement is how a dialect whose sides take turns wants them.
 type Arrangement struct {
-	// Takes tells whether the dialect can say a thought, or state on a text that says nothing. What it cannot say is left out.
+	// Takes reports whether the dialect can say a thought, or state on a text that says nothing. What it cannot say is left out.
 	Takes func(block *Block) bool
 	// InlineSystem: a System turn may follow what the user said, where the assistant's turn or nothing follows. Elsewhere, and
 	// without this, it is text of the user's turn between the words <system> and </system>.
@@ -23,7 +23,7 @@ type Arrangement struct {
 
 // Arrange gives the system blocks and the turns as such a dialect wants them; the prompt stays as it is. The sides alternate,
 // but for System turns where they may stand. Texts without words, thoughts that nothing follows and turns without blocks are
-// gone. The results of a turn's calls are the first blocks of the user's turn behind it, in the order of the calls. Every call
+// gone. The results of a turn's calls are the first blocks of the user's turn after it, in the order of the calls. Every call
 // has an id of its own, and results have the id and the name of their call. Where nothing was said, the last system block is
 // the user's turn.
 //
@@ -53,7 +53,7 @@ func (p *Prompt) Arrange(want Arrangement) (system []Block, turns []Turn, fault 
 	return system[:last:last], []Turn{{Role: User, Blocks: system[last:], At: system[last].At}}, nil
 }
 
-// SinceUser is the index of the first turn behind the last one in which the user said something beside results.
+// SinceUser is the index of the first turn behind the last one in which the user said something next to results.
 func SinceUser(turns []Turn) int {
 	for i, turn := range slices.Backward(turns) {
 		if turn.Role == User && slices.ContainsFunc(turn.Blocks, func(b Block) bool { return b.Kind != BlockResult }) {
@@ -63,7 +63,7 @@ func SinceUser(turns []Turn) int {
 	return 0
 }
 
-// keeps tells whether a block says anything.
+// keeps reports whether a block says anything.
 func (want Arrangement) keeps(block *Block) bool {
 	switch block.Kind {
 	case BlockText:
@@ -158,8 +158,8 @@ func (a *arranging) add(turn *Turn) {
 	}
 }
 
-// open begins the run that a block of a turn belongs to, unless the last one is it; opened tells whether the turn has opened
-// one. Where turns stay apart, a run of the assistant's has one behind it for the results of its calls alone.
+// open begins the run that a block of a turn belongs to, unless the last one is it; opened reports whether the turn has opened
+// one. Where turns stay apart, a run of the assistant's has one after it for the results of its calls alone.
 func (a *arranging) open(side Role, turn *Turn, opened bool) {
 	if n := len(a.runs); n > 0 {
 		last := a.runs[n-1].role

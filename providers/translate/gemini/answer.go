@@ -271,7 +271,7 @@ func (c *candidate) grounded(v rawjson.Value, to []form.Event) []form.Event {
 	return append(to, form.Event{Kind: form.EventSearch, Choice: c.index, Search: step})
 }
 
-// block is the number of the block that a piece of a kind belongs to: the last one goes on if it is of the same kind.
+// block is the number of the block that a piece of a kind belongs to: the last one continues if it is of the same kind.
 func (c *candidate) block(kind form.BlockKind) int {
 	if c.kind != kind {
 		c.kind = kind
@@ -332,7 +332,7 @@ func (r *reader) End(to []form.Event) []form.Event {
 
 func brokeOff() form.Event { return form.Event{Kind: form.EventFailed, Fault: form.BrokenOff()} }
 
-// broken tells whether an answer ended because the vendor could not read what its model made.
+// broken reports whether an answer ended because the vendor could not read what its model made.
 func broken(reason rawjson.Text) bool {
 	switch string(reason.Decoded()) {
 	case "MALFORMED_FUNCTION_CALL", "MALFORMED_RESPONSE", "UNEXPECTED_TOOL_CALL", "TOO_MANY_TOOL_CALLS":

@@ -21,7 +21,7 @@ func FaultOf(status rawjson.Value) *providers.Fault {
 	code, _ := status.Get("code").Int()
 	fault := &providers.Fault{Code: providers.Cut(status.Get("status").Text().String(), providers.WordLimit)}
 	var reason string
-	var day bool // a day's quota is used up, which the delay beside it does not tell
+	var day bool // a day's quota is used up, which the delay next to it does not tell
 	for _, detail := range status.Get("details").Items() {
 		if text := detail.Get("reason").Text(); text != nil {
 			reason = text.String()

@@ -55,7 +55,7 @@ func (r *reading) parts(turn *form.Turn, parts rawjson.Value, at form.Path) {
 	}
 }
 
-// part appends what one part says, with its state behind it as a block of its own where it is another vendor's.
+// part appends what one part says, with its state after it as a block of its own where it is another vendor's.
 func (r *reading) part(turn *form.Turn, part rawjson.Value, at form.Path) {
 	block := form.Block{Kind: -1, At: at}
 	var signature rawjson.Text
@@ -232,7 +232,7 @@ func (r *reading) inline(value rawjson.Value, at form.Path) form.Media {
 	return media
 }
 
-// file reads a medium that lies elsewhere. What lies at Google means nothing to another vendor.
+// file reads a medium that lies elsewhere. What is at Google means nothing to another vendor.
 func (r *reading) file(value rawjson.Value, at form.Path) form.Media {
 	address := value.GetCamel("fileUri").Text()
 	if address.Empty() {
@@ -257,7 +257,7 @@ func (r *reading) file(value rawjson.Value, at form.Path) form.Media {
 	return media
 }
 
-// isVideoSite tells whether an address is that of a video which the vendor reads from its own site.
+// isVideoSite reports whether an address is that of a video which the vendor reads from its own site.
 func isVideoSite(uri string) bool {
 	_, rest, _ := strings.Cut(uri, "://")
 	host, _, _ := strings.Cut(strings.TrimPrefix(rest, "www."), "/")

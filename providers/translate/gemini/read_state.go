@@ -9,8 +9,8 @@ import (
 )
 
 // arrange gives the blocks of a turn of the model as they were answered. Pieces of one text, or of one thought, are one again.
-// Another vendor's state came on the call behind it, or at the end: it belongs to what was thought since the call before, and
-// stands in front of everything since then, because that is where the vendors want it.
+// Another vendor's state came on the call after it, or at the end: it belongs to what was thought since the call before, and
+// is in front of everything since then, because that is where the vendors want it.
 func arrange(blocks []form.Block) []form.Block {
 	arranged := make([]form.Block, 0, len(blocks))
 	for len(blocks) > 0 {
@@ -64,7 +64,7 @@ func appendStep(to, blocks []form.Block) []form.Block {
 	return append(to, rest...)
 }
 
-// goesOn tells whether a block is a further piece of another.
+// goesOn reports whether a block is a further piece of another.
 func goesOn(block, next *form.Block) bool {
 	return block.Kind == next.Kind && len(block.State) == 0 && (block.Kind == form.BlockText || block.Kind == form.BlockThought) &&
 		block.Text != nil && next.Text != nil

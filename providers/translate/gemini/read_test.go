@@ -112,7 +112,7 @@ func TestReadsContents(t *testing.T) {
 	}
 }
 
-// Other vendors' state comes back from where the writer put it, and stands in front of what was said since the call before.
+// Other vendors' state comes back from where the writer put it, and is in front of what was said since the call before.
 func TestReadsForeignState(t *testing.T) {
 	t.Parallel()
 	sealed := func(states ...form.State) string {

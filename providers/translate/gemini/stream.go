@@ -127,7 +127,7 @@ func (w *writer) take(event *form.Event) {
 	case form.EventCallBegin:
 		a.call, a.input = event.Call, a.input[:0]
 	case form.EventCallArgs:
-		a.input, _ = jsontext.AppendUnquote(a.input, []byte(event.Text)) // a lone surrogate stands in a string of the input
+		a.input, _ = jsontext.AppendUnquote(a.input, []byte(event.Text)) // a lone surrogate is in a string of the input
 	case form.EventCallEnd:
 		w.called(a)
 	case form.EventStop:

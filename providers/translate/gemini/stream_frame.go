@@ -91,7 +91,7 @@ func (w *writer) grounding(g *ground) {
 	out.End()
 }
 
-// tail writes what every piece has beside its candidates.
+// tail writes what every piece has next to its candidates.
 func (w *writer) tail() {
 	if w.counted {
 		w.usage()

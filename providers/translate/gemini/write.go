@@ -90,7 +90,7 @@ func checkedFrom(turns []form.Turn) int {
 	return 0
 }
 
-// takes tells whether a thought, or a text that says nothing, has state of this vendor.
+// takes reports whether a thought, or a text that says nothing, has state of this vendor.
 func takes(block *form.Block) bool {
 	return slices.ContainsFunc(block.State, func(s form.State) bool { return s.Kind == form.StateGemini })
 }
@@ -157,7 +157,7 @@ func (w *writing) declare(tools []form.Tool) {
 	w.out.EndArray()
 }
 
-// takesInput tells whether a schema says anything beyond that the input is an object.
+// takesInput reports whether a schema says anything beyond that the input is an object.
 func takesInput(schema rawjson.Value) bool {
 	for name, value := range schema.Members() {
 		switch {

@@ -5,7 +5,7 @@ import (
 	"modelrelay/providers/translate/form"
 )
 
-// format sees to the format of the answer before anything is written. Models before the third generation take no tools beside
+// format sees to the format of the answer before anything is written. Models before the third generation take no tools next to
 // JSON: they are told the format in words.
 func (w *writing) format(tools bool) {
 	out := &w.p.Output

@@ -70,7 +70,7 @@ func (w *writing) said(block *form.Block) {
 	w.out.End()
 }
 
-// signature writes this vendor's state of a block, or what stands in for it.
+// signature writes this vendor's state of a block, or what replaces it.
 func (w *writing) signature(block *form.Block, must bool) {
 	at := slices.IndexFunc(block.State, func(s form.State) bool { return s.Kind == form.StateGemini })
 	if at < 0 && !must {
@@ -146,7 +146,7 @@ func (w *writing) result(block *form.Block) {
 	w.out.End()
 }
 
-// stands tells whether a medium may stand in its result: images and documents that are in the request, for models that take
+// stands reports whether a medium may be in its result: images and documents that are in the request, for models that take
 // them there. See https://ai.google.dev/gemini-api/docs/function-calling, multimodal function responses.
 func (w *writing) stands(block *form.Block) bool {
 	return w.to.Traits.Gemini.Level && len(block.Media.Data) > 0 && (block.Media.Kind == form.Image || block.Media.Kind == form.Document)
@@ -188,7 +188,7 @@ func (w *writing) file(mediaType string, uri rawjson.Text) {
 	w.out.End()
 }
 
-// typeAt is the media type of what lies at an address.
+// typeAt is the media type of what is at an address.
 func typeAt(m *form.Media) string {
 	if m.Type != "" {
 		return m.Type

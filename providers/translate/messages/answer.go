@@ -162,7 +162,7 @@ func (a *answer) blockStart(index int64, content rawjson.Value, to []form.Event)
 	return to
 }
 
-// blockDelta goes on with a block.
+// blockDelta continues with a block.
 func (a *answer) blockDelta(index int64, delta rawjson.Value, to []form.Event) []form.Event {
 	at := a.find(index)
 	if at < 0 {

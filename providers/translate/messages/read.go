@@ -197,7 +197,7 @@ func (r *reader) effort(value rawjson.Value) {
 	}
 }
 
-// settleEffort makes the effort that of the thinking. Beside a budget, or none of it, it says nothing to another vendor.
+// settleEffort makes the effort that of the thinking. Next to a budget, or none of it, it says nothing to another vendor.
 func (r *reader) settleEffort() {
 	switch t := &r.p.Thinking; {
 	case t.Effort == "", t.Mode == form.ThinkingAdaptive:

@@ -10,7 +10,7 @@ import (
 	"modelrelay/providers/translate/messages"
 )
 
-// Each file of testdata/read is a client's call, with what is read of it and lost beside it.
+// Each file of testdata/read is a client's call, with what is read of it and lost next to it.
 func TestRead(t *testing.T) {
 	t.Parallel()
 	files, err := filepath.Glob("testdata/read/*.json")
@@ -119,7 +119,7 @@ func TestReadOwn(t *testing.T) {
 	}
 }
 
-// State of other vendors stands in thinking blocks.
+// State of other vendors is in thinking blocks.
 func TestReadEnvelopes(t *testing.T) {
 	t.Parallel()
 	gemini := form.State{Kind: form.StateGemini, Data: []byte("sig")}.Envelope()

@@ -82,7 +82,7 @@ func (r *reader) content(turn *form.Turn, content rawjson.Value) *providers.Faul
 	return nil
 }
 
-// members are those of one object, read once: what stands in it may be many megabytes.
+// members are those of one object, read once: what is in it may be many megabytes.
 type members []member
 
 type member struct {
@@ -137,7 +137,7 @@ func blockFields(kind string) []string {
 	return nil
 }
 
-// mayStand tells whether a side can say a block of a type that blockFields knows.
+// mayStand reports whether a side can say a block of a type that blockFields knows.
 func mayStand(kind string, role form.Role) bool {
 	switch kind {
 	case "tool_use", "thinking", "redacted_thinking":
@@ -221,7 +221,7 @@ func thought(to []form.Block, block form.Block, m members) []form.Block {
 		return append(to, block)
 	}
 	switch state.Kind {
-	case form.StateGemini, form.StateGeminiBefore: // of a block beside the thought
+	case form.StateGemini, form.StateGeminiBefore: // of a block next to the thought
 		if !text.Empty() {
 			to = append(to, block)
 		}
@@ -233,7 +233,7 @@ func thought(to []form.Block, block form.Block, m members) []form.Block {
 	return append(to, form.Block{Kind: form.BlockState, State: []form.State{state}, At: block.At})
 }
 
-// stateOf opens what stands in a place of this vendor's state: the state of another one, or this one's. One without data is none.
+// stateOf opens what is in a place of this vendor's state: the state of another one, or this one's. One without data is none.
 func stateOf(kind form.StateKind, data []byte) form.State {
 	state, ours := form.OpenEnvelope(data)
 	switch {

@@ -51,7 +51,7 @@ type block struct {
 	call form.Call
 	// text is what a whole message's block says, the inside of a JSON text.
 	text []byte
-	// signature is that of a thought of a whole message; signed says whether a thought has its own.
+	// signature is that of a thought of a whole message; signed reports whether a thought has its own.
 	signature []byte
 	signed    bool
 	input     inputKind
@@ -152,7 +152,7 @@ func (w *message) event(event *form.Event) {
 	}
 }
 
-// say goes on with a text or a thought, or begins one.
+// say continues with a text or a thought, or begins one.
 func (w *message) say(kind blockKind, of int, text rawjson.Text) {
 	if text.Empty() {
 		return
@@ -209,7 +209,7 @@ func (w *message) sign(signature []byte) {
 	}
 }
 
-// input goes on with the input of the call that is open.
+// input continues with the input of the call that is open.
 func (w *message) input(piece rawjson.Text) {
 	b := &w.opened
 	if b.kind != callBlock {

@@ -110,7 +110,7 @@ func TestWriterAnswers(t *testing.T) {
 			start(), thinks(0, "secret"), state(1, form.StateGemini, "s"), begin(1, "a", "f"), end(1), stop(form.StopCalls),
 		}},
 		"refusal": {events: []form.Event{start(), {Kind: form.EventRefusal, Text: rawjson.Quote("No.")}, stop(form.StopEnd)}},
-		// What is no object stands in one.
+		// What is no object is in one.
 		"inputs": {events: []form.Event{
 			start(), begin(0, "a", "f"), args(0, " "), args(0, "\n"), end(0), begin(1, "b", "f"), args(1, "nu"), args(1, "ll"), end(1),
 			begin(2, "c", "f"), args(2, "ls \""), args(2, "-l\""), end(2), stop(form.StopCalls),

@@ -68,7 +68,7 @@ func (w *arranged) think() *providers.Fault {
 		w.loss.Drop(field)
 		return nil
 	case !tr.AlwaysThinks && (w.forced() || w.turns[len(w.turns)-1].Role == form.Assistant):
-		// Neither a forced tool nor a turn to go on with is taken beside thinking.
+		// Neither a forced tool nor a turn to go on with is taken next to thinking.
 		w.loss.Drop(field)
 		return nil
 	case tr.Adaptive && (!tr.Budget || t.Mode != form.ThinkingBudget || t.Budget < 0):
@@ -141,8 +141,8 @@ func (w *arranged) planBudget() {
 	w.plan.on, w.plan.budget = true, budget
 }
 
-// stateGone tells whether the turns with calls whose results come last began without a thought: the first of them must have
-// one. Those behind it need none, as a model may think once for several of them.
+// stateGone reports whether the turns with calls whose results come last began without a thought: the first of them must have
+// one. Those after it need none, as a model may think once for several of them.
 func (w *arranged) stateGone() bool {
 	first, open := -1, false
 	for i, turn := range slices.Backward(w.turns) {
@@ -234,7 +234,7 @@ func (w *arranged) schema() (rawjson.Value, *providers.Fault) {
 	return schema, fault
 }
 
-// formatted tells whether the answer's format is a field, rather than an instruction.
+// formatted reports whether the answer's format is a field, rather than an instruction.
 func (w *arranged) formatted() bool {
 	return w.p.Output.Kind == form.OutputSchema && w.traits.Schema && w.p.Output.Schema.IsObject()
 }

@@ -136,7 +136,7 @@ func (w *arranged) pickTools() *providers.Fault {
 	return nil
 }
 
-// forced tells whether a tool must be called.
+// forced reports whether a tool must be called.
 func (w *arranged) forced() bool {
 	return w.p.Choice.Mode == form.ChoiceAny && (len(w.tools) > 0 || w.p.Search != nil)
 }

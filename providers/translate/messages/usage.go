@@ -10,7 +10,7 @@ type usage struct {
 	input, cacheRead, cacheWrite, cacheWrite1h, output, thinking int64
 }
 
-// read takes what a usage object has, and tells whether it is one.
+// read takes what a usage object has, and reports whether it is one.
 func (u *usage) read(value rawjson.Value) bool {
 	for name, member := range value.Members() {
 		set := func(count *int64, value rawjson.Value) {

@@ -131,7 +131,7 @@ func (w *writer) trimPrefill(turn *form.Turn) {
 	}
 }
 
-// takes tells whether a block of thought, or state on nothing, is the vendor's own.
+// takes reports whether a block of thought, or state on nothing, is the vendor's own.
 func takes(block *form.Block) bool {
 	return block.Kind == form.BlockThought && slices.ContainsFunc(block.State, func(s form.State) bool {
 		return s.Kind == form.StateAnthropic || s.Kind == form.StateRedacted

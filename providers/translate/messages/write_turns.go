@@ -148,7 +148,7 @@ func (w *writer) call(call *form.Call) {
 	w.out.KeyRaw("input", inputOf(call.Input))
 }
 
-// fitsID tells whether the vendor takes the id of a call.
+// fitsID reports whether the vendor takes the id of a call.
 func fitsID(id string) bool {
 	return id != "" && len(id) <= maxCallLen && strings.IndexFunc(id, func(c rune) bool {
 		return (c|0x20 < 'a' || c|0x20 > 'z') && (c < '0' || c > '9') && c != '_' && c != '-'

@@ -55,7 +55,7 @@ func TestReaderRows(t *testing.T) {
 	}
 }
 
-// TestWriterState: what the vendor wants back of a thought that nobody can read stands in an item of its own, behind a thought that has
+// TestWriterState: what the vendor wants back of a thought that nobody can read is in an item of its own, behind a thought that has
 // no signature, and what OpenAI wants back of its own is not wrapped.
 func TestWriterState(t *testing.T) {
 	t.Parallel()

@@ -125,7 +125,7 @@ func (r *reading) readItem(value rawjson.Value, at form.Path) {
 	}
 }
 
-// isKnown tells whether items of a kind are no work of the vendor's own tools.
+// isKnown reports whether items of a kind are no work of the vendor's own tools.
 func isKnown(kind rawjson.Text) bool {
 	switch string(kind.Inner()) {
 	case "message", "function_call", "custom_tool_call", "function_call_output", "custom_tool_call_output", "reasoning", "item_reference",

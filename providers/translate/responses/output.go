@@ -79,7 +79,7 @@ func (w *output) open(kind itemKind, prefix string) {
 	w.item = item{kind: kind, id: form.NewID(prefix, idDigits), from: len(w.kept), logprobs: w.item.logprobs[:0]}
 }
 
-// added tells the client of an item that has begun: as much of it as stands in kept, and what closes it so far.
+// added tells the client of an item that has begun: as much of it as is in kept, and what closes it so far.
 func (w *output) added(closing string) {
 	if !w.begin("response.output_item.added") {
 		return

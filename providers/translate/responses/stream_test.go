@@ -279,7 +279,7 @@ func echoOf(t *testing.T, body string) []byte {
 	return ask.Echo
 }
 
-// The members are those that openai-node 7.55 requires of a Response, with what OpenAI writes beside them.
+// The members are those that openai-node 7.55 requires of a Response, with what OpenAI writes next to them.
 func TestWriterResponse(t *testing.T) {
 	t.Parallel()
 	ask := form.Ask{Model: "claude", Echo: echoOf(t, `{"model":"claude","instructions":"be","temperature":0.5,"metadata":{"a":"b"},"tools":[{"type":"function","name":"f"}]}`)}

@@ -85,7 +85,7 @@ func (w *writing) limits() *providers.Fault {
 	return nil
 }
 
-// picky tells whether the model is one of OpenAI's that reasons: it refuses what tunes the drawing of tokens.
+// picky reports whether the model is one of OpenAI's that reasons: it refuses what tunes the drawing of tokens.
 func (w *writing) picky() bool { return w.to.Reasons && !w.to.Imitator }
 
 func (w *writing) sampling() {

@@ -71,7 +71,7 @@ type chatStream struct {
 }
 
 // CheckChat fails the test where a stream is none that OpenAI's SDKs and the AI SDK can follow: chunks of several ids, a choice
-// that does not begin with its role or goes on behind its reason to end, indices of calls with gaps, calls that begin twice or
+// that does not begin with its role or continues behind its reason to end, indices of calls with gaps, calls that begin twice or
 // whose pieces have no function, arguments that are no object, or a stream without an end. An error may end it.
 func CheckChat(tb testing.TB, stream []byte) {
 	tb.Helper()
@@ -123,7 +123,7 @@ func (s *chatStream) checkEnd() {
 	}
 }
 
-// take takes a chunk, and tells whether it is an error, which ends the stream.
+// take takes a chunk, and reports whether it is an error, which ends the stream.
 func (s *chatStream) take(data []byte) (ended bool) {
 	s.Helper()
 	var chunk chatChunk
