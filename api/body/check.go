@@ -157,7 +157,7 @@ type scan struct {
 // violation is one rule broken at one place. The place grows from the inside out.
 type violation struct {
 	place string
-	// rule completes "'place' …"; syntax stands alone.
+	// rule completes "'place' …"; syntax is a message of its own.
 	rule   string
 	syntax error
 }

@@ -48,12 +48,12 @@ func (k kinds) String() string {
 }
 
 // rule says what one JSON value may be. It is compiled once from the schema the OpenAPI document shows, so the two
-// cannot differ. null is nobody's kind: an optional field may always be null.
+// cannot differ. null has no kind: an optional field may always be null.
 type rule struct {
 	kinds kinds
 	// enum holds the strings allowed, nil for any.
 	enum []string
-	// names are the members the rule looks at, and which of fields is the rule of each; nil: it looks at none. Two names of one
+	// names are the members that the rule checks, and the index of each one's rule in fields; nil: it checks none. Two names of one
 	// field are two ways to write it.
 	names  map[string]int
 	fields []*rule
@@ -73,7 +73,7 @@ type rule struct {
 // maxFields is how many fields of one object a scan can tell apart.
 const maxFields = 64
 
-// newRule compiles a schema. It looks at type, enum, required, properties, items and the alternatives of oneOf, which
+// newRule compiles a schema. It reads type, enum, required, properties, items and the alternatives of oneOf, which
 // count as one rule that allows whatever any of them allows.
 func newRule(registry huma.Registry, schema *huma.Schema) *rule {
 	if schema.Ref != "" {

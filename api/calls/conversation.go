@@ -35,8 +35,8 @@ type Dialogue struct {
 
 // Converse dials an upstream, takes the client's WebSocket and carries messages until either leaves. Messages that ask for what
 // the caller's group forbids are answered with a refusal. A conversation whose group forbids more while it is open ends within
-// edge.CallerCheck: what its session has been told, by messages that were let pass, would hold on.
-func (c *Calls) Converse(x *edge.Request, r *http.Request, ch *Charge, call providers.RealtimeCall, in Dialogue) error { //nolint:contextcheck // attend tells why a conversation outlives its request
+// edge.CallerCheck: the settings of its session, from messages that were passed, would stay.
+func (c *Calls) Converse(x *edge.Request, r *http.Request, ch *Charge, call providers.RealtimeCall, in Dialogue) error { //nolint:contextcheck // attend has the reason why a conversation outlives its request
 	o, asked := &x.Outcome, call.Model
 	if public := c.options.Router.Public(asked); public != asked {
 		call.Asked, call.Model = asked, public
@@ -72,10 +72,10 @@ func (c *Calls) Converse(x *edge.Request, r *http.Request, ch *Charge, call prov
 		ch.recordConversation(true)
 		return edge.ClientGone(err) // the library has answered
 	}
-	words := c.forbids(x) // before the looker asks for them: what comes between the two ends the conversation
+	words := c.forbids(x) // before the checker asks for them: what comes between the two ends the conversation
 	ctx, end, leave := c.attend(x, r, words)
 	defer leave()
-	err = session.Run(ctx, client, c.looker(x, in), func(usage providers.Usage) { //nolint:contextcheck // attend tells why it is not the request's
+	err = session.Run(ctx, client, c.checker(x, in), func(usage providers.Usage) { //nolint:contextcheck // attend has the reason why it is not the request's
 		if ch.recordTurn(ctx, usage) {
 			end(errSpent)
 		}
@@ -105,7 +105,7 @@ func (c *Calls) admitSocket(x *edge.Request, r *http.Request) (leave func(), err
 	return func() { place.Release(0) }, nil
 }
 
-// attend returns a context that ends, with what the peers are told as its cause, when the process stops, when the client's
+// attend returns a context that ends, with the reason for the peers as its cause, when the process stops, when the client's
 // key is no longer good for this, when its group forbids more than the words that it began with, or when end is called. leave
 // must be called.
 func (c *Calls) attend(x *edge.Request, r *http.Request, words []string) (attended context.Context, end func(error), leave func()) {
@@ -124,7 +124,7 @@ func (c *Calls) attend(x *edge.Request, r *http.Request, words []string) (attend
 				return
 			case <-tick.C:
 			}
-			// Only a clear no counts: that nobody can tell at the moment ends no conversation.
+			// Only a clear refusal counts: a store that is unavailable ends no conversation.
 			caller, err := x.CallerNow(ctx)
 			if err == nil && (caller == nil || !caller.Allows(x.Outcome.Model) || caller.Group != x.Caller.Group) {
 				cancel(errRevoked)

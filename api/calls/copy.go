@@ -41,7 +41,7 @@ func (c *Calls) copyPlain(ch *Charge, r *http.Request, answer *relay.Answer, inP
 	// Sound and images of unknown length are played as they come; another JSON document is of no use before its end.
 	eager := length < 0 && (inParts || !isJSON)
 	whole := !eager && (isJSON || length <= copyBuffer)
-	// An upstream that thinks for long sends blanks, so that nobody in between takes the line for dead: they go on as they come.
+	// An upstream that thinks for long sends blanks, so that no proxy closes the connection as idle: they are passed on as they come.
 	thinking := isJSON
 	var array openArray
 	for {
@@ -128,7 +128,7 @@ func (c *Calls) smallBuffer() *[eventBuffer]byte {
 }
 
 // openArray follows a JSON array of objects that is sent element by element, to report whether another element may be put
-// behind what was sent. It looks at no more than quotes and brackets.
+// behind what was sent. It reads quotes and brackets only.
 type openArray struct {
 	depth           int
 	quoted, escaped bool

@@ -110,8 +110,8 @@ func (p priced) in(words []string, object rawjson.Value, within int) (param stri
 	return ""
 }
 
-// looker looks at what a client says in a conversation; nil: its group forbids nothing.
-func (c *Calls) looker(x *edge.Request, in Dialogue) *upstream.Check {
+// checker checks the messages of a client in a conversation; nil: its group forbids nothing.
+func (c *Calls) checker(x *edge.Request, in Dialogue) *upstream.Check {
 	if len(c.forbids(x)) == 0 {
 		return nil
 	}

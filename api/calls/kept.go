@@ -8,15 +8,14 @@ import (
 	"modelrelay/providers"
 )
 
-// keptReads is what a look at an upstream takes of a token's reads next to the one of every read: it is a request with a key that
-// all tokens of the channel share, and no other limit counts it.
+// keptReads is how many of a token's reads a request to an upstream takes, in addition to the one of every read. The request uses a key
+// that all tokens of the channel share, and no other limit counts it.
 const keptReads = 19
 
 // Kept passes on what the upstream that made an earlier answer for the caller's token says of it. It costs nothing, so the
-// limits of calls do not hold it; it takes twenty reads and, as a wait for somebody else, is one of those that the token may have
-// open at a time. For
-// a token that may call no models there is no such answer. What it lets through of a 2xx answer is its status, what describes
-// its body, and the body.
+// limits of calls do not hold it; it takes twenty reads and, as a wait, counts for the waits that the token may have open at
+// a time. For a token that may not call models there is no such answer. Of a 2xx answer the client gets the status, the headers that
+// describe the body, and the body.
 func (c *Calls) Kept(x *edge.Request, r *http.Request, kept providers.Kept) error {
 	if err := x.Permit(edge.RelayPermission); err != nil {
 		return providers.Faultf(providers.NotFound, "Nothing with the id %q was found.", kept.ID)

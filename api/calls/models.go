@@ -18,7 +18,7 @@ type Router interface {
 	Model(group, name string) (router.Model, bool)
 	// Public is the public name of the model that a client asks for.
 	Public(asked string) string
-	// Serves reports whether some channel would take it, one that rests too.
+	// Serves reports whether some channel would take it, also one that cools down.
 	Serves(want router.Want) bool
 	// Refusal is why no channel makes the video that is wanted, nil where one does or none serves the want at all.
 	Refusal(want router.Want) *providers.Fault

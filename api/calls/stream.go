@@ -89,7 +89,7 @@ type Events struct {
 	Last func(events []byte) bool
 	// LastCounts: it is the last event that says what was used.
 	LastCounts bool
-	// Saw, where it is set, is told all events that pass.
+	// Saw, if set, gets all events that pass.
 	Saw func(events []byte)
 	// Fault is the event that ends a stream that failed; nil: the format's own.
 	Fault func(fault *providers.Fault) []byte

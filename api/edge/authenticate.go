@@ -26,7 +26,7 @@ func Bearer(r *http.Request) string {
 
 // Tokens finds the token of a client's key.
 type Tokens interface {
-	// Authenticate returns storage.ErrNotFound for an unknown key and storage.ErrUnavailable when nobody can tell.
+	// Authenticate returns storage.ErrNotFound for an unknown key and storage.ErrUnavailable if the store cannot be asked.
 	// It does not judge the token: Usable does.
 	Authenticate(ctx context.Context, key string) (*tokens.Token, error)
 }
@@ -99,7 +99,7 @@ func (x *Request) Permit(permission string) error {
 	return nil
 }
 
-// keyOf is what the request's caller is known by: its key, and for an insider, who has none, a secret of this process.
+// keyOf identifies the request's caller: by its key, or by a secret of this process for an internal caller, which has no key.
 func (e *Edge) keyOf(f *Format, inside *Insider, r *http.Request) string {
 	if inside != nil {
 		return e.insideKey + inside.Token
@@ -127,7 +127,7 @@ func (p *presence) admits(caller *tokens.Token) bool {
 }
 
 // CallerNow finds the caller's token once more, for a request that continues for long. The token is nil when the key may no
-// longer be used for it; the error says that nobody can tell at the moment.
+// longer be used for it; the error says that the store is unavailable.
 func (x *Request) CallerNow(ctx context.Context) (*tokens.Token, error) {
 	caller, err := x.edge.callerOf(ctx, x.presence.key, x.presence.inside)
 	fault, refused := errors.AsType[*providers.Fault](err)

@@ -6,13 +6,13 @@ import (
 	"time"
 )
 
-// A client that is refused while it still sends its body must be let send on for a while: whoever closes a connection with
+// A client that is refused while it still sends its body may send on for a while: closing a connection with
 // bytes unread resets it, and the client, or a proxy in front, loses the answer. HTTP/2 asks such a client to stop, and keeps the
 // connection.
 const (
 	// serverReads is how much of a body net/http reads by itself before it answers, in bytes.
 	serverReads = 256 << 10
-	// beyondLargest is how much more than the largest body is read, in bytes, so that one a little too large is told so.
+	// beyondLargest is how much more than the largest body is read, in bytes, so that the client of one a little too large gets the answer.
 	beyondLargest = 1 << 20
 	// discardTime is how long a client may send on: enough for the largest body at 50 Mbit/s, and for a client to see its
 	// answer and stop.
@@ -28,7 +28,7 @@ func (e *Edge) discard(x *Request) {
 	r := x.http
 	unread := r.ContentLength > serverReads || r.ContentLength < 0
 	if x.status < http.StatusBadRequest || !unread || r.ProtoMajor > 1 || r.Header.Get("Expect") != "" || e.Draining() {
-		return // a client that expects to be told has sent nothing
+		return // a client with Expect has sent nothing
 	}
 	source := "network " + NetworkOf(x.Source()).String()
 	if x.Caller != nil {

@@ -9,12 +9,12 @@ import (
 )
 
 const (
-	// DefaultBodyMemory is Options.BodyMemory where nobody says it: enough for sixteen of the largest bodies.
+	// DefaultBodyMemory is Options.BodyMemory if it is not set: enough for sixteen of the largest bodies.
 	DefaultBodyMemory = 16 * DefaultMaxBody
 	// bodyShare is which part of all memory for bodies one token may hold: a half, so that another's largest body finds
 	// room next to it.
 	bodyShare = 2
-	// bodyRetry is what a caller whose body finds no room is told to wait: most bodies are sent on within a second.
+	// bodyRetry is the Retry-After of a caller whose body finds no room: most bodies are sent on within a second.
 	bodyRetry = time.Second
 )
 

@@ -161,7 +161,7 @@ func (x *Request) openBody(r *http.Request) (stop func(), err error) {
 	}, nil
 }
 
-// unreadTimeout is how long the rest of a body that nobody wants may keep its answer waiting: net/http reads on before
+// unreadTimeout is how long the rest of a body that is not read may keep its answer waiting: net/http reads on before
 // it sends one, and would do so for ever.
 func (e *Edge) unreadTimeout() time.Duration { return min(e.options.BodyTimeout, maxUnread) }
 

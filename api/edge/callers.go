@@ -17,7 +17,7 @@ const (
 	// CallerCheck is how often requests under way are asked whether their token still may be used. Tokens learns of a
 	// revocation within half a second, so that both together make one.
 	CallerCheck = 500 * time.Millisecond
-	// watchRetry is what a client is told to wait that has too many streams and waits open. A wait lasts for a minute at
+	// watchRetry is the Retry-After of a client that has too many streams and waits open. A wait lasts for a minute at
 	// most.
 	watchRetry = 5 * time.Second
 )
@@ -29,7 +29,7 @@ type callers struct {
 	mu     sync.Mutex
 	tokens map[string]*callerState // by presence.id
 	timed  bool                    // the next sweep is set
-	// find says who has a key now, as Edge.callerOf does.
+	// find returns the token of a key, as Edge.callerOf does.
 	find func(ctx context.Context, key string, inside *Insider) (*tokens.Token, error)
 }
 
@@ -65,7 +65,7 @@ type presence struct {
 	lost *providers.Fault
 }
 
-// id is the id of the request's token. What others look at in its place is counted apart.
+// id is the id of the request's token. Reads of an internal caller in its place are counted apart.
 func (p *presence) id() string {
 	if p.inside.looks() {
 		return p.caller.ID + " looks" // is no id
@@ -155,7 +155,7 @@ func (c *callers) sweep() {
 		fault, refused := errors.AsType[*providers.Fault](err)
 		refused = refused && fault.Kind == providers.Unauthenticated
 		if err != nil && !refused {
-			continue // only a clear no counts: that nobody can tell at the moment ends nothing
+			continue // only a clear refusal counts: a store that is unavailable ends nothing
 		}
 		c.judge(asked, caller)
 	}
@@ -215,7 +215,7 @@ func (c *callers) judge(asked inquiry, caller *tokens.Token) {
 // says that this is so already.
 func (x *Request) WhilePermitted() error { return x.edge.callers.hold(&x.presence) }
 
-// TakeReads takes n of the caller's reads: of tasks, and of what else costs something and is no call. A page of a list may take the last
+// TakeReads takes n of the caller's reads: of tasks, and of what else costs something and is not a call. A page of a list may take the last
 // ones and more: the next reads wait for that.
 func (x *Request) TakeReads(n int) error {
 	if x.presence.inside.looks() {

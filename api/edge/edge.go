@@ -68,7 +68,7 @@ type Options struct {
 // Edge follows the requests of one server. It is safe for concurrent use.
 type Edge struct {
 	options Options
-	// formats are asked in this order whose a request is; the last one has those that are nobody's.
+	// formats are asked in this order whether a request is theirs; the last one has the rest.
 	formats []*Format
 	callers *callers
 	// reads are those of each token that are no calls, open what each has open of a kind.
@@ -76,8 +76,7 @@ type Edge struct {
 	open  [openKinds]*fair.Semaphore[string]
 	// wrongKeys are those of each network.
 	wrongKeys fair.Rate[netip.Prefix]
-	// insideKey begins what stands for the key of an insider, who has none. It is drawn at the start and leaves the process
-	// nowhere.
+	// insideKey begins what replaces the key of an internal caller, which has none. It is random and never leaves the process.
 	insideKey string
 	bodies    *fair.Semaphore[string] // in bytes, of each token
 	discards  *fair.Semaphore[string] // bodies of refused requests, of each token or network

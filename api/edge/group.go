@@ -23,8 +23,8 @@ type GroupOptions struct {
 	Enter func(x *Request, r *http.Request, op *huma.Operation) error
 	// Security are the ways to authenticate, as the document has them.
 	Security []map[string][]string
-	// Kinds are those of the faults that an operation may answer with, and Words say what a kind means to whoever reads the
-	// document.
+	// Kinds are those of the faults that an operation may answer with, and Words explain a kind to readers of
+	// the document.
 	Kinds func(op *huma.Operation) []providers.Kind
 	Words func(kind providers.Kind) string
 	// ConflictsPass: a conflict passes by itself, after a while.

@@ -117,7 +117,7 @@ func (g *Group) faultComponent(kind providers.Kind, status int) string {
 	return "#/components/responses/" + name
 }
 
-// FaultWords say what a kind means to whoever reads the document.
+// FaultWords explain a kind to readers of the document.
 func FaultWords(kind providers.Kind) string {
 	switch kind {
 	case providers.Invalid:

@@ -16,8 +16,8 @@ import (
 // maxRequestID is how much of a client's own request id is kept.
 const maxRequestID = 128
 
-// Probe is the operation of the health routes, of browsers' preflights and of the files that pages load, whose log lines nobody
-// wants.
+// Probe is the operation of the health routes, of browsers' preflights and of the files that pages load. Their log lines
+// have level debug.
 const Probe = "probe"
 
 // notAPage is the policy of answers: whatever a model, a vendor or a client put into one, a browser that opens it runs
@@ -54,7 +54,7 @@ func (e *Edge) begin(w http.ResponseWriter, r *http.Request) *Request {
 	w.Header()["X-Content-Type-Options"] = x.fixed[1:2:2]
 	w.Header()["Content-Security-Policy"] = x.fixed[3:4:4]
 	if len(r.TransferEncoding) > 0 || !r.ProtoAtLeast(1, 1) {
-		// A length next to the encoding, in which somebody in front may see another end of the request, would have to end the
+		// A length next to the encoding, by which a proxy in front may see another end of the request, would have to end the
 		// connection. net/http hides whether there was one.
 		w.Header().Set("Connection", "close")
 	}

@@ -19,7 +19,7 @@ func (p Proxies) Trusts(addr netip.Addr) bool {
 // it names, and so on. X-Forwarded-For and Forwarded are read from the right, where each proxy adds whom it heard; what
 // stands left of the first address that is no proxy's is an unauthenticated client's word and not read. A name that is no address ends
 // the reading at the proxy that gave it. Where both headers are there and name different addresses, one of them is a
-// stranger's that no proxy has touched, and nobody can tell which: the zero Addr, which is in no network.
+// client's own that no proxy has changed, and it is not known which: the zero Addr, which is in no network.
 func (p Proxies) source(r *http.Request) netip.Addr {
 	peer := peerOf(r)
 	if !p.Trusts(peer) {
@@ -114,7 +114,7 @@ func lastAddress(line string) (rest string, more bool, name string) {
 func lastElement(line string) (rest string, more bool, name string) { return lastPair(line, "for") }
 
 // lastPair cuts the last element off a line of Forwarded (RFC 7239) and returns one of its values. It reads backwards, so
-// that a quote that a stranger opened before does not hide what a proxy added; no address holds an escaped one.
+// that a quote that a client opened before does not hide what a proxy added; no address holds an escaped one.
 func lastPair(line, wanted string) (rest string, more bool, name string) {
 	quoted, start := false, len(line)
 	for start > 0 && (quoted || line[start-1] != ',') {

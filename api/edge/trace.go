@@ -39,7 +39,7 @@ func (e *Edge) trace(ctx context.Context, r *http.Request, x *Request) context.C
 	return ctx
 }
 
-// traceID names a span's trace where somebody will find it, "" elsewhere.
+// traceID names a span's trace if the trace is recorded, else "".
 func traceID(span trace.Span) string {
 	if span == nil || !span.SpanContext().IsSampled() {
 		return ""

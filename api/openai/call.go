@@ -69,8 +69,8 @@ func addCall[Body any](a adder, op relayed) {
 // passes unchecked.
 const cacheKey = "prompt_cache_key"
 
-// newChecker is body.NewChecker with what the gateway reads of this format beyond the fields of the contract. Of the fields
-// that say how much a call wants nobody knows which an upstream reads, so each counts wherever it stands.
+// newChecker is body.NewChecker with what the gateway reads of this format beyond the fields of the contract. It is not
+// known which of the fields for the size of an answer an upstream reads, so each counts wherever it is.
 func newChecker[Body any](registry huma.Registry) *body.Checker {
 	return body.NewChecker[Body](registry, "max_completion_tokens", "max_output_tokens", "max_tokens", "n", "best_of",
 		cacheKey, "stream_options.include_usage", "parameters.n", "background")

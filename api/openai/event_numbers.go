@@ -17,7 +17,7 @@ type eventNumbers struct {
 	last int
 }
 
-// saw looks at bytes of the stream as they came.
+// saw reads bytes of the stream as they came.
 func (e *eventNumbers) saw(p []byte) {
 	var seam [2 * numberWindow]byte
 	n := copy(seam[:], e.tail[:e.kept])

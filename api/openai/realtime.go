@@ -111,7 +111,7 @@ func mayBeCredential(name string) bool {
 	return strings.Contains(name, "key") || strings.Contains(name, "token") || strings.Contains(name, "auth") || strings.Contains(name, "secret")
 }
 
-// checkUpgrade reports whether the request asks for a WebSocket as RFC 6455, section 4.2.1, has it. Whoever does not is
+// checkUpgrade reports whether the request asks for a WebSocket as RFC 6455, section 4.2.1, has it. A client that does not is
 // answered here, in the format's own shape and with the contract's status.
 func checkUpgrade(answer http.Header, r *http.Request) error {
 	keys := r.Header.Values("Sec-Websocket-Key")

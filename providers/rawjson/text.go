@@ -12,7 +12,7 @@ type Text []byte
 
 // Quote makes a Text of decoded text.
 func Quote(text string) Text {
-	raw, _ := jsontext.AppendQuote(nil, text) // an error tells of bytes that are no UTF-8, which have been replaced
+	raw, _ := jsontext.AppendQuote(nil, text) // the error is of bytes that are no UTF-8, which have been replaced
 	return raw
 }
 

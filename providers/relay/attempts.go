@@ -74,8 +74,8 @@ type Attempt struct {
 	Fault providers.Kind
 }
 
-// Left is the error of a call that was given up when an upstream had all of it, which may want to be paid for the answer
-// that nobody waits for.
+// Left is the error of a call that was given up when an upstream had all of it, which may want to be paid for an answer
+// that is not read.
 type Left struct {
 	// Channel is the one that has it, and Provider what telemetry's conventions call its vendor.
 	Channel, Provider string

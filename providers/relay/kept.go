@@ -9,7 +9,7 @@ import (
 )
 
 // Kept asks the channel and key that made an earlier answer for it, for a token of the group. For another token than the one that it
-// was made for it does not exist, nor does one that nobody remembers. The error is a *providers.Fault; ctx ends the upstream request,
+// was made for it does not exist, nor does one whose origin is not known. The error is a *providers.Fault; ctx ends the upstream request,
 // also while the body is read. The caller closes the Answer's body, which counts nothing.
 func (r *Relay) Kept(ctx context.Context, group, token string, kept providers.Kept) (*Answer, error) {
 	unknown := providers.Faultf(providers.NotFound, "Nothing with the id %q was found.", kept.ID)

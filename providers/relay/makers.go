@@ -7,7 +7,7 @@ import (
 	"modelrelay/providers/router"
 )
 
-// Makers remembers who made an answer, and for whom. Neither method may wait for long.
+// Makers stores which channel and key made an answer, and for which token. Neither method may wait for long.
 type Makers interface {
 	// Remember keeps the first maker of an answer.
 	Remember(answer string, by Maker)

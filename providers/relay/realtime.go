@@ -17,8 +17,8 @@ import (
 
 // Defaults of Options for realtime conversations.
 const (
-	// DefaultSocketIdle: the vendors end a conversation after an hour whatever happens in it. One in which nobody said
-	// anything for a quarter of that is a forgotten tab, which holds a place and an upstream session.
+	// DefaultSocketIdle: the vendors end a conversation after an hour whatever happens in it. One without a message
+	// for a quarter of that is a forgotten tab, which holds a slot and an upstream session.
 	DefaultSocketIdle = 15 * time.Minute
 	// DefaultSocketPing is half of the minute after which common front ends cut a silent connection.
 	DefaultSocketPing = 30 * time.Second
@@ -133,15 +133,15 @@ const (
 )
 
 // Run carries messages both ways, unchanged, until one side closes, breaks off, or says nothing for too long, or ctx
-// ends; then both sides are told and closed. Codes and reasons pass from side to side. At the end of ctx both get 1001
+// ends; then both sides get a close frame and are closed. Codes and reasons pass from side to side. At the end of ctx both get 1001
 // with its cause for the reason. used, called from another goroutine but never after Run has returned, gets what each
-// event of the upstream counted. check, nil for none, looks at each message of the client.
+// event of the upstream counted. check, nil for none, reads each message of the client.
 // The error is a *providers.Fault where a side broke off without a word.
 func (s *Session) Run(ctx context.Context, client *upstream.Socket, check *upstream.Check, used func(providers.Usage)) error {
 	defer s.underway.End()
 	idle := time.NewTimer(s.sockets.idle)
 	defer idle.Stop()
-	carrying := context.WithoutCancel(ctx) // its end would cut both sides off before they are told
+	carrying := context.WithoutCancel(ctx) // its end would cut both sides off before their close frames
 	pinging, stopPinging := context.WithCancel(carrying)
 	defer stopPinging()
 	ends, gone := make(chan *upstream.Broken, 2), make(chan *upstream.Socket, 2)
@@ -230,11 +230,11 @@ func keepAlive(ctx context.Context, side *upstream.Socket, every time.Duration, 
 // errSilent: a side answers no ping.
 var errSilent = errors.New("no answer to a ping")
 
-// wordWait is how long a connection that takes no more may need to say why: whoever reads from it knows.
+// wordWait is how long a connection that takes no more may need to report why: the reader of it knows.
 const wordWait = time.Second
 
-// lastWord returns the better informed of the two ways' endings. A side that closes is often noticed first by whoever
-// writes to it, but its code and reason come to whoever reads from it.
+// lastWord returns the better informed of the two ways' endings. A side that closes is often noticed first by the
+// writer to it, but its code and reason come to the reader.
 func lastWord(first *upstream.Broken, ends <-chan *upstream.Broken) *upstream.Broken {
 	if !first.Writing {
 		return first
@@ -252,7 +252,7 @@ func lastWord(first *upstream.Broken, ends <-chan *upstream.Broken) *upstream.Br
 	return first
 }
 
-// ending is what each side is told, and the fault that it speaks of.
+// ending is the close frame of each side, and the fault behind it.
 type ending struct {
 	client, upstream websocket.CloseError
 	fault            *providers.Fault

@@ -13,7 +13,7 @@ import (
 
 // Options tune a Door; nil, and every zero field, means the defaults.
 type Options struct {
-	// Recall remembers for clients what their format has no place for; nil: nobody does.
+	// Recall stores for clients what their format has no place for; nil: nothing is stored.
 	Recall Recall
 }
 
@@ -51,7 +51,7 @@ type Translation struct {
 	writer   codec // of the client's dialect
 	reader   codec // of the upstream's
 	document func(document rawjson.Value) ([]byte, *providers.Fault)
-	// remember keeps the state of a call of a tool; nil: nobody does.
+	// remember stores the state of a call of a tool; nil: it is not stored.
 	remember func(call string, states []form.State)
 	// callIDs are the ids of the calls of tools that the conversation has, nil for none.
 	callIDs map[string]bool
@@ -250,7 +250,7 @@ func (t *Translation) Header(header http.Header) {
 // Stream reports whether the client gets events.
 func (t *Translation) Stream() bool { return t.ask.Stream && !t.ask.Array }
 
-// maxSaid bounds what a client is told of an upstream's words, in bytes.
+// maxSaid bounds what a client gets of an upstream's message, in bytes.
 const maxSaid = 2 << 10
 
 // Fault makes an upstream's fault one of the client's format: what it says of the client's own request is said in Said, and

@@ -9,7 +9,7 @@ import (
 	"modelrelay/providers/translate/form"
 )
 
-// Caller is whose memory it is: the id of a token, and the token's own key, without which nobody reads it.
+// Caller is the owner of stored state: the id of a token, and the token's own key, without which it cannot be read.
 type Caller struct {
 	ID  string
 	Key providers.Secret

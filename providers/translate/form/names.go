@@ -85,7 +85,7 @@ func CallID(id string, fits func(id string) bool) string {
 // maxUser is how long OpenAI's safety_identifier may be, in characters: https://platform.openai.com/docs/api-reference/responses/create.
 const maxUser = 64
 
-// UserID is the caller's name for whoever the call is made for, as OpenAI takes it; false: a longer one, which is hashed. Claude
+// UserID is the caller's name for its user, as OpenAI takes it; false: a longer one, which is hashed. Claude
 // Code's is an object of ids as JSON text.
 func UserID(user rawjson.Text) (rawjson.Text, bool) {
 	name := user.String()

@@ -158,7 +158,7 @@ func (o *Out) Field(name string, value []byte) {
 	}
 }
 
-// Plain writes bytes that are no JSON, such as what stands around an event. The next value stands alone.
+// Plain writes bytes that are no JSON, such as the frame of an event. The next value needs no comma.
 func (o *Out) Plain(text string) {
 	o.buf = append(o.buf, text...)
 	o.last = 0

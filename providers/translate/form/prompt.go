@@ -20,7 +20,7 @@ type Prompt struct {
 	Sampling Sampling
 	Thinking Thinking
 	Limits   Limits
-	// User is the caller's name for whoever the call is made for.
+	// User is the caller's name for its user.
 	User rawjson.Text
 	// Own are the fields that only the client's vendor knows.
 	Own []Member

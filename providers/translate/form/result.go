@@ -26,7 +26,7 @@ func hasErrorPrefix(text rawjson.Text) bool {
 }
 
 // Texts is what a tool answered as one text without its media, and whether it failed. The texts are joined by line ends. Of an
-// object it is the text of its member "output" or "result", or of "error", which failed, where that stands alone; JSON
+// object it is the text of its member "output" or "result", or of "error", which failed, where that is the only member; JSON
 // otherwise.
 func (r *Result) Texts() (text rawjson.Text, failed bool) {
 	if !r.Object.Absent() {

@@ -13,7 +13,7 @@ import (
 // FitSchema rewrites a JSON Schema into the part of the language that a vendor takes for the format of an answer and for
 // strict tools: Gemini for its responseJsonSchema, Messages for Anthropic's output_config.format and strict tools. The
 // other dialects take any schema as it is. What the vendor does not take stands as words at the end of the description
-// next to it, and changed tells so. The fault names the field at.
+// next to it, and changed reports so. The fault names the field at.
 func FitSchema(schema rawjson.Value, at string, to Dialect) (fit rawjson.Value, changed bool, fault *providers.Fault) {
 	var subset schemaSubset
 	switch to {
@@ -39,7 +39,7 @@ func FitSchema(schema rawjson.Value, at string, to Dialect) (fit rawjson.Value, 
 	return c.out.Bytes(), c.changed, nil
 }
 
-// schemaSubset is the part of JSON Schema that a vendor takes. To both a reference stands alone.
+// schemaSubset is the part of JSON Schema that a vendor takes. Both take no members next to a reference.
 type schemaSubset struct {
 	// keyword says under which keyword a member is sent: asWords where the vendor does not take it, unsaid where nothing is
 	// lost without it.
@@ -290,7 +290,7 @@ func (c *cutter) closes(s *cutSchema) bool {
 	return true
 }
 
-// reference puts a reference that does not stand alone into an anyOf, where it means the same.
+// reference puts a reference with members next to it into an anyOf, where it means the same.
 func (c *cutter) reference(s *cutSchema) {
 	ref := s.find("$ref")
 	if ref == nil {

@@ -242,7 +242,7 @@ func (c *candidate) part(v rawjson.Value, to []form.Event) []form.Event {
 	return to
 }
 
-// grounded gives the search that an answer rests on, and what of its text cites which page.
+// grounded appends the search that an answer is based on, and what of its text cites which page.
 func (c *candidate) grounded(v rawjson.Value, to []form.Event) []form.Event {
 	step := &form.SearchStep{ID: form.NewID("", idDigits)}
 	var queries []string

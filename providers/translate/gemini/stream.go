@@ -53,7 +53,7 @@ type answer struct {
 	ground ground
 }
 
-// ground is the search that an answer rests on.
+// ground is the search that an answer is based on.
 type ground struct {
 	queries  []string
 	pages    []form.Source
@@ -102,7 +102,7 @@ func (w *writer) take(event *form.Event) {
 		w.counts, w.counted = *event.Counts, true
 		return
 	case form.EventFailed:
-		w.over = true // the error itself is written by whoever knows the client's errors
+		w.over = true // the error itself is written by the caller, which knows the client's errors
 		return
 	case form.EventStart, form.EventPing, form.EventMedia, form.EventEnd:
 		return

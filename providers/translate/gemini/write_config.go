@@ -6,7 +6,7 @@ import (
 )
 
 // format sees to the format of the answer before anything is written. Models before the third generation take no tools next to
-// JSON: they are told the format in words.
+// JSON: the format is an instruction in words.
 func (w *writing) format(tools bool) {
 	out := &w.p.Output
 	if out.Kind != form.OutputText && tools && !w.to.Traits.Gemini.Level {

@@ -48,7 +48,7 @@ func (w *writing) turn(turn *form.Turn, checked bool) {
 	w.out.End()
 }
 
-// apart writes the media that cannot stand in their results, behind all of these.
+// apart writes the media that cannot be in their results, after all of these.
 func (w *writing) apart(results []form.Block) {
 	for i := range results {
 		for _, medium := range results[i].Result.Media() {

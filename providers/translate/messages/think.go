@@ -37,7 +37,7 @@ func budgetOf(effort string) int64 {
 // plan is how long an answer may be, and how much is thought for it.
 type plan struct {
 	maxTokens int64
-	// on: the model thinks. off: it is told not to.
+	// on: the model thinks. off: it must not.
 	on, off  bool
 	adaptive bool
 	budget   int64

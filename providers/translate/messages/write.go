@@ -25,7 +25,7 @@ func Write(p *form.Prompt, to form.Target, loss *form.Loss) (providers.Payload, 
 	return write(p, to, loss, false)
 }
 
-// WriteCount writes the call of the count of a message's tokens: the message without what only tells how to answer it.
+// WriteCount writes the call of the count of a message's tokens: the message without the fields about how to answer it.
 func WriteCount(p *form.Prompt, to form.Target, loss *form.Loss) (providers.Payload, *providers.Fault) {
 	return write(p, to, loss, true)
 }
@@ -138,7 +138,7 @@ func takes(block *form.Block) bool {
 	})
 }
 
-// tune writes what tells how to answer.
+// tune writes the fields about how to answer.
 func (w *writer) tune() {
 	w.out.KeyInt("max_tokens", w.plan.maxTokens)
 	w.sample()

@@ -111,7 +111,7 @@ func (a *answer) text(p *piece, kind form.EventKind, text rawjson.Text, to []for
 		return to
 	}
 	item, to := a.item(p, to)
-	if item.kind == form.EventPing { // it was not told to begin
+	if item.kind == form.EventPing { // its first event is missing
 		if item.kind = form.EventText; kind == form.EventThought {
 			item.kind = kind
 		}

@@ -48,7 +48,7 @@ type item struct {
 	hidden      []byte // what was thought and is not shown, as a text of JSON without its last quote
 }
 
-// output writes the items of one answer. They stand in kept as they will in the response, the last of them as far as it has come.
+// output writes the items of one answer. kept has them as they will be in the response, the last of them as far as it has come.
 type output struct {
 	ask    form.Ask
 	out    form.Out // to be sent
@@ -79,7 +79,7 @@ func (w *output) open(kind itemKind, prefix string) {
 	w.item = item{kind: kind, id: form.NewID(prefix, idDigits), from: len(w.kept), logprobs: w.item.logprobs[:0]}
 }
 
-// added tells the client of an item that has begun: as much of it as is in kept, and what closes it so far.
+// added writes the event of an item that has begun: as much of it as is in kept, and what closes it so far.
 func (w *output) added(closing string) {
 	if !w.begin("response.output_item.added") {
 		return

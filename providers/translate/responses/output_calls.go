@@ -28,7 +28,7 @@ func (w *output) beginCall(event *form.Event) {
 	w.added(`","status":"in_progress"}`)
 }
 
-// arguments writes a piece of a call's input. That of a custom tool is told apart from JSON once it is whole.
+// arguments writes a piece of a call's input. That of a custom tool is distinguished from JSON once it is whole.
 func (w *output) arguments(piece rawjson.Text) {
 	switch {
 	case piece.Empty():

@@ -33,7 +33,7 @@ func ending(stop form.StopReason) (status, reason string) {
 	return statusCompleted, ""
 }
 
-// start tells the client that the response has begun.
+// start writes the events that begin the response.
 func (w *writer) start() {
 	if w.phase != waiting {
 		return

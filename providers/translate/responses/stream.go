@@ -146,7 +146,7 @@ func (w *output) begin(name string) bool {
 	return true
 }
 
-// finish closes an event. The number stands last, where whoever follows the stream finds it next to what the answer says.
+// finish closes an event. The number is last, where a reader of the stream finds it whatever the answer says.
 func (w *output) finish() {
 	w.out.KeyInt("sequence_number", w.number)
 	w.number++
