@@ -40,12 +40,12 @@ func ownerOf(caller translate.Caller) signatures.Owner {
 	return signatures.Owner{ID: caller.ID, Key: caller.Key.Reveal()}
 }
 
-// Keep implements translate.Recall.
-func (m signatureCache) Keep(caller translate.Caller, name string, entry []byte) {
+// Store implements translate.SignatureCache.
+func (m signatureCache) Store(caller translate.Caller, name string, entry []byte) {
 	m.store.Keep(ownerOf(caller), name, entry)
 }
 
-// Find implements translate.Recall.
+// Find implements translate.SignatureCache.
 func (m signatureCache) Find(ctx context.Context, caller translate.Caller, names []string) map[string][]byte {
 	return m.store.Find(ctx, ownerOf(caller), names)
 }

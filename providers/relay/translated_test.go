@@ -336,7 +336,7 @@ type recollections struct {
 	by   translate.Caller
 }
 
-func (m *recollections) Keep(caller translate.Caller, name string, entry []byte) {
+func (m *recollections) Store(caller translate.Caller, name string, entry []byte) {
 	m.by, m.kept[name] = caller, entry
 }
 
@@ -385,7 +385,7 @@ data: {"type":"message_stop"}
 	kept := &recollections{kept: make(map[string][]byte)}
 	// The model's name says that it thinks by a budget, and so must have its signed thoughts back.
 	named := func(c *providers.Channel) { c.Models = map[string]string{"m": "claude-sonnet-4-5"} }
-	r, _, sent := translating(t, &relay.Options{Door: translate.New(&translate.Options{Recall: kept})},
+	r, _, sent := translating(t, &relay.Options{Door: translate.New(&translate.Options{Signatures: kept})},
 		scripted{vendor: "anthropic", answer: func(ctx context.Context, to providers.Target, call providers.Call) (*http.Response, error) {
 			return events(thinking)(ctx, to, call)
 		}, change: named})

@@ -36,7 +36,7 @@ type Answer struct {
 	heard
 	thought thought
 	cited   cited        // of a call with a web search
-	kept    []form.State // for the next call of a tool
+	states  []form.State // for the next call of a tool
 }
 
 // heard is what the upstream has said so far.
@@ -327,7 +327,7 @@ func (a *Answer) content(e *form.Event) {
 			e.State.Text = a.thought.take(e.Block)
 		}
 		if a.t.remember != nil && e.State.Kind != form.StateGeminiBefore {
-			a.kept = append(a.kept, form.State{
+			a.states = append(a.states, form.State{
 				Kind: e.State.Kind, Data: bytes.Clone(e.State.Data), Text: bytes.Clone(e.State.Text), ID: e.State.ID,
 			})
 		}
@@ -335,16 +335,16 @@ func (a *Answer) content(e *form.Event) {
 		a.said = true
 		e.Call.Name = a.t.name(e.Call.Name)
 		e.Call.ID = a.callID(e.Call.ID)
-		if len(a.kept) > 0 && e.Call.ID != "" {
-			a.t.remember(e.Call.ID, a.kept)
-			a.kept = nil
+		if len(a.states) > 0 && e.Call.ID != "" {
+			a.t.remember(e.Call.ID, a.states)
+			a.states = nil
 		}
 	case form.EventText:
 		a.said = true
 		if a.t.ask.Search && e.Choice == 0 {
 			a.cited.add(e)
 		}
-		a.kept = slices.DeleteFunc(a.kept, func(s form.State) bool { return s.Kind == form.StateGemini }) // it was the text's
+		a.states = slices.DeleteFunc(a.states, func(s form.State) bool { return s.Kind == form.StateGemini }) // it was the text's
 	default:
 		a.said = true
 	}

@@ -13,19 +13,19 @@ import (
 
 // Options tune a Door; nil, and every zero field, means the defaults.
 type Options struct {
-	// Recall stores for clients what their format has no place for; nil: nothing is stored.
-	Recall Recall
+	// Signatures stores for clients what their format has no place for; nil: nothing is stored.
+	Signatures SignatureCache
 }
 
 // Door makes calls of one endpoint those of another. It is safe for concurrent use.
-type Door struct{ recall Recall }
+type Door struct{ signatures SignatureCache }
 
 // New returns a Door.
 func New(opts *Options) *Door {
 	if opts == nil {
 		opts = new(Options)
 	}
-	return &Door{recall: opts.Recall}
+	return &Door{signatures: opts.Signatures}
 }
 
 // The headers of a translated answer.
@@ -117,7 +117,7 @@ func (t *Translation) chat(ctx context.Context, d *Door, call providers.Call, ta
 		t.ask.Input = estimate(prompt)
 	}
 	var caller Caller
-	if source == form.Chat && d.recall != nil {
+	if source == form.Chat && d.signatures != nil {
 		caller = Caller{ID: call.Token, Key: call.Key}
 	}
 	read := t.loss
@@ -131,7 +131,7 @@ func (t *Translation) chat(ctx context.Context, d *Door, call providers.Call, ta
 		target, _ := dialectOf(to)
 		keeps := target != form.Chat && caller.ID != ""
 		if keeps {
-			recollect(ctx, d.recall, caller, prompt)
+			restoreStates(ctx, d.signatures, caller, prompt)
 		}
 		t.loss = form.Loss{Dropped: slices.Clip(read.Dropped), Changed: slices.Clip(read.Changed)}
 		t.reader = codecOf(target)
@@ -152,7 +152,7 @@ func (t *Translation) chat(ctx context.Context, d *Door, call providers.Call, ta
 			t.Call.Header = call.Header
 		}
 		if keeps {
-			t.remember = func(id string, states []form.State) { keep(d.recall, caller, id, states) }
+			t.remember = func(id string, states []form.State) { storeStates(d.signatures, caller, id, states) }
 		}
 		return nil
 	}

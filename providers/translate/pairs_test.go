@@ -63,7 +63,7 @@ type memory struct {
 	kept map[string][]byte
 }
 
-func (m *memory) Keep(_ translate.Caller, name string, entry []byte) {
+func (m *memory) Store(_ translate.Caller, name string, entry []byte) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	if m.kept == nil {
@@ -301,7 +301,7 @@ func TestPairsGoOn(t *testing.T) {
 	want := map[string]int{"messages": 2, "gemini": 1, "responses": 1}
 	var got []sent
 	others(func(client, first peer) {
-		door := translate.New(&translate.Options{Recall: new(memory)})
+		door := translate.New(&translate.Options{Signatures: new(memory)})
 		begin := begins()[client.name]
 		model := first.models[len(first.models)-1]
 		tr, fault := ask(t, door, client, first, model, begin[0]+begin[1], false)

@@ -86,7 +86,7 @@ func (w *writer) compactedResponse() {
 	out.KeyString("id", w.id)
 	out.Literal(`"object":"response.compaction"`)
 	out.KeyInt("created_at", w.created)
-	out.KeyRaw("output", []byte("["), w.kept, []byte("]"))
+	out.KeyRaw("output", []byte("["), w.written, []byte("]"))
 	out.Key("usage")
 	w.usage()
 	out.End()

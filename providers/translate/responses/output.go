@@ -32,8 +32,8 @@ const (
 type item struct {
 	kind itemKind
 	id   string
-	from int // where it begins in kept
-	// The part that is open, and where it and its text begin in kept.
+	from int // where it begins in written
+	// The part that is open, and where it and its text begin in written.
 	part     partKind
 	block    int
 	parts    int // begun so far
@@ -48,44 +48,44 @@ type item struct {
 	hidden      []byte // what was thought and is not shown, as a text of JSON without its last quote
 }
 
-// output writes the items of one answer. kept has them as they will be in the response, the last of them as far as it has come.
+// output writes the items of one answer. written has them as they will be in the response, the last of them as far as it has come.
 type output struct {
-	ask    form.Ask
-	out    form.Out // to be sent
-	kept   []byte
-	item   item
-	items  int // begun so far
-	number int64
-	stop   form.StopReason
+	ask     form.Ask
+	out     form.Out // to be sent
+	written []byte
+	item    item
+	items   int // begun so far
+	number  int64
+	stop    form.StopReason
 }
 
 // keep appends to the output.
 func (w *output) keep(pieces ...string) {
 	for _, piece := range pieces {
-		w.kept = append(w.kept, piece...)
+		w.written = append(w.written, piece...)
 	}
 }
 
-// keepText appends the inside of a text, or a text of ours.
-func (w *output) keepText(text string) { w.kept = append(w.kept, rawjson.Quote(text)...) }
+// putText appends the inside of a text, or a text of ours.
+func (w *output) putText(text string) { w.written = append(w.written, rawjson.Quote(text)...) }
 
-// open begins an item with all that is known of it; more of it follows in kept behind what members has.
+// open begins an item with all that is known of it; more of it follows in written behind what members has.
 func (w *output) open(kind itemKind, prefix string) {
 	w.closeItem()
 	if w.items > 0 {
 		w.keep(",")
 	}
 	w.items++
-	w.item = item{kind: kind, id: form.NewID(prefix, idDigits), from: len(w.kept), logprobs: w.item.logprobs[:0]}
+	w.item = item{kind: kind, id: form.NewID(prefix, idDigits), from: len(w.written), logprobs: w.item.logprobs[:0]}
 }
 
-// added writes the event of an item that has begun: as much of it as is in kept, and what closes it so far.
+// added writes the event of an item that has begun: as much of it as is in written, and what closes it so far.
 func (w *output) added(closing string) {
 	if !w.begin("response.output_item.added") {
 		return
 	}
 	w.out.KeyInt("output_index", int64(w.items-1))
-	w.out.KeyRaw("item", w.kept[w.item.from:], []byte(closing))
+	w.out.KeyRaw("item", w.written[w.item.from:], []byte(closing))
 	w.finish()
 }
 
@@ -103,7 +103,7 @@ func (w *output) text(event *form.Event, kind partKind) {
 		w.closePart()
 		w.openPart(kind, event.Block)
 	}
-	w.kept = append(w.kept, event.Text.Inner()...)
+	w.written = append(w.written, event.Text.Inner()...)
 	var logprobs rawjson.Value
 	if kind == outputText && event.Logprobs.IsArray() {
 		logprobs = event.Logprobs
@@ -148,7 +148,7 @@ func (w *output) thought(event *form.Event) {
 		w.item.hidden = append(w.item.hidden, event.Text.Inner()...)
 		return
 	}
-	w.kept = append(w.kept, event.Text.Inner()...)
+	w.written = append(w.written, event.Text.Inner()...)
 	if w.beginOf(summary.delta()) {
 		w.out.KeyInt("summary_index", 0)
 		w.out.Field("delta", event.Text)
@@ -269,7 +269,7 @@ func (w *output) closeItem() {
 	}
 	if w.begin("response.output_item.done") {
 		w.out.KeyInt("output_index", int64(w.items-1))
-		w.out.Field("item", w.kept[w.item.from:])
+		w.out.Field("item", w.written[w.item.from:])
 		w.finish()
 	}
 	w.item = item{logprobs: w.item.logprobs[:0]}
@@ -283,10 +283,10 @@ func (w *output) messageStatus() string {
 	return statusCompleted
 }
 
-// textSince closes the text that begins in kept, behind its quote, at a place, and returns it.
+// textSince closes the text that begins in written, behind its quote, at a place, and returns it.
 func (w *output) textSince(from int) rawjson.Text {
 	w.keep(`"`)
-	return rawjson.Text(w.kept[from-1:])
+	return rawjson.Text(w.written[from-1:])
 }
 
 // delta is the name of the event with a piece of the part.
@@ -322,7 +322,7 @@ func (w *output) openPart(kind partKind, block int) {
 	if w.item.parts > 0 {
 		w.keep(",")
 	}
-	w.item.part, w.item.block, w.item.partFrom = kind, block, len(w.kept)
+	w.item.part, w.item.block, w.item.partFrom = kind, block, len(w.written)
 	w.item.parts++
 	w.item.logprobs = w.item.logprobs[:0]
 	w.item.annotations.Reset(0)
@@ -332,7 +332,7 @@ func (w *output) openPart(kind partKind, block int) {
 	} else {
 		w.keep(kind.opens())
 	}
-	w.item.textFrom = len(w.kept)
+	w.item.textFrom = len(w.written)
 	name, closing := "response.content_part.added", `"}`
 	switch kind {
 	case summary:
@@ -344,7 +344,7 @@ func (w *output) openPart(kind partKind, block int) {
 	}
 	if w.beginOf(name) {
 		w.place()
-		w.out.KeyRaw("part", w.kept[w.item.partFrom:], []byte(closing))
+		w.out.KeyRaw("part", w.written[w.item.partFrom:], []byte(closing))
 		w.finish()
 	}
 }
@@ -369,7 +369,7 @@ func (w *output) closePart() {
 	}
 	if kind == outputText {
 		w.keep(`,"logprobs":[`)
-		w.kept = append(w.kept, w.item.logprobs...)
+		w.written = append(w.written, w.item.logprobs...)
 		w.keep("]")
 		if w.ask.Search {
 			w.keep(`,"annotations":[`, string(w.item.annotations.Bytes()), "]")
@@ -382,7 +382,7 @@ func (w *output) closePart() {
 	}
 	if w.beginOf(name) {
 		w.place()
-		w.out.Field("part", w.kept[w.item.partFrom:])
+		w.out.Field("part", w.written[w.item.partFrom:])
 		w.finish()
 	}
 	w.item.part = noPart

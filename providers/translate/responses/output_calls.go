@@ -13,18 +13,18 @@ func (w *output) beginCall(event *form.Event) {
 	}
 	w.open(kind, prefix)
 	w.keep(`{"type":"`, word, `","id":"`, w.item.id, `","call_id":`)
-	w.keepText(event.Call.ID)
+	w.putText(event.Call.ID)
 	space, grouped := w.ask.Spaces[event.Call.Name]
 	if grouped {
 		w.keep(`,"namespace":`)
-		w.keepText(space.Namespace)
+		w.putText(space.Namespace)
 	} else {
 		space.Name = event.Call.Name
 	}
 	w.keep(`,"name":`)
-	w.keepText(space.Name)
+	w.putText(space.Name)
 	w.keep(`,"`, input, `":"`)
-	w.item.textFrom = len(w.kept)
+	w.item.textFrom = len(w.written)
 	w.added(`","status":"in_progress"}`)
 }
 
@@ -40,7 +40,7 @@ func (w *output) arguments(piece rawjson.Text) {
 }
 
 func (w *output) input(event string, piece rawjson.Text) {
-	w.kept = append(w.kept, piece.Inner()...)
+	w.written = append(w.written, piece.Inner()...)
 	if w.beginOf(event) {
 		w.out.Field("delta", piece)
 		w.finish()
@@ -48,7 +48,7 @@ func (w *output) input(event string, piece rawjson.Text) {
 }
 
 func (w *output) closeFunction() {
-	if len(w.kept) == w.item.textFrom {
+	if len(w.written) == w.item.textFrom {
 		w.input("response.function_call_arguments.delta", rawjson.Text(`"{}"`))
 	}
 	arguments := w.textSince(w.item.textFrom)

@@ -60,7 +60,7 @@ func (w *writer) end() {
 	w.phase = over
 	status, reason := ending(w.stop)
 	if !w.ask.Stream {
-		w.out.Grow(len(w.kept) + len(w.ask.Echo) + form.DocumentRoom)
+		w.out.Grow(len(w.written) + len(w.ask.Echo) + form.DocumentRoom)
 		if w.ask.CompactOnly {
 			w.compactedResponse()
 			return
@@ -84,7 +84,7 @@ func (w *writer) fail(fault *providers.Fault) {
 	}
 	if w.item.kind != noItem {
 		w.items--
-		w.kept = w.kept[:max(w.item.from-1, 0)] // and the comma before it
+		w.written = w.written[:max(w.item.from-1, 0)] // and the comma before it
 		w.item = item{}
 	}
 	w.begin("response.failed")
@@ -126,7 +126,7 @@ func (w *writer) response(status, reason string, fault *providers.Fault) {
 		out.Raw(w.ask.Echo)
 	}
 	out.Literal(`"background":false,"previous_response_id":null,"access_programs":null,"store":false`)
-	out.KeyRaw("output", []byte("["), w.kept, []byte("]"))
+	out.KeyRaw("output", []byte("["), w.written, []byte("]"))
 	out.Key("usage")
 	if status == statusInProgress {
 		out.Literal("null")

@@ -118,7 +118,7 @@ func (w *writer) event(event *form.Event) {
 		w.fail(event.Fault)
 	case form.EventMedia: // what else there is stands for the answer
 	}
-	if w.phase != over && len(w.kept)+len(w.item.custom)+len(w.item.hidden)+len(w.item.logprobs) > maxOutput {
+	if w.phase != over && len(w.written)+len(w.item.custom)+len(w.item.hidden)+len(w.item.logprobs) > maxOutput {
 		w.fault = providers.Faultf(providers.Upstream, "The upstream's answer is too long to translate.")
 		w.fail(w.fault)
 	}

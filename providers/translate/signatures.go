@@ -15,23 +15,23 @@ type Caller struct {
 	Key providers.Secret
 }
 
-// Recall remembers for chat clients what upstreams want back of the calls of tools that they made: the format has no place
+// SignatureCache stores for chat clients what upstreams want back of the calls of tools that they made: the format has no place
 // for it. It is safe for concurrent use.
-type Recall interface {
-	// Keep remembers an entry under a name. It never waits.
-	Keep(caller Caller, name string, entry []byte)
+type SignatureCache interface {
+	// Store stores an entry under a name. It never waits.
+	Store(caller Caller, name string, entry []byte)
 	// Find gives the entries of names, those that there are, in one round trip; none when it cannot be found out.
 	Find(ctx context.Context, caller Caller, names []string) map[string][]byte
 }
 
-// maxEntry bounds what is kept of one call, in bytes.
+// maxEntry bounds what is stored of one call, in bytes.
 const maxEntry = 64 << 10
 
-// between stands between the envelopes of an entry.
+// between separates the envelopes of an entry.
 const between = '\n'
 
-// keep remembers the states of a call.
-func keep(memory Recall, caller Caller, call string, states []form.State) {
+// storeStates stores the states of a call.
+func storeStates(cache SignatureCache, caller Caller, call string, states []form.State) {
 	var entry []byte
 	for i, state := range states {
 		if i > 0 {
@@ -40,12 +40,12 @@ func keep(memory Recall, caller Caller, call string, states []form.State) {
 		entry = append(entry, state.Envelope()...)
 	}
 	if len(entry) <= maxEntry {
-		memory.Keep(caller, call, entry)
+		cache.Store(caller, call, entry)
 	}
 }
 
-// recollect puts back what upstreams want of the calls in the prompt that came without it.
-func recollect(ctx context.Context, memory Recall, caller Caller, prompt *form.Prompt) {
+// restoreStates puts back what upstreams want of the calls in the prompt that came without it.
+func restoreStates(ctx context.Context, cache SignatureCache, caller Caller, prompt *form.Prompt) {
 	var names []string
 	for _, turn := range prompt.Turns {
 		for i := range turn.Blocks {
@@ -57,12 +57,12 @@ func recollect(ctx context.Context, memory Recall, caller Caller, prompt *form.P
 	if len(names) == 0 {
 		return
 	}
-	found := memory.Find(ctx, caller, names)
+	found := cache.Find(ctx, caller, names)
 	if len(found) == 0 {
 		return
 	}
 	for i := range prompt.Turns {
-		remind(&prompt.Turns[i], found)
+		restoreTurn(&prompt.Turns[i], found)
 	}
 }
 
@@ -70,9 +70,9 @@ func lacksState(block *form.Block) bool {
 	return block.Kind == form.BlockCall && block.Call.ID != "" && len(block.State) == 0
 }
 
-// remind puts what was found on the calls of a turn. Thoughts before its first call begin the turn, as they did when it was
+// restoreTurn puts what was found on the calls of a turn. Thoughts before its first call begin the turn, as they did when it was
 // said; they stand for what the client repeats of them without a signature.
-func remind(turn *form.Turn, found map[string][]byte) {
+func restoreTurn(turn *form.Turn, found map[string][]byte) {
 	blocks := make([]form.Block, 0, len(turn.Blocks)+1)
 	first, thought := true, false
 	for _, block := range turn.Blocks {
