@@ -76,12 +76,12 @@ type Waiting struct {
 	// Channels are all the lines with the task.
 	Channels []string `json:"channels"`
 	Asks     int      `json:"asks,omitempty"`
-	// Again is the wait before the next request for a slot.
-	Again Duration `json:"again"`
+	// RetryIn is the wait before the next request for a slot.
+	RetryIn Duration `json:"retry_in"`
 	// Fault is the reason for the last request without an answer, nil after an answer.
 	Fault *Record `json:"fault,omitempty"`
-	// AwaySince is when Redis became unavailable; zero while it answers.
-	AwaySince time.Time `json:"away_since,omitzero"`
+	// UnavailableSince is when Redis became unavailable; zero while it answers.
+	UnavailableSince time.Time `json:"unavailable_since,omitzero"`
 	// Listed: the task is known to be on its token's list.
 	Listed bool `json:"listed,omitempty"`
 }
@@ -118,7 +118,7 @@ type AwaitInput struct {
 func (a *Admitter) Await(ctx context.Context, in AwaitInput) (Admission, error) {
 	var w Waiting
 	if !activity.HasHeartbeatDetails(ctx) || activity.GetHeartbeatDetails(ctx, &w) != nil || len(w.Channels) == 0 {
-		return a.stand(ctx, in, in.Waiting) // the first try only schedules the next
+		return a.waitInLine(ctx, in, in.Waiting) // the first try only schedules the next
 	}
 	ask := in.Admit
 	ask.Held = w.Channels
@@ -130,19 +130,19 @@ func (a *Admitter) Await(ctx context.Context, in AwaitInput) (Admission, error) 
 	admission, err := a.admit(ctx, ask)
 	switch {
 	case errors.Is(err, storage.ErrUnavailable) && ctx.Err() == nil:
-		if w.AwaySince.IsZero() {
-			w.AwaySince = time.Now().UTC()
+		if w.UnavailableSince.IsZero() {
+			w.UnavailableSince = time.Now().UTC()
 		}
-		if time.Since(w.AwaySince) >= slotsPatience {
+		if time.Since(w.UnavailableSince) >= slotsPatience {
 			admission = a.admitUncounted(ctx, ask, err)
 			break
 		}
-		w.Fault, w.Again = &Record{Kind: providers.Overloaded, Message: "Redis does not answer."}, Duration(awaitRetry)
-		return a.stand(ctx, in, w)
+		w.Fault, w.RetryIn = &Record{Kind: providers.Overloaded, Message: "Redis does not answer."}, Duration(awaitRetry)
+		return a.waitInLine(ctx, in, w)
 	case err != nil:
 		return Admission{}, err
 	default:
-		w.AwaySince = time.Time{}
+		w.UnavailableSince = time.Time{}
 	}
 	switch {
 	case admission.Assignment != nil:
@@ -151,23 +151,23 @@ func (a *Admitter) Await(ctx context.Context, in AwaitInput) (Admission, error) 
 		if w.Position != admission.Full.Position {
 			a.changed(ctx, in.Admit.Waiter.TaskID)
 		}
-		w.Position, w.Channel, w.Channels, w.Again = admission.Full.Position, admission.Full.Channel, admission.Full.Channels, admission.Full.Again
+		w.Position, w.Channel, w.Channels, w.RetryIn = admission.Full.Position, admission.Full.Channel, admission.Full.Channels, admission.Full.RetryIn
 	default:
 		w.Fault = admission.Refused
-		w.Again = Duration(min(max(w.Fault.RetryAfter, awaitRetry), awaitRetryMost))
+		w.RetryIn = Duration(min(max(w.Fault.RetryAfter, awaitRetry), awaitRetryMost))
 	}
-	return a.stand(ctx, in, w)
+	return a.waitInLine(ctx, in, w)
 }
 
-// stand records the task's place and schedules the next request, at the latest at the queue limit.
-func (a *Admitter) stand(ctx context.Context, in AwaitInput, w Waiting) (Admission, error) {
+// waitInLine records the task's place and schedules the next request, at the latest at the queue limit.
+func (a *Admitter) waitInLine(ctx context.Context, in AwaitInput, w Waiting) (Admission, error) {
 	left := time.Until(in.Until) - deadlineMargin
 	if left <= 0 {
 		return Admission{}, fail(Record{Kind: providers.Timeout, Message: "No upstream had room for the task in time.", Deadline: true})
 	}
 	w.Listed = a.relist(ctx, in.Admit.Waiter.TaskID, in.Entry, w.Listed)
 	activity.RecordHeartbeat(beats.WithAnswer(ctx), w)
-	return Admission{}, pending(fmt.Sprintf("place %d at %s", w.Position, w.Channel), min(time.Duration(w.Again), left))
+	return Admission{}, pending(fmt.Sprintf("place %d at %s", w.Position, w.Channel), min(time.Duration(w.RetryIn), left))
 }
 
 // admit requests a slot once. An unavailable Redis is an error; everything else is an answer.
@@ -207,7 +207,7 @@ func (a *Admitter) admit(ctx context.Context, in AdmitInput) (Admission, error) 
 		return a.assign(ctx, in, open, false), nil
 	}
 	return Admission{Full: &Waiting{
-		Position: answer.Position, Channel: answer.At, Channels: names, Again: Duration(answer.AskAgain),
+		Position: answer.Position, Channel: answer.At, Channels: names, RetryIn: Duration(answer.AskAgain),
 	}}, nil
 }
 
@@ -224,7 +224,7 @@ func (a *Admitter) admitUncounted(ctx context.Context, in AdmitInput, why error)
 // candidates returns the channels for the task, the preferred one first. Without an error there is at least one.
 func (a *Admitter) candidates(in AdmitInput) ([]providers.Channel, error) {
 	if in.Pin == nil {
-		return a.Channels.Candidates(want(in))
+		return a.Channels.Candidates(pickRequest(in))
 	}
 	key := providers.KeyRef{Channel: in.Pin.Channel, Fingerprint: in.Pin.Key}
 	if slices.Contains(in.Except, in.Pin.Channel) || slices.Contains(in.ExceptKeys, key) {
@@ -244,7 +244,7 @@ func (a *Admitter) assign(ctx context.Context, in AdmitInput, channel string, sl
 		to.Slot, to.Token = slot, in.Waiter.Token
 		return Admission{Assignment: &to}
 	}
-	only := want(in)
+	only := pickRequest(in)
 	only.Only = []string{channel}
 	pick, err := a.Channels.Pick(only)
 	if err != nil { // its cooldown began just now
@@ -259,7 +259,7 @@ func (a *Admitter) assign(ctx context.Context, in AdmitInput, channel string, sl
 	}}
 }
 
-func want(in AdmitInput) router.Want {
+func pickRequest(in AdmitInput) router.Want {
 	return router.Want{
 		Group: in.Group, Token: in.Waiter.Token, Patient: true, Model: in.Model, Several: in.Several, Video: in.Video, Except: in.Except, ExceptKeys: in.ExceptKeys,
 		Endpoint: providers.Endpoint{Format: in.Format, Operation: providers.VideoTask},

@@ -129,7 +129,7 @@ func TestAdmitTakesSlots(t *testing.T) {
 	wantAt(t, admit(t, r, admitInput("1", "first")), "first", true) // the worker died before it could tell
 	wantAt(t, admit(t, r, admitInput("2")), "second", true)
 	got := admit(t, r, admitInput("3"))
-	if want := (&activities.Waiting{Position: 1, Channel: "first", Channels: []string{"first", "second"}, Again: activities.Duration(time.Second)}); !reflect.DeepEqual(got.Full, want) {
+	if want := (&activities.Waiting{Position: 1, Channel: "first", Channels: []string{"first", "second"}, RetryIn: activities.Duration(time.Second)}); !reflect.DeepEqual(got.Full, want) {
 		t.Errorf("got %+v, want %+v", got.Full, want)
 	}
 	// The first channel refused the first task, and the second is full: its slot is free for the next one.
@@ -234,11 +234,11 @@ func TestAwait(t *testing.T) {
 	// Redis goes: nobody rushes past the limit for a while.
 	redis.Leave()
 	_, away, delay := ask(t, r, in, second)
-	if delay != 5*time.Second || away.Fault == nil || time.Since(away.AwaySince) > time.Minute {
+	if delay != 5*time.Second || away.Fault == nil || time.Since(away.UnavailableSince) > time.Minute {
 		t.Errorf("redis away: %+v, again in %s", away, delay)
 	}
 	long := *away
-	long.AwaySince = time.Now().Add(-3 * time.Minute)
+	long.UnavailableSince = time.Now().Add(-3 * time.Minute)
 	got, _, _ := ask(t, r, in, &long)
 	wantAt(t, got, "first", false)
 	redis.Return()
@@ -276,7 +276,7 @@ func TestAwaitHasAnEnd(t *testing.T) {
 	r := newTestEnv(t, fakeAdapter{})
 	in := activities.AwaitInput{
 		Admit:   admitInput("1"),
-		Waiting: activities.Waiting{Position: 900, Channel: "first", Channels: []string{"first"}, Again: activities.Duration(4 * time.Minute)},
+		Waiting: activities.Waiting{Position: 900, Channel: "first", Channels: []string{"first"}, RetryIn: activities.Duration(4 * time.Minute)},
 		Until:   time.Now().Add(time.Minute),
 	}
 	if _, w, delay := ask(t, r, in, nil); w.Position != 900 || delay > 59*time.Second || delay < 30*time.Second {

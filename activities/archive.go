@@ -19,10 +19,10 @@ const (
 	expiryDay = "2006-01-02"
 	// handOver is the wait before another worker continues a stopping worker's copy.
 	handOver = 10 * time.Millisecond
-	// crowdedRetry and crowdedMost bound the wait of a copy that found the line for slots full. The later waits are long, so that ten
+	// copyRetryFirst and copyRetryMost bound the wait of a copy that found the line for slots full. The later waits are long, so that ten
 	// thousand copies cost Temporal a few hundred tries a second.
-	crowdedRetry = time.Second
-	crowdedMost  = 30 * time.Second
+	copyRetryFirst = time.Second
+	copyRetryMost  = 30 * time.Second
 )
 
 // errStopping ends a copy because its worker stops.
@@ -37,7 +37,7 @@ type Copier struct {
 	Copies *CopyLimit
 	// MaxOutputBytes is the size limit of an output; 0 means no limit.
 	MaxOutputBytes int64
-	Told           Told
+	Record         Recorder
 	Log            *slog.Logger
 }
 
@@ -80,8 +80,8 @@ type Variant struct {
 type Copied struct {
 	Done  []Output `json:"done,omitempty"`
 	Bytes int64    `json:"bytes"`
-	// Pictured is the number of outputs in Done whose variants were requested.
-	Pictured int `json:"pictured,omitempty"`
+	// VariantsDone is the number of outputs in Done whose variants were requested.
+	VariantsDone int `json:"variants_done,omitempty"`
 	// Slow: an earlier try released its slot because the upstream was too slow.
 	Slow bool `json:"slow,omitempty"`
 }
@@ -116,16 +116,16 @@ func (a *Copier) Archive(ctx context.Context, in ArchiveInput) ([]Output, error)
 	switch err := a.Copies.take(running, place, in.Dies); {
 	case ctx.Err() != nil:
 		if err == nil {
-			a.Copies.give(place)
+			a.Copies.release(place)
 		}
 		return nil, ctx.Err()
 	case errors.Is(err, fair.ErrFull):
-		return nil, againUnnoticed(noPlace(), crowdedWait(activity.GetInfo(ctx).Attempt))
+		return nil, againBenign(noCopySlot(), copyRetryWait(activity.GetInfo(ctx).Attempt))
 	case err != nil: // the worker stops
-		return nil, againUnnoticed(noPlace(), handOver)
+		return nil, againBenign(noCopySlot(), handOver)
 	}
-	defer a.Copies.give(place)
-	for n := c.state.Pictured; n < in.Outputs; n++ {
+	defer a.Copies.release(place)
+	for n := c.state.VariantsDone; n < in.Outputs; n++ {
 		err := a.copyOne(running, log, in, n, c)
 		switch {
 		case err == nil:
@@ -154,18 +154,18 @@ func (a *Copier) Archive(ctx context.Context, in ArchiveInput) ([]Output, error)
 	return c.state.Done, nil
 }
 
-// noPlace is the record of a copy that found no slot.
-func noPlace() Record {
+// noCopySlot is the record of a copy that found no slot.
+func noCopySlot() Record {
 	return Record{Kind: providers.Overloaded, Message: "The gateway had no slot for the copy.", Accepted: providers.NotAccepted}
 }
 
-// crowdedWait returns the wait before the next try of a copy that found the line full. It grows with each try and is randomized.
-func crowdedWait(try int32) time.Duration {
-	wait := crowdedRetry
-	for ; try > 1 && wait < crowdedMost; try-- {
+// copyRetryWait returns the wait before the next try of a copy that found the line full. It grows with each try and is randomized.
+func copyRetryWait(try int32) time.Duration {
+	wait := copyRetryFirst
+	for ; try > 1 && wait < copyRetryMost; try-- {
 		wait *= 2
 	}
-	wait = min(wait, crowdedMost)
+	wait = min(wait, copyRetryMost)
 	return wait/2 + rand.N(wait/2) //nolint:gosec // not security-relevant
 }
 
@@ -176,13 +176,13 @@ func (a *Copier) copyOne(ctx context.Context, log *slog.Logger, in ArchiveInput,
 		output, err := a.copyOutput(ctx, in, n, c)
 		if err != nil {
 			if ctx.Err() == nil {
-				a.Told.count(in.Job.Assignment.step(StepArchive, in.Job.Model, string(record(err).Kind)))
+				a.Record.record(in.Job.Assignment.step(StepArchive, in.Job.Model, string(record(err).Kind)))
 			}
 			return err
 		}
 		copied := in.Job.Assignment.step(StepArchive, in.Job.Model, OutcomeOK)
 		copied.Took, copied.Bytes = time.Since(began), output.Size
-		a.Told.count(copied)
+		a.Record.record(copied)
 		c.finished(output)
 		log.Info("archived", "output", n, "bytes", output.Size)
 	}
@@ -190,7 +190,7 @@ func (a *Copier) copyOne(ctx context.Context, log *slog.Logger, in ArchiveInput,
 	if ctx.Err() != nil {
 		return fmt.Errorf("copy variants of output %d: %w", n, context.Cause(ctx))
 	}
-	c.pictured(n, variants)
+	c.variantsDone(n, variants)
 	return nil
 }
 

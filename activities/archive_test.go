@@ -294,7 +294,7 @@ func TestArchiveWorkerStops(t *testing.T) {
 		synctest.Wait()
 		all := shown()
 		last := all[len(all)-1]
-		if want := (activities.Copied{Done: []activities.Output{output(0, []byte("1234"))}, Bytes: 4, Pictured: 1}); !reflect.DeepEqual(last, want) {
+		if want := (activities.Copied{Done: []activities.Output{output(0, []byte("1234"))}, Bytes: 4, VariantsDone: 1}); !reflect.DeepEqual(last, want) {
 			t.Errorf("got heartbeat %+v, want %+v", last, want)
 		}
 		if len(s.objects) != 1 {

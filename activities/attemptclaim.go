@@ -45,14 +45,14 @@ func (a *Submitter) claim(ctx context.Context, in SubmitInput) error {
 
 // AwaitArchiveInput is a task that waits for the archive.
 type AwaitArchiveInput struct {
-	TaskID     string    `json:"task_id"`
-	Generation string    `json:"generation"`
-	Until      time.Time `json:"until"`
+	TaskID      string    `json:"task_id"`
+	Incarnation string    `json:"incarnation"`
+	Until       time.Time `json:"until"`
 }
 
 // probe returns the object that is written to check the archive.
 func (in AwaitArchiveInput) probe() string {
-	return GenerationPrefix(in.TaskID, in.Generation) + "waited.json"
+	return IncarnationPrefix(in.TaskID, in.Incarnation) + "waited.json"
 }
 
 // AwaitArchive returns when the archive accepts the task's objects again. It is idempotent.

@@ -102,7 +102,7 @@ func TestAwaitArchive(t *testing.T) {
 		{left: 0, ends: true},
 	} {
 		r := c.env(t)
-		_, err := r.env.ExecuteActivity(r.acts.Submitter.AwaitArchive, activities.AwaitArchiveInput{TaskID: "video_1", Generation: "one", Until: time.Now().Add(tc.left)})
+		_, err := r.env.ExecuteActivity(r.acts.Submitter.AwaitArchive, activities.AwaitArchiveInput{TaskID: "video_1", Incarnation: "one", Until: time.Now().Add(tc.left)})
 		got, retried, delay := fault(t, err)
 		if !got.Archive || got.Deadline != tc.ends || retried == tc.ends || delay > tc.delay || delay < tc.delay-time.Second {
 			t.Errorf("%s left: got %+v, retried %t after %s", tc.left, got, retried, delay)
@@ -110,7 +110,7 @@ func TestAwaitArchive(t *testing.T) {
 	}
 	away = false
 	r := c.env(t)
-	if _, err := r.env.ExecuteActivity(r.acts.Submitter.AwaitArchive, activities.AwaitArchiveInput{TaskID: "video_1", Generation: "one", Until: time.Now().Add(time.Hour)}); err != nil {
+	if _, err := r.env.ExecuteActivity(r.acts.Submitter.AwaitArchive, activities.AwaitArchiveInput{TaskID: "video_1", Incarnation: "one", Until: time.Now().Add(time.Hour)}); err != nil {
 		t.Errorf("back: %v", err)
 	}
 	for _, key := range c.archive.Keys() {
@@ -252,7 +252,7 @@ func TestSubmitOfAnIDUsedAgain(t *testing.T) {
 	seen := make(map[string]int)
 	for _, life := range []string{"one", "two"} {
 		in := submitInput()
-		in.Generation = life
+		in.Incarnation = life
 		r := newTestEnv(t, fakeAdapter{submit: func(_ context.Context, _ providers.Target, req providers.VideoRequest) (providers.Ticket, error) {
 			seen[req.IdempotencyKey]++
 			return providers.Ticket{Job: "job " + life}, nil

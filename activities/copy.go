@@ -65,7 +65,7 @@ func (c *copying) slowDown() {
 func (c *copying) shown() Copied {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	return Copied{Done: slices.Clone(c.state.Done), Bytes: c.state.Bytes, Pictured: c.state.Pictured, Slow: c.state.Slow}
+	return Copied{Done: slices.Clone(c.state.Done), Bytes: c.state.Bytes, VariantsDone: c.state.VariantsDone, Slow: c.state.Slow}
 }
 
 func (c *copying) written(total int64) {
@@ -80,13 +80,13 @@ func (c *copying) finished(output Output) {
 	c.state.Done = append(c.state.Done, output)
 }
 
-// pictured records the variants of an output. It copies the list, because a heartbeat may hold the old one.
-func (c *copying) pictured(n int, variants []Variant) {
+// variantsDone records the variants of an output. It copies the list, because a heartbeat may hold the old one.
+func (c *copying) variantsDone(n int, variants []Variant) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	c.state.Done = slices.Clone(c.state.Done)
 	c.state.Done[n].Variants = variants
-	c.state.Pictured = n + 1
+	c.state.VariantsDone = n + 1
 }
 
 func (a *Copier) copyOutput(ctx context.Context, in ArchiveInput, n int, c *copying) (output Output, err error) {
@@ -108,7 +108,7 @@ func (a *Copier) copyOutput(ctx context.Context, in ArchiveInput, n int, c *copy
 	pace.wait()
 	video, err := adapter.Open(ctx, pick.Target, in.Job.Ticket, n)
 	stalled.Stop()
-	pace.came(0)
+	pace.received(0)
 	if err != nil {
 		if errors.Is(context.Cause(ctx), errSlow) {
 			return Output{}, context.Cause(ctx)
@@ -202,7 +202,7 @@ func (s *source) Read(p []byte) (int, error) {
 	s.stalled.Reset(stallLimit)
 	s.pace.wait()
 	n, err := s.body.Read(p)
-	s.pace.came(n)
+	s.pace.received(n)
 	s.stalled.Stop()
 	s.read += int64(n)
 	switch {

@@ -8,13 +8,13 @@ import (
 )
 
 const (
-	// placeLine bounds the copies of one channel that wait for a slot in a worker. Others come back later, so that a channel with
+	// copyLineMost bounds the copies of one channel that wait for a slot in a worker. Others come back later, so that a channel with
 	// thousands of results does not fill the worker; this many suffice until then.
-	placeLine = 64
+	copyLineMost = 64
 	// slowShare is the divisor of the slots that slow sources have, and that one channel leaves to the others.
 	slowShare = 4
-	// dyingSoon: a result that expires within it is copied first. Several vendors keep results for an hour, one for six minutes.
-	dyingSoon = time.Hour
+	// expiresSoon: a result that expires within it is copied first. Several vendors keep results for an hour, one for six minutes.
+	expiresSoon = time.Hour
 )
 
 // CopyLimit bounds the concurrent copies of a worker. One channel has at most three quarters of the slots. A result that expires soon
@@ -36,7 +36,7 @@ type copyLane struct {
 func NewCopyLimit(total int) *CopyLimit {
 	total = max(2, total)
 	slow := max(1, total/slowShare)
-	bounds := fair.Bounds{Total: int64(total), Share: int64(total - slow), Line: placeLine, Soon: dyingSoon}
+	bounds := fair.Bounds{Total: int64(total), Share: int64(total - slow), Line: copyLineMost, Soon: expiresSoon}
 	all := fair.New[string](bounds)
 	bounds.Total, bounds.Share = int64(slow), 1
 	return &CopyLimit{all: all, slow: fair.New[string](bounds)}
@@ -61,8 +61,8 @@ func (p *CopyLimit) take(ctx context.Context, to copyLane, dies time.Time) error
 	return err
 }
 
-// give releases a slot.
-func (p *CopyLimit) give(of copyLane) {
+// release releases a slot.
+func (p *CopyLimit) release(of copyLane) {
 	if p == nil {
 		return
 	}

@@ -24,14 +24,14 @@ import (
 
 const (
 	// DeliverTimeout bounds one try of a delivery: the lookup of the receiver, and the request.
-	DeliverTimeout = receiverTimeout + lookTimeout
-	// lookTimeout bounds the lookup of token and request.
-	lookTimeout = 10 * time.Second
-	// awayFirst and awayMost bound the wait for an unavailable store. Such a wait is not a try: no request was sent.
-	awayFirst = 5 * time.Second
-	awayMost  = time.Minute
-	// LastRoom is how long after the deadline the last try of a delivery may still wait for a slot.
-	LastRoom = 5 * time.Minute
+	DeliverTimeout = receiverTimeout + lookupTimeout
+	// lookupTimeout bounds the lookup of token and request.
+	lookupTimeout = 10 * time.Second
+	// unavailableFirst and unavailableMost bound the wait for an unavailable store. Such a wait is not a try: no request was sent.
+	unavailableFirst = 5 * time.Second
+	unavailableMost  = time.Minute
+	// LastTryGrace is how long after the deadline the last try of a delivery may still wait for a slot.
+	LastTryGrace = 5 * time.Minute
 	// spread is the share by which a wait is randomly extended, so that the deliveries after an outage do not come at once.
 	spread = 0.1
 )
@@ -60,7 +60,7 @@ type Deliverer struct {
 	Objects Objects
 	// Tracer starts spans of tries within an activity's span; nil: none.
 	Tracer trace.Tracer
-	Told   Told
+	Record Recorder
 	Log    *slog.Logger
 }
 
@@ -113,10 +113,10 @@ type Delivery struct {
 	Reason string `json:"reason,omitempty"`
 	// Next is the time of the next try, zero at the end.
 	Next time.Time `json:"next,omitzero"`
-	// Away counts consecutive lookups that failed because a store was unavailable.
-	Away int `json:"away,omitempty"`
-	// Crowded counts consecutive tries without a free slot.
-	Crowded int `json:"crowded,omitempty"`
+	// Unavailable counts consecutive lookups that failed because a store was unavailable.
+	Unavailable int `json:"unavailable,omitempty"`
+	// NoSlot counts consecutive tries without a free slot.
+	NoSlot int `json:"no_slot,omitempty"`
 }
 
 // Deliver sends the event to the webhook until the receiver answers 2xx, refuses more events (410), or the deadline passes; the last two
@@ -140,35 +140,35 @@ func (a *Deliverer) Deliver(ctx context.Context, in DeliverInput) (Delivery, err
 		full = a.Shares.TryShare(in.Token, 1, 0)
 	}
 	if full != nil {
-		wait := noRoomWait(d.Crowded)
+		wait := noSlotWait(d.NoSlot)
 		if last {
-			wait, in.Until = noRoomWait(0), in.Until.Add(LastRoom)
+			wait, in.Until = noSlotWait(0), in.Until.Add(LastTryGrace)
 		}
-		d.Crowded++
+		d.NoSlot++
 		return d.again(ctx, in, log, "Too many deliveries are in progress.", wait)
 	}
 	defer a.Shares.Release(in.Token, 1)
-	d.Crowded = 0
+	d.NoSlot = 0
 	to, err := a.receiver(ctx, in)
 	if final := (*undeliverable)(nil); errors.As(err, &final) {
-		a.Told.count(Step{Name: StepDeliver, Outcome: OutcomeGivenUp})
+		a.Record.record(Step{Name: StepDeliver, Outcome: OutcomeGivenUp})
 		return d.end(log, final.Error()), nil
 	}
 	if err != nil { // also for an unknown token: Redis may have lost its data
 		log.Warn("webhook lookup failed", "error", err)
-		wait := min(awayFirst<<min(d.Away, 8), awayMost)
-		d.Away++
+		wait := min(unavailableFirst<<min(d.Unavailable, 8), unavailableMost)
+		d.Unavailable++
 		return d.again(ctx, in, log, "The gateway cannot look up the webhook now.", wait)
 	}
-	d.Away = 0
+	d.Unavailable = 0
 	d, err = a.send(ctx, in, to, d, log)
 	switch {
 	case d.Delivered:
-		a.Told.count(Step{Name: StepDeliver, Outcome: OutcomeDelivered})
+		a.Record.record(Step{Name: StepDeliver, Outcome: OutcomeDelivered})
 	case err == nil:
-		a.Told.count(Step{Name: StepDeliver, Outcome: OutcomeGivenUp})
+		a.Record.record(Step{Name: StepDeliver, Outcome: OutcomeGivenUp})
 	case ctx.Err() == nil:
-		a.Told.count(Step{Name: StepDeliver, Outcome: OutcomeAgain})
+		a.Record.record(Step{Name: StepDeliver, Outcome: OutcomeAgain})
 	}
 	return d, err
 }
@@ -179,7 +179,7 @@ func (a *Deliverer) send(ctx context.Context, in DeliverInput, to tokens.Webhook
 	if err != nil {
 		return d, fmt.Errorf("marshal the event: %w", err)
 	}
-	a.over(ctx, in.Event.TaskID) // a receiver that reads the task at once must see its end
+	a.markEnded(ctx, in.Event.TaskID) // a receiver that reads the task at once must see its end
 	at := time.Now()
 	signature, err := sign(to.Secrets, in.Event.ID, at, body)
 	if err != nil {
@@ -221,7 +221,7 @@ func (u *undeliverable) Unwrap() error { return u.error }
 
 // receiver looks up the address and the secrets of the webhook.
 func (a *Deliverer) receiver(ctx context.Context, in DeliverInput) (tokens.Webhook, error) {
-	ctx, cancel := context.WithTimeout(ctx, lookTimeout)
+	ctx, cancel := context.WithTimeout(ctx, lookupTimeout)
 	defer cancel()
 	to, err := a.Webhooks.Webhook(ctx, in.Token)
 	if errors.Is(err, tokens.ErrRevoked) {
@@ -272,10 +272,10 @@ func (d Delivery) again(ctx context.Context, in DeliverInput, log *slog.Logger, 
 	activity.RecordHeartbeat(beats.WithAnswer(ctx), d)
 	log.Info("event will be delivered again", "host", d.Host, "status", d.Status, "tries", d.Tries, "reason", d.Reason, "next", d.Next)
 	r := Record{Kind: providers.Upstream, Message: d.Reason, Status: d.Status}
-	if d.Away > 0 && d.Crowded == 0 {
+	if d.Unavailable > 0 && d.NoSlot == 0 {
 		return d, again(r, wait)
 	}
-	return d, againUnnoticed(r, wait)
+	return d, againBenign(r, wait)
 }
 
 // wait returns the time until the next try: that of the schedule, or that of the receiver's Retry-After if longer.

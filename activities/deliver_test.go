@@ -300,13 +300,13 @@ func TestDeliverWhileRedisIsAway(t *testing.T) {
 		r.acts.Deliverer.Webhooks = fakeWebhooks(func(context.Context, string) (tokens.Webhook, error) {
 			return tokens.Webhook{}, storage.ErrUnavailable
 		})
-		r.env.SetHeartbeatDetails(activities.Delivery{Tries: 1, Away: away})
+		r.env.SetHeartbeatDetails(activities.Delivery{Tries: 1, Unavailable: away})
 		seen := beats[activities.Delivery](t, r)
 		_, err := do[activities.Delivery](t, r, r.acts.Deliverer.Deliver, deliver())
 		if _, retried, delay := fault(t, err); !retried || delay != want {
 			t.Errorf("away %d times: again in %s (%t), want %s", away, delay, retried, want)
 		}
-		if got := seen(); len(got) != 1 || got[0].Tries != 1 || got[0].Away != away+1 {
+		if got := seen(); len(got) != 1 || got[0].Tries != 1 || got[0].Unavailable != away+1 {
 			t.Errorf("told %+v", got)
 		}
 	}

@@ -6,7 +6,7 @@ import (
 )
 
 // PlaceLine is how many copies of a channel may wait.
-const PlaceLine = placeLine
+const PlaceLine = copyLineMost
 
 // Take waits for a place for a copy of the channel.
 func (p *CopyLimit) Take(ctx context.Context, channel string, slow bool, dies time.Time) error {
@@ -14,7 +14,7 @@ func (p *CopyLimit) Take(ctx context.Context, channel string, slow bool, dies ti
 }
 
 // Give gives it back.
-func (p *CopyLimit) Give(channel string, slow bool) { p.give(copyLane{channel, slow}) }
+func (p *CopyLimit) Give(channel string, slow bool) { p.release(copyLane{channel, slow}) }
 
 // Wanted tells whether another waits for it.
 func (p *CopyLimit) Wanted(channel string, slow bool) bool { return p.wanted(copyLane{channel, slow}) }

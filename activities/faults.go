@@ -21,8 +21,8 @@ const (
 	typePending = "Pending"
 )
 
-// brokeDown is the message to the client for an error that is not a fault. The history contains the error itself.
-const brokeDown = "The gateway failed to handle the task."
+// internalMessage is the message to the client for an error that is not a fault. The history contains the error itself.
+const internalMessage = "The gateway failed to handle the task."
 
 // Record is a *providers.Fault for histories: without keys, and without an upstream body beyond a short message.
 type Record struct {
@@ -74,7 +74,7 @@ func record(err error) Record {
 	return r
 }
 
-// fail ends an activity without retries. An invalid request is benign: the SDK would log and count it as an error, although an operator
+// fail ends an activity without retries. An invalid request is benign: the SDK would log and record it as an error, although an operator
 // cannot do anything about it.
 func fail(r Record) error {
 	options := temporal.ApplicationErrorOptions{NonRetryable: true, Details: []any{r}}
@@ -89,9 +89,9 @@ func again(r Record, delay time.Duration) error {
 	return temporal.NewApplicationErrorWithOptions(r.Message, typeFault, temporal.ApplicationErrorOptions{NextRetryDelay: delay, Details: []any{r}})
 }
 
-// againUnnoticed is again for a fault that no operator can fix: the client's part failed, or it is not the activity's turn. It is benign,
+// againBenign is again for a fault that no operator can fix: the client's part failed, or it is not the activity's turn. It is benign,
 // as in fail.
-func againUnnoticed(r Record, delay time.Duration) error {
+func againBenign(r Record, delay time.Duration) error {
 	return temporal.NewApplicationErrorWithOptions(r.Message, typeFault, temporal.ApplicationErrorOptions{
 		NextRetryDelay: delay, Details: []any{r}, Category: temporal.ApplicationErrorCategoryBenign,
 	})
@@ -126,15 +126,15 @@ func Outcome(err error) (r Record, ok bool) {
 		r = Record{} // the last fault has more information than the timeout around it
 		switch {
 		case app.Type() == typeUnknownActivity: // an older worker during an upgrade; it did nothing
-			r = Record{Kind: providers.Internal, Message: brokeDown, Finished: true, Accepted: providers.NotAccepted, Retryable: true}
+			r = Record{Kind: providers.Internal, Message: internalMessage, Finished: true, Accepted: providers.NotAccepted, Retryable: true}
 		case app.Type() != typeFault || app.Details(&r) != nil:
-			r = Record{Kind: providers.Internal, Message: brokeDown, Finished: true}
+			r = Record{Kind: providers.Internal, Message: internalMessage, Finished: true}
 		}
 		if app.Type() == typePending {
 			r = Record{Kind: providers.Timeout, Message: "The upstream did not finish in time."}
 		}
 	} else if timeout == nil {
-		r = Record{Kind: providers.Internal, Message: brokeDown}
+		r = Record{Kind: providers.Internal, Message: internalMessage}
 	}
 	r.Deadline = r.Deadline || overdue
 	return r, true

@@ -46,9 +46,9 @@ func (l *Listing) changed(ctx context.Context, taskID string) {
 	}
 }
 
-// over marks a task as ended, so that no process returns an earlier read, and reports the end to every process, best effort. The mark is
-// written when it returns.
-func (l *Listing) over(ctx context.Context, taskID string) {
+// markEnded marks a task as ended, so that no process returns an earlier read, and reports the end to every process, best effort. The
+// mark is written when it returns.
+func (l *Listing) markEnded(ctx context.Context, taskID string) {
 	if l.Index != nil {
 		marked, cancel := context.WithTimeout(context.WithoutCancel(ctx), hintTimeout)
 		err := l.Index.Disturb(marked, taskID)

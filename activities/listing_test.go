@@ -11,7 +11,7 @@ import (
 )
 
 // TestPollRestoresTheEntry: a task that was made while Redis was away is listed, and counts as unfinished, with the first
-// look after that; the next one does not ask again. Its settling restores the entry without the count, and nothing restores
+// look after that; the next one does not ask again. Its settling restores the entry without the record, and nothing restores
 // that of a task under removal.
 func TestPollRestoresTheEntry(t *testing.T) {
 	t.Parallel()

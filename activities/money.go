@@ -12,10 +12,10 @@ import (
 )
 
 const (
-	// unsaidSeconds is the length of a video if neither the request nor the vendor specifies it. Answers report it too.
-	unsaidSeconds = 4
-	// longestVideo bounds the length of a video in seconds that is accepted from a vendor.
-	longestVideo = 1e6
+	// defaultSeconds is the length of a video if neither the request nor the vendor specifies it. Answers report it too.
+	defaultSeconds = 4
+	// maxVideoSeconds bounds the length of a video in seconds that is accepted from a vendor.
+	maxVideoSeconds = 1e6
 )
 
 // Budgets reserves and settles the money of tokens. *ledger.Budgets implements it.
@@ -38,10 +38,10 @@ type Money struct {
 func Measure(f providers.Footage) pricing.Measure {
 	seconds, err := strconv.ParseFloat(f.Seconds, 64)
 	if err != nil || seconds <= 0 || math.IsInf(seconds, 0) || math.IsNaN(seconds) {
-		seconds = unsaidSeconds
+		seconds = defaultSeconds
 	}
 	videos := max(1, f.Videos)
-	length := min(seconds, longestVideo) * float64(videos)
+	length := min(seconds, maxVideoSeconds) * float64(videos)
 	return pricing.Measure{
 		Requests: 1, Usage: providers.Usage{Input: max(0, f.Tokens.Input), Output: max(0, f.Tokens.Output)},
 		Video: time.Duration(math.Round(length*1000)) * time.Millisecond, Videos: int64(videos), Resolution: f.Resolution, Sound: pricing.Sound(f.Audio),

@@ -6,10 +6,10 @@ import (
 )
 
 const (
-	// leastBytes in leastWithin is the pace below which a copy releases its slot to a waiting one: 5 MiB a minute, at which the largest
+	// minBytes in minBytesWithin is the pace below which a copy releases its slot to a waiting one: 5 MiB a minute, at which the largest
 	// usual video, of 200 MiB, takes forty minutes.
-	leastBytes  = 5 << 20
-	leastWithin = time.Minute
+	minBytes       = 5 << 20
+	minBytesWithin = time.Minute
 	// paceWindow is the length of a measurement. It is long enough that a short pause does not matter.
 	paceWindow = 10 * time.Second
 )
@@ -31,8 +31,8 @@ func (p *pace) wait() {
 	p.since = time.Now()
 }
 
-// came records n received bytes, 0 for a wait without any, and ends the wait.
-func (p *pace) came(n int) {
+// received records n received bytes, 0 for a wait without any, and ends the wait.
+func (p *pace) received(n int) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	p.bytes += int64(n)
@@ -51,7 +51,7 @@ func (p *pace) isSlow() bool {
 		waited += now.Sub(p.since)
 	}
 	if waited >= paceWindow {
-		p.slow = float64(p.bytes) < float64(leastBytes)*waited.Seconds()/leastWithin.Seconds()
+		p.slow = float64(p.bytes) < float64(minBytes)*waited.Seconds()/minBytesWithin.Seconds()
 		p.bytes, p.waited = 0, 0
 		if !p.since.IsZero() {
 			p.since = now

@@ -20,9 +20,9 @@ const (
 	// deadlineMargin keeps the last wait within the deadline: the server fails an activity at once if its next try would exceed it, and
 	// the last poll would be lost.
 	deadlineMargin = time.Second
-	// forgottenLooks is the number of consecutive polls that must find the job unknown before it counts as forgotten: compatible servers
+	// forgottenPolls is the number of consecutive polls that must find the job unknown before it counts as forgotten: compatible servers
 	// answer 404 for a moment after a create.
-	forgottenLooks = 5
+	forgottenPolls = 5
 	// forgottenShare is the time for that, in units of PollMax: five minutes by default. An upstream's load balancer answers 404 for less
 	// while its servers are replaced, and the paid job continues.
 	forgottenShare = 10
@@ -64,7 +64,7 @@ type Poller struct {
 	// PollMin and PollMax bound the wait between two polls of a job that is overdue or whose length is unknown. Waits for a job of known
 	// length grow with that length.
 	PollMin, PollMax time.Duration
-	Told             Told
+	Record           Recorder
 	Log              *slog.Logger
 }
 
@@ -90,7 +90,7 @@ func (a *Poller) Poll(ctx context.Context, in PollInput) (providers.VideoStatus,
 	}
 	if p.Since.IsZero() { // the first try only schedules the first poll
 		p = Progress{State: providers.JobQueued, Since: in.Job.AcceptedAt, Usual: Duration(a.usual(ctx, in.Job).Round(time.Second))}
-		return a.wait(ctx, in, p, a.nextLook(in.Job, &p, 0))
+		return a.wait(ctx, in, p, a.nextPoll(in.Job, &p, 0))
 	}
 	pick, adapter, err := a.target(in.Job.Assignment)
 	if err != nil {
@@ -120,7 +120,7 @@ func (a *Poller) Poll(ctx context.Context, in PollInput) (providers.VideoStatus,
 		r.Message = shorten(r.Message)
 		p.Errors++
 		p.Fault = &r
-		a.Told.count(in.Job.Assignment.step(StepPoll, in.Job.Model, string(r.Kind)))
+		a.Record.record(in.Job.Assignment.step(StepPoll, in.Job.Model, string(r.Kind)))
 		log.Warn("poll failed", "kind", r.Kind, "status", r.Status, "errors", p.Errors, "fault", err)
 		if a.refused(&p, fault) {
 			a.release(ctx, in.Job)
@@ -128,19 +128,19 @@ func (a *Poller) Poll(ctx context.Context, in PollInput) (providers.VideoStatus,
 				Code: providers.FailedForgotten, Message: "The upstream refuses to return the job: " + r.Message,
 			}}, nil
 		}
-		return a.wait(ctx, in, p, a.nextLook(in.Job, &p, fault.RetryAfter))
+		return a.wait(ctx, in, p, a.nextPoll(in.Job, &p, fault.RetryAfter))
 	}
 	a.Channels.ReportPoll(pick, nil)
-	a.Told.count(in.Job.Assignment.step(StepPoll, in.Job.Model, pollOutcome(status)))
+	a.Record.record(in.Job.Assignment.step(StepPoll, in.Job.Model, pollOutcome(status)))
 	p.Errors, p.Fault, p.RefusedSince = 0, nil, time.Time{}
-	p.Word = status.Word
+	p.VendorStatus = status.Word
 	if status.State == providers.JobForgotten {
 		if p.UnknownSince.IsZero() {
 			p.UnknownSince = time.Now()
 		}
 		p.Unknown++
-		if p.Unknown < forgottenLooks || time.Since(p.UnknownSince) < forgottenShare*a.PollMax {
-			return a.wait(ctx, in, p, a.nextLook(in.Job, &p, 0))
+		if p.Unknown < forgottenPolls || time.Since(p.UnknownSince) < forgottenShare*a.PollMax {
+			return a.wait(ctx, in, p, a.nextPoll(in.Job, &p, 0))
 		}
 		status.State = providers.JobFailed
 	}
@@ -161,8 +161,8 @@ func (a *Poller) Poll(ctx context.Context, in PollInput) (providers.VideoStatus,
 		return status, nil
 	}
 	p.Unknown, p.UnknownSince, p.Running = 0, time.Time{}, time.Now()
-	if status.Progress >= 0 && status.State == providers.JobRunning && !p.Told {
-		p.Told, p.Floor = true, p.Shown(time.Now())
+	if status.Progress >= 0 && status.State == providers.JobRunning && !p.Reported {
+		p.Reported, p.Floor = true, p.Shown(time.Now())
 	}
 	if status.State == providers.JobRunning {
 		p.State = providers.JobRunning // it stays running if the vendor puts the job back into its queue
@@ -171,7 +171,7 @@ func (a *Poller) Poll(ctx context.Context, in PollInput) (providers.VideoStatus,
 	if p.State != was.State || p.Percent != was.Percent {
 		a.changed(ctx, in.Job.TaskID)
 	}
-	return a.wait(ctx, in, p, a.nextLook(in.Job, &p, 0))
+	return a.wait(ctx, in, p, a.nextPoll(in.Job, &p, 0))
 }
 
 // refused reports whether an upstream has refused every poll as a bad request for refusedShare.
@@ -200,7 +200,7 @@ func (a *Poller) Cancel(ctx context.Context, job Job) error {
 	}
 	if a.Shares.Try(job.Assignment.Token, 1) != nil {
 		a.hold(ctx, job.TaskID, job.Assignment, cancelMost) // the job continues until then
-		return again(noRoom(), noRoomFirst)
+		return again(noSlot(), noSlotFirst)
 	}
 	defer a.Shares.Release(job.Assignment.Token, 1)
 	traced, span := a.turn(ctx, pick.Target, upstream.Step{Does: "cancel"})
@@ -240,7 +240,7 @@ func (a *Poller) wait(ctx context.Context, in PollInput, p Progress, delay time.
 	if p.Fault != nil {
 		return providers.VideoStatus{}, again(*p.Fault, delay)
 	}
-	reason := p.Word
+	reason := p.VendorStatus
 	if reason == "" {
 		reason = string(p.State)
 	}
@@ -266,9 +266,9 @@ func (a *Poller) gone(ctx context.Context, in PollInput, p Progress, err error) 
 	return a.wait(ctx, in, p, a.PollMax)
 }
 
-// nextLook returns the wait until the next poll: the upstream's Retry-After, or what is expected of the job, within the bounds of its
+// nextPoll returns the wait until the next poll: the upstream's Retry-After, or what is expected of the job, within the bounds of its
 // vendor and of the lifetime of its results.
-func (a *Poller) nextLook(job Job, p *Progress, asked time.Duration) time.Duration {
+func (a *Poller) nextPoll(job Job, p *Progress, asked time.Duration) time.Duration {
 	pace := providers.PaceOf(a.Catalog[job.Assignment.Vendor].Video)
 	least := max(a.PollMin, pace.Least)
 	var delay time.Duration
@@ -344,7 +344,7 @@ func (a *Poller) timedAs(job Job) string {
 // and this one.
 func took(job Job, p Progress, status providers.VideoStatus) time.Duration {
 	elapsed := time.Since(job.AcceptedAt)
-	if status.Took > 0 && status.Took <= elapsed+SubmitTimeout { // a vendor may count from the middle of the submit
+	if status.Took > 0 && status.Took <= elapsed+SubmitTimeout { // a vendor may record from the middle of the submit
 		return status.Took
 	}
 	before := max(0, p.Running.Sub(job.AcceptedAt)) // 0 without an earlier poll

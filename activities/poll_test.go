@@ -423,7 +423,7 @@ func TestPollProgressNeverFalls(t *testing.T) {
 			if got := (shown{w.last.State, w.last.Percent}); got != want {
 				t.Errorf("look %d: got %+v, want %+v", i, got, want)
 			}
-			if w.last.Polls != i+1 || w.last.Word != looks[i].word {
+			if w.last.Polls != i+1 || w.last.VendorStatus != looks[i].word {
 				t.Errorf("look %d: got heartbeat %+v", i, *w.last)
 			}
 			word := looks[i].word

@@ -18,11 +18,11 @@ type Progress struct {
 	State providers.VideoState `json:"state"`
 	// Percent is the vendor's progress, 0 if it reports none. It never falls.
 	Percent int `json:"percent"`
-	// Told: the vendor reports progress, so nothing is estimated any more. Floor is what was shown until then.
-	Told  bool `json:"told,omitempty"`
-	Floor int  `json:"floor,omitempty"`
-	// Word is the vendor's own status.
-	Word string `json:"word,omitempty"`
+	// Recorder: the vendor reports progress, so nothing is estimated any more. Floor is what was shown until then.
+	Reported bool `json:"reported,omitempty"`
+	Floor    int  `json:"floor,omitempty"`
+	// VendorStatus is the vendor's own status.
+	VendorStatus string `json:"vendor_status,omitempty"`
 	// Usual is how long such jobs take, 0 if unknown. It is fixed at the first poll, so that estimates never fall.
 	Usual Duration `json:"usual,omitempty"`
 	// Since is when the upstream accepted the job.
@@ -59,7 +59,7 @@ func (p Progress) Shown(now time.Time) int {
 		now = p.Next
 	}
 	shown := max(0, p.Percent, p.Floor)
-	if usual := time.Duration(p.Usual); !p.Told && usual > 0 {
+	if usual := time.Duration(p.Usual); !p.Reported && usual > 0 {
 		shown = max(shown, min(mostEstimated, int(100*now.Sub(p.Since)/usual)))
 	}
 	return min(shown, MostShown)

@@ -38,9 +38,9 @@ const (
 	answerLimit = 16 << 10
 	// headerLimit bounds an answer's header in bytes.
 	headerLimit = 64 << 10
-	// keptReceivers and keptFor bound the idle connections to receivers. Most get an event a minute or less.
-	keptReceivers = 100
-	keptFor       = 30 * time.Second
+	// idleReceivers and idleReceiversFor bound the idle connections to receivers. Most get an event a minute or less.
+	idleReceivers    = 100
+	idleReceiversFor = 30 * time.Second
 )
 
 // errPrivate refuses an address in the gateway's own network.
@@ -111,8 +111,8 @@ func NewReceivers(opts *ReceiversOptions) *Receivers {
 			DialContext:            dialer.DialContext,
 			TLSHandshakeTimeout:    shakeReceiver,
 			DisableCompression:     true,
-			MaxIdleConns:           keptReceivers,
-			IdleConnTimeout:        keptFor,
+			MaxIdleConns:           idleReceivers,
+			IdleConnTimeout:        idleReceiversFor,
 			MaxResponseHeaderBytes: headerLimit,
 			ForceAttemptHTTP2:      true,
 		},
@@ -123,18 +123,18 @@ func NewReceivers(opts *ReceiversOptions) *Receivers {
 // Close ends the idle connections.
 func (r *Receivers) Close() { r.client.CloseIdleConnections() }
 
-// receipt is a receiver's answer.
-type receipt struct {
+// response is a receiver's answer.
+type response struct {
 	status int
 	// after is the answer's Retry-After, 0 if there is none.
 	after time.Duration
 }
 
 // post sends a JSON body once. An error means that there was no answer; it contains only host and port of the address.
-func (r *Receivers) post(ctx context.Context, address string, header http.Header, body []byte) (receipt, error) {
+func (r *Receivers) post(ctx context.Context, address string, header http.Header, body []byte) (response, error) {
 	req, err := http.NewRequestWithContext(ctx, http.MethodPost, address, bytes.NewReader(body))
 	if err != nil {
-		return receipt{}, errors.New("the webhook's address cannot be used")
+		return response{}, errors.New("the webhook's address cannot be used")
 	}
 	req.Header = header
 	req.Header.Set("User-Agent", r.agent)
@@ -142,18 +142,18 @@ func (r *Receivers) post(ctx context.Context, address string, header http.Header
 	if err != nil {
 		if outer := (*url.Error)(nil); errors.As(err, &outer) {
 			if outer.Timeout() {
-				return receipt{}, errors.New("the receiver did not answer in time")
+				return response{}, errors.New("the receiver did not answer in time")
 			}
 			err = outer.Err // the text of outer contains the address
 		}
 		if errors.Is(err, ssrf.ErrProhibitedIP) {
-			return receipt{}, errPrivate
+			return response{}, errPrivate
 		}
-		return receipt{}, err
+		return response{}, err
 	}
 	defer resp.Body.Close()
 	_, _ = io.CopyN(io.Discard, resp.Body, answerLimit) // the body has no meaning
-	return receipt{status: resp.StatusCode, after: upstream.RetryAfter(resp.Header)}, nil
+	return response{status: resp.StatusCode, after: upstream.RetryAfter(resp.Header)}, nil
 }
 
 // errUnsigned reports that there is no secret to sign with.

@@ -24,15 +24,15 @@ const (
 	StageLimit = 5 * time.Minute
 )
 
-// Standing is the state of a task's execution for its removal.
-type Standing struct {
+// Execution is the state of a task's execution for its removal.
+type Execution struct {
 	// Closed: the task has ended, or there is none.
 	Closed bool `json:"-"`
 	// Run is its newest execution, "" if there is none, and Started the start of that. A later task with the id is another one.
 	Run     string    `json:"run,omitempty"`
 	Started time.Time `json:"started,omitzero"`
-	// Generation is part of the names of the task's objects.
-	Generation string `json:"generation,omitempty"`
+	// Incarnation is part of the names of the task's objects.
+	Incarnation string `json:"incarnation,omitempty"`
 	// Outputs are the archive folders of its outputs, with a slash at the end.
 	Outputs []string `json:"outputs,omitempty"`
 	// Single: the task has no executions from before a reset.
@@ -43,14 +43,14 @@ type Standing struct {
 type Executions interface {
 	// End cancels a task and returns its state: closed and without a run if it does not exist, also if another task has its id. It is
 	// idempotent.
-	End(ctx context.Context, task RemoveInput) (Standing, error)
+	End(ctx context.Context, task RemoveInput) (Execution, error)
 	// Delete requests the deletion of the run in standing and of earlier runs, and returns those that exist. It does not touch later runs,
 	// and does not wait.
-	Delete(ctx context.Context, taskID string, standing Standing) (runs []string, err error)
-	// Behind reports whether a later task with the id has ended, and the execution of the removal has taken its place as the newest.
-	Behind(ctx context.Context, task RemoveInput) (bool, error)
-	// Generation returns the generation of the task with the id, "" for none.
-	Generation(ctx context.Context, taskID string) (string, error)
+	Delete(ctx context.Context, taskID string, standing Execution) (runs []string, err error)
+	// LaterEnded reports whether a later task with the id has ended, and the execution of the removal has taken its place as the newest.
+	LaterEnded(ctx context.Context, task RemoveInput) (bool, error)
+	// Incarnation returns the incarnation of the task with the id, "" for none.
+	Incarnation(ctx context.Context, taskID string) (string, error)
 	// Left returns those of the runs that still exist.
 	Left(ctx context.Context, taskID string, runs []string) ([]string, error)
 	// Finish starts the settlement of tasks that closed without it, at the time or later (zero: any time): terminated in Temporal's own
@@ -80,27 +80,27 @@ type RemoveInput struct {
 	Revision int `json:"revision"`
 }
 
-// callOff cancels the task and returns its state once it has ended.
-func (a *Remover) callOff(ctx context.Context, in RemoveInput) (Standing, error) {
-	standing, err := a.Executions.End(ctx, in)
+// cancel cancels the task and returns its state once it has ended.
+func (a *Remover) cancel(ctx context.Context, in RemoveInput) (Execution, error) {
+	execution, err := a.Executions.End(ctx, in)
 	switch {
 	case err != nil:
-		return Standing{}, fmt.Errorf("end %s: %w", in.TaskID, err)
-	case !standing.Closed:
-		return Standing{}, pending("still running", lookAgain(ctx))
+		return Execution{}, fmt.Errorf("end %s: %w", in.TaskID, err)
+	case !execution.Closed:
+		return Execution{}, pending("still running", retryWait(ctx))
 	}
-	return standing, nil
+	return execution, nil
 }
 
-// erase removes a task's objects: its outputs, and the inputs, requests and tickets of every generation of its id. Without an execution
-// nothing is left of the task, and the objects belong to one that is about to start. A newer object of another generation may belong to
+// erase removes a task's objects: its outputs, and the inputs, requests and tickets of every incarnation of its id. Without an execution
+// nothing is left of the task, and the objects belong to one that is about to start. A newer object of another incarnation may belong to
 // a create in progress. That create fails because the removal has the id, so erase waits until the object is older than StageLimit.
-func (a *Remover) erase(ctx context.Context, taskID string, was Standing) error {
-	if was.Run == "" {
+func (a *Remover) erase(ctx context.Context, taskID string, execution Execution) error {
+	if execution.Run == "" {
 		return nil
 	}
-	own := []string{GenerationPrefix(taskID, was.Generation), AttemptsPrefix(taskID) + was.Generation + "-"}
-	for _, prefix := range slices.Concat(was.Outputs, own) {
+	own := []string{IncarnationPrefix(taskID, execution.Incarnation), AttemptsPrefix(taskID) + execution.Incarnation + "-"}
+	for _, prefix := range slices.Concat(execution.Outputs, own) {
 		if err := a.Objects.DeletePrefix(ctx, prefix); err != nil {
 			return again(record(err), 0)
 		}
@@ -125,19 +125,19 @@ func (a *Remover) erase(ctx context.Context, taskID string, was Standing) error 
 	return nil
 }
 
-// deleted are the runs whose deletion was requested, and when.
-type deleted struct {
+// deletedRuns are the runs whose deletion was requested, and when.
+type deletedRuns struct {
 	Runs []string  `json:"runs"`
 	At   time.Time `json:"at"`
 }
 
 // deleteRuns requests the deletion of the task's executions once; later calls check which are left.
-func (a *Remover) deleteRuns(ctx context.Context, taskID string, was Standing, asked *deleted) (err error) {
+func (a *Remover) deleteRuns(ctx context.Context, taskID string, execution Execution, asked *deletedRuns) (err error) {
 	if time.Since(asked.At) < deleteAgain {
 		asked.Runs, err = a.Executions.Left(ctx, taskID, asked.Runs)
 	} else {
 		asked.At = time.Now().UTC()
-		asked.Runs, err = a.Executions.Delete(ctx, taskID, was)
+		asked.Runs, err = a.Executions.Delete(ctx, taskID, execution)
 	}
 	if err != nil {
 		return fmt.Errorf("delete %s: %w", taskID, err)
@@ -148,19 +148,19 @@ func (a *Remover) deleteRuns(ctx context.Context, taskID string, was Standing, a
 // removed completes the removal of a task. A removal with the task's id deletes itself as the last step. There is one exception: if the
 // removal started after its task was gone, it may have replaced a later task with the id as the newest execution. That task could not
 // be found if the removal deleted itself, so then it only ends.
-func (a *Remover) removed(ctx context.Context, in RemoveInput, was Standing) error {
+func (a *Remover) removed(ctx context.Context, in RemoveInput, execution Execution) error {
 	if a.Index != nil {
 		if err := errors.Join(a.Index.Remove(ctx, in.Token, in.TaskID, in.Created), a.Index.Lift(ctx, in.TaskID, in.Created)); err != nil {
 			return again(record(err), 0)
 		}
 	}
 	if this := activity.GetInfo(ctx).WorkflowExecution; this.ID == in.TaskID {
-		if was.Run == "" {
-			if later, err := a.Executions.Behind(ctx, in); err != nil || later {
+		if execution.Run == "" {
+			if later, err := a.Executions.LaterEnded(ctx, in); err != nil || later {
 				return err
 			}
 		}
-		if _, err := a.Executions.Delete(ctx, in.TaskID, Standing{Run: this.RunID, Single: true}); err != nil {
+		if _, err := a.Executions.Delete(ctx, in.TaskID, Execution{Run: this.RunID, Single: true}); err != nil {
 			return fmt.Errorf("delete the removal of %s: %w", in.TaskID, err)
 		}
 	}
@@ -168,52 +168,52 @@ func (a *Remover) removed(ctx context.Context, in RemoveInput, was Standing) err
 	return nil
 }
 
-// removing is Remove's heartbeat: the state of a task whose objects are erased, and the requested deletions.
-type removing struct {
-	Standing *Standing `json:"standing,omitempty"`
+// removeProgress is Remove's heartbeat: the state of a task whose objects are erased, and the requested deletions.
+type removeProgress struct {
+	Execution *Execution `json:"execution,omitempty"`
 	// Try is the attempt that saw the end of the task; the waits start again with it.
-	Try   int32   `json:"try,omitempty"`
-	Asked deleted `json:"asked,omitzero"`
+	Try   int32       `json:"try,omitempty"`
+	Asked deletedRuns `json:"asked,omitzero"`
 }
 
 // Remove cancels a task, erases its objects, then deletes its executions, in this order. It is idempotent; another try continues after
 // the erased objects. Temporal deletes in its own time after one request, and later tries only check. A removal with its task's id does
 // not wait for the deletion of the task's execution: readers cannot find that by the id any more.
 func (a *Remover) Remove(ctx context.Context, in RemoveInput) error {
-	var was removing
+	var progress removeProgress
 	if activity.HasHeartbeatDetails(ctx) {
-		if err := activity.GetHeartbeatDetails(ctx, &was); err != nil {
-			was = removing{}
+		if err := activity.GetHeartbeatDetails(ctx, &progress); err != nil {
+			progress = removeProgress{}
 		}
 	}
 	info := activity.GetInfo(ctx)
-	if was.Standing == nil {
-		standing, err := a.callOff(ctx, in)
+	if progress.Execution == nil {
+		execution, err := a.cancel(ctx, in)
 		if err != nil {
 			return err
 		}
-		if err := a.erase(ctx, in.TaskID, standing); err != nil {
+		if err := a.erase(ctx, in.TaskID, execution); err != nil {
 			return err
 		}
-		was.Standing, was.Try = &standing, info.Attempt
+		progress.Execution, progress.Try = &execution, info.Attempt
 	}
-	if err := a.deleteRuns(ctx, in.TaskID, *was.Standing, &was.Asked); err != nil {
+	if err := a.deleteRuns(ctx, in.TaskID, *progress.Execution, &progress.Asked); err != nil {
 		return err
 	}
-	if len(was.Asked.Runs) > 0 && info.WorkflowExecution.ID != in.TaskID {
-		activity.RecordHeartbeat(ctx, was)
-		return pending("not deleted yet", lookAfter(info.Attempt-was.Try))
+	if len(progress.Asked.Runs) > 0 && info.WorkflowExecution.ID != in.TaskID {
+		activity.RecordHeartbeat(ctx, progress)
+		return pending("not deleted yet", retryWaitAfter(info.Attempt-progress.Try))
 	}
-	return a.removed(ctx, in, *was.Standing)
+	return a.removed(ctx, in, *progress.Execution)
 }
 
-// lookAgain returns the wait before the next try of an activity that waits from its first try on.
-func lookAgain(ctx context.Context) time.Duration {
-	return lookAfter(activity.GetInfo(ctx).Attempt - 1)
+// retryWait returns the wait before the next try of an activity that waits from its first try on.
+func retryWait(ctx context.Context) time.Duration {
+	return retryWaitAfter(activity.GetInfo(ctx).Attempt - 1)
 }
 
-// lookAfter returns the wait before the next check, after a number of checks without success.
-func lookAfter(failed int32) time.Duration {
+// retryWaitAfter returns the wait before the next check, after a number of checks without success.
+func retryWaitAfter(failed int32) time.Duration {
 	wait := removalFirst
 	for ; failed > 0 && wait < removalMost; failed-- {
 		wait *= 2
@@ -224,5 +224,7 @@ func lookAfter(failed int32) time.Duration {
 // TaskPrefix returns the archive folder of the objects of a task id, without outputs.
 func TaskPrefix(taskID string) string { return "tasks/" + taskID + "/" }
 
-// GenerationPrefix returns the archive folder of the objects that a create staged for its task.
-func GenerationPrefix(taskID, generation string) string { return TaskPrefix(taskID) + generation + "/" }
+// IncarnationPrefix returns the archive folder of the objects that a create staged for its task.
+func IncarnationPrefix(taskID, incarnation string) string {
+	return TaskPrefix(taskID) + incarnation + "/"
+}

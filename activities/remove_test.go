@@ -21,11 +21,11 @@ type fakeExecutions struct {
 	left           int // looks that still find the execution
 }
 
-func (e *fakeExecutions) End(context.Context, activities.RemoveInput) (activities.Standing, error) {
-	return activities.Standing{}, nil // it runs on
+func (e *fakeExecutions) End(context.Context, activities.RemoveInput) (activities.Execution, error) {
+	return activities.Execution{}, nil // it runs on
 }
 
-func (e *fakeExecutions) Delete(context.Context, string, activities.Standing) ([]string, error) {
+func (e *fakeExecutions) Delete(context.Context, string, activities.Execution) ([]string, error) {
 	e.deletes++
 	return []string{"run"}, nil
 }
@@ -45,9 +45,9 @@ type ending struct {
 	running int // looks that still find it running
 }
 
-func (e *ending) End(context.Context, activities.RemoveInput) (activities.Standing, error) {
+func (e *ending) End(context.Context, activities.RemoveInput) (activities.Execution, error) {
 	e.running--
-	return activities.Standing{Closed: e.running < 0, Run: "run", Generation: "life"}, nil
+	return activities.Execution{Closed: e.running < 0, Run: "run", Incarnation: "life"}, nil
 }
 
 // TestRemoveGoesOn: the tries of one removal wait for the task's end, erase its objects before its execution, ask once to
@@ -60,7 +60,7 @@ func TestRemoveGoesOn(t *testing.T) {
 	for try := int32(1); ; try++ {
 		r := newTestEnv(t, nil)
 		archive := storagetest.NewMemoryArchive()
-		mustPut(t, archive, activities.GenerationPrefix("video_x", "life")+"request.json")
+		mustPut(t, archive, activities.IncarnationPrefix("video_x", "life")+"request.json")
 		r.acts.Remover.Executions, r.acts.Remover.Objects = engine, archive
 		if last != nil {
 			r.env.SetHeartbeatDetails(last)
@@ -89,7 +89,7 @@ func TestRemoveGoesOn(t *testing.T) {
 	// What was asked for long ago is asked for again.
 	r := newTestEnv(t, nil)
 	r.acts.Remover.Executions = engine
-	r.env.SetHeartbeatDetails(json.RawMessage(`{"standing":{"run":"run"},"asked":{"runs":["run"],"at":"2026-01-01T00:00:00Z"}}`))
+	r.env.SetHeartbeatDetails(json.RawMessage(`{"execution":{"run":"run"},"asked":{"runs":["run"],"at":"2026-01-01T00:00:00Z"}}`))
 	if _, err := r.env.ExecuteActivity(r.acts.Remover.Remove, activities.RemoveInput{TaskID: "video_x"}); err == nil || engine.deletes != 2 {
 		t.Errorf("%v after %d deletes, want a second one", err, engine.deletes)
 	}

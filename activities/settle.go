@@ -13,8 +13,8 @@ type Settler struct {
 	*SlotKeeper
 	*Listing
 
-	Money Money
-	Told  Told
+	Money  Money
+	Record Recorder
 }
 
 // SettleInput is a task that has ended.
@@ -55,7 +55,7 @@ func (a *Settler) Settle(ctx context.Context, in SettleInput) error {
 	}
 	err := errors.Join(errs...)
 	if err == nil {
-		a.Told.count(in.end())
+		a.Record.record(in.end())
 	}
 	return err
 }

@@ -8,18 +8,18 @@ import (
 )
 
 const (
-	// Places is the number of concurrent activities of a worker, without copies and removals: the default of the SDK.
-	Places = 1000
+	// ActivitySlots is the number of concurrent activities of a worker, without copies and removals: the default of the SDK.
+	ActivitySlots = 1000
 	// tokenShare is the number of them for the submits, polls and cancels of one token. An upstream that hangs, or that fetches from a
 	// server that hangs, occupies each for up to a minute.
-	tokenShare = Places / 2
-	// deliveryPlaces is the number of them for deliveries, and deliveryShare for those of one token. A receiver that hangs occupies each
+	tokenShare = ActivitySlots / 2
+	// deliverySlots is the number of them for deliveries, and deliveryShare for those of one token. A receiver that hangs occupies each
 	// for half a minute.
-	deliveryPlaces = Places / 4
-	deliveryShare  = deliveryPlaces / 4
-	// noRoomFirst and noRoomMost bound the wait of a delivery without a slot; a cancel waits noRoomFirst.
-	noRoomFirst = 5 * time.Second
-	noRoomMost  = 10 * time.Minute
+	deliverySlots = ActivitySlots / 4
+	deliveryShare = deliverySlots / 4
+	// noSlotFirst and noSlotMost bound the wait of a delivery without a slot; a cancel waits noSlotFirst.
+	noSlotFirst = 5 * time.Second
+	noSlotMost  = 10 * time.Minute
 )
 
 // Shares bounds the concurrent activities of one kind in a worker, in total and for one token. An activity without a slot is retried
@@ -27,16 +27,18 @@ const (
 type Shares = fair.Semaphore[string]
 
 // UpstreamShares returns the bounds of submits, polls and cancels.
-func UpstreamShares() *Shares { return fair.New[string](fair.Bounds{Total: Places, Share: tokenShare}) }
+func UpstreamShares() *Shares {
+	return fair.New[string](fair.Bounds{Total: ActivitySlots, Share: tokenShare})
+}
 
 // DeliveryShares returns the bounds of deliveries to webhooks.
 func DeliveryShares() *Shares {
-	return fair.New[string](fair.Bounds{Total: deliveryPlaces, Share: deliveryShare})
+	return fair.New[string](fair.Bounds{Total: deliverySlots, Share: deliveryShare})
 }
 
-// noRoomWait returns the wait of a delivery after n earlier tries without a slot.
-func noRoomWait(n int) time.Duration {
-	return spreadWait(min(noRoomFirst<<min(n, 10), noRoomMost))
+// noSlotWait returns the wait of a delivery after n earlier tries without a slot.
+func noSlotWait(n int) time.Duration {
+	return spreadWait(min(noSlotFirst<<min(n, 10), noSlotMost))
 }
 
 // spreadWait extends a wait at random by up to spread.

@@ -37,7 +37,7 @@ func TestDeliverCrowded(t *testing.T) {
 		hook := newReceiver(t, status(http.StatusOK))
 		r := newNotifier(t, tokens.Webhook{URL: hook.URL, Secrets: []secret.Text{tokens.NewWebhookSecret()}})
 		r.acts.Deliverer.Shares = crowded(t, "demo")
-		r.env.SetHeartbeatDetails(activities.Delivery{Tries: 1, Crowded: before})
+		r.env.SetHeartbeatDetails(activities.Delivery{Tries: 1, NoSlot: before})
 		seen := beats[activities.Delivery](t, r)
 		_, err := do[activities.Delivery](t, r, r.acts.Deliverer.Deliver, deliver())
 		_, retried, delay := fault(t, err)
@@ -48,11 +48,11 @@ func TestDeliverCrowded(t *testing.T) {
 		if errors.As(err, &app); app.Category() != temporal.ApplicationErrorCategoryBenign {
 			t.Errorf("it has category %v: the SDK would log it as an error of the worker", app.Category())
 		}
-		if got := seen(); len(got) != 1 || got[0].Tries != 1 || got[0].Crowded != before+1 || len(hook.requests()) != 0 {
+		if got := seen(); len(got) != 1 || got[0].Tries != 1 || got[0].NoSlot != before+1 || len(hook.requests()) != 0 {
 			t.Errorf("told %+v after %d requests", got, len(hook.requests()))
 		}
 		r.acts.Deliverer.Shares = crowded(t, "other")
-		if d, err := do[activities.Delivery](t, r, r.acts.Deliverer.Deliver, deliver()); err != nil || !d.Delivered || d.Crowded != 0 {
+		if d, err := do[activities.Delivery](t, r, r.acts.Deliverer.Deliver, deliver()); err != nil || !d.Delivered || d.NoSlot != 0 {
 			t.Errorf("beside another token's: %+v, %v", d, err)
 		}
 		if err := r.acts.Deliverer.Shares.Try("demo", 1); err != nil {
@@ -76,12 +76,12 @@ func TestDeliverCrowdedLastTry(t *testing.T) {
 	if err := r.acts.Deliverer.Shares.Try("other", 1); err != nil {
 		t.Error("the last try did not give its room back")
 	}
-	r.env.SetHeartbeatDetails(activities.Delivery{Crowded: 60})
+	r.env.SetHeartbeatDetails(activities.Delivery{NoSlot: 60})
 	_, err := do[activities.Delivery](t, r, r.acts.Deliverer.Deliver, over) // no place at all now
 	if _, retried, delay := fault(t, err); !retried || delay < 5*time.Second || delay > 6*time.Second {
 		t.Errorf("again in %s (%t), want soon", delay, retried)
 	}
-	over.Until = time.Now().Add(-activities.LastRoom)
+	over.Until = time.Now().Add(-activities.LastTryGrace)
 	if d, err := do[activities.Delivery](t, r, r.acts.Deliverer.Deliver, over); err != nil || d.Delivered || !strings.Contains(d.Reason, "has passed. Too many") {
 		t.Errorf("got %+v, %v, want it given up", d, err)
 	}

@@ -13,8 +13,8 @@ const (
 	// terminated task expires, and so does one whose release Redis lost, so the slack is short. It exceeds the time that a worker takes
 	// to stop: a restart loses no slot. A job whose slot expired takes it again at its next renewal.
 	slotSlack = 2 * time.Minute
-	// submitSign is the longest time from the start of a submit to the first poll.
-	submitSign = SubmitTimeout + 30*time.Second
+	// submitToPoll is the longest time from the start of a submit to the first poll.
+	submitToPoll = SubmitTimeout + 30*time.Second
 	// slotTimeout bounds the renewal or release of a slot. A job continues without it.
 	slotTimeout = time.Second
 )

@@ -54,10 +54,10 @@ const (
 	OutcomeCompleted = "completed"
 )
 
-// Told is called with every step and must not block; nil: steps are not recorded.
-type Told func(Step)
+// Recorder is called with every step and must not block; nil: steps are not recorded.
+type Recorder func(Step)
 
-func (t Told) count(step Step) {
+func (t Recorder) record(step Step) {
 	if t != nil {
 		t(step)
 	}

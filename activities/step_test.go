@@ -102,8 +102,8 @@ func TestStepsAreTold(t *testing.T) {
 			r.keepIn(fakeObjects{putJSON: func(context.Context, string, any) error { return errors.New("not here") }})
 			var told []activities.Step
 			count := func(step activities.Step) { told = append(told, step) }
-			r.acts.Submitter.Told, r.acts.Poller.Told, r.acts.Copier.Told = count, count, count
-			r.acts.Deliverer.Told, r.acts.Settler.Told = count, count
+			r.acts.Submitter.Record, r.acts.Poller.Record, r.acts.Copier.Record = count, count, count
+			r.acts.Deliverer.Record, r.acts.Settler.Record = count, count
 			tc.do(r)
 			if len(told) == 1 && tc.want.Name == activities.StepArchive && tc.want.Bytes > 0 {
 				if told[0].Took <= 0 {

@@ -45,7 +45,7 @@ type Submitter struct {
 	*SlotKeeper
 
 	Objects Objects
-	Told    Told
+	Record  Recorder
 	Log     *slog.Logger
 }
 
@@ -54,16 +54,16 @@ type SubmitInput struct {
 	TaskID     string     `json:"task_id"`
 	Attempt    int        `json:"attempt"`
 	Assignment Assignment `json:"assignment"`
-	// Generation distinguishes the task from an earlier one with its id, so that no upstream takes its key for a repeat, and no ticket
+	// Incarnation distinguishes the task from an earlier one with its id, so that no upstream takes its key for a repeat, and no ticket
 	// is confused.
-	Generation string `json:"generation"`
+	Incarnation string `json:"incarnation"`
 	// Request is the request; RequestObject is its archive object instead, if it was too large or too private for a history.
 	Request       *providers.VideoRequest `json:"request,omitempty"`
 	RequestObject string                  `json:"request_object,omitempty"`
 }
 
 // name identifies the attempt among those of all tasks with the id.
-func (in SubmitInput) name() string { return in.Generation + "-" + strconv.Itoa(in.Attempt) }
+func (in SubmitInput) name() string { return in.Incarnation + "-" + strconv.Itoa(in.Attempt) }
 
 // idempotencyKey is the same for every try of the attempt, and differs from those of other attempts.
 func (in SubmitInput) idempotencyKey() string { return in.TaskID + "-" + in.name() }
@@ -71,7 +71,7 @@ func (in SubmitInput) idempotencyKey() string { return in.TaskID + "-" + in.name
 // AttemptsPrefix returns the archive folder of a task's tickets and claims.
 func AttemptsPrefix(taskID string) string { return TaskPrefix(taskID) + attemptsFolder + "/" }
 
-// attemptsFolder is the folder of tickets, next to those of generations.
+// attemptsFolder is the folder of tickets, next to those of incarnations.
 const attemptsFolder = "attempts"
 
 // TicketObject returns the archive key of the attempt's ticket.
@@ -115,7 +115,7 @@ func (a *Submitter) Submit(ctx context.Context, in SubmitInput) (Job, error) {
 	}
 	if a.Shares.Try(in.Assignment.Token, 1) != nil {
 		log.Info("attempt postponed, the token has no free share", "token", in.Assignment.Token)
-		return Job{}, fail(noRoom())
+		return Job{}, fail(noSlot())
 	}
 	defer a.Shares.Release(in.Assignment.Token, 1)
 	req, err := a.request(ctx, in)
@@ -127,7 +127,7 @@ func (a *Submitter) Submit(ctx context.Context, in SubmitInput) (Job, error) {
 	}
 	stop := heartbeats(func() { activity.RecordHeartbeat(ctx) })
 	defer stop()
-	a.hold(ctx, in.TaskID, in.Assignment, submitSign)
+	a.hold(ctx, in.TaskID, in.Assignment, submitToPoll)
 	if err := a.claim(ctx, in); err != nil {
 		r := record(err)
 		r.Retryable = r.Accepted == providers.NotAccepted
@@ -156,7 +156,7 @@ func (a *Submitter) Submit(ctx context.Context, in SubmitInput) (Job, error) {
 		r.Message = shorten(r.Message)
 		// A NotFound of a remix may mean its source.
 		r.NoModel = r.Accepted == providers.NotAccepted && req.Source == nil && (r.Kind == providers.ModelNotFound || r.Kind == providers.NotFound)
-		a.Told.count(in.Assignment.step(StepSubmit, req.Model, submitOutcome(r)))
+		a.Record.record(in.Assignment.step(StepSubmit, req.Model, submitOutcome(r)))
 		log.Warn("submit failed", "kind", r.Kind, "status", r.Status, "taken", r.Accepted, "fault", err)
 		if r.Accepted == providers.NotAccepted {
 			a.unclaim(ctx, in)
@@ -164,7 +164,7 @@ func (a *Submitter) Submit(ctx context.Context, in SubmitInput) (Job, error) {
 		return Job{}, fail(r)
 	}
 	a.Channels.Report(pick, nil)
-	a.Told.count(in.Assignment.step(StepSubmit, req.Model, OutcomeAccepted))
+	a.Record.record(in.Assignment.step(StepSubmit, req.Model, OutcomeAccepted))
 	accepted := attempt{Model: req.Model, Assignment: in.Assignment, Ticket: ticket, AcceptedAt: time.Now().UTC(), Sent: sent}
 
 	stored, cancelStored := context.WithTimeout(context.WithoutCancel(ctx), ticketTimeout)
@@ -222,13 +222,13 @@ type ReconcileInput struct {
 func (a *Submitter) Reconcile(ctx context.Context, in ReconcileInput) (Job, error) {
 	sub := in.Submit
 	log := taskLog(ctx, a.Log, sub.TaskID, sub.Assignment).With("attempt", sub.Attempt)
-	a.hold(ctx, sub.TaskID, sub.Assignment, submitSign) // there may be a job, and a lookup may repeat the whole submit
+	a.hold(ctx, sub.TaskID, sub.Assignment, submitToPoll) // there may be a job, and a lookup may repeat the whole submit
 	var stored attempt
 	err := a.Objects.GetJSON(ctx, sub.TicketObject(), &stored)
 	switch {
 	case err == nil:
 		log.Info("ticket found in the archive", "job", stored.Ticket.Job)
-		a.Told.count(sub.Assignment.step(StepReconcile, stored.Model, OutcomeFound))
+		a.Record.record(sub.Assignment.step(StepReconcile, stored.Model, OutcomeFound))
 		return stored.job(sub.TaskID), nil
 	case !errors.Is(err, storage.ErrNotFound):
 		// The ticket may exist: nothing is decided while the archive is unavailable.
@@ -241,19 +241,19 @@ func (a *Submitter) Reconcile(ctx context.Context, in ReconcileInput) (Job, erro
 		}
 		if never {
 			log.Warn("submit never began")
-			a.Told.count(sub.Assignment.step(StepReconcile, "", OutcomeNever))
+			a.Record.record(sub.Assignment.step(StepReconcile, "", OutcomeNever))
 			return Job{}, fail(Record{Kind: providers.Timeout, Message: "The submit never began.", Accepted: providers.NotAccepted, Retryable: true, Finished: true})
 		}
 	}
 	job, err := a.find(ctx, sub)
-	if errors.Is(err, errNoRoom) {
-		r := noRoom()
+	if errors.Is(err, errNoSlot) {
+		r := noSlot()
 		r.Accepted = providers.AcceptedUnknown // that of the submit
 		return Job{}, again(r, reconcileWait(ctx))
 	}
 	if err == nil {
 		log.Info("job found at the upstream", "job", job.Ticket.Job)
-		a.Told.count(sub.Assignment.step(StepReconcile, job.Model, OutcomeFound))
+		a.Record.record(sub.Assignment.step(StepReconcile, job.Model, OutcomeFound))
 		return job, nil
 	}
 	r := undecided(err)
@@ -268,9 +268,9 @@ func (a *Submitter) Reconcile(ctx context.Context, in ReconcileInput) (Job, erro
 	}
 	if fault := providers.AsFault(err); fault.Kind == providers.NotFound && fault.Accepted == providers.NotAccepted {
 		r.Accepted = providers.NotAccepted // by the contract of Finder, the vendor certainly has no such job
-		a.Told.count(sub.Assignment.step(StepReconcile, "", OutcomeNever))
+		a.Record.record(sub.Assignment.step(StepReconcile, "", OutcomeNever))
 	} else {
-		a.Told.count(sub.Assignment.step(StepReconcile, "", OutcomeUnknown))
+		a.Record.record(sub.Assignment.step(StepReconcile, "", OutcomeUnknown))
 	}
 	log.Error("submit outcome unknown", "kind", r.Kind, "taken", r.Accepted)
 	return Job{}, fail(r)
@@ -294,8 +294,8 @@ func reconcileWait(ctx context.Context) time.Duration {
 	return min(delay, reconcileMost)
 }
 
-// errNoRoom reports that the token has no free share at upstreams, so the vendor was not queried.
-var errNoRoom = errors.New("no room")
+// errNoSlot reports that the token has no free share at upstreams, so the vendor was not queried.
+var errNoSlot = errors.New("no room")
 
 // find queries the vendor for the job of a lost submit.
 func (a *Submitter) find(ctx context.Context, sub SubmitInput) (Job, error) {
@@ -308,7 +308,7 @@ func (a *Submitter) find(ctx context.Context, sub SubmitInput) (Job, error) {
 		return Job{}, &providers.Fault{Kind: providers.Upstream, Message: "The upstream cannot report whether it accepted the job.", Err: providers.ErrNoLookup}
 	}
 	if a.Shares.Try(sub.Assignment.Token, 1) != nil {
-		return Job{}, errNoRoom
+		return Job{}, errNoSlot
 	}
 	defer a.Shares.Release(sub.Assignment.Token, 1)
 	req, err := a.request(ctx, sub)

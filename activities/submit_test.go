@@ -23,7 +23,7 @@ import (
 
 func submitInput() activities.SubmitInput {
 	return activities.SubmitInput{
-		TaskID: "video_1", Generation: "one", Attempt: 2, Assignment: assignment(),
+		TaskID: "video_1", Incarnation: "one", Attempt: 2, Assignment: assignment(),
 		Request: &providers.VideoRequest{Model: "sora-2", Prompt: "a cat", IdempotencyKey: "the caller's own"},
 	}
 }
@@ -456,7 +456,7 @@ func TestSubmitAfterDelete(t *testing.T) {
 	r.keepIn(fakeObjects{putJSON: func(context.Context, string, any) error { return nil }})
 	for _, life := range []string{"first", "second", "second"} {
 		in := submitInput()
-		in.Generation = life
+		in.Incarnation = life
 		if _, err := do[activities.Job](t, r, r.acts.Submitter.Submit, in); err != nil {
 			t.Fatal(err)
 		}

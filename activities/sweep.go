@@ -95,7 +95,7 @@ func (a *Sweeper) SweepTasks(ctx context.Context) (Swept, error) {
 	if a.TaskAge <= 0 {
 		return swept, nil
 	}
-	var one staged
+	var one stagedObjects
 	for object, err := range a.Objects.List(ctx, tasksFolder) {
 		if err != nil {
 			return swept, again(record(err), 0)
@@ -111,7 +111,7 @@ func (a *Sweeper) SweepTasks(ctx context.Context) (Swept, error) {
 			if err := a.sweepLosers(ctx, one, &swept); err != nil {
 				return swept, err
 			}
-			one = staged{id: id}
+			one = stagedObjects{id: id}
 		}
 		one.add(object)
 	}
@@ -124,20 +124,20 @@ func (a *Sweeper) SweepTasks(ctx context.Context) (Swept, error) {
 	return swept, nil
 }
 
-// staged are the objects that creates staged for one task id.
-type staged struct {
+// stagedObjects are the objects that creates staged for one task id.
+type stagedObjects struct {
 	id string
-	// generations are in ascending order, as the archive lists them. settled are the keys of objects older than StageLimit.
-	generations, settled []string
+	// incarnations are in ascending order, as the archive lists them. settled are the keys of objects older than StageLimit.
+	incarnations, settled []string
 }
 
-func (s *staged) add(object archive.Object) {
-	generation, _, _ := strings.Cut(strings.TrimPrefix(object.Key, TaskPrefix(s.id)), "/")
-	if generation == attemptsFolder {
+func (s *stagedObjects) add(object archive.Object) {
+	incarnation, _, _ := strings.Cut(strings.TrimPrefix(object.Key, TaskPrefix(s.id)), "/")
+	if incarnation == attemptsFolder {
 		return
 	}
-	if !slices.Contains(s.generations, generation) {
-		s.generations = append(s.generations, generation)
+	if !slices.Contains(s.incarnations, incarnation) {
+		s.incarnations = append(s.incarnations, incarnation)
 	}
 	if time.Since(object.Modified) > StageLimit {
 		s.settled = append(s.settled, object.Key)
@@ -145,16 +145,16 @@ func (s *staged) add(object archive.Object) {
 }
 
 // sweepLosers removes the staged objects of creates whose id another create got.
-func (a *Sweeper) sweepLosers(ctx context.Context, one staged, swept *Swept) error {
-	if len(one.generations) < 2 || len(one.settled) == 0 {
+func (a *Sweeper) sweepLosers(ctx context.Context, staged stagedObjects, swept *Swept) error {
+	if len(staged.incarnations) < 2 || len(staged.settled) == 0 {
 		return nil
 	}
-	winner, err := a.Executions.Generation(ctx, one.id)
+	winner, err := a.Executions.Incarnation(ctx, staged.id)
 	if err != nil || winner == "" {
 		return err
 	}
-	for _, key := range one.settled {
-		if strings.HasPrefix(key, GenerationPrefix(one.id, winner)) {
+	for _, key := range staged.settled {
+		if strings.HasPrefix(key, IncarnationPrefix(staged.id, winner)) {
 			continue
 		}
 		if err := a.Objects.Delete(ctx, key); err != nil {

@@ -110,19 +110,19 @@ func TestSweepTasks(t *testing.T) {
 type standing struct {
 	fakeExecutions
 
-	is activities.Standing
+	is activities.Execution
 }
 
-func (e *standing) End(context.Context, activities.RemoveInput) (activities.Standing, error) {
+func (e *standing) End(context.Context, activities.RemoveInput) (activities.Execution, error) {
 	return e.is, nil
 }
 
-func (e *standing) Delete(context.Context, string, activities.Standing) ([]string, error) {
+func (e *standing) Delete(context.Context, string, activities.Execution) ([]string, error) {
 	return nil, nil
 }
 
 // remove runs a removal to its end.
-func remove(t *testing.T, r *testEnv, is activities.Standing) {
+func remove(t *testing.T, r *testEnv, is activities.Execution) {
 	t.Helper()
 	is.Closed = true
 	r.acts.Remover.Executions = &standing{is: is}
@@ -137,26 +137,26 @@ func TestRemoveWithoutExecution(t *testing.T) {
 	t.Parallel()
 	for _, run := range []string{"", "r"} {
 		r, bucket := sweeper(t, activities.TaskPrefix("video_1")+"one/inputs/x")
-		remove(t, r, activities.Standing{Run: run, Generation: "one"})
+		remove(t, r, activities.Execution{Run: run, Incarnation: "one"})
 		if left := len(bucket.Keys()); left == 0 != (run != "") {
 			t.Errorf("run %q: %d objects left", run, left)
 		}
 	}
 }
 
-// TestRemoveOneGeneration: a task's removal takes the task's own objects, and of the other objects of its id those that no create
+// TestRemoveOneIncarnation: a task's removal takes the task's own objects, and of the other objects of its id those that no create
 // will use any more.
-func TestRemoveOneGeneration(t *testing.T) {
+func TestRemoveOneIncarnation(t *testing.T) {
 	t.Parallel()
 	const own, other, old = "mabc1", "mabc1x", "tasks/video_1/mabc0/request.json"
-	request := func(generation string) string {
-		return activities.GenerationPrefix("video_1", generation) + "request.json"
+	request := func(incarnation string) string {
+		return activities.IncarnationPrefix("video_1", incarnation) + "request.json"
 	}
-	ticket := activities.SubmitInput{TaskID: "video_1", Generation: own, Attempt: 1}.TicketObject()
+	ticket := activities.SubmitInput{TaskID: "video_1", Incarnation: own, Attempt: 1}.TicketObject()
 	stay := []string{request(other), "tasks/video_2/request.json"}
 	r, bucket := sweeper(t, slices.Concat(stay, []string{request(own), ticket, old, "outputs/2030-01-01/video_1/0.mp4"})...)
 	r.keepIn(aging{bucket, []string{old}})
-	is := activities.Standing{Closed: true, Run: "r", Generation: own, Outputs: []string{"outputs/2030-01-01/video_1/"}}
+	is := activities.Execution{Closed: true, Run: "r", Incarnation: own, Outputs: []string{"outputs/2030-01-01/video_1/"}}
 	r.acts.Remover.Executions = &standing{is: is}
 	if _, err := r.env.ExecuteActivity(r.acts.Remover.Remove, activities.RemoveInput{TaskID: "video_1"}); err == nil || !strings.Contains(err.Error(), "another create") {
 		t.Errorf("with the inputs of a create under way: %v", err)
@@ -174,8 +174,8 @@ func TestRemoveOneGeneration(t *testing.T) {
 // TestSweepLosers removes what a create staged that lost the id to the task that has it.
 func TestSweepLosers(t *testing.T) {
 	t.Parallel()
-	request := func(id, generation string) string {
-		return activities.GenerationPrefix(id, generation) + "request.json"
+	request := func(id, incarnation string) string {
+		return activities.IncarnationPrefix(id, incarnation) + "request.json"
 	}
 	lost, young := request("video_1", "g0"), request("video_1", "g2")
 	stay := []string{
@@ -193,14 +193,14 @@ func TestSweepLosers(t *testing.T) {
 	}
 }
 
-// owners are the generations of the tasks that have an id.
+// owners are the incarnations of the tasks that have an id.
 type owners struct {
 	activities.Executions // nil: what is not below panics
 
 	of map[string]string
 }
 
-func (o owners) Generation(_ context.Context, id string) (string, error) { return o.of[id], nil }
+func (o owners) Incarnation(_ context.Context, id string) (string, error) { return o.of[id], nil }
 
 // aging is an archive some of whose objects are an hour old.
 type aging struct {

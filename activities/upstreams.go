@@ -52,8 +52,8 @@ func (u *Upstreams) complete(pick router.Pick, req providers.VideoRequest) (prov
 	return u.Catalog[pick.Channel.Vendor].Complete(pick.Channel, pick.Model, req)
 }
 
-// noRoom is the record of work without a free share of its token. Nothing was sent.
-func noRoom() Record {
+// noSlot is the record of work without a free share of its token. Nothing was sent.
+func noSlot() Record {
 	return Record{
 		Kind: providers.Overloaded, Message: "Too much work of the token is in progress at upstreams.",
 		Accepted: providers.NotAccepted, Retryable: true, Finished: true,

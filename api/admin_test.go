@@ -166,11 +166,11 @@ func (o *fakeOperator) Page(_ context.Context, filter tasks.Filter, cursor []byt
 	return []tasks.Listed{{ID: fmt.Sprint("video_", limit), Phase: workflows.PhasePolling, Created: day}}, []byte("\x00two"), o.err
 }
 
-func (o *fakeOperator) Show(_ context.Context, id string) (tasks.Story, error) {
+func (o *fakeOperator) Show(_ context.Context, id string) (tasks.Details, error) {
 	if id != "video_1" {
-		return tasks.Story{}, providers.Faultf(providers.NotFound, "There is no task %q.", id)
+		return tasks.Details{}, providers.Faultf(providers.NotFound, "There is no task %q.", id)
 	}
-	return tasks.Story{Listed: tasks.Listed{ID: id}, State: workflows.Failed, Attempts: []tasks.AttemptStory{{At: day}}}, nil
+	return tasks.Details{Listed: tasks.Listed{ID: id}, State: workflows.Failed, Attempts: []tasks.AttemptDetails{{At: day}}}, nil
 }
 
 func (o *fakeOperator) note(words ...string) error {

@@ -16,7 +16,7 @@ func (v *video) archive(ctx workflow.Context, job activities.Job, status provide
 	if err := v.enter(ctx, PhaseArchiving); err != nil {
 		return nil, nil, err
 	}
-	v.tell(ctx)
+	v.showDetails(ctx)
 	limit := time.Duration(v.in.Limits.Archive)
 	if len(status.Found) > 0 {
 		job.Ticket.Data = status.Found
@@ -32,22 +32,22 @@ func (v *video) archive(ctx workflow.Context, job activities.Job, status provide
 	ended := workflow.NewSelector(ctx).AddFuture(archive, func(workflow.Future) {})
 	ended.AddReceive(ctx.Done(), func(workflow.ReceiveChannel, bool) {}).Select(ctx)
 	if !archive.IsReady() { // the task was cancelled
-		v.afterwards(func(free workflow.Context) {
+		v.deferWork(func(free workflow.Context) {
 			_ = archive.Get(free, nil) // the workflow does not use a result that arrives after the cancel
 			v.discard(free, expires)
 		})
-		return nil, v.calledOff(ctx), nil
+		return nil, v.cancelFailure(ctx), nil
 	}
 	err := archive.Get(ctx, &outputs)
 	if err == nil {
 		return outputs, nil, nil
 	}
-	v.afterwards(func(free workflow.Context) { v.discard(free, expires) })
+	v.deferWork(func(free workflow.Context) { v.discard(free, expires) })
 	if temporal.IsCanceledError(err) {
-		return nil, v.calledOff(ctx), nil
+		return nil, v.cancelFailure(ctx), nil
 	}
 	fault, _ := activities.Outcome(err)
-	return nil, &providers.VideoFailure{Code: CodeArchiveFailed, Message: "The finished video could not be archived: " + words(fault)}, nil
+	return nil, &providers.VideoFailure{Code: CodeArchiveFailed, Message: "The finished video could not be archived: " + clientMessage(fault)}, nil
 }
 
 // discard removes the outputs of a task that did not complete. The sweep removes what discard cannot.

@@ -47,9 +47,9 @@ func resume(ctx workflow.Context, in Input) *video {
 	return v
 }
 
-// goOn ends the run and starts the next with the same id, memo and search attributes, so readers see no difference. The server
+// continueAsNew ends the run and starts the next with the same id, memo and search attributes, so readers see no difference. The server
 // rejects the end of a run that has not processed every signal and cancel, so none is lost.
-func (v *video) goOn(ctx workflow.Context, b Before) error {
+func (v *video) continueAsNew(ctx workflow.Context, b Before) error {
 	b.Began, b.Attempts, b.Held = v.began, v.attempts(), v.held
 	b.Forgotten = v.attempted() - len(b.Attempts)
 	in := v.in

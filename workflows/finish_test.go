@@ -84,11 +84,11 @@ func TestVideoTellsItsEnd(t *testing.T) {
 	}
 }
 
-// TestVideoNamesItsDelivery after its generation, so that one which still delivers the end of a deleted task with the same id is
+// TestVideoNamesItsDelivery after its incarnation, so that one which still delivers the end of a deleted task with the same id is
 // not in its way.
 func TestVideoNamesItsDelivery(t *testing.T) {
 	t.Parallel()
-	for _, generation := range []string{"one", "two"} {
+	for _, incarnation := range []string{"one", "two"} {
 		var id string
 		s := newTestEnv(t)
 		s.OnWorkflow("Notify", mock.Anything, mock.Anything).Return(func(ctx workflow.Context, _ workflows.NotifyInput) (activities.Delivery, error) {
@@ -99,9 +99,9 @@ func TestVideoNamesItsDelivery(t *testing.T) {
 		s.submits(&activities.Record{Kind: providers.Invalid, Message: "no", Accepted: providers.NotAccepted})
 		s.OnActivity("Settle", mock.Anything, mock.Anything).Return(nil)
 		in := input()
-		in.Notify, in.Generation = true, generation
+		in.Notify, in.Incarnation = true, incarnation
 		s.play(t, in)
-		if want := "notify_video_test_failed_" + generation; id != want || in.NotifyID(workflows.Failed) != want {
+		if want := "notify_video_test_failed_" + incarnation; id != want || in.NotifyID(workflows.Failed) != want {
 			t.Errorf("delivered by %q, operators look for %q, want %q", id, in.NotifyID(workflows.Failed), want)
 		}
 	}

@@ -169,8 +169,8 @@ func (n *Namespace) attribute(name string) Lack {
 	return lack
 }
 
-// KeptFor returns the retention that a namespace requires for tasks whose outputs have this retention.
-func KeptFor(retention time.Duration) time.Duration { return retention + retentionSlack }
+// RequiredRetention returns the retention that a namespace requires for tasks whose outputs have this retention.
+func RequiredRetention(retention time.Duration) time.Duration { return retention + retentionSlack }
 
 // retention returns what the namespace's retention lacks for outputs with this retention; nil if it suffices.
 func (n *Namespace) retention(ctx context.Context, retention time.Duration) (*Lack, error) {
@@ -178,28 +178,28 @@ func (n *Namespace) retention(ctx context.Context, retention time.Duration) (*La
 	if err != nil {
 		return nil, fmt.Errorf("describe namespace %q: %w", n.name, err)
 	}
-	kept, needed := answer.GetConfig().GetWorkflowExecutionRetentionTtl().AsDuration(), KeptFor(retention)
-	if kept >= needed {
+	current, needed := answer.GetConfig().GetWorkflowExecutionRetentionTtl().AsDuration(), RequiredRetention(retention)
+	if current >= needed {
 		return nil, nil //nolint:nilnil // nothing is missing
 	}
-	lack := Lack{What: fmt.Sprintf("namespace %q keeps closed tasks %s, video.retention needs %s", n.name, kept, needed), Code: "retention"}
-	lack.Values = map[string]string{"namespace": n.name, "kept": kept.String(), "needed": needed.String()}
-	lack.Run = fmt.Sprintf("temporal operator namespace update --namespace %s --retention %dh %s", n.name, upTo(needed, time.Hour), n.cli)
+	lack := Lack{What: fmt.Sprintf("namespace %q keeps closed tasks %s, video.retention needs %s", n.name, current, needed), Code: "retention"}
+	lack.Values = map[string]string{"namespace": n.name, "kept": current.String(), "needed": needed.String()}
+	lack.Run = fmt.Sprintf("temporal operator namespace update --namespace %s --retention %dh %s", n.name, unitsFor(needed, time.Hour), n.cli)
 	if n.cloud {
-		lack.Run = fmt.Sprintf("tcld namespace retention set --namespace %s --retention-days %d", n.name, upTo(needed, day))
+		lack.Run = fmt.Sprintf("tcld namespace retention set --namespace %s --retention-days %d", n.name, unitsFor(needed, day))
 	}
 	return &lack, nil
 }
 
 const day = 24 * time.Hour
 
-// upTo returns the number of units that cover d.
-func upTo(d, unit time.Duration) int { return int((d + unit - 1) / unit) }
+// unitsFor returns the number of units that cover d.
+func unitsFor(d, unit time.Duration) int { return int((d + unit - 1) / unit) }
 
 // create returns the command that creates the namespace.
 func (n *Namespace) create(retention time.Duration) string {
 	if n.cloud {
-		return fmt.Sprintf("tcld namespace create --namespace %s --retention-days %d --region …", n.name, upTo(KeptFor(retention), day))
+		return fmt.Sprintf("tcld namespace create --namespace %s --retention-days %d --region …", n.name, unitsFor(RequiredRetention(retention), day))
 	}
-	return fmt.Sprintf("temporal operator namespace create --namespace %s --retention %dh %s", n.name, upTo(KeptFor(retention), time.Hour), n.cli)
+	return fmt.Sprintf("temporal operator namespace create --namespace %s --retention %dh %s", n.name, unitsFor(RequiredRetention(retention), time.Hour), n.cli)
 }

@@ -45,7 +45,7 @@ type NotifyInput struct {
 // Notice returns the input of the delivery of the task's end.
 func (in Input) Notice(state State, at time.Time) NotifyInput {
 	n := NotifyInput{
-		Revision: Revision, TaskID: in.TaskID, Token: in.Token, EventID: eventID(in.TaskID+in.Generation, state), State: state, CompletedAt: at, RequestObject: in.RequestObject,
+		Revision: Revision, TaskID: in.TaskID, Token: in.Token, EventID: eventID(in.TaskID+in.Incarnation, state), State: state, CompletedAt: at, RequestObject: in.RequestObject,
 	}
 	if in.Request != nil {
 		n.URL = in.Request.WebhookURL
@@ -62,7 +62,7 @@ func eventID(taskID string, state State) string {
 // NotifyID returns the workflow id of the delivery of the task's end. It differs from those of an earlier end, which an operator's
 // retry replaced, and of an earlier task with the same id.
 func (in Input) NotifyID(state State) string {
-	return NotifyPrefix + in.TaskID + "_" + string(state) + "_" + in.Generation
+	return NotifyPrefix + in.TaskID + "_" + string(state) + "_" + in.Incarnation
 }
 
 // EventType returns the type of the event, as the receiver reads it.

@@ -38,8 +38,8 @@ const (
 	cancelTry = 30 * time.Second
 	// discardLimit bounds the removal of outputs of a task that did not complete. The sweep removes what is left.
 	discardLimit = 20 * time.Second
-	// laterLimit bounds the work that remains after the result was written.
-	laterLimit = max(cancelLimit, copyHeartbeat+discardLimit)
+	// deferredLimit bounds the work that remains after the result was written.
+	deferredLimit = max(cancelLimit, copyHeartbeat+discardLimit)
 	// settleNow bounds the first try to settle, which delays the end of the task while Redis is unavailable.
 	settleNow = 2 * time.Second
 	// settleLimit bounds the later tries: the longest tolerated outage of Redis is a day.
@@ -71,18 +71,18 @@ const (
 	// notifyLimit is the time from the end of a task to the start of the last delivery try.
 	notifyLimit = 72 * time.Hour
 	// notifySlack is the time that the last try may need after that, including its wait for a slot.
-	notifySlack = activities.LastRoom + 5*time.Minute
+	notifySlack = activities.LastTryGrace + 5*time.Minute
 	// deliverMargin is the time that one try needs in addition to its request.
 	deliverMargin = 5 * time.Second
 	// WorkerStopTimeout is the time that a stopping worker gives its activities. It exceeds that of a submit, so a deploy interrupts none.
 	WorkerStopTimeout = submitLimit + 10*time.Second
 )
 
-// once is the policy of an activity without retries.
-func once() *temporal.RetryPolicy { return &temporal.RetryPolicy{MaximumAttempts: 1} }
+// noRetries is the policy of an activity without retries.
+func noRetries() *temporal.RetryPolicy { return &temporal.RetryPolicy{MaximumAttempts: 1} }
 
-// patiently is the policy of an activity whose only bound is its ScheduleToClose timeout.
-func patiently() *temporal.RetryPolicy {
+// unlimitedRetries is the policy of an activity whose only bound is its ScheduleToClose timeout.
+func unlimitedRetries() *temporal.RetryPolicy {
 	return &temporal.RetryPolicy{InitialInterval: 2 * time.Second, BackoffCoefficient: 2, MaximumInterval: time.Minute}
 }
 
@@ -92,75 +92,75 @@ func withAdmit(ctx workflow.Context) workflow.Context {
 	})
 }
 
-// tried returns the options of an activity that is retried until limit; each try may take up to try.
-func tried(ctx workflow.Context, limit, try time.Duration, summary string) workflow.Context {
+// retried returns the options of an activity that is retried until limit; each try may take up to try.
+func retried(ctx workflow.Context, limit, try time.Duration, summary string) workflow.Context {
 	return workflow.WithActivityOptions(ctx, workflow.ActivityOptions{
-		ScheduleToCloseTimeout: limit, StartToCloseTimeout: try, RetryPolicy: patiently(), Summary: summary,
+		ScheduleToCloseTimeout: limit, StartToCloseTimeout: try, RetryPolicy: unlimitedRetries(), Summary: summary,
 	})
 }
 
 func withAwait(ctx workflow.Context, left time.Duration, summary string) workflow.Context {
-	return tried(ctx, left, awaitTry, summary)
+	return retried(ctx, left, awaitTry, summary)
 }
 
 func withReconcile(ctx workflow.Context, summary string) workflow.Context {
-	return tried(ctx, reconcileLimit, reconcileTry, summary)
+	return retried(ctx, reconcileLimit, reconcileTry, summary)
 }
 
 func withPoll(ctx workflow.Context, left time.Duration, summary string) workflow.Context {
-	return tried(ctx, left, activities.PollTimeout+pollMargin, summary)
+	return retried(ctx, left, activities.PollTimeout+pollMargin, summary)
 }
 
 func withCancel(ctx workflow.Context, summary string) workflow.Context {
-	return tried(ctx, cancelLimit, cancelTry, summary)
+	return retried(ctx, cancelLimit, cancelTry, summary)
 }
 
 func withDiscard(ctx workflow.Context) workflow.Context {
-	return tried(ctx, discardLimit, cancelTry, "remove outputs")
+	return retried(ctx, discardLimit, cancelTry, "remove outputs")
 }
 
 func withSettle(ctx workflow.Context) workflow.Context {
-	return tried(ctx, settleLimit, settleTry, "settle")
+	return retried(ctx, settleLimit, settleTry, "settle")
 }
 
 func withRemoval(ctx workflow.Context, summary string) workflow.Context {
-	return tried(ctx, removeLimit, removeTry, summary)
+	return retried(ctx, removeLimit, removeTry, summary)
 }
 
 // withDeliver is for a failed try that reports itself when the next is due; the policy only replaces lost workers.
 func withDeliver(ctx workflow.Context, summary string) workflow.Context {
-	return tried(ctx, notifyLimit+notifySlack, activities.DeliverTimeout+deliverMargin, summary)
+	return retried(ctx, notifyLimit+notifySlack, activities.DeliverTimeout+deliverMargin, summary)
 }
 
-// swept returns the options of an activity that reports its progress in heartbeats.
-func swept(ctx workflow.Context, limit time.Duration, summary string) workflow.Context {
+// withHeartbeats returns the options of an activity that reports its progress in heartbeats.
+func withHeartbeats(ctx workflow.Context, limit time.Duration, summary string) workflow.Context {
 	return workflow.WithActivityOptions(ctx, workflow.ActivityOptions{
-		ScheduleToCloseTimeout: limit, HeartbeatTimeout: sweepHeartbeat, RetryPolicy: patiently(), Summary: summary,
+		ScheduleToCloseTimeout: limit, HeartbeatTimeout: sweepHeartbeat, RetryPolicy: unlimitedRetries(), Summary: summary,
 	})
 }
 
 func withSweepEnded(ctx workflow.Context) workflow.Context {
-	return swept(ctx, endedLimit, "tasks that closed without settlement")
+	return withHeartbeats(ctx, endedLimit, "tasks that closed without settlement")
 }
 
 func withSweep(ctx workflow.Context, summary string) workflow.Context {
-	return swept(ctx, sweepLimit, summary)
+	return withHeartbeats(ctx, sweepLimit, summary)
 }
 
-// quickly returns the options of a local activity without retries.
-func quickly(ctx workflow.Context, limit time.Duration, summary string) workflow.Context {
-	return workflow.WithLocalActivityOptions(ctx, workflow.LocalActivityOptions{ScheduleToCloseTimeout: limit, RetryPolicy: once(), Summary: summary})
+// localOnce returns the options of a local activity without retries.
+func localOnce(ctx workflow.Context, limit time.Duration, summary string) workflow.Context {
+	return workflow.WithLocalActivityOptions(ctx, workflow.LocalActivityOptions{ScheduleToCloseTimeout: limit, RetryPolicy: noRetries(), Summary: summary})
 }
 
-func withSettleNow(ctx workflow.Context) workflow.Context { return quickly(ctx, settleNow, "settle") }
+func withSettleNow(ctx workflow.Context) workflow.Context { return localOnce(ctx, settleNow, "settle") }
 
 func withRemovalNow(ctx workflow.Context) workflow.Context {
-	return quickly(ctx, removeQuick, "remove it")
+	return localOnce(ctx, removeQuick, "remove it")
 }
 
 func withSubmit(ctx workflow.Context, summary string) workflow.Context {
 	return workflow.WithActivityOptions(ctx, workflow.ActivityOptions{
-		StartToCloseTimeout: submitLimit, HeartbeatTimeout: submitHeartbeat, RetryPolicy: once(), Summary: summary,
+		StartToCloseTimeout: submitLimit, HeartbeatTimeout: submitHeartbeat, RetryPolicy: noRetries(), Summary: summary,
 	})
 }
 
@@ -170,7 +170,7 @@ func withSubmit(ctx workflow.Context, summary string) workflow.Context {
 // matching.enableFairness), channels take turns there, and a result that expires soon is copied first.
 func withArchive(ctx workflow.Context, left time.Duration, channel string, dies time.Time, summary string) workflow.Context {
 	options := workflow.ActivityOptions{
-		ScheduleToCloseTimeout: left, HeartbeatTimeout: copyHeartbeat, RetryPolicy: patiently(), WaitForCancellation: true, Summary: summary,
+		ScheduleToCloseTimeout: left, HeartbeatTimeout: copyHeartbeat, RetryPolicy: unlimitedRetries(), WaitForCancellation: true, Summary: summary,
 		TaskQueue: CopyQueue(workflow.GetInfo(ctx).TaskQueueName), Priority: temporal.Priority{FairnessKey: FairnessKey(channel)},
 	}
 	if !dies.IsZero() && dies.Sub(workflow.Now(ctx)) <= diesSoon {

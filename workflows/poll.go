@@ -17,8 +17,8 @@ const pollFloor = time.Minute
 // channelGone is the message for a channel or key that is no longer configured. Recorded histories contain it.
 const channelGone = "The upstream of this task is no longer available."
 
-// words returns the message of a fault for the client.
-func words(fault activities.Record) string {
+// clientMessage returns the message of a fault for the client.
+func clientMessage(fault activities.Record) string {
 	if fault.Gone {
 		return channelGone
 	}
@@ -31,7 +31,7 @@ func (v *video) poll(ctx workflow.Context, job activities.Job) (providers.VideoS
 	if err := v.enter(ctx, PhasePolling, dueAt(pollDue(job, workflow.Now(ctx)))); err != nil {
 		return status, nil, err
 	}
-	v.tell(ctx)
+	v.showDetails(ctx)
 	deadline := job.AcceptedAt.Add(time.Duration(v.in.Limits.Deadline))
 	left := max(deadline.Sub(workflow.Now(ctx)), min(pollFloor, time.Duration(v.in.Limits.Deadline)))
 	summary := fmt.Sprintf("%s · job %.80s", job.Assignment.Channel, job.Ticket.Job)
@@ -45,7 +45,7 @@ func (v *video) poll(ctx workflow.Context, job activities.Job) (providers.VideoS
 	switch {
 	case temporal.IsCanceledError(err):
 		v.stopJob(job)
-		return status, v.calledOff(ctx), nil
+		return status, v.cancelFailure(ctx), nil
 	case bad && fault.Gone:
 		return status, &providers.VideoFailure{Code: CodeChannelGone, Message: channelGone}, nil
 	case bad && fault.Deadline:
@@ -67,7 +67,7 @@ func (v *video) poll(ctx workflow.Context, job activities.Job) (providers.VideoS
 // delays no client. The job occupies its slot until then.
 func (v *video) stopJob(job activities.Job) {
 	v.stopping = job.Assignment.Channel
-	v.afterwards(func(free workflow.Context) {
+	v.deferWork(func(free workflow.Context) {
 		summary := fmt.Sprintf("%s · job %.80s", job.Assignment.Channel, job.Ticket.Job)
 		if err := workflow.ExecuteActivity(withCancel(free, summary), v.acts.Poller.Cancel, job).Get(free, nil); err != nil {
 			workflow.GetLogger(free).Warn("job not cancelled at the upstream", "job", job.Ticket.Job, "error", err)

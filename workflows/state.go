@@ -113,8 +113,8 @@ type Input struct {
 	// Revision is the revision of Video.
 	Revision int    `json:"revision"`
 	TaskID   string `json:"task_id"`
-	// Generation distinguishes the task from a deleted one with the same idempotency key, and so the same id.
-	Generation string `json:"generation"`
+	// Incarnation distinguishes the task from a deleted one with the same idempotency key, and so the same id.
+	Incarnation string `json:"incarnation"`
 	// Created is the time of the create, as in the memo.
 	Created time.Time `json:"created"`
 	Token   string    `json:"token"`
@@ -210,8 +210,8 @@ type state struct {
 	again time.Time
 	// held lists the channels at which the task may have a slot or wait for one.
 	held []string
-	// lines lists the full channels at which the task waits, for operators.
-	lines []string
+	// waitingAt lists the full channels at which the task waits, for operators.
+	waitingAt []string
 }
 
 // enter moves the task to a phase and records that in the search attributes.
@@ -232,8 +232,8 @@ func (s *state) enter(ctx workflow.Context, phase Phase, more ...temporal.Search
 	return nil
 }
 
-// tell sets the details that the Temporal UI shows of a running task.
-func (s *state) tell(ctx workflow.Context) {
+// showDetails sets the details that the Temporal UI shows of a running task.
+func (s *state) showDetails(ctx workflow.Context) {
 	var b strings.Builder
 	fmt.Fprintf(&b, "**%s** · model `%s` · token `%s`\n", s.phase, s.in.Model, s.in.Token)
 	for _, t := range s.attempts() {
@@ -245,8 +245,8 @@ func (s *state) tell(ctx workflow.Context) {
 			fmt.Fprintf(&b, ": %s: %s", t.Fault.Kind, t.Fault.Message)
 		}
 	}
-	if len(s.lines) > 0 {
-		fmt.Fprintf(&b, "\nWaiting for a slot at `%s`; the heartbeat of the pending activity has the position.\n", strings.Join(s.lines, "`, `"))
+	if len(s.waitingAt) > 0 {
+		fmt.Fprintf(&b, "\nWaiting for a slot at `%s`; the heartbeat of the pending activity has the position.\n", strings.Join(s.waitingAt, "`, `"))
 	}
 	workflow.SetCurrentDetails(ctx, b.String())
 }

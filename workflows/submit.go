@@ -20,7 +20,7 @@ func (v *video) submit(ctx workflow.Context) (activities.Job, *providers.VideoFa
 		last *activities.Record
 		// lacking lists the channels without the model. Every round excludes them.
 		lacking []string
-		want    = activities.AdmitInput{
+		request = activities.AdmitInput{
 			Group: v.in.Group, Model: v.in.Model, Format: v.in.Format, Several: v.in.Several, Video: v.in.Video, Pin: v.in.Pin, Waiter: v.waiter(),
 		}
 		wait  = queueFirst
@@ -30,26 +30,26 @@ func (v *video) submit(ctx workflow.Context) (activities.Job, *providers.VideoFa
 		until = v.again.Add(time.Duration(v.in.Limits.Queue))
 	}
 	if v.failedAt != "" && v.in.Pin == nil {
-		want.Except = []string{v.failedAt} // in this round
+		request.Except = []string{v.failedAt} // in this round
 	} else if b := v.in.Before; b != nil && v.jobs == b.Jobs {
-		last, wait, want.Except, want.ExceptKeys, lacking = b.Last, b.Wait, b.Except, b.ExceptKeys, b.Lacking
+		last, wait, request.Except, request.ExceptKeys, lacking = b.Last, b.Wait, b.Except, b.ExceptKeys, b.Lacking
 	}
 	for round := 0; ; round++ {
-		full := round >= roundsMost
-		if full {
+		lastRound := round >= roundsMost
+		if lastRound {
 			yield(ctx) // this run must process a signal that has arrived
 		}
 		if isCancelled(ctx) {
-			return none, v.calledOff(ctx), nil
+			return none, v.cancelFailure(ctx), nil
 		}
-		if full {
-			return none, nil, v.goOn(ctx, Before{Last: last, Wait: wait, Except: want.Except, ExceptKeys: want.ExceptKeys, Lacking: lacking, Jobs: v.jobs, Again: v.again})
+		if lastRound {
+			return none, nil, v.continueAsNew(ctx, Before{Last: last, Wait: wait, Except: request.Except, ExceptKeys: request.ExceptKeys, Lacking: lacking, Jobs: v.jobs, Again: v.again})
 		}
-		admission := v.admit(ctx, want)
+		admission := v.admit(ctx, request)
 		if admission.Full != nil {
-			queue := activities.AwaitInput{Admit: want, Waiting: *admission.Full, Until: until, Entry: v.entry()}
+			queue := activities.AwaitInput{Admit: request, Waiting: *admission.Full, Until: until, Entry: v.entry()}
 			queue.Admit.Lacking = lacking
-			if len(want.Except) > len(lacking) || len(want.ExceptKeys) > 0 {
+			if len(request.Except) > len(lacking) || len(request.ExceptKeys) > 0 {
 				queue.ExceptUntil = workflow.Now(ctx).Add(wait)
 				wait = min(2*wait, queueMost)
 			}
@@ -60,10 +60,10 @@ func (v *video) submit(ctx workflow.Context) (activities.Job, *providers.VideoFa
 			if admission, failure, err = v.await(ctx, queue); err != nil || failure != nil {
 				return none, failure, err
 			}
-			want.Except, want.ExceptKeys = slices.Clone(lacking), nil
+			request.Except, request.ExceptKeys = slices.Clone(lacking), nil
 		}
 		if admission.Assignment == nil {
-			if last != nil && last.NoModel && nobodyElse(want, lacking, *admission.Refused) {
+			if last != nil && last.NoModel && allLackModel(request, lacking, *admission.Refused) {
 				return none, refusal(*last), nil
 			}
 			if last == nil || admission.Refused.RetryAfter > 0 {
@@ -71,12 +71,12 @@ func (v *video) submit(ctx workflow.Context) (activities.Job, *providers.VideoFa
 			}
 			left := until.Sub(workflow.Now(ctx))
 			if left <= 0 {
-				return none, &providers.VideoFailure{Code: CodeQueueTimeout, Message: "No upstream took the task in time: " + words(*last)}, nil
+				return none, &providers.VideoFailure{Code: CodeQueueTimeout, Message: "No upstream took the task in time: " + clientMessage(*last)}, nil
 			}
 			if err := v.pause(ctx, min(max(wait, last.RetryAfter), left)); err != nil {
 				return none, nil, err
 			}
-			want.Except, want.ExceptKeys = slices.Clone(lacking), nil
+			request.Except, request.ExceptKeys = slices.Clone(lacking), nil
 			wait = min(2*wait, queueMost)
 			continue
 		}
@@ -107,31 +107,31 @@ func (v *video) submit(ctx workflow.Context) (activities.Job, *providers.VideoFa
 			lacking = append(lacking, to.Channel)
 		}
 		if fault.KeyOnly {
-			want.ExceptKeys = append(want.ExceptKeys, providers.KeyRef{Channel: to.Channel, Fingerprint: to.Key})
+			request.ExceptKeys = append(request.ExceptKeys, providers.KeyRef{Channel: to.Channel, Fingerprint: to.Key})
 		} else {
-			want.Except = append(want.Except, to.Channel)
+			request.Except = append(request.Except, to.Channel)
 		}
 	}
 }
 
-// nobodyElse reports whether all candidates lack the model: no channel was excluded for another reason, and none will be available later.
-func nobodyElse(want activities.AdmitInput, lacking []string, refused activities.Record) bool {
-	others := slices.ContainsFunc(want.Except, func(channel string) bool { return !slices.Contains(lacking, channel) })
-	return !others && len(want.ExceptKeys) == 0 && refused.RetryAfter == 0 && refused.Message != notChosen
+// allLackModel reports whether all candidates lack the model: no channel was excluded for another reason, and none will be available later.
+func allLackModel(request activities.AdmitInput, lacking []string, refused activities.Record) bool {
+	others := slices.ContainsFunc(request.Except, func(channel string) bool { return !slices.Contains(lacking, channel) })
+	return !others && len(request.ExceptKeys) == 0 && refused.RetryAfter == 0 && refused.Message != notChosen
 }
 
 // admit chooses the channel of the next attempt. It is a local activity: a read of the worker's memory, and of Redis if the channel's
 // jobs are limited. If the worker is too busy for an answer, the result is a refusal, and the task tries again.
-func (v *video) admit(ctx workflow.Context, want activities.AdmitInput) activities.Admission {
+func (v *video) admit(ctx workflow.Context, request activities.AdmitInput) activities.Admission {
 	var admission activities.Admission
-	want.Held = v.held
+	request.Held = v.held
 	// A cancel is processed between the steps, not here.
 	free, _ := workflow.NewDisconnectedContext(ctx)
-	if err := workflow.ExecuteLocalActivity(withAdmit(free), v.acts.Admitter.Admit, want).Get(free, &admission); err != nil {
+	if err := workflow.ExecuteLocalActivity(withAdmit(free), v.acts.Admitter.Admit, request).Get(free, &admission); err != nil {
 		workflow.GetLogger(ctx).Warn("no channel chosen", "error", err)
 		return activities.Admission{Refused: &activities.Record{Kind: providers.Overloaded, Message: notChosen, Accepted: providers.NotAccepted}}
 	}
-	v.holds(admission)
+	v.recordSlots(admission)
 	return admission
 }
 
@@ -144,25 +144,25 @@ func (v *video) await(ctx workflow.Context, in activities.AwaitInput) (activitie
 	if err := v.enter(ctx, PhaseQueued); err != nil {
 		return admission, nil, err
 	}
-	v.lines = in.Waiting.Channels
-	v.tell(ctx)
-	v.lines = nil
+	v.waitingAt = in.Waiting.Channels
+	v.showDetails(ctx)
+	v.waitingAt = nil
 	summary := "full: " + strings.Join(in.Waiting.Channels, ", ")
 	left := max(in.Until.Sub(workflow.Now(ctx)), time.Second)
 	err := workflow.ExecuteActivity(withAwait(ctx, left, summary), v.acts.Admitter.Await, in).Get(ctx, &admission)
 	switch {
 	case err == nil:
 	case isCancelled(ctx):
-		return admission, v.calledOff(ctx), nil
+		return admission, v.cancelFailure(ctx), nil
 	default: // retries have no other bound than the queue limit
 		return admission, &providers.VideoFailure{Code: CodeQueueTimeout, Message: "No upstream had room for the task in time."}, nil
 	}
-	v.holds(admission)
+	v.recordSlots(admission)
 	return admission, nil, nil
 }
 
-// holds records where the task has a slot or waits for one.
-func (v *video) holds(admission activities.Admission) {
+// recordSlots records where the task has a slot or waits for one.
+func (v *video) recordSlots(admission activities.Admission) {
 	v.held = nil
 	switch {
 	case admission.Full != nil:
@@ -184,7 +184,7 @@ func (v *video) pause(ctx workflow.Context, wait time.Duration) error {
 	if err := v.enter(ctx, PhaseQueued); err != nil {
 		return err
 	}
-	v.tell(ctx)
+	v.showDetails(ctx)
 	if err := workflow.NewTimerWithOptions(ctx, wait, workflow.TimerOptions{Summary: "no channel takes it now"}).Get(ctx, nil); err != nil && !temporal.IsCanceledError(err) {
 		return fmt.Errorf("wait for a channel: %w", err)
 	}
@@ -197,9 +197,9 @@ func (v *video) awaitArchive(ctx workflow.Context, until time.Time, wait time.Du
 	if err := v.enter(ctx, PhaseQueued); err != nil {
 		return wait, nil, err
 	}
-	v.tell(ctx)
+	v.showDetails(ctx)
 	began := workflow.Now(ctx)
-	in := activities.AwaitArchiveInput{TaskID: v.in.TaskID, Generation: v.in.Generation, Until: until}
+	in := activities.AwaitArchiveInput{TaskID: v.in.TaskID, Incarnation: v.in.Incarnation, Until: until}
 	left := max(until.Sub(began), time.Second)
 	err = workflow.ExecuteActivity(withAwait(ctx, left, "the archive is away"), v.acts.Submitter.AwaitArchive, in).Get(ctx, nil)
 	now := workflow.Now(ctx)
@@ -223,9 +223,9 @@ func (v *video) attempt(ctx workflow.Context, to activities.Assignment) (activit
 	}
 	v.tries = append(v.tries, Attempt{Number: v.attempted() + 1, Assignment: to})
 	this := &v.tries[len(v.tries)-1]
-	v.tell(ctx)
+	v.showDetails(ctx)
 	in := activities.SubmitInput{
-		TaskID: v.in.TaskID, Generation: v.in.Generation, Attempt: v.attempted(), Assignment: to, Request: v.in.Request, RequestObject: v.in.RequestObject,
+		TaskID: v.in.TaskID, Incarnation: v.in.Incarnation, Attempt: v.attempted(), Assignment: to, Request: v.in.Request, RequestObject: v.in.RequestObject,
 	}
 	summary := fmt.Sprintf("%s · attempt %d", to.Channel, in.Attempt)
 	var job activities.Job
@@ -248,7 +248,7 @@ func (v *video) attempt(ctx workflow.Context, to activities.Assignment) (activit
 	}
 	if bad {
 		this.Fault = &fault
-		v.tell(ctx)
+		v.showDetails(ctx)
 		return job, &fault, nil
 	}
 	this.Job = job.Ticket.Job
@@ -262,7 +262,7 @@ func refusal(fault activities.Record) *providers.VideoFailure {
 	case providers.Invalid, providers.TooLarge, providers.Conflict:
 		otherwise = providers.FailedInput
 	}
-	failure := providers.VideoFailure{Code: fault.Code, Message: words(fault)}
+	failure := providers.VideoFailure{Code: fault.Code, Message: clientMessage(fault)}
 	if fault.Failed != "" {
 		failure = failure.As(fault.Failed)
 	} else {

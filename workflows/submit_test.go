@@ -24,7 +24,7 @@ func (s *testEnv) full(times int, channel string) *[]activities.AdmitInput {
 			return activities.Admission{Assignment: &to}, nil
 		}
 		return activities.Admission{Full: &activities.Waiting{
-			Position: 3, Channel: channel, Channels: []string{channel, "spare"}, Again: activities.Duration(time.Second),
+			Position: 3, Channel: channel, Channels: []string{channel, "spare"}, RetryIn: activities.Duration(time.Second),
 		}}, nil
 	})
 	return &seen

@@ -40,14 +40,14 @@ type video struct {
 	// ended: an operator ended the task; reason is the message for the client, "" for none.
 	ended  bool
 	reason string
-	// later is the work that remains after the result is written and the webhook started. stopping is the channel whose slot the task
+	// deferred is the work that remains after the result is written and the webhook started. stopping is the channel whose slot the task
 	// occupies until its job there is cancelled.
-	later    []func(free workflow.Context)
+	deferred []func(free workflow.Context)
 	stopping string
 	// failedAt is the channel of the last job, if that failed in a way that permits another; else "".
 	failedAt string
-	// made is the vendor's report of the completed job.
-	made providers.VideoStatus
+	// jobStatus is the vendor's report of the completed job.
+	jobStatus providers.VideoStatus
 	// acts only names the activities to the SDK; it stays empty and nothing calls it.
 	acts activities.Activities
 }
@@ -74,9 +74,9 @@ func (v *video) run(ctx workflow.Context) (Result, error) {
 			ended.Price = status.Price
 			return ended, err
 		}
-		v.elsewhere(workflow.Now(ctx), job, *failure)
+		v.prepareNextJob(workflow.Now(ctx), job, *failure)
 	}
-	v.made = status
+	v.jobStatus = status
 	outputs, failure, err := v.archive(ctx, job, status)
 	if err != nil || failure != nil {
 		return failed(failure, ProgressArchiving).of(job), err
@@ -87,8 +87,8 @@ func (v *video) run(ctx workflow.Context) (Result, error) {
 	}.of(job), nil
 }
 
-// elsewhere prepares another job, at another channel first: the vendor reports a failure of its own without a charge.
-func (v *video) elsewhere(now time.Time, job activities.Job, failure providers.VideoFailure) {
+// prepareNextJob prepares another job, at another channel first: the vendor reports a failure of its own without a charge.
+func (v *video) prepareNextJob(now time.Time, job activities.Job, failure providers.VideoFailure) {
 	v.tries[len(v.tries)-1].Fault = &activities.Record{
 		Kind: providers.Upstream, Message: failure.Message, Code: failure.Code, Accepted: providers.NotAccepted, Retryable: true,
 	}
@@ -108,13 +108,13 @@ func (v *video) finish(ctx workflow.Context, result Result) (Result, error) {
 		return Result{}, fmt.Errorf("write the result: %w", err)
 	}
 	var more []temporal.SearchAttributeUpdate
-	if len(v.later) > 0 {
-		more = append(more, dueAt(workflow.Now(ctx).Add(laterLimit+endUsual)))
+	if len(v.deferred) > 0 {
+		more = append(more, dueAt(workflow.Now(ctx).Add(deferredLimit+endUsual)))
 	}
 	if err := v.enter(free, phase, more...); err != nil {
 		return Result{}, err
 	}
-	v.tell(free)
+	v.showDetails(free)
 	result.Attempts = v.attempts()
 	delivery := v.notify(free, result)
 	v.release(free, result)
@@ -123,14 +123,14 @@ func (v *video) finish(ctx workflow.Context, result Result) (Result, error) {
 			workflow.GetLogger(ctx).Error("webhook not started", "error", err)
 		}
 	}
-	for _, do := range v.later {
+	for _, do := range v.deferred {
 		do(free)
 	}
 	return result, nil
 }
 
-// afterwards registers work for after the end of the task is written and its webhook started.
-func (v *video) afterwards(do func(free workflow.Context)) { v.later = append(v.later, do) }
+// deferWork registers work for after the end of the task is written and its webhook started.
+func (v *video) deferWork(do func(free workflow.Context)) { v.deferred = append(v.deferred, do) }
 
 // release settles the task: first as a local activity, which costs one history event, and if that fails as an activity with retries.
 // The end of the task does not depend on it.
@@ -168,7 +168,7 @@ func (v *video) bill(result Result) activities.Bill {
 		if result.Job != nil {
 			sent = result.Job.Sent
 		}
-		b.Footage = v.in.Footage.Made(v.made, sent, result.Outputs[0].Seconds, len(result.Outputs))
+		b.Footage = v.in.Footage.Made(v.jobStatus, sent, result.Outputs[0].Seconds, len(result.Outputs))
 	case result.Failure != nil && result.Failure.Billed && result.Job != nil:
 		b.Billed, b.Footage = true, result.Job.Sent.Or(v.in.Footage)
 	case result.Failure != nil && result.Failure.Code == CodeUpstreamUnknown:
@@ -200,8 +200,8 @@ func failed(failure *providers.VideoFailure, progress int) Result {
 // isCancelled reports whether the client or an operator cancelled the task. That is an outcome, not an error.
 func isCancelled(ctx workflow.Context) bool { return ctx.Err() != nil }
 
-// calledOff returns the failure of a cancelled task. It processes signals first: an operator's reason that came with the cancel counts.
-func (v *video) calledOff(ctx workflow.Context) *providers.VideoFailure {
+// cancelFailure returns the failure of a cancelled task. It processes signals first: an operator's reason that came with the cancel counts.
+func (v *video) cancelFailure(ctx workflow.Context) *providers.VideoFailure {
 	yield(ctx)
 	if !v.ended {
 		return &providers.VideoFailure{Code: CodeCancelled, Message: "The task was cancelled."}

@@ -67,7 +67,7 @@ func (w *Worker) Run(ctx context.Context) error {
 	worker.SetStickyWorkflowCacheSize(stickyMost)
 	fatal := make(chan error, 1)
 	options := worker.Options{
-		MaxConcurrentActivityExecutionSize: activities.Places,
+		MaxConcurrentActivityExecutionSize: activities.ActivitySlots,
 
 		WorkerStopTimeout:            WorkerStopTimeout,
 		MaxHeartbeatThrottleInterval: heartbeatMost,

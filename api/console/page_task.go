@@ -31,7 +31,7 @@ type taskData struct {
 
 // taskStory is a task as operators read it.
 type taskStory struct {
-	tasks.Story
+	tasks.Details
 
 	TokenCell                      Cell
 	Temporal                       string // address in the Temporal UI, "" where that is not known
@@ -109,7 +109,7 @@ func showStory(v *View, id string) (*taskData, error) {
 	data := &taskData{
 		ID: id, Model: story.Model, State: story.State, Failure: story.Failure, Code: story.Code, Progress: story.Progress, Position: story.Position,
 		Created: story.Created, Ended: story.Closed, Expires: story.Expires, Outputs: story.Outputs, Cell: taskState(string(story.Phase)),
-		Story: &taskStory{Story: story, TokenCell: tokenCell(v, story.Token, tokenNames(v, []string{story.Token}))},
+		Story: &taskStory{Details: story, TokenCell: tokenCell(v, story.Token, tokenNames(v, []string{story.Token}))},
 	}
 	if !data.Running() {
 		data.Cell = taskState(string(story.State))

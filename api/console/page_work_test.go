@@ -56,16 +56,16 @@ func (h *house) fill(t *testing.T) {
 	h.deliveries = []tasks.ListedDelivery{
 		{Task: "video_2", Event: "video.failed", Token: "tok_app", Model: "sora-2", State: workflows.PhaseUndelivered, Created: at(0, 0), Closed: at(10, 0)},
 	}
-	attempt := func(number int, channel, key, job string, fault *activities.Record) tasks.AttemptStory {
-		return tasks.AttemptStory{At: at(0, number), Attempt: workflows.Attempt{
+	attempt := func(number int, channel, key, job string, fault *activities.Record) tasks.AttemptDetails {
+		return tasks.AttemptDetails{At: at(0, number), Attempt: workflows.Attempt{
 			Number: number, Job: job, Fault: fault, Assignment: activities.Assignment{Channel: channel, Vendor: "openai", Key: key, Model: "sora-2"},
 		}}
 	}
-	h.stories = map[string]tasks.Story{
+	h.stories = map[string]tasks.Details{
 		"video_1": {
 			Listed: h.listed[0], State: workflows.InProgress, Progress: 47, Position: 3, Path: "/namespaces/default/workflows/video_1/run",
 			Request:  providers.VideoRequest{Model: "sora-2", Prompt: hostile},
-			Attempts: []tasks.AttemptStory{attempt(1, "b", "ab12", "", &activities.Record{Kind: "upstream", Message: "no room"}), attempt(2, "main", "cd34", "job_81", nil)},
+			Attempts: []tasks.AttemptDetails{attempt(1, "b", "ab12", "", &activities.Record{Kind: "upstream", Message: "no room"}), attempt(2, "main", "cd34", "job_81", nil)},
 			Steps:    []tasks.Step{{Name: "Await", At: at(0, 0), Ended: at(0, 3), Tries: 2}, {Name: "Submit", Summary: "main", At: at(0, 3), Ended: at(0, 4), Tries: 1}},
 			Waiting:  []tasks.Waiting{{Name: "Poll", State: "scheduled", Tries: 4, Next: at(5, 0)}},
 		},

@@ -110,7 +110,7 @@ func TestAccess(t *testing.T) {
 	h := newHouse(t, func(w http.ResponseWriter, _ *http.Request) { _, _ = w.Write([]byte(`{"data":[{"name":"x"}]}`)) })
 	h.router.Load([]providers.Channel{channelOf("x", "x")}, nil)
 	h.tokens = []tokens.Token{{ID: "x", Name: "x"}}
-	h.stories = map[string]tasks.Story{"x": {}}
+	h.stories = map[string]tasks.Details{"x": {}}
 	h.own = []tasks.Task{{ID: "x"}}
 	h.calls.Calls = []calllog.Call{{Record: calllog.Record{Names: calllog.Names{ID: "x"}}}}
 	h.unsettled = []operator.Unsettled{{Reservation: ledger.Reservation{ID: "x"}}}

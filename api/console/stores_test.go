@@ -50,7 +50,7 @@ type stores struct {
 	listed     []tasks.Listed
 	nextTask   string
 	deliveries []tasks.ListedDelivery
-	stories    map[string]tasks.Story
+	stories    map[string]tasks.Details
 	own        []tasks.Task // of every token
 	census     tasks.Census
 	models     []router.Model
@@ -219,9 +219,9 @@ func (s operatorTasks) Deliveries(context.Context, tasks.DeliveryFilter, []byte,
 	return s.deliveries, nil, s.read("deliveries")
 }
 
-func (s operatorTasks) Show(_ context.Context, id string) (tasks.Story, error) {
+func (s operatorTasks) Show(_ context.Context, id string) (tasks.Details, error) {
 	if err := s.read("task"); err != nil {
-		return tasks.Story{}, err
+		return tasks.Details{}, err
 	}
 	story, ok := s.stories[id]
 	if !ok {

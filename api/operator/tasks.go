@@ -18,7 +18,7 @@ type TaskStore interface {
 	Page(ctx context.Context, filter tasks.Filter, cursor []byte, limit int) (found []tasks.Listed, next []byte, err error)
 	// Deliveries reads deliveries of webhooks as Page reads tasks.
 	Deliveries(ctx context.Context, filter tasks.DeliveryFilter, cursor []byte, limit int) (found []tasks.ListedDelivery, next []byte, err error)
-	Show(ctx context.Context, id string) (tasks.Story, error)
+	Show(ctx context.Context, id string) (tasks.Details, error)
 	Task(ctx context.Context, id string) (tasks.Task, error)
 	Cancel(ctx context.Context, id string) error
 	Fail(ctx context.Context, id, reason string) error
@@ -201,7 +201,7 @@ func (s *Service) CountTasks(ctx context.Context, by Actor, _ *struct{}) (TaskCo
 }
 
 // Task returns all that is known of a task.
-func (s *Service) Task(ctx context.Context, by Actor, in *TaskName) (story tasks.Story, err error) {
+func (s *Service) Task(ctx context.Context, by Actor, in *TaskName) (story tasks.Details, err error) {
 	if err := reads(by, nil); err != nil {
 		return story, err
 	}
@@ -214,34 +214,34 @@ func (s *Service) Task(ctx context.Context, by Actor, in *TaskName) (story tasks
 }
 
 // CancelTask ends a task as its client could, and waits a moment for the end.
-func (s *Service) CancelTask(ctx context.Context, by Actor, in *EndTask) (tasks.Story, error) {
-	return change(ctx, s, by, "cancel_task", in.ID, in, func(*audit.Entry) (tasks.Story, error) {
+func (s *Service) CancelTask(ctx context.Context, by Actor, in *EndTask) (tasks.Details, error) {
+	return change(ctx, s, by, "cancel_task", in.ID, in, func(*audit.Entry) (tasks.Details, error) {
 		return s.ended(ctx, by, in, s.Tasks.Cancel(ctx, in.ID))
 	})
 }
 
 // FailTask ends a task as failed, and waits a moment for the end.
-func (s *Service) FailTask(ctx context.Context, by Actor, in *FailTask) (tasks.Story, error) {
-	return change(ctx, s, by, "fail_task", in.ID, in, func(entry *audit.Entry) (tasks.Story, error) {
+func (s *Service) FailTask(ctx context.Context, by Actor, in *FailTask) (tasks.Details, error) {
+	return change(ctx, s, by, "fail_task", in.ID, in, func(entry *audit.Entry) (tasks.Details, error) {
 		entry.Changes = []audit.Change{audit.Set("reason", in.Body.Reason)}
 		return s.ended(ctx, by, &in.EndTask, s.Tasks.Fail(ctx, in.ID, in.Body.Reason))
 	})
 }
 
 // ended waits a moment for the end of a task, and returns the task.
-func (s *Service) ended(ctx context.Context, by Actor, in *EndTask, err error) (tasks.Story, error) {
+func (s *Service) ended(ctx context.Context, by Actor, in *EndTask, err error) (tasks.Details, error) {
 	if err != nil {
-		return tasks.Story{}, err
+		return tasks.Details{}, err
 	}
 	_, _ = s.Tasks.Wait(ctx, in.ID, time.Duration(cmp.Or(in.Wait, 2))*time.Second) // the result is read next
 	return s.Task(ctx, by, &in.TaskName)
 }
 
 // RetryArchive lets a task that failed with archive_failed try it again.
-func (s *Service) RetryArchive(ctx context.Context, by Actor, in *TaskName) (tasks.Story, error) {
-	return change(ctx, s, by, "retry_archive", in.ID, nil, func(*audit.Entry) (tasks.Story, error) {
+func (s *Service) RetryArchive(ctx context.Context, by Actor, in *TaskName) (tasks.Details, error) {
+	return change(ctx, s, by, "retry_archive", in.ID, nil, func(*audit.Entry) (tasks.Details, error) {
 		if _, err := s.Tasks.RetryArchive(ctx, in.ID); err != nil {
-			return tasks.Story{}, err
+			return tasks.Details{}, err
 		}
 		return s.Task(ctx, by, in)
 	})

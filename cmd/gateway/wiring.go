@@ -202,12 +202,12 @@ func (p *parts) index() *taskindex.Index {
 // taskLife is how long after its creation a task may be known at most, from the namespace's least retention.
 func (p *parts) taskLife() time.Duration {
 	v := p.cfg.Video
-	return v.QueueLimit + v.Deadline + v.ArchiveDeadline + workflows.KeptFor(v.Retention)
+	return v.QueueLimit + v.Deadline + v.ArchiveDeadline + workflows.RequiredRetention(v.Retention)
 }
 
 // budgets holds tokens' money. A task's end is remembered as long as an operator may have its archive tried again.
 func (p *parts) budgets() *ledger.Budgets {
-	return ledger.NewBudgets(p.redis, &ledger.BudgetsOptions{Keep: workflows.KeptFor(p.cfg.Video.Retention)})
+	return ledger.NewBudgets(p.redis, &ledger.BudgetsOptions{Keep: workflows.RequiredRetention(p.cfg.Video.Retention)})
 }
 
 // checks are what /readyz checks. Its answer is public, so a service that is away is named without its address. Relayed

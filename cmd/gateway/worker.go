@@ -61,7 +61,7 @@ func (p *parts) worker(tokens *tokens.Store) *workflows.Worker {
 // newActivities makes what a worker does for tasks.
 func newActivities(p *parts, tokens *tokens.Store) *activities.Activities {
 	var (
-		told       = activities.Told(p.metrics.Told())
+		recorder   = activities.Recorder(p.metrics.Told())
 		executions = tasks.NewExecutions(p.temporal, p.cfg.Temporal.Namespace, p.cfg.Temporal.TaskQueue)
 		upstreams  = &activities.Upstreams{Channels: p.router, Catalog: p.catalog, Shares: activities.UpstreamShares(), Tracer: p.tracer}
 		keeper     = &activities.SlotKeeper{Slots: slots.New(p.redis), Upstreams: upstreams, Log: p.log}
@@ -69,20 +69,20 @@ func newActivities(p *parts, tokens *tokens.Store) *activities.Activities {
 	)
 	return &activities.Activities{
 		Admitter:  &activities.Admitter{Upstreams: upstreams, SlotKeeper: keeper, Listing: listing, Log: p.log},
-		Submitter: &activities.Submitter{Upstreams: upstreams, SlotKeeper: keeper, Objects: p.archive, Told: told, Log: p.log},
+		Submitter: &activities.Submitter{Upstreams: upstreams, SlotKeeper: keeper, Objects: p.archive, Record: recorder, Log: p.log},
 		Poller: &activities.Poller{
 			Upstreams: upstreams, SlotKeeper: keeper, Listing: listing, Durations: taskindex.NewDurations(p.redis),
-			PollMin: p.cfg.Video.PollMin, PollMax: p.cfg.Video.PollMax, Told: told, Log: p.log,
+			PollMin: p.cfg.Video.PollMin, PollMax: p.cfg.Video.PollMax, Record: recorder, Log: p.log,
 		},
 		Copier: &activities.Copier{
 			Upstreams: upstreams, Objects: p.archive, Copies: activities.NewCopyLimit(p.cfg.Video.Copies),
-			MaxOutputBytes: int64(p.cfg.Video.MaxOutputBytes), Told: told, Log: p.log,
+			MaxOutputBytes: int64(p.cfg.Video.MaxOutputBytes), Record: recorder, Log: p.log,
 		},
 		Settler: &activities.Settler{
-			SlotKeeper: keeper, Listing: listing, Money: activities.Money{Budgets: p.budgets(), Prices: p.prices}, Told: told,
+			SlotKeeper: keeper, Listing: listing, Money: activities.Money{Budgets: p.budgets(), Prices: p.prices}, Record: recorder,
 		},
 		Deliverer: &activities.Deliverer{
-			Listing: listing, Webhooks: tokens, Receivers: p.receivers, Shares: activities.DeliveryShares(), Objects: p.archive, Tracer: p.tracer, Told: told,
+			Listing: listing, Webhooks: tokens, Receivers: p.receivers, Shares: activities.DeliveryShares(), Objects: p.archive, Tracer: p.tracer, Record: recorder,
 			Log: p.log,
 		},
 		Remover: &activities.Remover{Index: listing.Index, Executions: executions, Objects: p.archive, Log: p.log},

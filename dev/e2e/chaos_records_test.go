@@ -58,9 +58,9 @@ func (c *chaos) settled() {
 // the execution: it says so in its heartbeat.
 func erased(act *workflowpb.PendingActivityInfo) bool {
 	var heartbeat struct {
-		Standing *activities.Standing `json:"standing"`
+		Execution *activities.Execution `json:"execution"`
 	}
-	return converter.GetDefaultDataConverter().FromPayloads(act.GetHeartbeatDetails(), &heartbeat) == nil && heartbeat.Standing != nil
+	return converter.GetDefaultDataConverter().FromPayloads(act.GetHeartbeatDetails(), &heartbeat) == nil && heartbeat.Execution != nil
 }
 
 // adopt finds the tasks whose clients left without an answer, and waits until the list of the token has each task once that
@@ -195,12 +195,12 @@ func (c *chaos) leftovers(tasks []*chaosTask) {
 			continue
 		}
 		var memo struct {
-			Generation string `json:"generation"`
+			Incarnation string `json:"incarnation"`
 		}
-		if err := converter.GetDefaultDataConverter().FromPayload(info.GetMemo().GetFields()["task"], &memo); err != nil || memo.Generation == "" {
+		if err := converter.GetDefaultDataConverter().FromPayload(info.GetMemo().GetFields()["task"], &memo); err != nil || memo.Incarnation == "" {
 			c.T.Fatalf("memo of %s: %v", id, err)
 		}
-		lives[id] = memo.Generation
+		lives[id] = memo.Incarnation
 	}
 	may := 0
 	for _, task := range tasks {
@@ -224,10 +224,10 @@ func (c *chaos) leftovers(tasks []*chaosTask) {
 		}
 		life, there := lives[id]
 		switch {
-		case there && (parts[0] == "outputs" || strings.HasPrefix(object.Key, activities.GenerationPrefix(id, life)) ||
+		case there && (parts[0] == "outputs" || strings.HasPrefix(object.Key, activities.IncarnationPrefix(id, life)) ||
 			strings.HasPrefix(object.Key, activities.AttemptsPrefix(id)+life+"-")):
 		case parts[0] == "tasks" && !strings.HasPrefix(object.Key, activities.AttemptsPrefix(id)):
-			staged[activities.GenerationPrefix(id, parts[2])] = true
+			staged[activities.IncarnationPrefix(id, parts[2])] = true
 		default:
 			c.wrong("the store has %s, which is nobody's", object.Key)
 		}

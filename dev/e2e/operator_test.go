@@ -74,7 +74,7 @@ func TestOperator(t *testing.T) {
 		t.Errorf("stuck in half an hour: %d, %v, want the running one (%s)", count.GetCount(), err, stuck)
 	}
 
-	var story tasks.Story
+	var story tasks.Details
 	if err := json.Unmarshal([]byte(g.Run("video", "show", done, "--json")), &story); err != nil {
 		t.Fatal(err)
 	}

@@ -123,7 +123,7 @@ func TestWebhooks(t *testing.T) {
 			return len(events) == 2
 		})
 		stdout, stderr, err := g.Command(t.Context(), "video", "show", second.ID, "--json")
-		var story tasks.Story
+		var story tasks.Details
 		if json.Unmarshal([]byte(stdout), &story) != nil || len(story.Webhooks) != 1 || story.Webhooks[0].ID != notifyID(s, second.ID, workflows.Completed) {
 			t.Errorf("show: %v %s, deliveries %+v", err, stderr, story.Webhooks)
 		}

@@ -26,10 +26,10 @@ const (
 	readTimeout = 5 * time.Second
 	// cancelWait is how long a cancel waits for its effect. After it, the answer is the task as it is.
 	cancelWait = 2 * time.Second
-	// endLook is the interval at which awaitEnd reads the task, in addition to its long poll for the close of the execution.
-	endLook = 500 * time.Millisecond
-	// buriedTimeout bounds the check for a removal mark, so that a Redis that hangs delays reads only briefly.
-	buriedTimeout = 250 * time.Millisecond
+	// endPollInterval is the interval at which awaitEnd reads the task, in addition to its long poll for the close of the execution.
+	endPollInterval = 500 * time.Millisecond
+	// markTimeout bounds the check for a removal mark, so that a Redis that hangs delays reads only briefly.
+	markTimeout = 250 * time.Millisecond
 	// retryTemporal is the Retry-After while Temporal is unavailable.
 	retryTemporal = 2 * time.Second
 )
@@ -111,11 +111,11 @@ func (c *Client) Find(ctx context.Context, id, tokenID string) (Task, error) {
 	}
 }
 
-// lookTurn waits until a read may start; nil: at once. leave ends the read.
-type lookTurn func(ctx context.Context) (leave func(), err error)
+// turn waits until a read may start; nil: at once. leave ends the read.
+type turn func(ctx context.Context) (leave func(), err error)
 
 // turnFor is the turn of a read that may find nothing. After the wait it checks again whether the token exceeded its limit of misses.
-func (c *Client) turnFor(id, tokenID string) lookTurn {
+func (c *Client) turnFor(id, tokenID string) turn {
 	return func(ctx context.Context) (func(), error) {
 		leave, err := c.readTurn(ctx, tokenID)
 		if err != nil {
@@ -129,8 +129,8 @@ func (c *Client) turnFor(id, tokenID string) lookTurn {
 	}
 }
 
-// after returns a read that waits for its turn first.
-func after(wait lookTurn, read func(context.Context) (Task, error)) func(context.Context) (Task, error) {
+// withTurn returns a read that waits for its turn first.
+func withTurn(wait turn, read func(context.Context) (Task, error)) func(context.Context) (Task, error) {
 	return func(ctx context.Context) (Task, error) {
 		if wait == nil {
 			return read(ctx)
@@ -148,17 +148,17 @@ func after(wait lookTurn, read func(context.Context) (Task, error)) func(context
 //
 // The task may have ended since this process read it, and an event of another process may have reported that to the client. The mark
 // of the change was written before the event, so find checks it and reads again.
-func (c *Client) find(ctx context.Context, id, tokenID string, wait lookTurn) (Task, error) {
-	look := after(wait, func(ctx context.Context) (Task, error) {
+func (c *Client) find(ctx context.Context, id, tokenID string, wait turn) (Task, error) {
+	look := withTurn(wait, func(ctx context.Context) (Task, error) {
 		task, _, err := c.describe(ctx, id)
-		if err == nil && (task.removed || c.buried(ctx, id, task.CreatedAt)) {
+		if err == nil && (task.removed || c.underRemoval(ctx, id, task.CreatedAt)) {
 			return Task{}, notFound(id)
 		}
 		return task, err
 	})
 	asked := time.Now()
 	task, err := c.reads.do(ctx, id, look)
-	if err == nil && !task.Ended() && task.seen.Before(asked) && c.disturbed(ctx, id) {
+	if err == nil && !task.Ended() && task.readAt.Before(asked) && c.changed(ctx, id) {
 		c.reads.forget(id)
 		task, err = c.reads.do(ctx, id, look)
 	}
@@ -178,7 +178,7 @@ func (c *Client) Cancel(ctx context.Context, id, tokenID string) (Task, error) {
 	if err != nil || task.Ended() {
 		return task, err
 	}
-	c.disturb(ctx, id)
+	c.markChanged(ctx, id)
 	if err := c.temporal.CancelWorkflow(ctx, id, ""); err != nil && !isGone(err) {
 		return Task{}, away("The task engine", fmt.Errorf("cancel %s: %w", id, err))
 	}
@@ -192,7 +192,7 @@ func (c *Client) Cancel(ctx context.Context, id, tokenID string) (Task, error) {
 // awaitEnd waits until the task's result is written or ctx ends. The execution may continue after that, to cancel the upstream's job.
 func awaitEnd(ctx context.Context, c client.Client, id string) {
 	for ctx.Err() == nil {
-		poll, cancel := context.WithTimeout(ctx, endLook)
+		poll, cancel := context.WithTimeout(ctx, endPollInterval)
 		err := c.GetWorkflow(poll, id, "").Get(poll, nil)
 		_, closed := errors.AsType[*temporal.WorkflowExecutionError](err)
 		if err == nil || closed || isGone(err) {
@@ -233,12 +233,12 @@ func (c *Client) describe(ctx context.Context, id string) (Task, memo, error) {
 
 // complete adds the parts of the request that the memo does not hold. The state of a task does not depend on them.
 func (c *Client) complete(ctx context.Context, task *Task, object string) {
-	req, err := c.prompts.of(ctx, task.Token, object, func(ctx context.Context, object string) (req providers.VideoRequest, err error) {
+	req, err := c.prompts.load(ctx, task.Token, object, func(ctx context.Context, object string) (req providers.VideoRequest, err error) {
 		err = c.opts.Objects.GetJSON(ctx, object, &req)
 		return req, err
 	})
 	if err != nil {
-		if !errors.Is(err, errResting) {
+		if !errors.Is(err, errCooldown) {
 			c.opts.Log.WarnContext(ctx, "task returned without its long prompt", "task", task.ID, "error", err)
 		}
 		return
@@ -246,10 +246,10 @@ func (c *Client) complete(ctx context.Context, task *Task, object string) {
 	task.Request.Prompt, task.Request.Size, task.Request.User, task.Request.Metadata = req.Prompt, req.Size, req.User, req.Metadata
 }
 
-// buried reports whether the task with this creation time is under removal; a zero time matches any task with the id. It is false
+// underRemoval reports whether the task with this creation time is under removal; a zero time matches any task with the id. It is false
 // while Redis is unavailable.
-func (c *Client) buried(ctx context.Context, id string, created time.Time) bool {
-	ctx, cancel := context.WithTimeout(ctx, buriedTimeout)
+func (c *Client) underRemoval(ctx context.Context, id string, created time.Time) bool {
+	ctx, cancel := context.WithTimeout(ctx, markTimeout)
 	defer cancel()
 	buried, err := c.opts.Index.Buried(ctx, id, created)
 	return err == nil && buried

@@ -38,7 +38,7 @@ const (
 // All checks come before the first write to the archive. If no task begins, Create undoes what it did.
 func (c *Client) Create(ctx context.Context, in Create) (Task, error) {
 	var err error
-	if in.Request, err = canonicalised(in.Request); err != nil {
+	if in.Request, err = canonicalRequest(in.Request); err != nil {
 		return Task{}, unreadable(err)
 	}
 	return (&creation{c, in}).run(ctx)
@@ -65,25 +65,25 @@ func (c *creation) run(ctx context.Context) (_ Task, err error) {
 	if err != nil {
 		return Task{}, unreadable(err)
 	}
-	who, ahead, err := c.identify(ctx, now)
+	ident, early, err := c.identify(ctx, now)
 	if err != nil {
 		return Task{}, err
 	}
 	defer func() {
-		if lost := c.note(ctx, who, err != nil); lost != nil && err != nil && who.unclear {
+		if lost := c.note(ctx, ident, err != nil); lost != nil && err != nil && ident.unclear {
 			err = unrepeatable(err)
 		}
 	}()
 	var back undo
 	defer func() { back.run(ctx) }()
-	id, generation := who.id, newGeneration(now)
-	if ahead.mayStand() {
+	id, incarnation := ident.id, newIncarnation(now)
+	if early.mayStand() {
 		back.add(func(ctx context.Context) { c.relist(ctx, id) })
 	}
-	m := memo{Token: c.in.TokenID, Format: c.in.Format, Hash: hash, CreatedAt: now, Generation: generation}
+	m := memo{Token: c.in.TokenID, Format: c.in.Format, Hash: hash, CreatedAt: now, Incarnation: incarnation}
 	shape := req.Shape()
 	start := workflows.Input{
-		Revision: workflows.Revision, TaskID: id, Generation: generation, Created: now, Token: c.in.TokenID, Group: c.in.Group, Weight: c.in.Weight, Lane: c.in.Lane,
+		Revision: workflows.Revision, TaskID: id, Incarnation: incarnation, Created: now, Token: c.in.TokenID, Group: c.in.Group, Weight: c.in.Weight, Lane: c.in.Lane,
 		Reservation: id + "." + rand.Text()[:reservationLetters], Footage: c.footage(*req),
 		Format: c.in.Format, Model: req.Model, Several: req.N > 1, Video: &shape, Pin: pin, Notify: c.in.TokenWebhook || req.WebhookURL != "", Limits: c.opts.Limits,
 	}
@@ -91,7 +91,7 @@ func (c *creation) run(ctx context.Context) (_ Task, err error) {
 	if err != nil {
 		return Task{}, err
 	}
-	if !who.fresh && !load.empty() { // an existing task has its own objects
+	if !ident.fresh && !load.empty() { // an existing task has its own objects
 		if task, err := c.repeatOf(ctx, id); !isNotFound(err) {
 			return task, err
 		}
@@ -99,11 +99,11 @@ func (c *creation) run(ctx context.Context) (_ Task, err error) {
 	task := Task{ID: id, Token: c.in.TokenID, Format: c.in.Format, State: workflows.Queued, CreatedAt: now}
 	task.describe(*req)
 
-	listed, err := c.enlist(ctx, id, now, ahead)
+	listed, err := c.enlist(ctx, id, now, early)
 	if err != nil {
 		return otherwise(err)(c.repeatOf(ctx, id))
 	}
-	if listed == entryAdded && !ahead.mayStand() {
+	if listed == entryAdded && !early.mayStand() {
 		back.add(func(ctx context.Context) { c.relist(ctx, id) })
 	}
 	if err := c.reserve(ctx, start); err != nil {
@@ -111,7 +111,7 @@ func (c *creation) run(ctx context.Context) (_ Task, err error) {
 	}
 	back.add(func(ctx context.Context) { c.unreserve(ctx, start) })
 	if !load.empty() {
-		back.add(func(ctx context.Context) { c.unstage(ctx, id, generation) })
+		back.add(func(ctx context.Context) { c.unstage(ctx, id, incarnation) })
 	}
 	if err := c.stage(ctx, load); err != nil {
 		return Task{}, away("The archive", err)
@@ -120,7 +120,7 @@ func (c *creation) run(ctx context.Context) (_ Task, err error) {
 		there, mine, err := c.notStarted(ctx, start, err)
 		if mine {
 			back.keep()
-			who.unclear = true
+			ident.unclear = true
 		}
 		return there, err
 	}
@@ -157,18 +157,18 @@ func (c *creation) notStarted(ctx context.Context, start workflows.Input, err er
 		return Task{}, false, exhausted(fmt.Errorf("start %s: %w", start.TaskID, err))
 	}
 	var already *serviceerror.WorkflowExecutionAlreadyStarted
-	there, overloaded := errors.As(err, &already), away("The task engine", fmt.Errorf("start %s: %w", start.TaskID, err))
-	if !there && !refused(err) {
+	exists, overloaded := errors.As(err, &already), away("The task engine", fmt.Errorf("start %s: %w", start.TaskID, err))
+	if !exists && !refused(err) {
 		return Task{}, true, overloaded
 	}
 	// An earlier try of the start may have succeeded, or another create.
 	task, m, found := c.repeatKnown(ctx, start.TaskID)
 	switch {
 	case found == nil:
-		return task, m.Generation == start.Generation, nil
-	case there && isNotFound(found): // its removal has ended
-		return Task{}, false, beingRemoved(start.TaskID)
-	case there:
+		return task, m.Incarnation == start.Incarnation, nil
+	case exists && isNotFound(found): // its removal has ended
+		return Task{}, false, keyBeingDeleted(start.TaskID)
+	case exists:
 		return Task{}, false, found
 	case isNotFound(found):
 		return Task{}, false, overloaded
@@ -312,15 +312,15 @@ func (c *creation) source(ctx context.Context, req *providers.VideoRequest) (*ac
 	return &to, nil
 }
 
-// takeOver copies into a remix what it inherits from its source.
-func takeOver(req *providers.VideoRequest, from providers.VideoRequest) {
+// inherit copies into a remix what it takes from its source.
+func inherit(req *providers.VideoRequest, from providers.VideoRequest) {
 	req.Model, req.Asked, req.Seconds, req.Size, req.Width, req.Height = from.Model, from.Asked, from.Seconds, from.Size, from.Width, from.Height
 }
 
-// askedHash is the hash of what the caller sent, without what a remix inherits.
-func askedHash(req providers.VideoRequest) (string, error) {
+// callerHash is the hash of what the caller sent, without what a remix inherits.
+func callerHash(req providers.VideoRequest) (string, error) {
 	if req.RemixOf != "" {
-		takeOver(&req, providers.VideoRequest{})
+		inherit(&req, providers.VideoRequest{})
 	}
 	return requestHash(req)
 }

@@ -19,9 +19,9 @@ import (
 const (
 	// deleteWait is how long a delete waits for its effect. After it the answer is the same, since readers no longer see the task.
 	deleteWait = 2 * time.Second
-	// deleteLook is the first wait between two checks of the removal; each wait is twice as long as the one before. A long poll would cost
-	// Temporal as much as a third of the removal: it answers at each of its events.
-	deleteLook = 250 * time.Millisecond
+	// deleteCheckFirst is the first wait between two checks of the removal; each wait is twice as long as the one before. A long poll
+	// would cost Temporal as much as a third of the removal: it answers at each of its events.
+	deleteCheckFirst = 250 * time.Millisecond
 	// hintTimeout bounds the hint about a removal, on which nothing depends.
 	hintTimeout = 250 * time.Millisecond
 	// removedRetry is the Retry-After of a create whose key belongs to a task under removal.
@@ -45,13 +45,13 @@ func (c *Client) Delete(ctx context.Context, id, tokenID string) error {
 		return err
 	}
 	others := readTTL
-	if err := c.bury(ctx, tokenID, id, task.CreatedAt); err != nil {
-		others = keepFor + readTTL // other processes may rely on the absence of the mark
+	if err := c.hide(ctx, tokenID, id, task.CreatedAt); err != nil {
+		others = renewableFor + readTTL // other processes may rely on the absence of the mark
 		c.opts.Log.WarnContext(ctx, "removal not marked", "task", id, "error", err)
 	}
 	run, err := c.remove(ctx, task)
 	if err != nil {
-		if err := c.unbury(context.WithoutCancel(ctx), task); err != nil {
+		if err := c.unhide(context.WithoutCancel(ctx), task); err != nil {
 			c.opts.Log.WarnContext(ctx, "mark of a removal not cleared", "task", id, "error", err)
 		}
 		c.reads.forget(id)
@@ -61,7 +61,7 @@ func (c *Client) Delete(ctx context.Context, id, tokenID string) error {
 	c.opts.Log.InfoContext(ctx, "task deleted", "task", id, "token", tokenID)
 	// For so long, other processes may return what they read before the removal. It is unknown whether they received the hint.
 	latest := time.Now().Add(deleteWait)
-	for wait, next := others, deleteLook; ; wait, next = next, 2*next {
+	for wait, next := others, deleteCheckFirst; ; wait, next = next, 2*next {
 		pause := time.NewTimer(wait)
 		select {
 		case <-pause.C:
@@ -70,7 +70,7 @@ func (c *Client) Delete(ctx context.Context, id, tokenID string) error {
 			c.reads.forget(id)
 			return nil
 		}
-		if time.Now().After(latest) || removalOver(ctx, c.temporal, run) {
+		if time.Now().After(latest) || removalEnded(ctx, c.temporal, run) {
 			break
 		}
 	}
@@ -78,8 +78,8 @@ func (c *Client) Delete(ctx context.Context, id, tokenID string) error {
 	return nil
 }
 
-// removalOver reports whether a removal has ended, or has deleted itself. It is false if Temporal does not answer.
-func removalOver(ctx context.Context, engine client.Client, run client.WorkflowRun) bool {
+// removalEnded reports whether a removal has ended, or has deleted itself. It is false if Temporal does not answer.
+func removalEnded(ctx context.Context, engine client.Client, run client.WorkflowRun) bool {
 	ctx, cancel := context.WithTimeout(ctx, readTimeout)
 	defer cancel()
 	answer, err := engine.DescribeWorkflowExecution(ctx, run.GetID(), run.GetRunID())
@@ -89,8 +89,8 @@ func removalOver(ctx context.Context, engine client.Client, run client.WorkflowR
 	return answer.GetWorkflowExecutionInfo().GetStatus() != enumspb.WORKFLOW_EXECUTION_STATUS_RUNNING
 }
 
-// bury hides a task whose removal begins: in this process at once, in others when they receive the hint.
-func (c *Client) bury(ctx context.Context, tokenID, id string, created time.Time) error {
+// hide hides a task whose removal begins: in this process at once, in others when they receive the hint.
+func (c *Client) hide(ctx context.Context, tokenID, id string, created time.Time) error {
 	if err := c.opts.Index.Bury(ctx, tokenID, id, created); err != nil {
 		return err
 	}
@@ -99,8 +99,8 @@ func (c *Client) bury(ctx context.Context, tokenID, id string, created time.Time
 	return c.opts.Changes.Publish(ctx, taskindex.Change{TaskID: id, Ended: true})
 }
 
-// unbury shows a task again whose removal did not begin.
-func (c *Client) unbury(ctx context.Context, task Task) error {
+// unhide shows a task again whose removal did not begin.
+func (c *Client) unhide(ctx context.Context, task Task) error {
 	if err := c.opts.Index.Lift(ctx, task.ID, task.CreatedAt); err != nil {
 		return err
 	}
@@ -172,7 +172,7 @@ func (c *Client) endAndRemove(ctx context.Context, task Task) (client.WorkflowRu
 	return run, nil
 }
 
-func beingRemoved(id string) *providers.Fault {
+func keyBeingDeleted(id string) *providers.Fault {
 	return &providers.Fault{
 		Kind: providers.Conflict, Param: "Idempotency-Key", RetryAfter: removedRetry, Accepted: providers.NotAccepted,
 		Message: fmt.Sprintf("The idempotency key belongs to %s, which is being deleted.", id),

@@ -156,11 +156,11 @@ type fakeNothing struct {
 	activities.Executions // nil: what is not below panics
 }
 
-func (fakeNothing) End(context.Context, activities.RemoveInput) (activities.Standing, error) {
-	return activities.Standing{Closed: true}, nil
+func (fakeNothing) End(context.Context, activities.RemoveInput) (activities.Execution, error) {
+	return activities.Execution{Closed: true}, nil
 }
 
-func (fakeNothing) Delete(context.Context, string, activities.Standing) ([]string, error) {
+func (fakeNothing) Delete(context.Context, string, activities.Execution) ([]string, error) {
 	return nil, nil
 }
 

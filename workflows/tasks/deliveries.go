@@ -51,7 +51,7 @@ func (o *Operator) Deliveries(ctx context.Context, filter DeliveryFilter, cursor
 	if err != nil {
 		return nil, nil, err
 	}
-	answer, err := o.visibility.sharedPage(ctx, pageAsked{filter, string(cursor), min(limit, pageMost)}, query)
+	answer, err := o.visibility.sharedPage(ctx, pageKey{filter, string(cursor), min(limit, pageMost)}, query)
 	if err != nil {
 		return nil, nil, err
 	}

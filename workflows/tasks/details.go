@@ -20,8 +20,8 @@ import (
 	"modelrelay/workflows"
 )
 
-// Story is everything that an operator can see of a task.
-type Story struct {
+// Details is everything that an operator can see of a task.
+type Details struct {
 	Listed
 
 	// Path is its path in the Temporal UI.
@@ -40,15 +40,15 @@ type Story struct {
 	Charge *pricing.Money `json:"charge,omitempty"`
 	// Request is the request, as far as the memo holds it.
 	Request  any                 `json:"request,omitempty"`
-	Attempts []AttemptStory      `json:"attempts,omitempty"`
+	Attempts []AttemptDetails    `json:"attempts,omitempty"`
 	Steps    []Step              `json:"steps,omitempty"`
 	Waiting  []Waiting           `json:"waiting,omitempty"`
 	Outputs  []activities.Output `json:"outputs,omitempty"`
 	Webhooks []Delivery          `json:"webhooks,omitempty"`
 }
 
-// AttemptStory is one submit to one channel.
-type AttemptStory struct {
+// AttemptDetails is one submit to one channel.
+type AttemptDetails struct {
 	workflows.Attempt
 
 	At time.Time `json:"at"`
@@ -93,13 +93,13 @@ type Delivery struct {
 }
 
 // Show returns the details of a task from its history. No worker is needed.
-func (o *Operator) Show(ctx context.Context, id string) (Story, error) {
+func (o *Operator) Show(ctx context.Context, id string) (Details, error) {
 	task, answer, err := o.find(ctx, id)
 	if err != nil {
-		return Story{}, err
+		return Details{}, err
 	}
 	info := answer.GetWorkflowExecutionInfo()
-	details := Story{
+	details := Details{
 		Listed: listed(info), State: task.State, Progress: task.Progress, Position: task.QueuePosition, Outputs: task.Outputs, Expires: task.ExpiresAt,
 		Path: o.path(info.GetExecution()), Request: task.Request, VendorPrice: task.VendorPrice,
 	}
@@ -121,7 +121,7 @@ func (o *Operator) Show(ctx context.Context, id string) (Story, error) {
 	}
 	in, err := o.addHistory(ctx, info.GetExecution(), &details)
 	if err != nil {
-		return Story{}, err
+		return Details{}, err
 	}
 	if o.Charges != nil { // the other details do not depend on Redis
 		if amount, settled, err := o.Charges.Charge(ctx, in.Reservation); err == nil && settled {
@@ -131,7 +131,7 @@ func (o *Operator) Show(ctx context.Context, id string) (Story, error) {
 	for _, state := range []workflows.State{workflows.Completed, workflows.Failed} {
 		delivery, err := o.delivery(ctx, in.NotifyID(state))
 		if err != nil {
-			return Story{}, err
+			return Details{}, err
 		}
 		if delivery != nil {
 			details.Webhooks = append(details.Webhooks, *delivery)
@@ -141,7 +141,7 @@ func (o *Operator) Show(ctx context.Context, id string) (Story, error) {
 }
 
 // addHistory adds the steps and attempts in a history to the details, and returns the input of the workflow.
-func (o *Operator) addHistory(ctx context.Context, execution *commonpb.WorkflowExecution, details *Story) (in workflows.Input, err error) {
+func (o *Operator) addHistory(ctx context.Context, execution *commonpb.WorkflowExecution, details *Details) (in workflows.Input, err error) {
 	steps := make(map[int64]*activityEvents) // by the event that scheduled them
 	var order []*activityEvents
 	history := o.temporal.GetWorkflowHistory(ctx, execution.GetWorkflowId(), execution.GetRunId(), false, enumspb.HISTORY_EVENT_FILTER_TYPE_ALL_EVENT)
@@ -197,7 +197,7 @@ func (t *activityEvents) end(event *historypb.HistoryEvent, result *commonpb.Pay
 }
 
 // add adds the step to the details; that of a Submit or Reconcile also describes an attempt.
-func (t *activityEvents) add(details *Story) {
+func (t *activityEvents) add(details *Details) {
 	details.Steps = append(details.Steps, t.step)
 	var in activities.SubmitInput
 	switch t.step.Name {
@@ -205,7 +205,7 @@ func (t *activityEvents) add(details *Story) {
 		if converter.GetDefaultDataConverter().FromPayloads(t.input, &in) != nil {
 			return
 		}
-		details.Attempts = append(details.Attempts, AttemptStory{At: t.step.At, Attempt: workflows.Attempt{Number: in.Attempt, Assignment: in.Assignment}})
+		details.Attempts = append(details.Attempts, AttemptDetails{At: t.step.At, Attempt: workflows.Attempt{Number: in.Attempt, Assignment: in.Assignment}})
 	case "Reconcile":
 		if len(details.Attempts) == 0 {
 			return

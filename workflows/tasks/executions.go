@@ -32,36 +32,36 @@ func NewExecutions(temporal client.Client, namespace, taskQueue string) Executio
 }
 
 // End implements activities.Executions.
-func (e Executions) End(ctx context.Context, in activities.RemoveInput) (activities.Standing, error) {
-	answer, task, generation, err := e.look(ctx, in)
+func (e Executions) End(ctx context.Context, in activities.RemoveInput) (activities.Execution, error) {
+	answer, task, incarnation, err := e.describe(ctx, in)
 	if err != nil || answer == nil {
-		return activities.Standing{Closed: err == nil}, err
+		return activities.Execution{Closed: err == nil}, err
 	}
 	info, more := answer.GetWorkflowExecutionInfo(), answer.GetWorkflowExtendedInfo()
 	run := info.GetExecution().GetRunId()
 	if info.GetStatus() == enumspb.WORKFLOW_EXECUTION_STATUS_RUNNING {
 		if more.GetCancelRequested() {
-			return activities.Standing{}, nil
+			return activities.Execution{}, nil
 		}
 		if err := e.temporal.CancelWorkflow(ctx, in.TaskID, run); err != nil && !isGone(err) {
-			return activities.Standing{}, fmt.Errorf("cancel: %w", err)
+			return activities.Execution{}, fmt.Errorf("cancel: %w", err)
 		}
-		return activities.Standing{}, nil
+		return activities.Execution{}, nil
 	}
-	standing := activities.Standing{
-		Closed: true, Generation: generation, Run: run, Started: info.GetStartTime().AsTime(),
+	execution := activities.Execution{
+		Closed: true, Incarnation: incarnation, Run: run, Started: info.GetStartTime().AsTime(),
 		Single: more.GetLastResetTime() == nil && (info.GetFirstRunId() == "" || info.GetFirstRunId() == run),
 	}
 	for _, output := range task.Outputs {
-		if folder := path.Dir(output.Object) + "/"; !slices.Contains(standing.Outputs, folder) {
-			standing.Outputs = append(standing.Outputs, folder)
+		if folder := path.Dir(output.Object) + "/"; !slices.Contains(execution.Outputs, folder) {
+			execution.Outputs = append(execution.Outputs, folder)
 		}
 	}
-	return standing, nil
+	return execution, nil
 }
 
-// look describes the newest run of the task; nil if there is none, or it is of another task with the id.
-func (e Executions) look(ctx context.Context, in activities.RemoveInput) (answer *workflowservice.DescribeWorkflowExecutionResponse, task Task, generation string, err error) {
+// describe describes the newest run of the task; nil if there is none, or it is of another task with the id.
+func (e Executions) describe(ctx context.Context, in activities.RemoveInput) (answer *workflowservice.DescribeWorkflowExecutionResponse, task Task, incarnation string, err error) {
 	var m memo
 	for run := in.Run; ; run = task.run {
 		if run == "" {
@@ -82,7 +82,7 @@ func (e Executions) look(ctx context.Context, in activities.RemoveInput) (answer
 			return nil, Task{}, "", nil
 		}
 		if run != "" || !isRemoval(answer) {
-			return answer, task, m.Generation, nil
+			return answer, task, m.Incarnation, nil
 		}
 		// The execution under the task's id is the removal; its memo has the run of the task.
 	}
@@ -90,7 +90,7 @@ func (e Executions) look(ctx context.Context, in activities.RemoveInput) (answer
 
 // Delete implements activities.Executions. It finds runs before a reset by visibility, which may be late. A run that it misses is not
 // visible as a task, and ends with the namespace's retention.
-func (e Executions) Delete(ctx context.Context, taskID string, standing activities.Standing) ([]string, error) {
+func (e Executions) Delete(ctx context.Context, taskID string, standing activities.Execution) ([]string, error) {
 	if standing.Run == "" {
 		return nil, nil
 	}
@@ -122,14 +122,14 @@ func (e Executions) Delete(ctx context.Context, taskID string, standing activiti
 	return known, nil
 }
 
-// Behind implements activities.Executions.
-func (e Executions) Behind(ctx context.Context, in activities.RemoveInput) (bool, error) {
-	later, err := behind(ctx, e.temporal, e.namespace, Task{ID: in.TaskID, CreatedAt: in.Created})
+// LaterEnded implements activities.Executions.
+func (e Executions) LaterEnded(ctx context.Context, in activities.RemoveInput) (bool, error) {
+	later, err := laterTask(ctx, e.temporal, e.namespace, Task{ID: in.TaskID, CreatedAt: in.Created})
 	return later != nil, err
 }
 
-// Generation implements activities.Executions.
-func (e Executions) Generation(ctx context.Context, taskID string) (string, error) {
+// Incarnation implements activities.Executions.
+func (e Executions) Incarnation(ctx context.Context, taskID string) (string, error) {
 	answer, err := newest(ctx, e.temporal, e.namespace, taskID)
 	switch {
 	case isGone(err):
@@ -140,7 +140,7 @@ func (e Executions) Generation(ctx context.Context, taskID string) (string, erro
 		return "", nil
 	}
 	_, m, err := read(taskID, answer, time.Now())
-	return m.Generation, err
+	return m.Incarnation, err
 }
 
 // Left implements activities.Executions.

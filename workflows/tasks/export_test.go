@@ -11,7 +11,7 @@ import (
 func (c *Client) Options() ClientOptions { return c.opts }
 
 // Hint is what Follow does when another process tells of a change.
-func (c *Client) Hint(id string) { c.heard(taskindex.Change{TaskID: id}) }
+func (c *Client) Hint(id string) { c.onChange(taskindex.Change{TaskID: id}) }
 
 // Reads are how many reads of tasks the client has in memory.
 func (c *Client) Reads() int {
@@ -28,7 +28,7 @@ func NewPrompts() Prompts { return Prompts{newPromptCache()} }
 
 // Of gives the words of an object.
 func (p Prompts) Of(ctx context.Context, token, object string, read func(context.Context, string) (providers.VideoRequest, error)) (providers.VideoRequest, error) {
-	return p.of(ctx, token, object, read)
+	return p.load(ctx, token, object, read)
 }
 
 // PromptsMost bounds the size of Prompts.

@@ -22,8 +22,8 @@ const (
 	idPrefix = "video_"
 	// idBytes bytes are 26 characters of base32.
 	idBytes = 16
-	// generationLetters distinguish generations that begin in the same millisecond.
-	generationLetters = 6
+	// incarnationLetters distinguish incarnations that begin in the same millisecond.
+	incarnationLetters = 6
 	// inlineLimit is the largest size of a request in a workflow history, in bytes.
 	inlineLimit = 64 << 10
 	// nesting is the additional depth of a request in histories, memos and answers. Decoders refuse a document beyond their own limit
@@ -48,9 +48,9 @@ func keyedID(tokenID, key string) string {
 	return idPrefix + encodeID(sum[:idBytes])
 }
 
-// newGeneration distinguishes tasks with the same id. It starts with the time of the create.
-func newGeneration(at time.Time) string {
-	return strconv.FormatInt(at.UnixMilli(), 36) + strings.ToLower(rand.Text()[:generationLetters])
+// newIncarnation distinguishes tasks with the same id. It starts with the time of the create.
+func newIncarnation(at time.Time) string {
+	return strconv.FormatInt(at.UnixMilli(), 36) + strings.ToLower(rand.Text()[:incarnationLetters])
 }
 
 func encodeID(b []byte) string {

@@ -19,8 +19,8 @@ import (
 const (
 	// promptTimeout bounds the read of a stored request. If the archive is unavailable, the task is returned without its prompt.
 	promptTimeout = 2 * time.Second
-	// promptRest is the pause after a failed read. During it no read waits for the archive.
-	promptRest = 5 * time.Second
+	// promptCooldown is the pause after a failed read. During it no read waits for the archive.
+	promptCooldown = 5 * time.Second
 	// promptsMost bounds the cache of a process, in bytes, and promptsShare the part of one token: the largest request fits.
 	promptsMost  = 4 * promptsShare
 	promptsShare = archive.MaxDocument + promptOverhead
@@ -41,12 +41,12 @@ func newPromptCache() *promptCache {
 	return &promptCache{Cache: fair.NewCache[string, string, providers.VideoRequest](fair.CacheBounds{Total: promptsMost, Share: promptsShare})}
 }
 
-// errResting reports that the archive failed a moment ago.
-var errResting = errors.New("the archive did not answer a moment ago")
+// errCooldown reports that the archive failed a moment ago.
+var errCooldown = errors.New("the archive did not answer a moment ago")
 
-// of returns the parts of the request in an object. Concurrent readers of an object share one read, which has its own timeout. A
+// load returns the parts of the request in an object. Concurrent readers of an object share one read, which has its own timeout. A
 // missing object is an empty request.
-func (p *promptCache) of(
+func (p *promptCache) load(
 	ctx context.Context, token, object string, read func(context.Context, string) (providers.VideoRequest, error),
 ) (providers.VideoRequest, error) {
 	if req, ok := p.Get(object); ok {
@@ -54,14 +54,14 @@ func (p *promptCache) of(
 	}
 	found, err, _ := p.loading.Do(object, func() (any, error) {
 		if until := p.away.Load(); until != nil && time.Now().Before(*until) {
-			return nil, errResting
+			return nil, errCooldown
 		}
 		ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), promptTimeout)
 		defer cancel()
 		req, err := read(ctx, object)
 		switch {
 		case errors.Is(err, storage.ErrUnavailable) || errors.Is(err, context.DeadlineExceeded):
-			until := time.Now().Add(promptRest)
+			until := time.Now().Add(promptCooldown)
 			p.away.Store(&until)
 			return nil, err
 		case err != nil && !errors.Is(err, storage.ErrNotFound):

@@ -29,7 +29,7 @@ func read(id string, answer *workflowservice.DescribeWorkflowExecutionResponse, 
 	if err := converter.GetDefaultDataConverter().FromPayload(fields[memoTask], &m); err != nil {
 		return Task{}, memo{}, fmt.Errorf("read the memo of task %s: %w", id, err)
 	}
-	task := Task{ID: id, Token: m.Token, Format: m.Format, CreatedAt: m.CreatedAt, State: workflows.Queued, sight: sight{seen: now, run: info.GetExecution().GetRunId()}}
+	task := Task{ID: id, Token: m.Token, Format: m.Format, CreatedAt: m.CreatedAt, State: workflows.Queued, readState: readState{readAt: now, run: info.GetExecution().GetRunId()}}
 	task.removed = marked(answer, m.CreatedAt)
 	if m.Request != nil {
 		task.describe(*m.Request)
@@ -46,7 +46,7 @@ func read(id string, answer *workflowservice.DescribeWorkflowExecutionResponse, 
 		task.end(unfinishedResult(info))
 		return task, m, nil
 	}
-	task.State, task.Progress, task.beat = standing(info, answer.GetPendingActivities(), now)
+	task.State, task.Progress, task.poll = progressOf(info, answer.GetPendingActivities(), now)
 	task.QueuePosition = position(answer.GetPendingActivities())
 	return task, m, nil
 }
@@ -65,8 +65,8 @@ func position(pending []*workflowpb.PendingActivityInfo) int {
 	return 0
 }
 
-// standing returns the state and progress of a running task, and the last heartbeat of its poll.
-func standing(info *workflowpb.WorkflowExecutionInfo, pending []*workflowpb.PendingActivityInfo, now time.Time) (workflows.State, int, *activities.Progress) {
+// progressOf returns the state and progress of a running task, and the last heartbeat of its poll.
+func progressOf(info *workflowpb.WorkflowExecutionInfo, pending []*workflowpb.PendingActivityInfo, now time.Time) (workflows.State, int, *activities.Progress) {
 	switch phaseOf(info) {
 	case workflows.PhasePolling:
 	case workflows.PhaseArchiving, workflows.PhaseCompleted, workflows.PhaseFailed:
@@ -74,7 +74,7 @@ func standing(info *workflowpb.WorkflowExecutionInfo, pending []*workflowpb.Pend
 	default:
 		return workflows.Queued, 0, nil
 	}
-	poll := pollOf(pending)
+	poll := pendingPoll(pending)
 	if poll == nil {
 		return workflows.InProgress, activities.MostShown, nil // the job has ended, and the workflow has not processed that yet
 	}
@@ -101,8 +101,8 @@ func attribute(info *workflowpb.WorkflowExecutionInfo, name string) (value strin
 	return value
 }
 
-// pollOf returns the pending poll, nil if there is none.
-func pollOf(pending []*workflowpb.PendingActivityInfo) *workflowpb.PendingActivityInfo {
+// pendingPoll returns the pending poll, nil if there is none.
+func pendingPoll(pending []*workflowpb.PendingActivityInfo) *workflowpb.PendingActivityInfo {
 	for _, act := range pending {
 		if act.GetActivityType().GetName() == "Poll" {
 			return act

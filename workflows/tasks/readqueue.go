@@ -10,21 +10,21 @@ import (
 )
 
 const (
-	// looksAtOnce bounds the concurrent reads of one process at Temporal, without those of creates: enough for thousands of reads a
+	// maxReads bounds the concurrent reads of one process at Temporal, without those of creates: enough for thousands of reads a
 	// second, and few enough that a concurrent create is not delayed for long.
-	looksAtOnce = 32
-	// looksOfOne is the share of one token, so that others find some free however slow Temporal is.
-	looksOfOne = looksAtOnce / 2
-	// lineMost bounds the waiting reads of a token, and linesMost those of all tokens. A read beyond them is refused.
-	lineMost  = 256
-	linesMost = 16 * lineMost
+	maxReads = 32
+	// maxReadsOfToken is the share of one token, so that others find some free however slow Temporal is.
+	maxReadsOfToken = maxReads / 2
+	// maxWaitingOfToken bounds the waiting reads of a token, and maxWaiting those of all tokens. A read beyond them is refused.
+	maxWaitingOfToken = 256
+	maxWaiting        = 16 * maxWaitingOfToken
 	// turnTimeout bounds the wait.
 	turnTimeout = readTimeout
 )
 
 // newReadQueue returns the semaphore that shares the reads at Temporal among tokens.
 func newReadQueue() *fair.Semaphore[string] {
-	return fair.New[string](fair.Bounds{Total: looksAtOnce, Share: looksOfOne, Line: lineMost, Lines: linesMost})
+	return fair.New[string](fair.Bounds{Total: maxReads, Share: maxReadsOfToken, Line: maxWaitingOfToken, Lines: maxWaiting})
 }
 
 // readTurn waits for the token's turn; leave ends it. The error is Overloaded if the wait is too long, or that of ctx.
@@ -32,14 +32,14 @@ func (c *Client) readTurn(ctx context.Context, tokenID string) (leave func(), er
 	_, err = fair.Wait(ctx, fair.Ask[string]{Key: tokenID, Limit: turnTimeout}, c.readQueue)
 	switch {
 	case errors.Is(err, fair.ErrFull):
-		return nil, crowded()
+		return nil, tooManyReads()
 	case err != nil:
 		return nil, providers.AsFault(ctx.Err())
 	}
 	return func() { c.readQueue.Release(tokenID, 1) }, nil
 }
 
-func crowded() *providers.Fault {
+func tooManyReads() *providers.Fault {
 	return &providers.Fault{
 		Kind: providers.Overloaded, Message: "Too many reads of tasks are waiting.", RetryAfter: time.Second, Accepted: providers.NotAccepted,
 	}

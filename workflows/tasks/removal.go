@@ -72,7 +72,7 @@ func readRemoval(id string, answer *workflowservice.DescribeWorkflowExecutionRes
 	if err := converter.GetDefaultDataConverter().FromPayload(payload, &r); err != nil {
 		return Task{}, memo{}, fmt.Errorf("read the removal of %s: %w", id, err)
 	}
-	return Task{ID: id, Token: r.Token, CreatedAt: r.CreatedAt, State: workflows.Failed, sight: sight{removed: true, run: r.Run}}, memo{Token: r.Token, CreatedAt: r.CreatedAt}, nil
+	return Task{ID: id, Token: r.Token, CreatedAt: r.CreatedAt, State: workflows.Failed, readState: readState{removed: true, run: r.Run}}, memo{Token: r.Token, CreatedAt: r.CreatedAt}, nil
 }
 
 // newest describes the newest execution with a task's id. It corrects one case: the start of a removal was delayed until its task was
@@ -90,7 +90,7 @@ func newest(ctx context.Context, temporal client.Client, namespace, id string) (
 	if _, err := temporal.DescribeWorkflowExecution(ctx, id, of.run); !isGone(err) {
 		return answer, err
 	}
-	later, err := behind(ctx, temporal, namespace, of)
+	later, err := laterTask(ctx, temporal, namespace, of)
 	if err != nil || later == nil {
 		return answer, err
 	}
@@ -104,9 +104,9 @@ func newest(ctx context.Context, temporal client.Client, namespace, id string) (
 	return later, nil
 }
 
-// behind describes the newest task with the id of a removed task that was created after it; nil if there is none. It uses visibility,
+// laterTask describes the newest task with the id of a removed task that was created after it; nil if there is none. It uses visibility,
 // which may be late by some seconds; such a task has existed for longer.
-func behind(ctx context.Context, temporal client.Client, namespace string, removed Task) (*workflowservice.DescribeWorkflowExecutionResponse, error) {
+func laterTask(ctx context.Context, temporal client.Client, namespace string, removed Task) (*workflowservice.DescribeWorkflowExecutionResponse, error) {
 	listed, err := temporal.ListWorkflow(ctx, &workflowservice.ListWorkflowExecutionsRequest{
 		Namespace: namespace, PageSize: runsMost, Query: fmt.Sprintf("WorkflowId = '%s' AND WorkflowType = 'Video' AND ExecutionStatus != 'ContinuedAsNew'", removed.ID),
 	})

@@ -78,7 +78,7 @@ func TestRemovalOfAnEndedTask(t *testing.T) {
 	removals := tasks.NewExecutions(engine, "", "")
 	in := activities.RemoveInput{TaskID: was.ID, Token: "demo", Created: was.CreatedAt}
 	standing, err := removals.End(t.Context(), in)
-	if err != nil || !standing.Closed || standing.Run != run || standing.Generation == "" || !standing.Single {
+	if err != nil || !standing.Closed || standing.Run != run || standing.Incarnation == "" || !standing.Single {
 		t.Fatalf("stands as %+v, %v, want closed, of run %s", standing, err, run)
 	}
 	asked, err := removals.Delete(t.Context(), was.ID, standing)

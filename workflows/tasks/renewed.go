@@ -6,50 +6,50 @@ import (
 )
 
 const (
-	// keepFor is how long a process may return what it read of a task without reading again, if nothing could have happened since that
+	// renewableFor is how long a process may return what it read of a task without reading again, if nothing could have happened since that
 	// Redis would not report: the task has ended, or the next poll of its job is still to come. Only an operator's action is seen late.
-	keepFor = 5 * time.Second
-	// keepText bounds the texts of a task that is stored so long, in bytes: there may be thousands.
-	keepText = 4 << 10
-	// disturbTimeout bounds the write and the check of a mark, so that a Redis that hangs delays callers only briefly.
-	disturbTimeout = 250 * time.Millisecond
+	renewableFor = 5 * time.Second
+	// renewableText bounds the texts of a task that is stored so long, in bytes: there may be thousands.
+	renewableText = 4 << 10
+	// changeTimeout bounds the write and the check of a mark, so that a Redis that hangs delays callers only briefly.
+	changeTimeout = 250 * time.Millisecond
 )
 
 // renewable reports whether nothing can happen to a task for a while, and whether it is small enough to be stored for so long.
 func (t Task) renewable() bool {
-	return (t.beat != nil || t.Ended()) && !t.removed && len(t.Request.Prompt)+len(t.Request.Metadata) <= keepText
+	return (t.poll != nil || t.Ended()) && !t.removed && len(t.Request.Prompt)+len(t.Request.Metadata) <= renewableText
 }
 
-// renewed returns what was read of a task, updated to the present, and false if Temporal must be read.
+// refreshed returns what was read of a task, updated to the present, and false if Temporal must be read.
 func (c *Client) renewed(ctx context.Context, old Task) (Task, bool) {
 	now := time.Now()
-	waits := old.beat != nil && now.Before(old.beat.Next)
-	if now.Sub(old.seen) >= keepFor || !waits && !old.Ended() || !old.renewable() {
+	waits := old.poll != nil && now.Before(old.poll.Next)
+	if now.Sub(old.readAt) >= renewableFor || !waits && !old.Ended() || !old.renewable() {
 		return Task{}, false
 	}
-	ctx, cancel := context.WithTimeout(ctx, disturbTimeout)
+	ctx, cancel := context.WithTimeout(ctx, changeTimeout)
 	defer cancel()
 	if calm, err := c.opts.Index.Calm(ctx, old.ID); err != nil || !calm {
 		return Task{}, false
 	}
 	if waits && !old.Ended() {
-		old.Progress = old.beat.Shown(now)
+		old.Progress = old.poll.Shown(now)
 	}
 	return old, true
 }
 
-// disturbed reports whether a task is marked as changed. It is false while Redis is unavailable.
-func (c *Client) disturbed(ctx context.Context, id string) bool {
-	ctx, cancel := context.WithTimeout(ctx, disturbTimeout)
+// changed reports whether a task is marked as changed. It is false while Redis is unavailable.
+func (c *Client) changed(ctx context.Context, id string) bool {
+	ctx, cancel := context.WithTimeout(ctx, changeTimeout)
 	defer cancel()
 	calm, err := c.opts.Index.Calm(ctx, id)
 	return err == nil && !calm
 }
 
-// disturb makes every process read the task from Temporal, for as long as a process may have an older read. While Redis is
+// markChanged makes every process read the task from Temporal, for as long as a process may have an older read. While Redis is
 // unavailable they do that anyway.
-func (c *Client) disturb(ctx context.Context, id string) {
-	ctx, cancel := context.WithTimeout(ctx, disturbTimeout)
+func (c *Client) markChanged(ctx context.Context, id string) {
+	ctx, cancel := context.WithTimeout(ctx, changeTimeout)
 	defer cancel()
 	if err := c.opts.Index.Disturb(ctx, id); err != nil {
 		c.opts.Log.WarnContext(ctx, "change not marked, other processes may see it late", "task", id, "error", err)

@@ -16,7 +16,7 @@ import (
 // Overloaded as of Create.
 func (c *Client) Repeated(ctx context.Context, in Create) (Task, error) {
 	var err error
-	if in.Request, err = canonicalised(in.Request); err != nil {
+	if in.Request, err = canonicalRequest(in.Request); err != nil {
 		return Task{}, unreadable(err)
 	}
 	return (&creation{c, in}).repeated(ctx)
@@ -48,12 +48,12 @@ type identity struct {
 // identify returns the id of the task that the request is, or would be. A create without a key and without a mark of a repeat nearly
 // always is a new task: it is added to the list concurrently, under a new id, and ahead is the outcome; nil: it was not added. If the
 // request turns out to be an earlier task, the entry is removed again.
-func (c *creation) identify(ctx context.Context, created time.Time) (who identity, ahead *addition, err error) {
+func (c *creation) identify(ctx context.Context, created time.Time) (ident identity, early *addition, err error) {
 	if c.in.IdempotencyKey != "" {
-		who.id, err = c.known(ctx)
-		return who, nil, err
+		ident.id, err = c.known(ctx)
+		return ident, nil, err
 	}
-	hash, err := askedHash(c.in.Request)
+	hash, err := callerHash(c.in.Request)
 	if err != nil {
 		return identity{}, nil, unreadable(err)
 	}
@@ -64,38 +64,38 @@ func (c *creation) identify(ctx context.Context, created time.Time) (who identit
 	id := randomID()
 	var adding sync.WaitGroup
 	if !c.in.Repeat {
-		ahead = new(addition)
-		adding.Go(func() { *ahead = c.add(ctx, id, created) })
+		early = new(addition)
+		adding.Go(func() { *early = c.add(ctx, id, created) })
 	}
 	begun, err := c.opts.Repeats.Begin(ctx, c.in.TokenID, hash, id, c.in.Repeat, age)
 	adding.Wait()
 	if err != nil || begun.TaskID != id {
-		if ahead.mayStand() { // no other create ever had the id
+		if early.mayStand() { // no other create ever had the id
 			took, cancel := context.WithTimeout(context.WithoutCancel(ctx), delistTimeout)
 			c.delist(took, c.in.TokenID, id)
 			cancel()
 		}
-		ahead = nil
+		early = nil
 	}
 	if err != nil {
 		return identity{}, nil, away("The protection against double payment", err)
 	}
-	return identity{id: begun.TaskID, fresh: !begun.Known, hash: hash, noted: begun.Noted}, ahead, nil
+	return identity{id: begun.TaskID, fresh: !begun.Known, hash: hash, noted: begun.Noted}, early, nil
 }
 
 // note leaves an open note of a task whose start has an unknown outcome, for the next equal create of the token. A note that was
 // taken is closed if the create has an answer, and left open otherwise.
 //
 // The error reports that the note was not stored, so that a repeat may create another task.
-func (c *creation) note(ctx context.Context, who identity, failed bool) error {
-	if left := who.unclear && failed; who.hash == "" || !who.noted && !left {
+func (c *creation) note(ctx context.Context, ident identity, failed bool) error {
+	if left := ident.unclear && failed; ident.hash == "" || !ident.noted && !left {
 		return nil
 	}
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), noteTimeout)
 	defer cancel()
-	err := c.opts.Repeats.Note(ctx, c.in.TokenID, who.hash, who.id, failed)
+	err := c.opts.Repeats.Note(ctx, c.in.TokenID, ident.hash, ident.id, failed)
 	if err != nil {
-		c.opts.Log.WarnContext(ctx, "create not noted, its repeat may create another task", "task", who.id, "token", c.in.TokenID, "error", err)
+		c.opts.Log.WarnContext(ctx, "create not noted, its repeat may create another task", "task", ident.id, "token", c.in.TokenID, "error", err)
 	}
 	return err
 }
@@ -120,20 +120,20 @@ func (c *creation) known(ctx context.Context) (string, error) {
 	switch {
 	case c.in.IdempotencyKey != "":
 		id := keyedID(c.in.TokenID, c.in.IdempotencyKey)
-		if !c.buried(ctx, id, time.Time{}) {
+		if !c.underRemoval(ctx, id, time.Time{}) {
 			return id, nil
 		}
 		// The mark may be of an earlier task: while Redis was unavailable, the id could be reused before the removal had ended.
 		task, _, err := c.describe(ctx, id)
 		switch {
-		case isNotFound(err), err == nil && (task.removed || c.buried(ctx, id, task.CreatedAt)):
-			return "", beingRemoved(id)
+		case isNotFound(err), err == nil && (task.removed || c.underRemoval(ctx, id, task.CreatedAt)):
+			return "", keyBeingDeleted(id)
 		case err != nil:
 			return "", err
 		}
 		return id, nil
 	case c.in.Repeat:
-		hash, err := askedHash(c.in.Request)
+		hash, err := callerHash(c.in.Request)
 		if err != nil {
 			return "", unreadable(err)
 		}
@@ -158,12 +158,12 @@ func (c *creation) repeatKnown(ctx context.Context, id string) (Task, memo, erro
 	if err != nil {
 		return Task{}, memo{}, err
 	}
-	if task.removed || c.buried(ctx, id, task.CreatedAt) {
-		return Task{}, memo{}, beingRemoved(id)
+	if task.removed || c.underRemoval(ctx, id, task.CreatedAt) {
+		return Task{}, memo{}, keyBeingDeleted(id)
 	}
 	req := c.in.Request
 	if req.Model == "" && req.RemixOf != "" && req.RemixOf == task.Request.RemixOf { // the source is gone
-		takeOver(&req, task.Request)
+		inherit(&req, task.Request)
 	}
 	if req.Model == "" && slices.ContainsFunc(req.Inputs, func(input providers.Media) bool { return input.From != "" }) {
 		req.Model = task.Request.Model // that of its source, which is gone
@@ -177,8 +177,8 @@ func (c *creation) repeatKnown(ctx context.Context, id string) (Task, memo, erro
 	return task, m, nil
 }
 
-// canonicalised returns a request with sorted objects and the digests of its uploads.
-func canonicalised(req providers.VideoRequest) (providers.VideoRequest, error) {
+// canonicalRequest returns a request with sorted objects and the digests of its uploads.
+func canonicalRequest(req providers.VideoRequest) (providers.VideoRequest, error) {
 	req.IdempotencyKey = ""
 	req.Inputs = append([]providers.Media(nil), req.Inputs...)
 	for i, image := range req.Inputs {

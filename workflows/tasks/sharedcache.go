@@ -17,7 +17,7 @@ type reads = sharedCache[string, Task]
 // newReads returns a cache that renews renewable tasks with renew.
 func newReads(renew func(ctx context.Context, old Task) (Task, bool)) *reads {
 	r := newSharedCache[string, Task](readTTL)
-	r.renewTTL, r.renew, r.renewable = keepFor, renew, Task.renewable
+	r.renewTTL, r.renew, r.renewable = renewableFor, renew, Task.renewable
 	return r
 }
 
@@ -25,7 +25,7 @@ func newReads(renew func(ctx context.Context, old Task) (Task, bool)) *reads {
 //
 // A library does not serve: with otter v2.4 a hit takes as long (0.12 µs), and an entry 175 bytes instead of 460, of which there are
 // 20,000 at most. But the first reader does not return when its context ends, the age of a value counts from the end of its read, an
-// expired value cannot be renewed, and each cache has a goroutine that its owner must end.
+// expired value cannot be refreshed, and each cache has a goroutine that its owner must end.
 type sharedCache[K comparable, V any] struct {
 	mu      sync.Mutex
 	ttl     time.Duration
@@ -49,7 +49,7 @@ type cacheEntry[V any] struct {
 	at    time.Time // when the read began: the value does not reflect later changes
 	value V
 	err   error
-	// invalid: the value must not be renewed. next is the background read that replaces this one, nil for none. The cache's lock
+	// invalid: the value must not be refreshed. next is the background read that replaces this one, nil for none. The cache's lock
 	// protects both.
 	invalid bool
 	next    *cacheEntry[V]

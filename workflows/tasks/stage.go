@@ -25,7 +25,7 @@ const (
 	stageLimit = 4
 )
 
-// load is what a create writes to the archive before its task begins. Its names contain the generation: another create with the same
+// load is what a create writes to the archive before its task begins. Its names contain the incarnation: another create with the same
 // idempotency key cannot change an accepted task's input, and the removal of an earlier task with the id does not remove it.
 type load struct {
 	uploads []upload
@@ -49,7 +49,7 @@ func (l load) empty() bool { return len(l.uploads) == 0 && l.request == nil }
 // parts that answers repeat, if permitted. It stores nothing. It returns a fault for a request that no task could carry.
 func place(req providers.VideoRequest, start *workflows.Input, m *memo) (load, error) {
 	var l load
-	at := activities.GenerationPrefix(start.TaskID, start.Generation)
+	at := activities.IncarnationPrefix(start.TaskID, start.Incarnation)
 	for i := range req.Inputs {
 		if input := &req.Inputs[i]; input.Data != nil || input.Object != "" {
 			from := input.Object
@@ -128,10 +128,10 @@ func tooLarge(err error) *providers.Fault {
 }
 
 // unstage removes the objects of a create without a task. The sweep removes those that stay.
-func (c *creation) unstage(ctx context.Context, id, generation string) {
+func (c *creation) unstage(ctx context.Context, id, incarnation string) {
 	ctx, cancel := context.WithTimeout(ctx, unstageTimeout)
 	defer cancel()
-	if err := c.opts.Objects.DeletePrefix(ctx, activities.GenerationPrefix(id, generation)); err != nil {
+	if err := c.opts.Objects.DeletePrefix(ctx, activities.IncarnationPrefix(id, incarnation)); err != nil {
 		c.opts.Log.WarnContext(ctx, "staged objects not removed", "task", id, "error", err)
 	}
 }

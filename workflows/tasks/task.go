@@ -18,8 +18,8 @@ type memo struct {
 	Format    providers.Format `json:"format"`
 	Hash      string           `json:"hash"`
 	CreatedAt time.Time        `json:"created_at"`
-	// Generation is that of the Input.
-	Generation string `json:"generation"`
+	// Incarnation is that of the Input.
+	Incarnation string `json:"incarnation"`
 	// Request lacks media and vendor parameters. If RequestObject is set, prompt, size, user and metadata are in that archive object:
 	// they are too large or too private for a memo.
 	Request       *providers.VideoRequest `json:"request,omitempty"`
@@ -44,7 +44,7 @@ type Task struct {
 	// QueuePosition is the position of the task in the line at a full channel, from 1; 0 if it does not wait.
 	QueuePosition int
 	Ending
-	sight
+	readState
 }
 
 // Ending is the end of a task; the zero value before it.
@@ -63,14 +63,14 @@ type Ending struct {
 	VendorPrice string
 }
 
-// sight is what this package knows of a task's execution; readers of the task do not see it.
-type sight struct {
+// readState is what this package knows of a task's execution; readers of the task do not see it.
+type readState struct {
 	// removed: the task is being removed, and readers do not see it. run is its execution.
 	removed bool
 	run     string
-	// seen is when the read of Temporal began. beat is the last heartbeat of the poll of a running job; nil if there is none.
-	seen time.Time
-	beat *activities.Progress
+	// readAt is when the read of Temporal began. poll is the last heartbeat of the poll of a running job; nil if there is none.
+	readAt time.Time
+	poll   *activities.Progress
 }
 
 // Ended reports whether the task will not change any more.

@@ -91,8 +91,8 @@ func (e Executions) finish(ctx context.Context, id, run string) error {
 	if b := in.Task.Before; b != nil {
 		in.Began = b.Began
 	}
-	if asked := in.Task.Request; asked != nil { // the rest of the request must not outlive the task's removal
-		in.Task.Request = &providers.VideoRequest{WebhookURL: asked.WebhookURL}
+	if request := in.Task.Request; request != nil { // the rest of the request must not outlive the task's removal
+		in.Task.Request = &providers.VideoRequest{WebhookURL: request.WebhookURL}
 	}
 	if result := info.GetMemo().GetFields()[workflows.MemoResult]; result != nil {
 		if err := converter.GetDefaultDataConverter().FromPayload(result, &in.Result); err != nil {

@@ -43,53 +43,53 @@ const (
 type visibility struct {
 	temporal  client.Client
 	namespace string
-	pages     *sharedCache[pageAsked, pageRead]
+	pages     *sharedCache[pageKey, pageResult]
 	turns     chan struct{}
-	// looks caches the descriptions of running tasks, by run.
-	looks *sharedCache[string, *workflowpb.WorkflowExecutionInfo]
+	// described caches the descriptions of running tasks, by run.
+	described *sharedCache[string, *workflowpb.WorkflowExecutionInfo]
 }
 
 func newVisibility(temporal client.Client, namespace string) *visibility {
 	return &visibility{
-		temporal: temporal, namespace: namespace, pages: newSharedCache[pageAsked, pageRead](pageFor), turns: make(chan struct{}, pagesAtOnce),
-		looks: newSharedCache[string, *workflowpb.WorkflowExecutionInfo](renewAfter),
+		temporal: temporal, namespace: namespace, pages: newSharedCache[pageKey, pageResult](pageFor), turns: make(chan struct{}, pagesAtOnce),
+		described: newSharedCache[string, *workflowpb.WorkflowExecutionInfo](renewAfter),
 	}
 }
 
-// pageAsked is the key by which pages are shared: a filter without times that count from now.
-type pageAsked struct {
+// pageKey is the key by which pages are shared: a filter without times that count from now.
+type pageKey struct {
 	filter any
 	cursor string
 	limit  int
 }
 
-// pageRead is a page as visibility returned it.
-type pageRead struct {
+// pageResult is a page as visibility returned it.
+type pageResult struct {
 	executions []*workflowpb.WorkflowExecutionInfo
 	next       []byte
 	at         time.Time // when the request was sent
 }
 
 // sharedPage reads a page, or returns one that was read a moment ago.
-func (v *visibility) sharedPage(ctx context.Context, asked pageAsked, query string) (pageRead, error) {
-	return v.pages.do(ctx, asked, func(ctx context.Context) (pageRead, error) {
+func (v *visibility) sharedPage(ctx context.Context, key pageKey, query string) (pageResult, error) {
+	return v.pages.do(ctx, key, func(ctx context.Context) (pageResult, error) {
 		ctx, cancel := context.WithTimeout(interactive(ctx), queryTimeout)
 		defer cancel()
 		select {
 		case v.turns <- struct{}{}:
 			defer func() { <-v.turns }()
 		case <-ctx.Done():
-			return pageRead{}, away("The task engine", ctx.Err())
+			return pageResult{}, away("The task engine", ctx.Err())
 		}
 		at := time.Now()
-		answer, err := v.page(ctx, query, []byte(asked.cursor), asked.limit)
-		return pageRead{answer.GetExecutions(), answer.GetNextPageToken(), at}, err
+		answer, err := v.page(ctx, query, []byte(key.cursor), key.limit)
+		return pageResult{answer.GetExecutions(), answer.GetNextPageToken(), at}, err
 	})
 }
 
-// renewed returns the executions of a page. If the page is not fresh, it describes the running ones again; one that does not answer
+// refreshed returns the executions of a page. If the page is not fresh, it describes the running ones again; one that does not answer
 // soon stays as it was.
-func (v *visibility) renewed(ctx context.Context, page pageRead) []*workflowpb.WorkflowExecutionInfo {
+func (v *visibility) refreshed(ctx context.Context, page pageResult) []*workflowpb.WorkflowExecutionInfo {
 	if time.Since(page.at) < renewAfter {
 		return page.executions
 	}
@@ -105,7 +105,7 @@ func (v *visibility) renewed(ctx context.Context, page pageRead) []*workflowpb.W
 		}
 		looks++
 		group.Go(func() error {
-			now, err := v.looks.do(ctx, info.GetExecution().GetRunId(), func(ctx context.Context) (*workflowpb.WorkflowExecutionInfo, error) {
+			now, err := v.described.do(ctx, info.GetExecution().GetRunId(), func(ctx context.Context) (*workflowpb.WorkflowExecutionInfo, error) {
 				ctx, cancel := context.WithTimeout(ctx, renewTimeout)
 				defer cancel()
 				answer, err := v.temporal.DescribeWorkflowExecution(ctx, info.GetExecution().GetWorkflowId(), info.GetExecution().GetRunId())
@@ -252,11 +252,11 @@ func (o *Operator) Page(ctx context.Context, filter Filter, cursor []byte, limit
 	if err != nil {
 		return nil, nil, err
 	}
-	answer, err := o.visibility.sharedPage(ctx, pageAsked{filter, string(cursor), min(limit, pageMost)}, query)
+	answer, err := o.visibility.sharedPage(ctx, pageKey{filter, string(cursor), min(limit, pageMost)}, query)
 	if err != nil {
 		return nil, nil, err
 	}
-	for _, info := range o.visibility.renewed(ctx, answer) {
+	for _, info := range o.visibility.refreshed(ctx, answer) {
 		tasks = append(tasks, listed(info))
 	}
 	return tasks, answer.next, nil

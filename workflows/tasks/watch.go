@@ -37,9 +37,9 @@ func (c *Client) Watch(ctx context.Context, last Task) (Task, error) {
 			return Task{}, ctx.Err()
 		case isNotFound(err):
 			return Task{}, err
-		case err == nil && moved(last, task):
+		case err == nil && advanced(last, task):
 			if task.Ended() { // no other process may return an older state now
-				c.disturb(ctx, task.ID)
+				c.markChanged(ctx, task.ID)
 			}
 			return task, nil
 		}
@@ -51,8 +51,8 @@ func (c *Client) Watch(ctx context.Context, last Task) (Task, error) {
 	}
 }
 
-// moved reports whether the task has advanced. An older read by another process is not a change.
-func moved(last, now Task) bool {
+// advanced reports whether the task has advanced. An older read by another process is not a change.
+func advanced(last, now Task) bool {
 	forth := now.State != last.State && now.State != workflows.Queued
 	return forth || now.Progress > last.Progress || now.QueuePosition != last.QueuePosition
 }
@@ -60,11 +60,11 @@ func moved(last, now Task) bool {
 // Follow receives the changes that other processes report, until ctx ends. Without it, and while Redis is unavailable, watchers see
 // changes within ten seconds.
 func (c *Client) Follow(ctx context.Context) {
-	c.opts.Changes.Follow(ctx, nil, c.heard)
+	c.opts.Changes.Follow(ctx, nil, c.onChange)
 }
 
-// heard processes a hint: reads from before it are not reused.
-func (c *Client) heard(change taskindex.Change) {
+// onChange processes a hint: reads from before it are not reused.
+func (c *Client) onChange(change taskindex.Change) {
 	if change.Ended {
 		c.reads.forget(change.TaskID)
 	} else {
@@ -100,7 +100,7 @@ func (w watches) join(id string) (wake func() <-chan struct{}, leave func()) {
 		w.tasks[id] = t
 		// A shared read may be older than a hint that came before this watcher.
 		t.due = []time.Time{time.Now().Add(readTTL)}
-		t.timer = time.AfterFunc(readTTL, func() { w.look(id) })
+		t.timer = time.AfterFunc(readTTL, func() { w.wakeAll(id) })
 	}
 	t.watchers++
 	wake = func() <-chan struct{} {
@@ -136,8 +136,8 @@ func (w watches) hint(id string) {
 	t.timer.Reset(time.Until(first))
 }
 
-// look wakes the watchers of a task and schedules the next read. It drops a task without watchers.
-func (w watches) look(id string) {
+// wakeAll wakes the watchers of a task and schedules the next read. It drops a task without watchers.
+func (w watches) wakeAll(id string) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	t, ok := w.tasks[id]

@@ -92,7 +92,7 @@ type videoShowCmd struct {
 
 // Run prints all that is known of a task.
 func (c *videoShowCmd) Run(ctx context.Context, p *Program) error {
-	var story tasks.Story
+	var story tasks.Details
 	return p.askShown(ctx, taskPath(c.ID), nil, &story, func() error { return printStory(p, story) })
 }
 
@@ -117,7 +117,7 @@ func (p *Program) waiting(most time.Duration) string {
 
 // end does what ends a task, and waits for the end. It fails where the task has not ended by then.
 func (p *Program) end(ctx context.Context, id, do string, most time.Duration, body any) error {
-	var task tasks.Story
+	var task tasks.Details
 	if err := p.call(ctx, http.MethodPost, taskPath(id)+"/"+do+p.waiting(most), body, &task); err != nil {
 		return err
 	}
@@ -136,7 +136,7 @@ type videoRetryArchiveCmd struct {
 
 // Run lets a task that could not be archived try it again.
 func (c *videoRetryArchiveCmd) Run(ctx context.Context, p *Program) error {
-	var task tasks.Story
+	var task tasks.Details
 	return p.callShown(ctx, http.MethodPost, taskPath(c.ID)+"/retry-archive", nil, &task, func() error {
 		_, err := fmt.Fprintf(p.Stdout, "%s archives again; its run is now at %s\n", c.ID, task.Path)
 		return err

@@ -12,7 +12,7 @@ import (
 )
 
 // printStory prints a task's story for people.
-func printStory(p *Program, s tasks.Story) error {
+func printStory(p *Program, s tasks.Details) error {
 	failure := s.Failure
 	if s.Code != "" {
 		failure += " (" + s.Code + ")"
@@ -62,7 +62,7 @@ func printStory(p *Program, s tasks.Story) error {
 	return nil
 }
 
-func attemptRow(a tasks.AttemptStory) []string {
+func attemptRow(a tasks.AttemptDetails) []string {
 	fault := ""
 	if a.Fault != nil {
 		fault = string(a.Fault.Kind) + ": " + a.Fault.Message
