@@ -28,7 +28,7 @@ func TestManyChannels(t *testing.T) {
 			all[i] = channelOf(fmt.Sprintf("channel-%d", i), names...)
 		}
 		h.router.Load(all, nil)
-		h.stores.models = h.router.Models("default")
+		h.models = h.router.Models("default")
 		last := "model-19"
 		if own {
 			last += "-1999"

@@ -13,7 +13,8 @@ import (
 // circuitCell is the state of a channel or a key in word and mark, with what is left of a cooldown.
 func circuitCell(v *View, h router.CircuitState) Cell {
 	marks := map[string]string{
-		router.StateClosed: "working", router.StateOpen: "hand", router.StateHalfOpen: "trial", router.StatePaused: "paused", router.StateDisabled: "paused",
+		router.StateClosed: "working", router.StateOpen: "hand", router.StateHalfOpen: "trial",
+		router.StatePaused: "paused", router.StateDisabled: "paused",
 	}
 	mark, known := marks[h.State]
 	if !known {
@@ -128,7 +129,7 @@ type channelData struct {
 }
 
 // changeChannel is an action on a channel.
-type changeChannel func(s *operator.Service, ctx context.Context, by operator.Actor, in *operator.ChannelName) (router.ChannelState, error) //nolint:revive // of a method
+type changeChannel func(s *operator.Service, ctx context.Context, by operator.Actor, in *operator.ChannelName) (router.ChannelState, error)
 
 // channelAct is an action on the channel of the page.
 func channelAct(done string, do changeChannel) act {
@@ -153,7 +154,8 @@ func channelPage() page {
 }
 
 func pauseChannel(v *View) (string, any, error) {
-	in := operator.PauseChannel{ChannelName: operator.ChannelName{Name: v.R.PathValue("name")}, Body: operator.ChannelPause{Reason: v.Form.Value("reason")}}
+	in := operator.PauseChannel{ChannelName: operator.ChannelName{Name: v.R.PathValue("name")}}
+	in.Body.Reason = v.Form.Value("reason")
 	in.Body.Minutes, _ = strconv.Atoi(v.Form.Value("minutes")) // the service refuses 0, and names the field
 	_, err := v.s.o.Operator.PauseChannel(v.R.Context(), v.actor(), &in)
 	return pathOf("channels", in.Name) + "?done=channel-paused", nil, err
@@ -165,10 +167,16 @@ func readChannel(v *View) (data channelData, err error) {
 		return data, err
 	}
 	cools := func(h router.HealthState) bool { return h.State == router.StateOpen || h.State == router.StateHalfOpen }
-	data = channelData{Channel: c, State: circuitCell(v, c.CircuitState), Fault: faultCell(v, c.Overall().LastFault), CoolsDown: cools(c.HealthState), Keys: &Table{
-		ID: "keys", Caption: "channel.keys", Empty: "channel.keys.none",
-		Columns: []Column{{Word: "channel.key"}, {Word: "channel.state"}, {Word: "channel.calls", Number: true}, {Word: "channel.faults", Number: true}, {Word: "channel.fault"}},
-	}}
+	data = channelData{
+		Channel: c, State: circuitCell(v, c.CircuitState), Fault: faultCell(v, c.Overall().LastFault), CoolsDown: cools(c.HealthState),
+		Keys: &Table{ID: "keys", Caption: "channel.keys", Empty: "channel.keys.none", Columns: []Column{
+			{Word: "channel.key"},
+			{Word: "channel.state"},
+			{Word: "channel.calls", Number: true},
+			{Word: "channel.faults", Number: true},
+			{Word: "channel.fault"},
+		}},
+	}
 	for _, key := range c.Keys {
 		data.CoolsDown = data.CoolsDown || cools(key.HealthState)
 		data.Keys.Rows = append(data.Keys.Rows, Row{Cells: []Cell{

@@ -79,9 +79,12 @@ func showModels(v *View) (*modelsData, error) {
 		data.Table.Rows = append(data.Table.Rows, modelRow(v, model))
 	}
 	if len(list.Unpriced) > 0 {
-		data.Unpriced = &Table{ID: "unpriced", Caption: "models.unpriced", Columns: []Column{{Word: "model.id"}, {Word: "usage.requests", Number: true}, {Word: "usage.tasks", Number: true}}}
+		data.Unpriced = &Table{ID: "unpriced", Caption: "models.unpriced", Columns: []Column{
+			{Word: "model.id"}, {Word: "usage.requests", Number: true}, {Word: "usage.tasks", Number: true},
+		}}
 		for _, use := range list.Unpriced {
-			data.Unpriced.Rows = append(data.Unpriced.Rows, Row{ID: use.Model, Cells: []Cell{{Text: use.Model}, {Text: number(use.Requests)}, {Text: number(use.Tasks)}}})
+			cells := []Cell{{Text: use.Model}, {Text: number(use.Requests)}, {Text: number(use.Tasks)}}
+			data.Unpriced.Rows = append(data.Unpriced.Rows, Row{ID: use.Model, Cells: cells})
 		}
 	}
 	return data, nil
@@ -124,7 +127,8 @@ func modelRow(v *View, model operator.Model) Row {
 	if model.LastMonth != nil {
 		use.Text, cost.Text = number(model.LastMonth.Requests+model.LastMonth.Tasks), v.Money(model.LastMonth.Cost)
 	}
-	return Row{ID: model.ID, Cells: []Cell{name, formatsCell(model.Formats), channels, {Text: some(model.Groups, shownGroups)}, price, usual, use, cost}}
+	groups := Text(some(model.Groups, shownGroups))
+	return Row{ID: model.ID, Cells: []Cell{name, formatsCell(model.Formats), channels, groups, price, usual, use, cost}}
 }
 
 // showOwnModels lists what a holder's token may call.
@@ -138,10 +142,12 @@ func showOwnModels(v *View) (*modelsData, error) {
 		return nil, err
 	}
 	table := &Table{
-		ID: "models", Caption: "models.own", Empty: "models.own.empty", CSV: true, Next: v.next(next), Columns: []Column{{Word: "model.id"}, {Word: "model.vendor"}},
+		ID: "models", Caption: "models.own", Empty: "models.own.empty", CSV: true, Next: v.next(next),
+		Columns: []Column{{Word: "model.id"}, {Word: "model.vendor"}},
 	}
 	for _, model := range models {
-		table.Rows = append(table.Rows, Row{ID: model.ID, Cells: []Cell{{Text: model.ID, Code: true, Link: tryLink(v, ownTryModel(model))}, {Text: model.Vendor}}})
+		name := Cell{Text: model.ID, Code: true, Link: tryLink(v, ownTryModel(model))}
+		table.Rows = append(table.Rows, Row{ID: model.ID, Cells: []Cell{name, {Text: model.Vendor}}})
 	}
 	return &modelsData{Table: table}, nil
 }
@@ -190,11 +196,17 @@ func draftPrices(v *View) (string, any, error) {
 		return "", nil, err
 	}
 	data.Draft, data.Missing = &draft, some(draft.Missing, shownNames)
-	data.Changes = &Table{ID: "changes", Caption: "prices.changes", Empty: "prices.nothing", Columns: []Column{{Word: "model.id"}, {Word: "prices.change"}, {Word: "prices.before"}, {Word: "prices.after"}, {Word: "prices.found"}}}
+	data.Changes = &Table{ID: "changes", Caption: "prices.changes", Empty: "prices.nothing", Columns: []Column{
+		{Word: "model.id"}, {Word: "prices.change"}, {Word: "prices.before"}, {Word: "prices.after"}, {Word: "prices.found"},
+	}}
 	marks := map[string]string{operator.PriceNew: "hand", operator.PriceChanged: "hand", operator.PriceSame: "done"}
 	for _, row := range draft.Data[:min(len(draft.Data), mostChanges)] {
 		data.Changes.Rows = append(data.Changes.Rows, Row{ID: row.Model, Cells: []Cell{
-			{Text: row.Model}, {Word: "prices.change." + row.Change, Mark: marks[row.Change]}, {Text: priceText(v, row.Before)}, {Text: priceText(v, row.After)}, {Text: row.Found, Code: true},
+			{Text: row.Model},
+			{Word: "prices.change." + row.Change, Mark: marks[row.Change]},
+			{Text: priceText(v, row.Before)},
+			{Text: priceText(v, row.After)},
+			{Text: row.Found, Code: true},
 		}})
 	}
 	for _, row := range draft.Ambiguous[:min(len(draft.Ambiguous), mostChanges)] {

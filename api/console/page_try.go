@@ -40,8 +40,8 @@ func tryModels(v *View) ([]tryModel, error) {
 	}
 	models := make([]tryModel, len(list.Data))
 	for i, model := range list.Data {
-		down := len(model.Channels) > 0 && !slices.ContainsFunc(model.Channels, func(c operator.ModelChannel) bool { return c.State == router.StateClosed || c.State == "" })
-		models[i] = tryModel{ID: model.ID, Video: model.Video, Price: model.Price, Down: down}
+		answers := func(c operator.ModelChannel) bool { return c.State == router.StateClosed || c.State == "" }
+		models[i] = tryModel{ID: model.ID, Video: model.Video, Price: model.Price, Down: !slices.ContainsFunc(model.Channels, answers)}
 	}
 	return models, err
 }

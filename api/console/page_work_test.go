@@ -41,10 +41,10 @@ func (h *house) fill(t *testing.T) {
 	first.Priority, films.Vendor = 1, "films"
 	h.router.Load([]providers.Channel{first, channelOf("main", "gpt-4o", "other"), films, channelOf("wide", "x-*")}, nil)
 	h.coolDown("b", "", time.Minute)
-	h.stores.models = []router.Model{{ID: "gpt-4o", Vendor: "openai"}}
+	h.models = []router.Model{{ID: "gpt-4o", Vendor: "openai"}}
 	h.server.o.Operator.Prices.Load(map[string]pricing.Price{"gpt-4o": priceOf(t, "2.5", "10")})
 	at := func(minute, second int) time.Time { return time.Date(2026, 11, 22, 12, minute, second, 0, time.UTC) }
-	h.stores.tokens = []tokens.Token{{ID: "tok_app", Name: "mobile-app"}}
+	h.tokens = []tokens.Token{{ID: "tok_app", Name: "mobile-app"}}
 	h.census = tasks.Census{
 		Counts: tasks.Counts{Phases: map[workflows.Phase]int64{workflows.PhaseQueued: 12, workflows.PhasePolling: 48}, Stuck: 3}, Failed: 2, Undelivered: 1, At: at(0, 0),
 	}

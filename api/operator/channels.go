@@ -143,7 +143,9 @@ func (s *Service) WakeChannel(ctx context.Context, by Actor, in *ChannelName) (r
 }
 
 // changeChannel changes a channel and returns how it is then.
-func changeChannel(ctx context.Context, s *Service, by Actor, what string, name *ChannelName, in any, do func(*audit.Entry) error) (router.ChannelState, error) {
+func changeChannel(
+	ctx context.Context, s *Service, by Actor, what string, name *ChannelName, in any, do func(*audit.Entry) error,
+) (router.ChannelState, error) {
 	return change(ctx, s, by, what, name.Name, in, func(entry *audit.Entry) (router.ChannelState, error) {
 		if err := do(entry); err != nil {
 			return router.ChannelState{}, StoreFault("channel", name.Name, err)

@@ -68,8 +68,14 @@ type PricePart struct {
 // Parts lists the parts of the price that are charged, without the tiers.
 func (p *ModelPrice) Parts() []PricePart {
 	return slices.DeleteFunc([]PricePart{
-		{"input", p.Input}, {"cached_input", p.CachedInput}, {"output", p.Output}, {"request", p.Request}, {"image", p.Image},
-		{"audio_second", p.AudioSecond}, {"second", p.Second}, {"video", p.Video},
+		{"input", p.Input},
+		{"cached_input", p.CachedInput},
+		{"output", p.Output},
+		{"request", p.Request},
+		{"image", p.Image},
+		{"audio_second", p.AudioSecond},
+		{"second", p.Second},
+		{"video", p.Video},
 	}, func(part PricePart) bool { return part.Amount == "" })
 }
 
@@ -300,7 +306,8 @@ func (s *Service) describeModel(listed router.Listed) Model {
 	}
 	for _, channel := range listed.Channels {
 		model.Channels = append(model.Channels, ModelChannel{
-			Name: channel.Name, Vendor: channel.Vendor, Upstream: channel.Upstream, Groups: orNone(channel.Groups), Priority: channel.Priority, Weight: channel.Weight,
+			Name: channel.Name, Vendor: channel.Vendor, Upstream: channel.Upstream, Groups: orNone(channel.Groups),
+			Priority: channel.Priority, Weight: channel.Weight,
 		})
 	}
 	if price, ok := s.Prices.Of(listed.Public); ok {

@@ -47,11 +47,11 @@ type AmbiguousPrice struct {
 
 // PriceDraft is what a public list changes of the prices.
 type PriceDraft struct {
-	Object    string             `json:"object" enum:"price_draft"`
-	YAML      string             `json:"yaml" doc:"What is new or changed, to be put into the configuration file's prices; empty: nothing is"`
-	Data      []PriceChange `json:"data" nullable:"false" doc:"Models that the list has"`
-	Ambiguous []AmbiguousPrice   `json:"ambiguous" nullable:"false"`
-	Missing   []string           `json:"missing" nullable:"false" doc:"Models that the list does not have"`
+	Object    string           `json:"object" enum:"price_draft"`
+	YAML      string           `json:"yaml" doc:"What is new or changed, to be put into the configuration file's prices; empty: nothing is"`
+	Data      []PriceChange    `json:"data" nullable:"false" doc:"Models that the list has"`
+	Ambiguous []AmbiguousPrice `json:"ambiguous" nullable:"false"`
+	Missing   []string         `json:"missing" nullable:"false" doc:"Models that the list does not have"`
 }
 
 // PriceOffers is the input of Service.DraftPrices.
@@ -67,7 +67,8 @@ func (s *Service) DraftPrices(ctx context.Context, by Actor, in *PriceOffers) (P
 func (s *Service) draftPrices(list []byte) (PriceDraft, error) {
 	offers, err := pricing.ParseOffers(list)
 	if err != nil {
-		return PriceDraft{}, &providers.Fault{Kind: providers.Invalid, Message: "Invalid request: this is not a price list that is read: " + pricing.ErrOffers.Error() + ".", Err: err}
+		message := "Invalid request: this is not a price list that is read: " + pricing.ErrOffers.Error() + "."
+		return PriceDraft{}, &providers.Fault{Kind: providers.Invalid, Message: message, Err: err}
 	}
 	draft := PriceDraft{Object: "price_draft", Data: []PriceChange{}, Ambiguous: []AmbiguousPrice{}, Missing: []string{}}
 	var yaml bytes.Buffer
@@ -153,7 +154,9 @@ func writePrice(yaml *bytes.Buffer, model string, price *ModelPrice) {
 	body := list(price.Parts())
 	var tiers []string
 	for _, tier := range price.Tiers {
-		parts := []PricePart{{"resolution", pricing.Decimal(tier.Resolution)}, {"audio", pricing.Decimal(tier.Audio)}, {"second", tier.Second}, {"video", tier.Video}}
+		parts := []PricePart{
+			{"resolution", pricing.Decimal(tier.Resolution)}, {"audio", pricing.Decimal(tier.Audio)}, {"second", tier.Second}, {"video", tier.Video},
+		}
 		tiers = append(tiers, "{"+strings.Join(list(parts), ", ")+"}")
 	}
 	if len(tiers) > 0 {
