@@ -243,7 +243,7 @@ func TestRedisBadInput(t *testing.T) {
 		"a stranger's":           {r.section(url, redisUser, redisPassword, ca+", "+r.client(t, "stranger", r.servers, r.soon)), 1, "see redis.tls.cert and redis.tls.key"},
 		"certificate expired":    {r.section(url, redisUser, redisPassword, ca+", "+old), 2, "redis.tls.cert: " + oldCert + " expired on "},
 		"unreadable key file":    {r.section(url, redisUser, redisPassword, fmt.Sprintf("%s, cert: %s, key: %s", ca, cert, unreadable)), 2, "redis.tls.key: the file cannot be read: read " + unreadable},
-		"key without cert":       {r.section(url, redisUser, redisPassword, ca+", key: "+key), 2, "redis.tls.cert: is missing beside key"},
+		"key without cert":       {r.section(url, redisUser, redisPassword, ca+", key: "+key), 2, "redis.tls.cert: is missing, although there is a key"},
 		"tls without rediss":     {r.section(r.url("redis"), redisUser, redisPassword, good), 2, "redis.tls: wants redis.url to begin with rediss://"},
 		"wrong password":         {r.section(url, redisUser, "redis-wrong-password", good), 1, "see redis.username, redis.password"},
 		"no such user":           {r.section(url, "nobody", redisPassword, good), 1, "see redis.username, redis.password"},

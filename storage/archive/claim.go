@@ -18,10 +18,10 @@ import (
 // ownerMost bounds an owner's name, in bytes.
 const ownerMost = 1 << 10
 
-// Claim writes the owner's name under the key unless another's stands there, and returns the name that does: of all
-// owners exactly one gets the key, until it is deleted. Claiming again what one has is no error, and after an error
-// the claim may have been made. It needs a store that heeds If-None-Match, as MinIO and S3 do; on one that passes over
-// it, or says that it knows no such thing, two owners may both get the key who claim it within the same moment.
+// Claim writes the owner's name to the key unless the key has an owner, and returns its owner: exactly one owner gets the key, until it
+// is deleted. A repeated claim by the same owner succeeds. After an error the claim may have been made. It requires a store that
+// supports If-None-Match, as MinIO and S3 do. On a store that ignores or rejects it, two owners who claim the key at the same moment
+// may both get it.
 func (s *Store) Claim(ctx context.Context, key, owner string) (holder string, err error) {
 	if err := CheckKey(key); err != nil {
 		return "", err
@@ -47,13 +47,13 @@ func (s *Store) Claim(ctx context.Context, key, owner string) (holder string, er
 	case err == nil:
 		return owner, nil
 	case minio.ToErrorResponse(err).StatusCode == http.StatusPreconditionFailed:
-		return s.holder(ctx, key) // another's, or our own whose answer was lost
+		return s.holder(ctx, key) // another owner's, or this one's whose answer was lost
 	default:
 		return "", s3Error(ctx, "claim "+key, err)
 	}
 }
 
-// holder is the name under a claimed key.
+// holder returns the owner of a claimed key.
 func (s *Store) holder(ctx context.Context, key string) (string, error) {
 	body, _, _, err := s.core.GetObject(ctx, s.bucket, key, minio.GetObjectOptions{})
 	if err != nil {

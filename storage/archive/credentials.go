@@ -10,22 +10,22 @@ import (
 	"github.com/minio/minio-go/v7/pkg/credentials"
 )
 
-// Asking for credentials must not hold calls for long: nobody listens at the address of the metadata service where there is none.
+// The timeouts for credentials are short, because outside of AWS nothing answers at the address of the metadata service.
 const (
 	credentialsDial    = time.Second
 	credentialsTimeout = 5 * time.Second
 )
 
-// chain finds credentials where programs on AWS look for them: the environment (AWS_ACCESS_KEY_ID, AWS_SECRET_ACCESS_KEY and
-// AWS_SESSION_TOKEN), the shared file (AWS_SHARED_CREDENTIALS_FILE, AWS_PROFILE), and by a role: that of a web identity
-// (AWS_WEB_IDENTITY_TOKEN_FILE and AWS_ROLE_ARN), of a container, or of the instance. The first that has some is asked again
-// when they are about to expire. Safe for use by one goroutine at a time, as credentials.New sees to.
+// chain finds credentials where programs on AWS find them: the environment (AWS_ACCESS_KEY_ID, AWS_SECRET_ACCESS_KEY and
+// AWS_SESSION_TOKEN), the shared file (AWS_SHARED_CREDENTIALS_FILE, AWS_PROFILE), or a role: that of a web identity
+// (AWS_WEB_IDENTITY_TOKEN_FILE and AWS_ROLE_ARN), of a container, or of the instance. It refreshes them before they expire. It is for
+// use by one goroutine at a time, as credentials.New ensures.
 type chain struct {
 	providers []credentials.Provider
 	found     credentials.Provider // nil: none yet
 }
 
-// newCredentials are the static ones of the options, or else those that the chain finds.
+// newCredentials returns the static credentials of the options, or those that the chain finds.
 func newCredentials(opts Options) *credentials.Credentials {
 	if opts.AccessKey != "" {
 		return credentials.NewStaticV4(opts.AccessKey, opts.SecretKey, "")
@@ -43,7 +43,7 @@ func newCredentials(opts Options) *credentials.Credentials {
 	}})
 }
 
-// errCredentials says that nobody has credentials for us.
+// errCredentials reports that no provider has credentials.
 var errCredentials = errors.New("archive.access_key is empty, and neither the environment, nor the shared file, nor a role has credentials")
 
 // RetrieveWithCredContext implements credentials.Provider.

@@ -15,19 +15,19 @@ import (
 )
 
 var (
-	// ErrKey says that an archive key or prefix is not well formed.
+	// ErrKey reports a malformed archive key or prefix.
 	ErrKey = errors.New("archive key is not valid")
-	// ErrSource says that reading what should be stored failed; nothing was stored. The reader's own error is in it.
+	// ErrSource reports that the source could not be read; nothing was stored. It wraps the reader's error.
 	ErrSource = errors.New("source failed")
-	// ErrLength says that a source was shorter or longer than announced; nothing was stored.
+	// ErrLength reports a source that was shorter or longer than announced; nothing was stored.
 	ErrLength = errors.New("source has another length than announced")
-	// ErrTooLarge says that a document is above MaxDocument.
+	// ErrTooLarge reports a document above MaxDocument.
 	ErrTooLarge = errors.New("document is too large")
-	// ErrModified says that an object was replaced while it was read.
+	// ErrModified reports that an object was replaced during a read.
 	ErrModified = errors.New("object changed while it was read")
 )
 
-// CheckKey is ErrKey unless key is one that a Store takes.
+// CheckKey returns ErrKey unless a Store accepts the key.
 func CheckKey(key string) error {
 	bad := key == "" || len(key) > 1024 || !utf8.ValidString(key) ||
 		strings.ContainsFunc(key, func(r rune) bool { return r < ' ' || r == 0x7f || r == '\\' })
@@ -40,9 +40,9 @@ func CheckKey(key string) error {
 	return nil
 }
 
-// s3Error adds what was being done and sorts the error: what is not there is storage.ErrNotFound, the caller's own
-// cancellation stays one, an answer about the request itself stays what it is, and all that waiting or an operator
-// can mend (the network, 5xx, throttling, a missing bucket, refused credentials) is storage.ErrUnavailable.
+// s3Error wraps an error with the operation and classifies it: a missing object is storage.ErrNotFound; the caller's own cancellation and
+// an answer about the request itself are unchanged; everything that waiting or an operator can fix (the network, 5xx, throttling, a
+// missing bucket, refused credentials) is storage.ErrUnavailable.
 func s3Error(ctx context.Context, doing string, err error) error {
 	if err == nil {
 		return nil
@@ -54,7 +54,7 @@ func s3Error(ctx context.Context, doing string, err error) error {
 		err = fmt.Errorf("%s (%s)", answer.Code, strings.TrimSpace(answer.Message))
 		remedy := remedyOf(answer.Code)
 		if strings.Contains(answer.Message, "HTTP request to an HTTPS server") {
-			remedy = "the store speaks TLS: see archive.endpoint, which begins with http://"
+			remedy = "the store uses TLS: see archive.endpoint, which begins with http://"
 		}
 		if remedy != "" {
 			err = fmt.Errorf("%s: %w", remedy, err)
@@ -69,7 +69,7 @@ func s3Error(ctx context.Context, doing string, err error) error {
 		return fmt.Errorf("%s: %w", doing, err)
 	}
 	if u, ok := errors.AsType[*url.Error](err); ok && !errors.Is(err, errCredentials) {
-		err = u.Err // the address holds the key and, in links, a signature
+		err = u.Err // the address contains the key and, in links, a signature
 	}
 	var (
 		authority x509.UnknownAuthorityError
@@ -80,13 +80,13 @@ func s3Error(ctx context.Context, doing string, err error) error {
 		err = fmt.Errorf("the store's certificate is not trusted, see archive.ca and archive.endpoint: %w", err)
 	}
 	if text := err.Error(); strings.Contains(text, "does not look like a TLS handshake") || strings.Contains(text, "HTTP response to HTTPS client") {
-		err = fmt.Errorf("the store speaks no TLS: see archive.endpoint, which begins with https://: %w", err)
+		err = fmt.Errorf("the store does not use TLS: see archive.endpoint, which begins with https://: %w", err)
 	}
 	return fmt.Errorf("%s: %w: %w", doing, storage.ErrUnavailable, err)
 }
 
-// remedyOf is what an operator looks at for an answer of the store, "" where nothing in the configuration causes it. Until it is
-// mended everything waits, whatever the answer's status.
+// remedyOf returns what an operator should check for an answer of the store, "" if the configuration cannot be the cause. Such an error is
+// ErrUnavailable whatever the answer's status.
 func remedyOf(code string) string {
 	switch code {
 	case "InvalidAccessKeyId", "InvalidClientTokenId":
@@ -94,11 +94,11 @@ func remedyOf(code string) string {
 	case "SignatureDoesNotMatch":
 		return "archive.secret_key is not that of archive.access_key"
 	case "ExpiredToken", "InvalidToken", "ExpiredTokenException":
-		return "the credentials that were found for archive are over or not the store's"
+		return "the credentials that were found for archive have expired or are not the store's"
 	case "RequestTimeTooSkewed", "RequestExpired":
 		return "the clocks of this machine and of the store differ"
 	case "AccessDenied", "AllAccessDisabled", "AccountProblem":
-		return "the credentials of archive are wrong, or have no right to this at archive.bucket"
+		return "the credentials of archive are wrong, or lack this right for archive.bucket"
 	case "NoSuchBucket", "InvalidBucketName":
 		return "see archive.bucket"
 	case "AuthorizationHeaderMalformed", "PermanentRedirect", "IllegalLocationConstraintException":

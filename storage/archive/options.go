@@ -13,57 +13,57 @@ import (
 	"github.com/minio/minio-go/v7/pkg/encrypt"
 )
 
-// Options name the S3 store.
+// Options configure a Store.
 type Options struct {
 	Endpoint string // http(s)://host:port, no path
-	// PublicEndpoint is where the readers of Presign's links reach the store, as Endpoint is written; empty: there.
+	// PublicEndpoint is the endpoint in the links of Presign; empty: Endpoint.
 	PublicEndpoint string
 	Bucket         string
-	// AccessKey and SecretKey are the store's. An empty AccessKey: where programs on AWS find theirs, in the environment, the
-	// shared file, or by a role, refreshed before they expire.
+	// AccessKey and SecretKey are static credentials. If AccessKey is empty, the store uses those of the environment, the shared file, or a
+	// role, and refreshes them.
 	AccessKey string
 	SecretKey string
-	// CredentialsEndpoint is where a role's credentials come from, STS or the metadata service; empty: AWS's own.
+	// CredentialsEndpoint is the source of a role's credentials, STS or the metadata service; empty: that of AWS.
 	CredentialsEndpoint string
 	Region              string // empty: us-east-1
 	// Style is how a bucket is addressed: StyleAuto, StylePath or StyleVirtual.
 	Style string
-	// Encryption is what the store does to objects at rest: "" as the bucket says, "s3", or "kms:" and the name of a key.
+	// Encryption is the encryption of objects at rest: "" for the bucket's default, "s3", or "kms:" and the name of a key.
 	Encryption string
-	// ContentMD5 sends the MD5 of every object and part, which a bucket wants whose objects are locked by default.
+	// ContentMD5 sends the MD5 of every object and part. A bucket with object lock requires it.
 	ContentMD5 bool
-	// MayNotCreate has EnsureBucket make no bucket.
+	// MayNotCreate prevents EnsureBucket from creating the bucket.
 	MayNotCreate bool
-	// TLS is asked at every new connection to an https endpoint, so that files may change. Nil: the roots of the system.
+	// TLS is called for every new connection to an https endpoint, so that files may change. Nil: the roots of the system.
 	TLS     func() (*tls.Config, error)
-	Buffers int // of 5 MiB each, shared by all Puts of unread sources; default 12, at least 2
-	// Stall is how long the store may keep a Reader waiting for its answer or for the next bytes; default 20 s.
+	Buffers int // of 5 MiB each, shared by all Puts of streamed sources; default 12, at least 2
+	// Stall bounds the wait of a Reader for the store's answer or for the next bytes; default 20 s.
 	Stall time.Duration
 }
 
-// Styles of addressing a bucket.
+// The styles of addressing a bucket.
 const (
-	StyleAuto    = "auto"    // as the endpoint's vendor wants it: virtual for AWS, path for others
+	StyleAuto    = "auto"    // as the endpoint's vendor requires: virtual for AWS, path for others
 	StylePath    = "path"    // https://host/bucket/key
 	StyleVirtual = "virtual" // https://bucket.host/key
 )
 
-// storeAddress reads the address of a store.
+// storeAddress parses the address of a store.
 func storeAddress(text string) (*url.URL, error) {
 	u, err := url.Parse(text)
 	if err != nil || u.Scheme != "http" && u.Scheme != "https" || u.Host == "" || strings.Trim(u.Path, "/") != "" || u.RawQuery != "" || u.User != nil {
-		return nil, errors.New("want http(s)://host:port")
+		return nil, errors.New("must be http(s)://host:port")
 	}
 	return u, nil
 }
 
-// Encryptions at rest.
+// The encryptions at rest.
 const (
 	EncryptS3  = "s3"   // by keys of the store
 	EncryptKMS = "kms:" // before the name of a key of its key service
 )
 
-// serverSide reads Options.Encryption.
+// serverSide parses Options.Encryption.
 func serverSide(text string) (encrypt.ServerSide, error) {
 	key, isKMS := strings.CutPrefix(text, EncryptKMS)
 	switch {
@@ -78,10 +78,10 @@ func serverSide(text string) (encrypt.ServerSide, error) {
 		}
 		return sse, nil
 	}
-	return nil, errors.New(`archive encryption: want "s3" or "kms:" and a key`)
+	return nil, errors.New(`archive encryption: must be "s3" or "kms:" and a key`)
 }
 
-// dialTLS shakes hands by the newest configuration.
+// dialTLS returns a dial function that uses the newest TLS configuration.
 func dialTLS(dial func(context.Context, string, string) (net.Conn, error), secure func() (*tls.Config, error)) func(context.Context, string, string) (net.Conn, error) {
 	return func(ctx context.Context, network, address string) (net.Conn, error) {
 		config, err := secure()
@@ -94,7 +94,7 @@ func dialTLS(dial func(context.Context, string, string) (net.Conn, error), secur
 		}
 		if config.ServerName == "" {
 			config = config.Clone()
-			config.ServerName, _, _ = net.SplitHostPort(address) // it was dialed
+			config.ServerName, _, _ = net.SplitHostPort(address) // it was dialed, so it is well formed
 		}
 		secured := tls.Client(conn, config)
 		shaking, cancel := context.WithTimeout(ctx, handshakeTimeout)

@@ -17,16 +17,15 @@ import (
 	"modelrelay/storage"
 )
 
-// probeFolder holds what CheckRights writes. Nobody else reads or writes there.
+// probeFolder holds the objects of CheckRights.
 const probeFolder = "probe/"
 
-// ErrNotHeeded says that the store passes over If-None-Match: of two owners who claim a key in the same moment both may
-// get it.
-var ErrNotHeeded = errors.New("the store passes over If-None-Match")
+// ErrNotHeeded reports that the store ignores If-None-Match: two owners who claim a key at the same moment may both get it.
+var ErrNotHeeded = errors.New("the store ignores If-None-Match")
 
-// CheckRights does once, with an object of its own, everything that the archive does with the bucket, and takes it away
-// again: write (in one piece, on a condition, in parts) with the encryption and the checks that objects get, read, list, delete.
-// The error names the S3 action that is refused; ErrNotHeeded is that of a store with all rights.
+// CheckRights does everything once that the archive does with the bucket, with an object that it then deletes: write (in one piece, with a
+// condition, in parts) with the encryption and the checksums of all objects, read, list, delete. The error names the S3 action that is
+// denied; ErrNotHeeded is the error of a store where no right is missing.
 func (s *Store) CheckRights(ctx context.Context) error {
 	key := probeFolder + rand.Text()
 	body := []byte("written by gateway config check\n")
@@ -64,7 +63,7 @@ func (s *Store) CheckRights(ctx context.Context) error {
 			defer object.Close()
 			got, err := io.ReadAll(io.LimitReader(object, int64(len(body))+1))
 			if err == nil && !bytes.Equal(got, body) {
-				err = errors.New("another object is read than was written")
+				err = errors.New("the object that was read differs from the one that was written")
 			}
 			return err
 		}},
@@ -72,7 +71,7 @@ func (s *Store) CheckRights(ctx context.Context) error {
 			for _, err := range s.List(ctx, key) {
 				return err
 			}
-			return errors.New("the object that was just written is not listed")
+			return errors.New("the object that was written is not listed")
 		}},
 		{"s3:ListBucketMultipartUploads", func() error {
 			_, err := s.AbortUploads(ctx, key, time.Time{})
@@ -98,10 +97,10 @@ func (s *Store) CheckRights(ctx context.Context) error {
 			continue
 		}
 		if i == 0 && minio.ToErrorResponse(err).StatusCode == 0 {
-			err = s.heardOut(ctx, key, err)
+			err = s.answerWithoutBody(ctx, key, err)
 		}
 		if i > 0 {
-			_ = s.core.RemoveObject(ctx, s.bucket, key, minio.RemoveObjectOptions{}) // what may be refused as well
+			_ = s.core.RemoveObject(ctx, s.bucket, key, minio.RemoveObjectOptions{}) // may be denied too
 		}
 		if errors.Is(err, storage.ErrUnavailable) {
 			return fmt.Errorf("%s: %w", step.action, err)
@@ -111,24 +110,24 @@ func (s *Store) CheckRights(ctx context.Context) error {
 	return notHeeded
 }
 
-// heardOut is what the store says to a request without a body, else err: one with a body may be cut off before the answer that says
-// what is wrong is read.
-func (s *Store) heardOut(ctx context.Context, key string, err error) error {
-	for _, said := range s.List(ctx, key) {
-		if said != nil {
-			return said
+// answerWithoutBody returns the store's error for a request without a body, otherwise err. If a request with a body fails, the connection
+// may break before the store's answer is read.
+func (s *Store) answerWithoutBody(ctx context.Context, key string, err error) error {
+	for _, answer := range s.List(ctx, key) {
+		if answer != nil {
+			return answer
 		}
 	}
 	return err
 }
 
-// Clock is the store's time, to the second, as it writes it into any answer.
+// Clock returns the store's time from the Date header of an answer, to the second.
 func (s *Store) Clock(ctx context.Context) (time.Time, error) {
 	request, err := http.NewRequestWithContext(ctx, http.MethodHead, s.core.EndpointURL().String(), http.NoBody)
 	if err != nil {
 		return time.Time{}, err
 	}
-	response, err := s.transport.RoundTrip(request) // unsigned: whatever it answers has a date
+	response, err := s.transport.RoundTrip(request) // unsigned: every answer has a date
 	if err != nil {
 		return time.Time{}, s3Error(ctx, "read the store's clock", err)
 	}

@@ -239,7 +239,7 @@ func TestRefusals(t *testing.T) {
 		{"InvalidAccessKeyId", 403, "archive.access_key"},
 		{"SignatureDoesNotMatch", 403, "archive.secret_key"},
 		{"RequestTimeTooSkewed", 403, "the clocks"},
-		{"AccessDenied", 403, "no right to this at archive.bucket"},
+		{"AccessDenied", 403, "lack this right for archive.bucket"},
 		{"ExpiredToken", 400, "the credentials"},
 		{"AuthorizationHeaderMalformed", 400, "archive.region"},
 		{"KMS.NotFoundException", 400, "archive.sse"},
@@ -308,8 +308,8 @@ func TestSpeaksTLSOrNot(t *testing.T) {
 	t.Cleanup(plain.Close)
 	t.Cleanup(secured.Close)
 	for endpoint, want := range map[string]string{
-		strings.Replace(plain.URL, "http:", "https:", 1):   "the store speaks no TLS: see archive.endpoint",
-		strings.Replace(secured.URL, "https:", "http:", 1): "the store speaks TLS: see archive.endpoint",
+		strings.Replace(plain.URL, "http:", "https:", 1):   "the store does not use TLS: see archive.endpoint",
+		strings.Replace(secured.URL, "https:", "http:", 1): "the store uses TLS: see archive.endpoint",
 	} {
 		store, err := archive.New(archive.Options{Endpoint: endpoint, Bucket: "videos", AccessKey: "a", SecretKey: "b"})
 		if err != nil {

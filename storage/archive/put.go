@@ -3,7 +3,7 @@ package archive
 import (
 	"bytes"
 	"context"
-	"crypto/md5" //nolint:gosec // the store's check of the way, no secret's
+	"crypto/md5" //nolint:gosec // a checksum for the transfer
 	"crypto/sha256"
 	"encoding/base64"
 	"encoding/hex"
@@ -17,28 +17,28 @@ import (
 )
 
 const (
-	partSize    = 5 << 20 // the least a store takes for a part that is not the last
-	maxParts    = 10_000  // the most a store takes: 48.8 GiB
+	partSize    = 5 << 20 // the smallest part that a store accepts, except for the last
+	maxParts    = 10_000  // the most parts that a store accepts: 48.8 GiB
 	partTimeout = 5 * time.Minute
 	abortWithin = 10 * time.Second
 )
 
-// PutOptions may be left zero.
+// PutOptions configure a Put; the zero value is valid.
 type PutOptions struct {
 	ContentType string            // empty: application/octet-stream
-	Meta        map[string]string // stays with the object; ASCII, names of lower-case letters, digits and dashes, not "sha256"
-	// Progress is told the bytes taken from the source so far, after every read and every stored part; the same
-	// number may come again. It is called from the goroutine of Put and must not block.
+	Meta        map[string]string // stored with the object; ASCII, names of lower-case letters, digits and dashes, not "sha256"
+	// Progress is called with the number of bytes read from the source, after every read and every stored part; numbers may repeat. It
+	// is called from the goroutine of Put and must not block.
 	Progress func(n int64)
 }
 
-// Put stores what r has until its end. size is exact, or -1 when unknown. An object under the same key is replaced,
-// at once and whole; until Put returns nothing is visible, and after an error nothing was stored (a store that is
-// away may keep the error from being certain: then the object is there whole).
+// Put stores the content of r. size is exact, or -1 if unknown. It replaces an object with the same key atomically; before Put returns
+// nothing is visible, and after an error nothing was stored. If the store is unavailable, the error may be wrong: then the complete
+// object was stored.
 //
-// It holds two buffers of 5 MiB at most, one filling while the other is sent, each from the part's first byte on, and waits
-// for them when all of the archive's are in use. A source that is in memory or a file (io.ReaderAt) needs none when its size is given.
-// ErrSource: r failed. ErrLength: r was shorter or longer than size. r is not closed.
+// Put uses at most two buffers of 5 MiB, each from its part's first byte on: one is filled while the other is sent. It waits for them if
+// all buffers of the archive are in use. A source in memory or in a file (io.ReaderAt) of known size needs none.
+// ErrSource: r failed. ErrLength: r was shorter or longer than size. Put does not close r.
 func (s *Store) Put(ctx context.Context, key string, r io.Reader, size int64, opts PutOptions) (Object, error) {
 	if err := CheckKey(key); err != nil {
 		return Object{}, err
@@ -54,7 +54,7 @@ func (s *Store) Put(ctx context.Context, key string, r io.Reader, size int64, op
 	return object, nil
 }
 
-// put is one Put under way.
+// put is one Put in progress.
 type put struct {
 	store  *Store
 	key    string
@@ -64,12 +64,12 @@ type put struct {
 	parts  []minio.CompletePart
 }
 
-// part is a piece of the source, and what to do when it is stored.
+// part is a piece of the source. free releases it when it is stored.
 type part struct {
 	body io.ReadSeeker
 	size int64
 	sum  string // SHA-256 in hex
-	md5  string // MD5 in Base64, "" where the store needs none
+	md5  string // MD5 in Base64, "" if the store does not require it
 	free func()
 }
 
@@ -102,7 +102,7 @@ func (p *put) run(ctx context.Context) (object Object, err error) {
 	return p.object(info.ETag), nil
 }
 
-// whole stores an object of one part.
+// whole stores an object with one part.
 func (p *put) whole(ctx context.Context, only part) (Object, error) {
 	ctx, cancel := context.WithTimeout(ctx, partTimeout)
 	defer cancel()
@@ -114,7 +114,7 @@ func (p *put) whole(ctx context.Context, only part) (Object, error) {
 	return p.object(info.ETag), nil
 }
 
-// sendAll stores part by part: one is sent while the next is filled.
+// sendAll stores all parts: one is sent while the next is filled.
 func (p *put) sendAll(ctx context.Context, current part) error {
 	type stored struct {
 		part minio.CompletePart
@@ -134,7 +134,7 @@ func (p *put) sendAll(ctx context.Context, current part) error {
 		if !ended {
 			next, last, err = p.next(ctx)
 		}
-		done := <-sent // also after an error: the goroutine is ours
+		done := <-sent // also after an error, because the goroutine must end
 		if err == nil {
 			err = done.err
 		}
@@ -164,8 +164,8 @@ func (p *put) sendPart(ctx context.Context, number int, current part) (etag stri
 	return sent.ETag, s3Error(ctx, fmt.Sprintf("store part %d", number), err)
 }
 
-// abort lets the store forget the parts, also when the caller is gone. What it cannot abort the store keeps
-// invisibly until its own cleaning of incomplete uploads.
+// abort aborts the multipart upload, even if the caller has left. If that fails, the parts stay invisible until the store or AbortUploads
+// removes them.
 func (p *put) abort(ctx context.Context) {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), abortWithin)
 	defer cancel()
@@ -203,12 +203,12 @@ func (p *put) progress() {
 	}
 }
 
-// next takes the next part from the source; last: the source is at its end. A part that is not the last is full.
+// next reads the next part from the source; last: the source has ended. A part that is not the last is full.
 func (p *put) next(ctx context.Context) (part, bool, error) {
 	if at, ok := p.source.r.(io.ReaderAt); ok && p.source.size >= 0 && p.source.fixed() {
 		return p.nextInPlace(at)
 	}
-	var first [1]byte // a source that is silent holds no buffer
+	var first [1]byte // a silent source occupies no buffer
 	begun, last, err := p.source.fill(ctx, first[:])
 	if err != nil {
 		return part{}, false, err
@@ -238,7 +238,7 @@ func (p *put) next(ctx context.Context) (part, bool, error) {
 	return part{body: bytes.NewReader(buffer[:n]), size: int64(n), sum: p.sum(buffer[:n]), md5: p.store.md5(buffer[:n]), free: free}, last, nil
 }
 
-// nextInPlace is next for a source whose bytes need no copy.
+// nextInPlace is next for a source that can be read without a copy.
 func (p *put) nextInPlace(at io.ReaderAt) (part, bool, error) {
 	from := p.source.start + p.source.read
 	n := min(partSize, p.source.size-p.source.read)
@@ -246,7 +246,7 @@ func (p *put) nextInPlace(at io.ReaderAt) (part, bool, error) {
 	own, legacy := sha256.New(), io.Discard
 	var checked hash.Hash
 	if p.store.sendMD5 {
-		checked = md5.New() //nolint:gosec // the store's check of the way, no secret's
+		checked = md5.New() //nolint:gosec // a checksum for the transfer
 		legacy = checked
 	}
 	copied, err := io.Copy(io.MultiWriter(own, p.source.sum, legacy), body)
@@ -270,12 +270,12 @@ func (p *put) sum(piece []byte) string {
 	return hex.EncodeToString(sum[:])
 }
 
-// md5 is the MD5 of a piece in Base64 where the store wants it, else "".
+// md5 returns the MD5 of a piece in Base64 if the store requires it, else "".
 func (s *Store) md5(piece []byte) string {
 	if !s.sendMD5 {
 		return ""
 	}
-	sum := md5.Sum(piece) //nolint:gosec // the store's check of the way, no secret's
+	sum := md5.Sum(piece) //nolint:gosec // a checksum for the transfer
 	return base64.StdEncoding.EncodeToString(sum[:])
 }
 

@@ -11,32 +11,32 @@ import (
 )
 
 const (
-	firstWindow = 1 << 20  // bytes asked for first, and again after a seek: players take small pieces
+	firstWindow = 1 << 20  // bytes of the first request, and after a seek: players read small pieces
 	lastWindow  = 16 << 20 // windows double up to this
 )
 
-// Reader reads one object: an io.ReadSeekCloser for one goroutine, as http.ServeContent wants it. It asks the store
-// for the bytes around its position only, in windows, so that a connection is used again after each.
+// Reader reads one object: an io.ReadSeekCloser for one goroutine, as http.ServeContent requires. It requests only the bytes around its
+// position, in windows, so that a connection can be reused after each.
 type Reader struct {
 	object Object
 	open   func(offset, length int64) (io.ReadCloser, error)
 
 	offset int64
-	body   io.ReadCloser // at offset; nil: to be opened
-	left   int64         // of the window
+	body   io.ReadCloser // at offset; nil: not open
+	left   int64         // bytes of the window
 	window int64
-	moved  bool // bytes came since the last failure
+	moved  bool // bytes were read since the last failure
 }
 
-// NewReader reads an object through open, which returns the length bytes from offset; both lie within the object.
-// It is for archives beside this package's own.
+// NewReader returns a Reader of an object whose bytes open returns: length bytes from offset, both within the object. It is for other
+// implementations of the archive.
 func NewReader(object Object, open func(offset, length int64) (io.ReadCloser, error)) *Reader {
 	return &Reader{object: object, open: open, window: firstWindow}
 }
 
-// Open reads an object from any position, else storage.ErrNotFound. No bytes are asked for before the first Read. The
-// caller closes the reader; the end of ctx ends its reading. A lost connection, or one on which nothing more comes, is
-// opened again where it broke. ErrModified: the object was replaced meanwhile.
+// Open returns a Reader of an object, or storage.ErrNotFound. It requests no bytes before the first Read. The caller closes the reader; the
+// end of ctx ends its reads. A lost or stalled connection is opened again at the same position. ErrModified: the object was replaced
+// meanwhile.
 func (s *Store) Open(ctx context.Context, key string) (*Reader, error) {
 	asked, cancel := context.WithTimeout(ctx, s.stall)
 	defer cancel()
@@ -66,10 +66,10 @@ func (s *Store) Open(ctx context.Context, key string) (*Reader, error) {
 	}), nil
 }
 
-// errStalled is why a read ended on which nothing came.
+// errStalled reports a read on which no bytes came.
 var errStalled = errors.New("the store sends nothing")
 
-// storeBody names the errors of a body and ends the one that stalls.
+// storeBody wraps the errors of a body and ends one that stalls.
 type storeBody struct {
 	io.ReadCloser
 	ctx     context.Context //nolint:containedctx // io.Reader has no context; this one ends with the Reader
@@ -103,10 +103,10 @@ func (b *storeBody) fault(err error, stalled bool) error {
 	return s3Error(b.ctx, "read "+b.key, err)
 }
 
-// Object describes what is read.
+// Object returns the description of the object.
 func (r *Reader) Object() Object { return r.object }
 
-// Read reads from the position.
+// Read implements io.Reader.
 func (r *Reader) Read(p []byte) (int, error) {
 	if len(p) == 0 {
 		return 0, nil
@@ -140,7 +140,7 @@ func (r *Reader) Read(p []byte) (int, error) {
 				}
 				return 0, err
 			}
-			r.moved = n > 0 // one more try where it broke, then it must move again
+			r.moved = n > 0 // one retry at the same position; then it must progress
 		}
 		if n > 0 {
 			return n, nil
@@ -148,7 +148,7 @@ func (r *Reader) Read(p []byte) (int, error) {
 	}
 }
 
-// Seek moves the position. It asks nothing of the store.
+// Seek implements io.Seeker. It does not access the store.
 func (r *Reader) Seek(offset int64, whence int) (int64, error) {
 	switch whence {
 	case io.SeekStart:
@@ -169,7 +169,7 @@ func (r *Reader) Seek(offset int64, whence int) (int64, error) {
 	return offset, nil
 }
 
-// Close ends the reading.
+// Close implements io.Closer. It never fails.
 func (r *Reader) Close() error {
 	r.drop()
 	return nil

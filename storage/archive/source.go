@@ -8,7 +8,7 @@ import (
 	"io"
 )
 
-// source reads what is to be stored, counts and hashes it, and watches its length.
+// source reads, counts and hashes what is stored, and checks its length.
 type source struct {
 	r        io.Reader
 	size     int64 // -1: unknown
@@ -20,7 +20,7 @@ type source struct {
 	progress func(int64)
 }
 
-// fixed tells whether the source can be read in place: its position is known, and so is its length.
+// fixed reports whether the source can be read in place: its position and its length are known.
 func (s *source) fixed() bool {
 	seeker, ok := s.r.(io.Seeker)
 	if !ok {
@@ -38,7 +38,7 @@ func (s *source) fixed() bool {
 		return false
 	}
 	if _, err := seeker.Seek(start, io.SeekStart); err != nil || end-start != s.size {
-		return false // read it as a stream, which finds out what is wrong
+		return false // as a stream, it fails with the reason
 	}
 	s.start, s.begun = start, true
 	return true

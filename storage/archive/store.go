@@ -1,5 +1,5 @@
-// Package archive keeps objects in one bucket of an S3 store: it streams them in with bounded memory, reads them in pieces and
-// signs links to them. It knows no Redis, no vendor and no HTTP format of clients, and nothing of what the objects are.
+// Package archive stores objects in one bucket of an S3 store: it streams them in with bounded memory, reads them in pieces and signs links
+// to them. It must not import Redis clients, vendors or HTTP formats, and does not interpret objects.
 package archive
 
 import (
@@ -22,21 +22,21 @@ import (
 	"modelrelay/storage"
 )
 
-// MaxDocument is the most that PutJSON stores and GetJSON reads, in bytes.
+// MaxDocument bounds the documents of PutJSON and GetJSON, in bytes.
 const MaxDocument = 8 << 20
 
-// Store keeps objects in one bucket of an S3 store. Safe for concurrent use.
+// Store stores objects in one bucket of an S3 store. It is safe for concurrent use.
 //
-// Keys are paths of one or more segments: no empty one, no "." or "..", at most 1,024 bytes, no control characters
-// and no backslash; else the error is ErrKey and the store is not asked.
+// Keys are paths of one or more segments: none empty, no "." or "..", at most 1,024 bytes, no control characters and no backslash. For
+// other keys the error is ErrKey, without a request to the store.
 type Store struct {
 	core      *minio.Core
-	public    *minio.Core // signs links; it asks nothing
+	public    *minio.Core // signs links; it sends no requests
 	bucket    string
 	region    string
 	secure    bool
-	mayMake   bool               // the bucket
-	sse       encrypt.ServerSide // nil: as the bucket says
+	mayMake   bool               // the bucket may be created
+	sse       encrypt.ServerSide // nil: the bucket's default
 	sendMD5   bool
 	transport *http.Transport
 	stall     time.Duration
@@ -55,10 +55,10 @@ type Object struct {
 	Meta        map[string]string `json:"meta,omitempty"`         // not from List
 }
 
-// metaSHA256 is the object's SHA-256 among its metadata, where it was known before the first byte was sent.
+// metaSHA256 is the metadata with the object's SHA-256, if that was known before the first byte was sent.
 const metaSHA256 = "sha256"
 
-// New makes a store. It does not connect. The caller closes it.
+// New returns a store. It does not connect. The caller closes it.
 func New(opts Options) (*Store, error) {
 	if opts.PublicEndpoint == "" {
 		opts.PublicEndpoint = opts.Endpoint
@@ -129,18 +129,18 @@ func New(opts Options) (*Store, error) {
 		return nil, fmt.Errorf("open archive: %w", err)
 	}
 	for _, core := range []*minio.Core{s.core, s.public} {
-		core.SetS3EnableDualstack(false) // AWS is asked at the endpoint that was named, as rules of networks and policies expect
+		core.SetS3EnableDualstack(false) // the SDK would replace the configured endpoint of AWS, which network rules and policies name
 	}
 	return s, nil
 }
 
-// Close lets idle connections go. Readers that are open go on.
+// Close closes idle connections. Open readers continue.
 func (s *Store) Close() error {
 	s.transport.CloseIdleConnections()
 	return nil
 }
 
-// EnsureBucket makes the bucket where there is none, unless Options.MayNotCreate says otherwise.
+// EnsureBucket creates the bucket if it does not exist, unless Options.MayNotCreate is set.
 func (s *Store) EnsureBucket(ctx context.Context) error {
 	doing := fmt.Sprintf("find bucket %q", s.bucket)
 	exists, err := s.core.BucketExists(ctx, s.bucket)
@@ -148,20 +148,19 @@ func (s *Store) EnsureBucket(ctx context.Context) error {
 	case err == nil && !exists && !s.mayMake:
 		return fmt.Errorf("%s: %w: there is none, and archive.create_bucket is false", doing, storage.ErrUnavailable)
 	case err == nil && !exists:
-		doing = fmt.Sprintf("make bucket %q", s.bucket)
+		doing = fmt.Sprintf("create bucket %q", s.bucket)
 		err = s.core.MakeBucket(ctx, s.bucket, minio.MakeBucketOptions{Region: s.region})
 		switch minio.ToErrorResponse(err).Code {
 		case minio.BucketAlreadyOwnedByYou, minio.BucketAlreadyExists:
 			err = nil
 		case minio.AccessDenied:
-			doing += " (make it by other means, or give the right s3:CreateBucket)"
+			doing += " (create it by other means, or grant the right s3:CreateBucket)"
 		}
 	}
 	return s3Error(ctx, doing, err)
 }
 
-// Ping asks the store for the bucket, for at most two seconds. The error is storage.ErrUnavailable when there is no answer
-// or no bucket.
+// Ping checks the bucket, for at most two seconds. It returns storage.ErrUnavailable if there is no answer or no bucket.
 func (s *Store) Ping(ctx context.Context) error {
 	ctx, cancel := context.WithTimeout(ctx, 2*time.Second)
 	defer cancel()
@@ -172,7 +171,7 @@ func (s *Store) Ping(ctx context.Context) error {
 	return s3Error(ctx, "ping archive", err)
 }
 
-// Stat describes an object, else storage.ErrNotFound.
+// Stat returns the description of an object, or storage.ErrNotFound.
 func (s *Store) Stat(ctx context.Context, key string) (Object, error) {
 	if err := CheckKey(key); err != nil {
 		return Object{}, err
@@ -184,7 +183,7 @@ func (s *Store) Stat(ctx context.Context, key string) (Object, error) {
 	return objectOf(info), nil
 }
 
-// Delete removes an object. That it was not there is no error.
+// Delete removes an object. A missing object is not an error.
 func (s *Store) Delete(ctx context.Context, key string) error {
 	if err := CheckKey(key); err != nil {
 		return err
@@ -196,8 +195,8 @@ func (s *Store) Delete(ctx context.Context, key string) error {
 	return err
 }
 
-// DeletePrefix removes every object whose key begins with the prefix, which must not be empty. That there is none
-// is no error. After an error some may be gone; doing it again is safe.
+// DeletePrefix removes every object whose key begins with the prefix, which must not be empty. No objects is not an error. After an error
+// some may be removed; a repeat is safe.
 func (s *Store) DeletePrefix(ctx context.Context, prefix string) error {
 	if err := CheckKey(strings.TrimSuffix(prefix, "/")); err != nil {
 		return err
@@ -233,8 +232,8 @@ func (s *Store) DeletePrefix(ctx context.Context, prefix string) error {
 	return failed
 }
 
-// List yields the objects whose keys begin with the prefix, in the order of their keys, page by page. An error is
-// the last thing it yields. The empty prefix lists everything.
+// List yields the objects whose keys begin with the prefix, ordered by key. An error is the last thing it yields. The empty prefix lists
+// all objects.
 func (s *Store) List(ctx context.Context, prefix string) iter.Seq2[Object, error] {
 	return func(yield func(Object, error) bool) {
 		if prefix != "" {
@@ -258,8 +257,8 @@ func (s *Store) List(ctx context.Context, prefix string) iter.Seq2[Object, error
 	}
 }
 
-// Folders yields what lies directly below the prefix, which ends with a slash and is a folder itself: the keys of folders
-// with their slash, not those of objects. An error is the last thing it yields.
+// Folders yields the folders directly below the prefix, with a slash at the end. The prefix is a folder and ends with a slash. An error is
+// the last thing it yields.
 func (s *Store) Folders(ctx context.Context, prefix string) iter.Seq2[string, error] {
 	return func(yield func(string, error) bool) {
 		if err := CheckKey(strings.TrimSuffix(prefix, "/")); err != nil {
@@ -281,7 +280,7 @@ func (s *Store) Folders(ctx context.Context, prefix string) iter.Seq2[string, er
 	}
 }
 
-// PutJSON stores a small document, at most MaxDocument bytes; else ErrTooLarge.
+// PutJSON stores a document of at most MaxDocument bytes; for a larger one it returns ErrTooLarge.
 func (s *Store) PutJSON(ctx context.Context, key string, v any) error {
 	if err := CheckKey(key); err != nil {
 		return err
@@ -297,7 +296,7 @@ func (s *Store) PutJSON(ctx context.Context, key string, v any) error {
 	return err
 }
 
-// GetJSON reads a small document into v. storage.ErrNotFound: there is none. ErrTooLarge: it is none of PutJSON's.
+// GetJSON reads a document into v. storage.ErrNotFound: there is none. ErrTooLarge: it is above MaxDocument.
 func (s *Store) GetJSON(ctx context.Context, key string, v any) error {
 	if err := CheckKey(key); err != nil {
 		return err
@@ -320,8 +319,8 @@ func (s *Store) GetJSON(ctx context.Context, key string, v any) error {
 	return nil
 }
 
-// Presign makes a link that reads the object without a credential for ttl, at least a second and at most seven days.
-// It does not ask the store: the object may not be there. The link leads to the endpoint this store was made with.
+// Presign returns a link that reads the object without a credential for ttl, from a second to seven days. It does not access the store: the
+// object may not exist. The link has Options.PublicEndpoint.
 func (s *Store) Presign(ctx context.Context, key string, ttl time.Duration) (string, error) {
 	if err := CheckKey(key); err != nil {
 		return "", err

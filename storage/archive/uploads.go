@@ -9,11 +9,11 @@ import (
 	"github.com/minio/minio-go/v7"
 )
 
-// uploadsPage is how many unfinished uploads are listed at once: the most that S3 answers with.
+// uploadsPage is the page length for incomplete uploads, the largest of S3.
 const uploadsPage = 1000
 
-// AbortUploads ends the uploads in parts below a prefix that began before a time: those of processes that were killed, whose parts
-// would stay for ever. It returns how many. A store that does not list uploads has none to end.
+// AbortUploads aborts the multipart uploads below a prefix that began before a time, and returns their number. Killed processes leave such
+// uploads, and their parts would stay permanently. A store that does not list uploads has none.
 func (s *Store) AbortUploads(ctx context.Context, prefix string, before time.Time) (aborted int, err error) {
 	keyMarker, idMarker := "", ""
 	for {
@@ -29,7 +29,7 @@ func (s *Store) AbortUploads(ctx context.Context, prefix string, before time.Tim
 				continue
 			}
 			if err := s.core.AbortMultipartUpload(ctx, s.bucket, upload.Key, upload.UploadID); err != nil && minio.ToErrorResponse(err).Code != minio.NoSuchUpload {
-				return aborted, s3Error(ctx, "end the upload of "+upload.Key, err)
+				return aborted, s3Error(ctx, "abort the upload of "+upload.Key, err)
 			}
 			aborted++
 		}

@@ -9,71 +9,71 @@ import (
 	"time"
 )
 
-// Kind is what somebody who acted is.
+// Kind is the kind of an actor.
 type Kind string
 
-// Kinds of those who act.
+// The kinds of actors.
 const (
-	Operator Kind = "operator" // who is its name
-	Token    Kind = "token"    // who is the token's id
-	CLI      Kind = "cli"      // the command line, which works on the stores directly
-	File     Kind = "file"     // the configuration file, when it is read again
-	Nobody   Kind = "nobody"   // somebody whom no key and no link names: a sign-in that was refused
+	Operator Kind = "operator" // Who is the operator's name
+	Token    Kind = "token"    // Who is the token's id
+	CLI      Kind = "cli"      // the command line, which accesses the stores directly
+	File     Kind = "file"     // the configuration file, when it is reloaded
+	Nobody   Kind = "nobody"   // an unauthenticated client: a refused sign-in
 )
 
-// Outcomes.
+// The outcomes.
 const (
 	Done    = "done"
 	Refused = "refused"
 )
 
-// What is done beside the operator's operations, whose words are their names in the OpenAPI document.
+// The actions that are not operations of operators. Those are named as in the OpenAPI document.
 const (
 	SignIn     = "sign_in"
 	SignOut    = "sign_out"
 	ViewVideo  = "view_video"   // of a token, by an operator
-	TryAsToken = "try_as_token" // a call that an operator made as a token
+	TryAsToken = "try_as_token" // a call by an operator as a token
 	Reload     = "reload"
 )
 
-// Bounds of an entry, in bytes, so that nobody fills the store with one.
+// The bounds of an entry, in bytes.
 const (
 	mostText    = 1_000
 	mostValue   = 500
 	mostChanges = 50
 )
 
-// Entry is one thing that somebody did or tried, as it is kept and as operators read it. It holds no secret.
+// Entry is one completed or refused action, as it is stored and shown. It holds no secret.
 type Entry struct {
-	// Time is when, in UTC; Record sets it where it is zero.
+	// Time is in UTC; Record sets it if it is zero.
 	Time time.Time `json:"time"`
 	By   Kind      `json:"by" enum:"operator,token,cli,file,nobody" doc:"What acted: an operator, a token's holder, the command line, the configuration file when it is read again, or somebody whom no key and no link names"`
 	Who  string    `json:"who,omitempty" doc:"The operator's name, the token's id"`
-	// From is the address that it came from, or the host of a command.
+	// From is the client's address, or the host of a command.
 	From    string   `json:"from,omitempty" doc:"Address, or the host of a command or process"`
 	What    string   `json:"what" doc:"The operation in a word, such as create_token of adminCreateToken; sign_in, sign_out, view_video, try_as_token, reload"`
 	Subject string   `json:"subject,omitempty" doc:"The id or name that it is about"`
 	Changes []Change `json:"changes,omitempty"`
 	Outcome string   `json:"outcome" enum:"done,refused"`
-	// Reason is why it was refused.
+	// Reason is why the action was refused.
 	Reason    string `json:"reason,omitempty" doc:"Why it was refused"`
 	RequestID string `json:"request_id,omitempty"`
 }
 
-// Change is a field that has another value now. Both are JSON; an absent one is nil.
+// Change is a changed field. Both values are JSON; an absent one is nil.
 type Change struct {
 	Field string          `json:"field"`
 	Old   json.RawMessage `json:"old,omitempty" doc:"Absent: there was none"`
 	New   json.RawMessage `json:"new,omitempty" doc:"Absent: there is none now"`
 }
 
-// String is the change for people: field: old → new, the values as JSON.
+// String returns "field: old → new" with the values as JSON.
 func (c Change) String() string {
 	value := func(raw json.RawMessage) string { return cmp.Or(string(raw), "–") }
 	return c.Field + ": " + value(c.Old) + " → " + value(c.New)
 }
 
-// changes are those of one entry. A log whose lines are no JSON has them as text.
+// changes formats the changes of one entry for logs that are not JSON.
 type changes []Change
 
 func (all changes) String() string {
@@ -84,11 +84,11 @@ func (all changes) String() string {
 	return strings.Join(lines, "; ")
 }
 
-// Set is a Change to a value from none.
+// Set returns the Change of a field that had no value.
 func Set(field string, value any) Change { return Change{Field: field, New: text(value)} }
 
-// Diff are the fields of two documents that differ, in the order of their names; nil is a document without fields. They must
-// encode as JSON objects, and hold no secret that shows itself.
+// Diff returns the fields of two documents that differ, ordered by name; nil is a document without fields. They must encode as JSON objects,
+// and must not contain a secret in clear text.
 func Diff(before, after any) []Change {
 	old, now := members(before), members(after)
 	var changes []Change
@@ -103,7 +103,7 @@ func Diff(before, after any) []Change {
 func members(document any) map[string]json.RawMessage {
 	var fields map[string]json.RawMessage
 	if raw, err := json.Marshal(document); err == nil {
-		_ = json.Unmarshal(raw, &fields) // what is no object has no fields
+		_ = json.Unmarshal(raw, &fields) // a document that is not an object has no fields
 	}
 	return fields
 }
@@ -116,7 +116,7 @@ func text(value any) json.RawMessage {
 	return raw
 }
 
-// bounded is the entry as it is kept.
+// bounded returns the entry as it is stored.
 func (e Entry) bounded(now time.Time) Entry {
 	if e.Time.IsZero() {
 		e.Time = now
@@ -146,7 +146,7 @@ func cut(text string, most int) string {
 	return strings.ToValidUTF8(text, "�")
 }
 
-// cutJSON shows the beginning of a long value as a text.
+// cutJSON replaces a long value by its beginning, as a JSON string.
 func cutJSON(value json.RawMessage) json.RawMessage {
 	if len(value) <= mostValue {
 		return value
@@ -154,7 +154,7 @@ func cutJSON(value json.RawMessage) json.RawMessage {
 	return text(cut(string(value), mostValue))
 }
 
-// attrs are the entry's in the log.
+// attrs returns the attributes of the entry's log line.
 func (e Entry) attrs() []slog.Attr {
 	list := []slog.Attr{slog.String("by", string(e.By))}
 	for _, field := range [][2]string{{"who", e.Who}, {"from", e.From}, {"what", e.What}, {"subject", e.Subject}, {"outcome", e.Outcome}, {"reason", e.Reason}, {"request_id", e.RequestID}} {

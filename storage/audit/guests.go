@@ -7,15 +7,15 @@ import (
 	"modelrelay/storage/fair"
 )
 
-// guests bounds the entries of holders of tokens and of strangers: of each token or network, and of a kind together, in each process.
-// Beyond that they are in the log alone: a client that signs in and out in a loop must not push what operators did out of the newest
-// entries, of which a day of both kinds is a half. The zero value has counted none.
+// guests limits the entries of token holders and of unauthenticated clients in each process: per token or network, and per kind. The log has
+// all of them. Without the limit, a client that signs in and out in a loop would displace operators' entries; one day of both kinds is at
+// most half of the newest entries. The zero value is ready to use.
 type guests struct {
-	all fair.Rate[Kind] // holders do not lose their entries to strangers
+	all fair.Rate[Kind] // per kind, so that unauthenticated clients do not displace token holders
 	of  fair.Rate[string]
 }
 
-// turnAway reports whether an entry is one too many. Those of others never are.
+// turnAway reports whether an entry exceeds the limit. Entries of other kinds never do.
 func (g *guests) turnAway(e Entry) bool {
 	var who string
 	switch e.By {
@@ -30,7 +30,7 @@ func (g *guests) turnAway(e Entry) bool {
 		g.all.Take(e.By, 1, fair.Quota{Units: 100, Per: time.Hour}, e.Time) > 0
 }
 
-// network is what an address counts as: one of IPv6 belongs to a subscriber that has all of its /64.
+// network returns what an address counts as: an IPv6 subscriber has a whole /64.
 func network(address string) string {
 	addr, err := netip.ParseAddr(address)
 	if err != nil || addr.Unmap().Is4() {

@@ -1,6 +1,6 @@
-// Package audit keeps what operators, commands and the configuration file change: who, when, from where, what, of which old
-// value to which new one. The newest entries are in Redis; finished days go into the archive. Nothing edits an entry. It does
-// not know what the operations are.
+// Package audit stores what operators, commands and the configuration file change: actor, time, address, action, old and new values. The
+// newest entries are in Redis; the sweep moves finished days to the archive. Entries are never edited. The package does not know the
+// operations.
 package audit
 
 import (
@@ -21,17 +21,17 @@ import (
 )
 
 const (
-	// Recent is how many entries can be read: the newest ones.
+	// Recent is the number of the newest entries that can be read.
 	Recent = 10_000
-	// dayMost bounds a day's file, in entries: far beyond what people do, and a guard against programs.
+	// dayMost bounds a day's file, in entries: far more than people cause, a protection against programs.
 	dayMost = 100_000
 	// dayKept is how long a day waits in Redis for the archive.
 	dayKept = 8 * 24 * time.Hour
-	// waitingMost bounds what a process keeps while Redis is away, in entries; the oldest go. The log has them all.
+	// waitingMost bounds the entries that a process stores while Redis is unavailable; the oldest are dropped. The log has all of them.
 	waitingMost = 1_000
 	// writeWithin bounds the wait of a request for its entry.
 	writeWithin = time.Second
-	// readTogether is how many entries one look at Redis brings.
+	// readTogether is the number of entries in one read.
 	readTogether = 500
 )
 
@@ -48,25 +48,25 @@ const (
 
 func dayKey(day string) string { return storage.Prefix + "audit:" + day }
 
-// Log records entries. Safe for concurrent use.
+// Log stores entries. It is safe for concurrent use.
 type Log struct {
 	client redis.UniversalClient
 	log    *slog.Logger
 	guests guests
 
 	mu sync.Mutex
-	// waiting are entries that Redis did not take, the oldest first.
+	// waiting are entries that are not in Redis yet, the oldest first.
 	waiting []Entry
 }
 
-// New uses the client, which stays the caller's. Each entry is also one line of the log; nil is silent.
+// New returns a Log over the client, which the caller closes. Each entry is also one line of log, which may be nil.
 func New(client redis.UniversalClient, log *slog.Logger) *Log {
 	return &Log{client: client, log: cmp.Or(log, slog.New(slog.DiscardHandler))}
 }
 
-// Record keeps an entry. It waits for Redis for a second at most; while that is away the entry waits in this process for
-// the next one, or for Flush. Of those who operate nothing it keeps a few an hour; the log has them all. It may be called with a
-// context that has ended.
+// Record stores an entry. It waits for Redis for a second at most; while Redis is unavailable, the entry waits in this process for the next
+// one, or for Flush. Only a few entries an hour are stored of token holders and unauthenticated clients; the log has all of them. ctx may
+// have ended.
 func (l *Log) Record(ctx context.Context, entry Entry) {
 	entry = entry.bounded(time.Now())
 	l.log.LogAttrs(ctx, slog.LevelInfo, "audit", entry.attrs()...)
@@ -81,7 +81,7 @@ func (l *Log) Record(ctx context.Context, entry Entry) {
 	}
 }
 
-// Flush writes the entries that wait. It is called now and then, and before the process ends.
+// Flush writes the waiting entries. The process calls it regularly, and before it ends.
 func (l *Log) Flush(ctx context.Context) error {
 	l.mu.Lock()
 	entries := l.waiting
@@ -123,7 +123,7 @@ func (l *Log) Flush(ctx context.Context) error {
 // Filter selects entries; an empty field selects all.
 type Filter struct {
 	By, Who, What, Subject, Outcome string
-	// Since is the earliest time, and Until the first that is not selected any more.
+	// Since is the earliest time, and Until the first later one that is not selected.
 	Since, Until time.Time
 }
 
@@ -136,13 +136,13 @@ func (f Filter) selects(e Entry) bool {
 	return !e.Time.Before(f.Since) && (f.Until.IsZero() || e.Time.Before(f.Until))
 }
 
-// IsCursor tells whether a text may be a cursor of Page; "" is one.
+// IsCursor reports whether a text has the form of a cursor of Page; "" is one.
 func IsCursor(text string) bool {
 	return text == "" || len(text) <= 41 && strings.Trim(text, "0123456789-") == "" && strings.Count(text, "-") == 1 && text[0] != '-'
 }
 
-// Page reads so many of the newest entries that the filter selects, newest first, behind a cursor that a page before it
-// gave; "" is the beginning. next is "" at the end. It looks at Recent entries at most.
+// Page returns at most limit entries that match the filter, newest first, after a cursor of an earlier page; "" starts at the newest. next is
+// "" at the end. It reads at most Recent entries.
 func (l *Log) Page(ctx context.Context, filter Filter, cursor string, limit int) (found []Entry, next string, err error) {
 	from := "+"
 	if cursor != "" {
@@ -171,7 +171,7 @@ func (l *Log) Page(ctx context.Context, filter Filter, cursor string, limit int)
 	}
 }
 
-// Unfiled lists the finished days whose file lacks entries.
+// Unfiled returns the finished days with entries that are not in the archive.
 func (l *Log) Unfiled(ctx context.Context, now time.Time) ([]string, error) {
 	days, err := l.client.SMembers(ctx, daysKey).Result()
 	if err != nil {
@@ -183,7 +183,7 @@ func (l *Log) Unfiled(ctx context.Context, now time.Time) ([]string, error) {
 	return days, nil
 }
 
-// Day reads the entries of a day as the lines of a file, and how many they are.
+// Day returns the entries of a day as lines of a file, and their number.
 func (l *Log) Day(ctx context.Context, day string) (lines []byte, entries int, err error) {
 	list, err := l.client.LRange(ctx, dayKey(day), 0, -1).Result()
 	if err != nil {
@@ -195,19 +195,19 @@ func (l *Log) Day(ctx context.Context, day string) (lines []byte, entries int, e
 	return lines, len(list), nil
 }
 
-// filedScript forgets that a day is to be filed, unless it has grown meanwhile.
+// filedScript removes a day from those to be archived, unless it has new entries.
 const filedScript = `
 if redis.call('LLEN', KEYS[1]) == tonumber(ARGV[2]) then redis.call('SREM', KEYS[2], ARGV[1]) end
 return 1
 `
 
-// Filed says that a day's file has so many entries.
+// Filed records that a day's file in the archive has this number of entries.
 func (l *Log) Filed(ctx context.Context, day string, entries int) error {
 	err := redis.NewScript(filedScript).Run(ctx, l.client, []string{dayKey(day), daysKey}, day, entries).Err()
-	return storage.RedisError("note a day of the audit log", err)
+	return storage.RedisError("record a day of the audit log", err)
 }
 
-// union are the names of both, in order.
+// union returns the names of both maps in order.
 func union[V any](a, b map[string]V) []string {
 	all := slices.Concat(slices.Collect(maps.Keys(a)), slices.Collect(maps.Keys(b)))
 	slices.Sort(all)

@@ -13,16 +13,16 @@ import (
 
 const (
 	settleMost = 2_000 // settlements in one round trip
-	// answerKept is how long Redis remembers what it answered: longer than a command may be on its way.
+	// answerKept is how long Redis stores an answer: longer than a command may be in transit.
 	answerKept = 10 * time.Minute
-	// budgetRetry is the Retry-After of a caller without money: an operator needs about that to give it more.
+	// budgetRetry is the Retry-After of a token without budget: about the time in which an operator raises it.
 	budgetRetry = time.Minute
 )
 
-// admit is the work of one batch: settle what was released, then admit.
+// admit processes one batch: it settles released calls, then admits the new ones.
 //
-// One script for the tokens of a batch was measured against one script a call through go-redis's AutoPipeline: 64 callers,
-// Redis 7.0.15 on loopback, two cores, medians of five runs of 50,000 calls, CPU in µs a call of this process + of Redis:
+// One script for the tokens of a batch was measured against one script per call through go-redis's AutoPipeline: 64 callers,
+// Redis 7.0.15 on loopback, two cores, medians of five runs of 50,000 calls, CPU in µs per call of this process + of Redis:
 //
 //	                               batched       pipelined
 //	one token, requests only       2.5 + 2.0     7.0 + 14.9
@@ -55,11 +55,11 @@ func (l *Limiter) admit(ctx context.Context, asked []*admission) {
 		err = l.read(answer, now)
 	}
 	if err != nil && !errors.Is(err, storage.ErrUnavailable) {
-		err = fmt.Errorf("%w: %w", storage.ErrUnavailable, err) // in any case Redis does not limit now
+		err = fmt.Errorf("%w: %w", storage.ErrUnavailable, err) // after any error, Redis does not limit now
 	}
 	if l.out.Note(ctx, time.Now(), err) != nil {
 		l.failures.Add(1)
-		for _, a := range asked { // Redis may have admitted it all the same
+		for _, a := range asked { // Redis may have admitted it
 			if a.lease != "" {
 				settles = append(settles, settlement{token: a.token, lease: a.lease, money: a.token.Budget > 0, cost: refund})
 				a.lease = l.newLease()
@@ -75,7 +75,7 @@ func (l *Limiter) admit(ctx context.Context, asked []*admission) {
 	}
 }
 
-// admitHere answers by this process's own limits.
+// admitHere admits by this process's own limits.
 func (l *Limiter) admitHere(now time.Time, asked ...*admission) {
 	for _, a := range asked {
 		if !a.settle {
@@ -85,7 +85,7 @@ func (l *Limiter) admitHere(now time.Time, asked ...*admission) {
 	}
 }
 
-// read reads the script's answer into the grants.
+// read decodes the script's answer into the grants.
 func (l *Limiter) read(answer string, now time.Time) error {
 	for i := range l.batch.groups {
 		g := &l.batch.groups[i]
@@ -128,7 +128,7 @@ const (
 	codeBudget
 )
 
-// windowState is what a window says after a batch.
+// windowState is the state of a window after a batch.
 type windowState struct {
 	requests, tokens           int
 	reset                      time.Duration
@@ -137,7 +137,7 @@ type windowState struct {
 	used                       int64 // of the budget
 }
 
-// grant writes the answer for one call.
+// grant sets the answer for one call.
 func (l *Limiter) grant(a *admission, code byte, s windowState, local bool) {
 	g := &a.grant
 	*g = Grant{Allowed: code == codeAdmitted}
@@ -164,6 +164,6 @@ func (l *Limiter) grant(a *admission, code byte, s windowState, local bool) {
 	case codeBudget:
 		g.Spent, g.RetryAfter = true, budgetRetry
 	default:
-		g.Busy, g.RetryAfter = true, time.Second // when a call ends is not known
+		g.Busy, g.RetryAfter = true, time.Second // it is unknown when a call ends
 	}
 }

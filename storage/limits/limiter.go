@@ -1,5 +1,5 @@
-// Package limits holds each token to its requests and tokens per minute, its calls in flight and its budget, over all processes
-// that share one Redis. It reserves money in the ledger's budgets in the same step, and knows tokens by their allowance alone.
+// Package limits enforces each token's requests and tokens per minute, concurrent calls and budget, over all processes that share one
+// Redis. It reserves money in the ledger's budgets in the same step. It knows tokens only by their allowance.
 package limits
 
 import (
@@ -19,37 +19,36 @@ import (
 )
 
 const (
-	settleAfter = 10 * time.Millisecond // releases wait so long for company, unless a call takes them along sooner
+	settleAfter = 10 * time.Millisecond // the longest wait of a release for a batch
 	admitMost   = 256                   // calls in one round trip
-	// thisSecond is past any clock: what is counted for a second to come counts for the one that is, by whichever clock.
+	// thisSecond is later than any clock: what is counted for a future second counts for the current one, by any clock.
 	thisSecond = 1 << 52
 )
 
 // The keys:
 //
 //	limit:<token id>     hash    the request and token windows, a minute after the last call
-//	leases:<token id>    zset    calls in flight -> expiry in ms, a minute after the last renewal
-//	admitted:<process>   string  the number of its last batch of admissions, and what that was answered, ten minutes
+//	leases:<token id>    zset    concurrent calls -> expiry in ms, a minute after the last renewal
+//	admitted:<process>   string  the number of the process's last batch and its answer, ten minutes
 func windowKey(tokenID string) string   { return storage.Prefix + "limit:" + tokenID }
 func leasesKey(tokenID string) string   { return storage.Prefix + "leases:" + tokenID }
 func admittedKey(process string) string { return storage.Prefix + "admitted:" + process }
 
-// Options may be nil.
+// Options configure a Limiter.
 type Options struct {
-	Lease time.Duration // a crashed process holds the places of its calls so long; default 1 min
+	Lease time.Duration // how long the calls of a crashed process count as concurrent; default 1 min
 	Log   *slog.Logger  // nil: silent
 }
 
-// Limiter holds each token to its requests per minute, tokens per minute, calls in flight and budget, over all processes
-// that share one Redis. Safe for concurrent use.
+// Limiter enforces each token's requests per minute, tokens per minute, concurrent calls and budget, over all processes that share one
+// Redis. It is safe for concurrent use.
 //
-// The window slides in steps of a second and is never wider open than its limit: in any sixty seconds at most that
-// many requests are admitted. While Redis is away each process keeps the same rule for itself.
+// The window slides in steps of a second: in any sixty seconds, at most the limit is admitted. While Redis is unavailable, each process
+// enforces the same limits for itself.
 //
-// A call of a token with a budget is admitted as long as what was spent, what is reserved and its own estimate together
-// stay within it. So a budget is exceeded at most by what calls cost beyond their estimates. A reservation stands, at
-// the call's true cost once that is known, until the ledger has the call: see Usage. While Redis is away each process
-// goes by what it last knew.
+// A call of a token with a budget is admitted if the spent and the reserved money and its own estimate stay within the budget. So a budget
+// is exceeded at most by the difference between calls' costs and their estimates. A reservation, at the call's true cost once that is
+// known, lasts until the ledger has the call: see Usage. While Redis is unavailable, each process uses the last known values.
 type Limiter struct {
 	client redis.UniversalClient
 	log    *slog.Logger
@@ -58,57 +57,57 @@ type Limiter struct {
 
 	admissions storage.Batch[*admission]
 	pool       sync.Pool // of *admission
-	batch      batch     // the one at work; nothing else touches it
+	batch      batch     // of the current round trip; only admit uses it
 	memory     *memory
 
-	process  string        // the name of this process
-	leases   atomic.Uint64 // named so far
+	process  string        // the random name of this process
+	leases   atomic.Uint64 // number of leases
 	failures atomic.Int64
 
-	wake chan struct{} // there is something to settle
-	// timed: the upkeep will look for what is to be settled by itself, so that the next call need not wake it.
+	wake chan struct{} // settlements wait
+	// timed: the upkeep has a timer for the waiting settlements, so it need not be woken.
 	timed atomic.Bool
 	stop  context.CancelFunc
 	done  chan struct{} // closed when the upkeep has ended
 }
 
-// Cost is what one call asks for.
+// Cost is what one call requests.
 type Cost struct {
 	Requests int // usually 1
 	Tokens   int // estimated model tokens; 0: unknown, counted when the call is released
-	// Money is what the call may cost, in billionths of the currency. It is reserved where the token has a budget.
+	// Money is what the call may cost, in billionths of the currency. It is reserved if the token has a budget.
 	Money int64
-	Model string // public name, which a reservation that stays behind is listed with
+	Model string // public model, shown with a reservation
 }
 
-// Window is the state of one limit after a call, as answers show it.
+// Window is the state of one limit after a call, as answers report it.
 type Window struct {
 	Limit     int           // 0: the token has no such limit, and the other fields are 0 too
 	Remaining int           // never negative
-	Reset     time.Duration // until nothing of the window is used, if nothing more comes
+	Reset     time.Duration // until the window is unused, without further calls
 }
 
-// Grant is the answer to Admit. It may be copied.
+// Grant is the answer of Admit. It may be copied.
 type Grant struct {
 	Allowed    bool
-	Spent      bool          // not allowed because of the budget, which no waiting brings back
-	Busy       bool          // not allowed because of the calls in flight
-	RetryAfter time.Duration // when not allowed: no use in trying sooner; never 0 then
+	Spent      bool          // refused because of the budget; waiting does not help
+	Busy       bool          // refused because of the concurrent calls
+	RetryAfter time.Duration // if refused: when to retry at the earliest; never 0
 	Requests   Window
 	Tokens     Window
 
-	// Left is what is left of the token's budget beside its other calls and tasks, this one's reservation included; 0
-	// without a budget.
+	// Left is what is left of the token's budget without its other calls and tasks, but including this call's reservation; 0 without
+	// a budget.
 	Left int64
 
 	held *held // nil: nothing to release
 }
 
-// held is what an admitted call holds until it is released.
+// held is what an admitted call occupies until it is released.
 type held struct {
 	limits   *Limiter
 	token    storage.Allowance
-	lease    string // empty: neither a limit of calls in flight nor a budget
+	lease    string // empty: neither a limit of concurrent calls nor a budget
 	second   int64
 	estimate int
 	reserved int64
@@ -117,7 +116,7 @@ type held struct {
 	released atomic.Bool
 }
 
-// admission is one call that waits to be admitted; with settle it only makes sure that settlements are sent.
+// admission is one call that waits for its grant. With settle, it only causes a round trip for settlements.
 type admission struct {
 	token  storage.Allowance
 	cost   Cost
@@ -127,12 +126,12 @@ type admission struct {
 	grant  Grant
 }
 
-// New starts the upkeep of calls in flight until Close. The client stays the caller's.
+// New starts a Limiter over the client, which the caller closes. opts may be nil. Close ends it.
 func New(client redis.UniversalClient, opts *Options) *Limiter {
 	if opts == nil {
 		opts = &Options{}
 	}
-	ctx, stop := context.WithCancel(context.Background()) //nolint:forbidigo // the upkeep's own, which ends with Close
+	ctx, stop := context.WithCancel(context.Background()) //nolint:forbidigo // the context of the upkeep, which ends with Close
 	l := &Limiter{
 		client:  client,
 		log:     cmp.Or(opts.Log, slog.New(slog.DiscardHandler)),
@@ -147,16 +146,15 @@ func New(client redis.UniversalClient, opts *Options) *Limiter {
 		l.lease = time.Minute
 	}
 	l.batch = newBatch(l.process, l.lease)
-	l.out = storage.Outage{Log: l.log, What: "limits: each process keeps its own"}
+	l.out = storage.Outage{Log: l.log, What: "limits: each process enforces its own"}
 	l.admissions = storage.Batch[*admission]{Most: admitMost, Work: l.admit}
 	go l.upkeep(ctx)
 	return l
 }
 
-// Admit asks whether a call of this token may go on. It waits for at most one round trip, shared with the calls of
-// the same moment, and for none at all when the token has no limits or is known to be refused. An allowed call must
-// be released. The error is only the caller's own cancellation: Redis being away is none, then the process's own
-// limits answer.
+// Admit decides whether a call of this token may continue. It waits for at most one round trip, shared with concurrent calls, and not at
+// all if the token has no limits or is known to be refused. An allowed call must be released. The only error is the caller's own
+// cancellation: if Redis is unavailable, the process's own limits decide.
 func (l *Limiter) Admit(ctx context.Context, token storage.Allowance, cost Cost) (Grant, error) {
 	if err := ctx.Err(); err != nil {
 		return Grant{}, err
@@ -174,7 +172,7 @@ func (l *Limiter) Admit(ctx context.Context, token storage.Allowance, cost Cost)
 	return l.ask(ctx, token, cost, now), nil
 }
 
-// ask admits a call together with those of the same moment.
+// ask admits a call together with concurrent ones.
 func (l *Limiter) ask(ctx context.Context, token storage.Allowance, cost Cost, now time.Time) Grant {
 	a, ok := l.pool.Get().(*admission)
 	if !ok {
@@ -195,22 +193,21 @@ func (l *Limiter) ask(ctx context.Context, token storage.Allowance, cost Cost, n
 	return grant
 }
 
-// newLease names a call in flight, or a reservation.
+// newLease returns the name of a concurrent call, or of a reservation.
 func (l *Limiter) newLease() string {
 	return l.process + strconv.FormatUint(l.leases.Add(1), 36)
 }
 
-// Release ends the call: its place is free, and the estimate of its tokens is replaced by what it used; negative
-// means unknown and leaves the estimate. What was reserved of a budget is given back. It does not wait, and a second
-// Release does nothing. A client that sends its next call after the last byte of an answer expects its place to be
-// free: release before sending that byte.
+// Release ends the call: it no longer counts as concurrent, and the number of used tokens replaces the estimate; a negative number is
+// unknown and keeps the estimate. It releases the reservation. It does not block, and a second Release does nothing. A client that sends
+// its next call after the last byte of an answer expects a free place, so the caller must release before it sends that byte.
 func (g Grant) Release(tokens int) { g.end(tokens, refund) }
 
-// Settle is Release for a call that goes into the ledger: the reservation now is the call's cost, and stands until
-// Usage has written the entry that names it.
+// Settle is Release for a call that is recorded in the ledger: the reservation becomes the call's cost, and lasts until Usage has written
+// the entry that names it.
 func (g Grant) Settle(tokens int, cost int64) { g.end(tokens, storage.BoundAmount(cost)) }
 
-// refund stands for the cost of a call that leaves no reservation behind.
+// refund is the cost of a call that leaves no reservation.
 const refund = -1
 
 func (g Grant) end(tokens int, cost int64) {
@@ -233,7 +230,7 @@ func (l *Limiter) settle(h *held, s settlement) {
 	}
 }
 
-// Reservation is what the ledger's entry of a settled call names; "" where nothing is reserved.
+// Reservation returns what the ledger's entry of a settled call must name; "" if nothing is reserved.
 func (g Grant) Reservation() string {
 	if g.held == nil || g.held.token.Budget == 0 || g.held.local {
 		return ""
@@ -241,8 +238,8 @@ func (g Grant) Reservation() string {
 	return g.held.lease
 }
 
-// Spend counts tokens of a call that goes on, such as a conversation of an hour, in the minute they are used. The whole that
-// Release gets includes them. It does not wait, and after Release does nothing; the two are not called at once.
+// Spend counts tokens of a continuing call, such as a conversation of an hour, in the minute in which they are used. The total that Release
+// gets includes them. It does not block, and after Release does nothing; the two must not be called concurrently.
 func (g Grant) Spend(tokens int) {
 	h := g.held
 	if h == nil || h.token.TokensPerMinute == 0 || tokens <= 0 || h.released.Load() {
@@ -252,8 +249,8 @@ func (g Grant) Spend(tokens int) {
 	h.limits.settle(h, settlement{token: h.token, second: thisSecond, delta: tokens})
 }
 
-// Overdrawn reports of a call that goes on whether its token's budget is exceeded, by what the ledger has and what others
-// have reserved; this call's own reservation is not counted. It waits as Admit does, and without a budget not at all.
+// Overdrawn reports, for a continuing call, whether its token's budget is exceeded without this call's own reservation. It blocks as Admit
+// does, and without a budget not at all.
 func (g Grant) Overdrawn(ctx context.Context) bool {
 	h := g.held
 	if h == nil || h.token.Budget == 0 || h.released.Load() {
@@ -264,8 +261,8 @@ func (g Grant) Overdrawn(ctx context.Context) bool {
 	return now.Spent
 }
 
-// Away reports whether Redis did not answer last time: each process keeps to the limits for itself.
+// Away reports whether Redis did not answer last time, so that each process enforces the limits for itself.
 func (l *Limiter) Away() bool { return l.out.Away() }
 
-// Failures counts the batches of admissions and settlements that Redis did not take. Settlements are sent again.
+// Failures returns the number of failed round trips. Their settlements are sent again.
 func (l *Limiter) Failures() int64 { return l.failures.Load() }

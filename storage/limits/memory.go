@@ -9,36 +9,36 @@ import (
 )
 
 const (
-	refusedMost = 10_000  // refusals remembered
-	settleKept  = 100_000 // settlements kept while Redis is away; their leases expire anyway
+	refusedMost = 10_000  // cached refusals
+	settleKept  = 100_000 // settlements that wait while Redis is unavailable; their leases expire anyway
 )
 
-// memory is what this process knows by itself: its calls in flight, what Redis is still to be told of them, and what
-// tokens have used as last seen, by which it answers while Redis is away.
+// memory is the state of this process: its concurrent calls, their settlements that Redis does not have yet, and the tokens' last known use,
+// by which it decides while Redis is unavailable.
 type memory struct {
 	mu      sync.Mutex
 	settles []settlement                              // not yet sent
-	since   time.Time                                 // when the first of settles came
-	running map[storage.Allowance]map[string]struct{} // leases of calls in flight
-	atOnce  map[string]int                            // calls in flight that have a place, by token id, above 0
-	refused map[storage.Allowance]refusal             // tokens whose requests are used up, by refusalKey
-	windows map[string]*window                        // by token id, while Redis is away
-	used    map[string]int64                          // of budgets, by token id: spent and reserved
+	since   time.Time                                 // when the first of settles was added
+	running map[storage.Allowance]map[string]struct{} // leases of concurrent calls
+	atOnce  map[string]int                            // counted concurrent calls, by token id, above 0
+	refused map[storage.Allowance]refusal             // tokens without requests left, by refusalKey
+	windows map[string]*window                        // by token id, while Redis is unavailable
+	used    map[string]int64                          // spent and reserved of budgets, by token id
 }
 
-// settlement is what a released call gives back, or with renew the sign that it still runs.
+// settlement is what a released call gives back, or with renew the renewal of a running call's lease.
 type settlement struct {
 	token  storage.Allowance
 	lease  string
 	renew  bool
 	second int64
 	delta  int
-	// cost is what the lease's reservation becomes, refund: nothing; read where money is set.
+	// cost replaces the lease's reservation, or is refund; only with money.
 	cost  int64
 	money bool
 }
 
-// refusal is an answer that stays true for a while, because used requests come back by time alone.
+// refusal is an answer that stays valid for a while, because used requests are freed only by time.
 type refusal struct {
 	grant Grant
 	at    time.Time
@@ -54,13 +54,13 @@ func newMemory() *memory {
 	}
 }
 
-// refusalKey is what a refusal holds for: used requests have nothing to do with money.
+// refusalKey returns the key of a refusal: the budget does not matter for used requests.
 func refusalKey(token storage.Allowance) storage.Allowance {
 	token.Budget = 0
 	return token
 }
 
-// refusal answers for a token whose requests are used up.
+// refusal returns the cached answer for a token without requests left.
 func (m *memory) refusal(token storage.Allowance, cost Cost, now time.Time) (Grant, bool) {
 	if token.RequestsPerMinute == 0 || cost.Requests != 1 {
 		return Grant{}, false
@@ -83,7 +83,7 @@ func (m *memory) refusal(token storage.Allowance, cost Cost, now time.Time) (Gra
 	return r.grant, true
 }
 
-// admit admits a call by the window of this process.
+// admit admits a call by this process's own limits.
 func (m *memory) admit(a *admission, now time.Time) (code byte, state windowState) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -106,7 +106,7 @@ func (m *memory) admit(a *admission, now time.Time) (code byte, state windowStat
 	return code, state
 }
 
-// start notes a call in flight, or one with a reservation. m.mu is held.
+// start records a concurrent call, or one with a reservation. The caller holds m.mu.
 func (m *memory) start(a *admission) {
 	if a.lease == "" {
 		return
@@ -122,7 +122,7 @@ func (m *memory) start(a *admission) {
 	}
 }
 
-// end notes that a call is over. m.mu is held.
+// end records the end of a call. The caller holds m.mu.
 func (m *memory) end(token storage.Allowance, lease string) {
 	calls := m.running[token]
 	if _, ok := calls[lease]; !ok {
@@ -139,8 +139,8 @@ func (m *memory) end(token storage.Allowance, lease string) {
 	}
 }
 
-// note keeps what Redis answered to the calls of one token: those that are in flight now, what is used of the budget, and a
-// refusal that stays true for a while.
+// note stores what Redis answered to the calls of one token: the admitted calls, the use of the budget, and a refusal that stays valid for a
+// while.
 func (m *memory) note(g *admitGroup, codes string, used int64, now time.Time) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -163,7 +163,7 @@ func (m *memory) note(g *admitGroup, codes string, used int64, now time.Time) {
 	}
 }
 
-// redisAnswers ends the count in this process, and tells whether something is left to settle.
+// redisAnswers ends the limits of this process, and reports whether settlements wait.
 func (m *memory) redisAnswers() bool {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -171,8 +171,8 @@ func (m *memory) redisAnswers() bool {
 	return len(m.settles) > 0
 }
 
-// settle ends the call of a lease, counts the settlement here where the call was counted here, and keeps for Redis what
-// that must be told; first tells that no other settlement waits.
+// settle ends the call of a lease. It counts the settlement here if the call was counted here, and stores what Redis must count. first
+// reports that no other settlement waits.
 func (m *memory) settle(h *held, s settlement) (first bool) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -194,7 +194,7 @@ func (m *memory) settle(h *held, s settlement) (first bool) {
 	return len(m.settles) == 1
 }
 
-// keep adds what is to be settled. m.mu is held.
+// keep stores a settlement. The caller holds m.mu.
 func (m *memory) keep(s settlement) {
 	if len(m.settles) == 0 {
 		m.since = time.Now()
@@ -204,7 +204,7 @@ func (m *memory) keep(s settlement) {
 	}
 }
 
-// take removes the n oldest settlements, or all where there are fewer.
+// take removes and returns the n oldest settlements, or all if there are fewer.
 func (m *memory) take(n int) []settlement {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -214,8 +214,7 @@ func (m *memory) take(n int) []settlement {
 	return taken
 }
 
-// giveBack keeps the releases of a batch that failed. Corrections are let go: they may have been counted, and matter for a
-// minute only.
+// giveBack stores the releases of a failed batch again. It drops corrections: they may have been counted, and matter only for a minute.
 func (m *memory) giveBack(settles []settlement) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -227,7 +226,7 @@ func (m *memory) giveBack(settles []settlement) {
 	}
 }
 
-// renew asks Redis to hold the places of calls in flight for longer, and tells whether some hold reservations.
+// renew adds renewals for the leases of all concurrent calls, and reports whether some have reservations.
 func (m *memory) renew() (reserved bool) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -243,7 +242,7 @@ func (m *memory) renew() (reserved bool) {
 	return reserved
 }
 
-// unsettled is how many settlements wait, and since when the first of them does.
+// unsettled returns the number of waiting settlements, and when the first of them was added.
 func (m *memory) unsettled() (waiting int, since time.Time) {
 	m.mu.Lock()
 	defer m.mu.Unlock()

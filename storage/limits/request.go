@@ -12,12 +12,12 @@ import (
 	"modelrelay/storage/ledger"
 )
 
-// batch is the request of one round trip, put together token by token and reused from one to the next.
+// batch is the request of one round trip, grouped by token. It is reused.
 type batch struct {
 	script      *redis.Script
-	alive, last string // keys: of the process's sign of life, of its last batch
+	alive, last string // keys: the process's sign of life, and its last batch
 	number      int64
-	lease, keep int64 // how long a lease holds, and how long an answer is kept, in ms
+	lease, keep int64 // lifetime of a lease and of an answer, in ms
 
 	at     map[storage.Allowance]int
 	groups []admitGroup
@@ -32,7 +32,7 @@ func newBatch(process string, lease time.Duration) batch {
 	}
 }
 
-// run sends the batch under a number of its own and returns the script's answer.
+// run sends the batch under a new number and returns the script's answer.
 func (b *batch) run(ctx context.Context, client redis.UniversalClient) (string, error) {
 	b.encode()
 	b.number++
@@ -40,7 +40,7 @@ func (b *batch) run(ctx context.Context, client redis.UniversalClient) (string, 
 	return answer, storage.RedisError("admit", err)
 }
 
-// admitGroup is the part of one token; its lists are JSON without brackets.
+// admitGroup is the part of one token. Its lists are JSON without brackets.
 type admitGroup struct {
 	token                              storage.Allowance
 	release, renew, corrections, calls []byte
@@ -137,7 +137,7 @@ func (b *batch) encode() {
 	b.json = append(b.json, ']')
 }
 
-// appendLease takes a text that JSON needs not escape: letters and digits, or what a URL's query may hold.
+// appendLease appends a text that JSON need not escape: letters and digits, or an escaped query.
 func appendLease(list []byte, lease string) []byte {
 	if len(list) > 0 {
 		list = append(list, ',')

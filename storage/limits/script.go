@@ -2,20 +2,20 @@ package limits
 
 import "modelrelay/storage/ledger"
 
-// windowSeconds is the number of one-second buckets in a window. The current second is not over, so sixty whole ones
-// and the current one together never let more than the limit through in any sixty seconds.
+// windowSeconds is the number of one-second buckets in a window. The current second is not complete, so sixty complete ones and the current
+// one together never admit more than the limit in any sixty seconds.
 const windowSeconds = 61
 
 // admitScript settles and admits for several tokens in one step, by the server's clock.
 //
-// A window is a hash: s the second it was last written, rt and tt the sums of requests and tokens, r<n> and t<n> the
-// buckets of the second whose remainder by 61 is n. Leases are a sorted set of call -> expiry in ms. A refusal
-// writes nothing. The batches of a process are numbered. One whose answer was lost comes again under its number and gets
-// the same answer; one that was given up, and reaches Redis behind a later one, does nothing.
+// A window is a hash: s the second it was last written, rt and tt the sums of requests and tokens, r<n> and t<n> the buckets of the second
+// whose remainder by 61 is n. Leases are a sorted set of call -> expiry in ms. A refusal writes nothing. The batches of a process are
+// numbered. One whose answer was lost is sent again under its number and gets the same answer. One that was given up, and reaches Redis
+// after a later one, does nothing.
 //
-// A budget is a hash: spent, reserved, and c<lease> for each reservation: "<amount> <since, ms> <model>". The sum
-// reserved is always that of the reservations. A call that costs nothing, as one that creates a task does beside the task's
-// own reservation, makes none: nobody could settle it if its process died.
+// A budget is a hash: spent, reserved, and c<lease> for each reservation: "<amount> <since, ms> <model>". The sum reserved is always that
+// of the reservations. A call without a cost, such as one that creates a task with its own reservation, reserves nothing: if its process
+// died, the reservation could not be settled.
 //
 //	KEYS   1: the process's sign of life, 2: "<number of its last batch> <answer>", 3: tokens with budgets; then
 //	       for each token: window, leases, and with a budget that
@@ -23,7 +23,7 @@ const windowSeconds = 61
 //	       [second admitted, tokens to add, …], [requests, tokens, lease or "", …],
 //	       [lease, cost or -1 for none, …], and with a budget [amount, model, …] for the calls]
 //	       2: lease time in ms
-//	       3: the batch's number, 4: for how long its answer is kept, in ms
+//	       3: the batch's number, 4: lifetime of its answer, in ms
 //	answer for each token a line "<codes> <requests used> <tokens used> <reset ms> <retry ms, requests>
 //	       <retry ms, tokens> <second> <money used>"; one code per call: 0 admitted, 1 too many requests, 2 too many
 //	       tokens, 3 too many at once, 4 over budget
@@ -52,7 +52,7 @@ for g, group in ipairs(cjson.decode(ARGV[1])) do
 
 	for _, lease in ipairs(renew) do redis.call('ZADD', leases, ms + lease_ms, lease) end
 	if #renew > 0 then redis.call('PEXPIRE', leases, lease_ms) end
-	if #release > 0 then redis.call('ZREM', leases, unpack(release)) end -- last: a call may have ended since it was renewed
+	if #release > 0 then redis.call('ZREM', leases, unpack(release)) end -- after the renewals: a renewed call may have ended
 
 	if (rpm > 0 or tpm > 0) and (#calls > 0 or #corrections > 0) then
 		local slot = now % 61

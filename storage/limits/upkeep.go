@@ -19,7 +19,7 @@ func (l *Limiter) wakeUpkeep() {
 	}
 }
 
-// upkeep sends settlements that no call took along, and confirms calls in flight, until Close.
+// upkeep sends settlements that no admission took along, and renews leases and the process's sign of life, until Close.
 func (l *Limiter) upkeep(ctx context.Context) {
 	defer close(l.done)
 	renew := time.NewTicker(l.lease / 3)
@@ -46,20 +46,20 @@ func (l *Limiter) upkeep(ctx context.Context) {
 	}
 }
 
-// confirm says that the process still works on what it has reserved.
+// confirm renews the process's sign of life, which its reservations depend on.
 func (l *Limiter) confirm(ctx context.Context) {
 	if err := l.client.Set(ctx, ledger.ProcessKey(l.process), 1, l.lease).Err(); err != nil {
 		l.log.LogAttrs(ctx, slog.LevelDebug, "reservations are not confirmed", slog.Any("error", err))
 	}
 }
 
-// flush sends settlements and says after what time to come again; 0: when there is something new.
+// flush sends settlements and returns the wait until the next flush; 0: until there are new ones.
 func (l *Limiter) flush(ctx context.Context) time.Duration {
 	waiting, since := l.memory.unsettled()
 	if waiting == 0 {
 		return 0
 	}
-	if young := settleAfter - time.Since(since); young > 0 { // older ones went with a call
+	if young := settleAfter - time.Since(since); young > 0 { // an admission took the older ones along
 		l.timed.Store(true)
 		return young
 	}
@@ -76,8 +76,8 @@ func (l *Limiter) flush(ctx context.Context) time.Duration {
 	return time.Millisecond
 }
 
-// Close sends what was released and is not yet sent, and stops the upkeep. No call may be admitted after it; calls
-// still in flight lose their places a minute later. The error is storage.ErrUnavailable when Redis did not take it all.
+// Close sends the waiting settlements and stops the upkeep. No call may be admitted after it; running calls lose their leases a minute
+// later. It returns storage.ErrUnavailable if Redis did not accept all settlements.
 func (l *Limiter) Close(ctx context.Context) error {
 	l.stop()
 	<-l.done

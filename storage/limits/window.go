@@ -6,14 +6,14 @@ import (
 	"modelrelay/storage"
 )
 
-// window is one token's window in memory, by the same rule as the script's. The caller holds the lock.
+// window is one token's window in memory, with the same rule as the script. The caller holds the lock.
 type window struct {
 	second           int64 // last written
 	requests, tokens int
 	buckets          [windowSeconds]struct{ requests, tokens int }
 }
 
-// advance lets go what is older than a minute.
+// advance drops the buckets that are older than a minute.
 func (w *window) advance(second int64) {
 	if second <= w.second {
 		return
@@ -50,7 +50,7 @@ func (w *window) admit(token storage.Allowance, cost Cost, running int, used int
 	return codeAdmitted
 }
 
-// correct adds tokens to the second of the call, or, when that is over, to the current one if they are more.
+// correct adds tokens to the second of the call. If that is no longer in the window, it adds a positive number to the current second.
 func (w *window) correct(now, second int64, delta int) {
 	w.advance(now)
 	if second <= w.second-windowSeconds || second > w.second {

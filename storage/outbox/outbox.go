@@ -1,4 +1,4 @@
-// Package outbox sends batches to Redis, each of which Redis applies once. It does not know what is in a batch.
+// Package outbox sends batches to Redis, each of which Redis applies once. It does not interpret batches.
 package outbox
 
 import (
@@ -17,8 +17,8 @@ import (
 	"modelrelay/storage"
 )
 
-// prelude begins every script. It returns the answer of the last batch when the batch was applied before. The script must call
-// applied once, with its answer, a text: before its first other write, or after all of them.
+// prelude begins every script. It returns the answer of the last batch if the batch was applied before. The script must call applied once,
+// with its answer, a text: before its first other write, or after all of them.
 //
 //	KEYS  1: the sequence, "<number of the last batch> <its answer>"
 //	ARGV  1: the batch's number
@@ -31,19 +31,19 @@ local function applied(answer)
 end
 `
 
-// refusedMost is how often a batch is sent that Redis refuses as a whole, once with each flush: long enough for a passing refusal,
-// and soon enough for the batches after it.
+// refusedMost is the number of tries for a batch that Redis refuses as a whole, one with each flush: enough for a temporary refusal, and few
+// enough for the batches after it.
 const refusedMost = 10
 
-// Options of an outbox whose batches are of type B. Functions are called by one goroutine at a time, except Cut.
+// Options configure an outbox whose batches are of type B. Functions are called by one goroutine at a time, except Cut.
 type Options[B any] struct {
 	Name   string        // names the sequence: <Name>-seq:<process>
 	Script string        // applies a batch: it begins with prelude; its own keys and arguments are KEYS[2] and ARGV[2] and those after them
-	Part   string        // what waits while Redis is away, for the log
+	Part   string        // what waits while Redis is unavailable, for the log
 	Every  time.Duration // between flushes
-	Most   int           // batches that wait, beside those that are added during a flush; 0: Cut bounds them
+	Most   int           // waiting batches, without those that are added during a flush; 0: Cut bounds them
 	Log    *slog.Logger  // nil: silent
-	// Cut returns what was collected since it was last called, in batches. It is called at each flush before which nothing waits.
+	// Cut returns what was collected since its last call, in batches. It is called at each flush that starts without waiting batches.
 	Cut func() []B
 	// Encode returns the script's own keys and arguments.
 	Encode func(b B) (keys []string, args []any)
@@ -53,12 +53,11 @@ type Options[B any] struct {
 	Lost func(ctx context.Context, b B, err error)
 }
 
-// ErrFull means that more batches waited than Options.Most.
+// ErrFull reports that more batches waited than Options.Most.
 var ErrFull = errors.New("too many batches wait for redis")
 
-// Outbox sends batches in order until Close. A batch whose answer was lost is sent again under the same number, which Redis
-// applies once. While Redis is away batches wait in memory; a process that is killed loses those that wait. Safe for concurrent
-// use.
+// Outbox sends batches in order until Close. A batch whose answer was lost is sent again under the same number, so that Redis applies it
+// once. While Redis is unavailable, batches wait in memory; a killed process loses them. It is safe for concurrent use.
 type Outbox[B any] struct {
 	client redis.UniversalClient
 	opts   Options[B]
@@ -69,16 +68,15 @@ type Outbox[B any] struct {
 
 	mu      sync.Mutex
 	waiting []B
-
-	sending sync.Mutex // held while flushing
+	sending sync.Mutex // held during a flush
 	current *B         // nil: none is being sent
 	number  int64      // of current
-	refused int        // how often current was
+	refused int        // how often Redis refused current
 
 	failures atomic.Int64
 }
 
-// New starts an outbox that flushes every Options.Every and whenever a batch is added. The client stays the caller's.
+// New starts an outbox that flushes every Options.Every and after each Add. The caller closes the client.
 func New[B any](client redis.UniversalClient, opts Options[B]) *Outbox[B] {
 	o := &Outbox[B]{
 		client: client, opts: opts, script: redis.NewScript(prelude + opts.Script),
@@ -88,13 +86,13 @@ func New[B any](client redis.UniversalClient, opts Options[B]) *Outbox[B] {
 	o.loop.Start(opts.Every, func(ctx context.Context, ticked bool) {
 		err := o.flush(ctx, ticked)
 		if err != nil && !errors.Is(err, storage.ErrUnavailable) && ctx.Err() == nil {
-			o.out.Log.LogAttrs(ctx, slog.LevelWarn, "redis refuses a batch, which is sent again", slog.String("part", opts.Name), slog.Any("error", err))
+			o.out.Log.LogAttrs(ctx, slog.LevelWarn, "redis refuses a batch, it is sent again", slog.String("part", opts.Name), slog.Any("error", err))
 		}
 	})
 	return o
 }
 
-// Add appends a batch and has it sent soon. It never waits for Redis.
+// Add appends a batch and triggers a flush. It never waits for Redis.
 func (o *Outbox[B]) Add(b B) {
 	o.mu.Lock()
 	o.waiting = append(o.waiting, b)
@@ -102,17 +100,17 @@ func (o *Outbox[B]) Add(b B) {
 	o.loop.Wake()
 }
 
-// Flush sends what waits and what Options.Cut returns. A batch that was not applied is sent again at the next flush, unless it was
-// given to Options.Lost.
+// Flush sends the waiting batches and those of Options.Cut. A batch that was not applied is sent again at the next flush, unless Options.Lost
+// received it.
 func (o *Outbox[B]) Flush(ctx context.Context) error { return o.flush(ctx, true) }
 
-// Close flushes a last time and stops. The error is that of the batches that Rest returns; they are lost.
+// Close flushes a last time and stops. Its error means that the batches that Rest returns are lost.
 func (o *Outbox[B]) Close(ctx context.Context) error {
 	o.loop.Stop()
 	return o.Flush(ctx)
 }
 
-// Rest removes and returns the batches that were not applied as far as is known.
+// Rest removes and returns the batches that were, as far as is known, not applied.
 func (o *Outbox[B]) Rest() (rest []B) {
 	o.sending.Lock()
 	defer o.sending.Unlock()
@@ -125,7 +123,7 @@ func (o *Outbox[B]) Rest() (rest []B) {
 // Away reports whether Redis did not answer last time.
 func (o *Outbox[B]) Away() bool { return o.out.Away() }
 
-// Failures counts the attempts to send a batch that failed.
+// Failures returns the number of failed tries.
 func (o *Outbox[B]) Failures() int64 { return o.failures.Load() }
 
 func (o *Outbox[B]) flush(ctx context.Context, cut bool) error {
@@ -160,7 +158,7 @@ func (o *Outbox[B]) sendAll(ctx context.Context) error {
 	return nil
 }
 
-// next returns the batch to send, nil for none. It stays the next one until current is set to nil.
+// next returns the batch to send, nil for none. It stays the same until current is set to nil.
 func (o *Outbox[B]) next() *B {
 	o.mu.Lock()
 	defer o.mu.Unlock()
@@ -195,7 +193,7 @@ func (o *Outbox[B]) send(ctx context.Context, b B) error {
 	return nil
 }
 
-// bound gives up the oldest batches of too many that wait. The current one stays: it may have been applied.
+// bound drops the oldest of too many waiting batches. It never drops the current one, which may have been applied.
 func (o *Outbox[B]) bound(ctx context.Context) {
 	if o.opts.Most == 0 {
 		return

@@ -1,5 +1,5 @@
-// Package sessions keeps in Redis who has signed in to the console, and links that sign somebody in once. What a browser
-// holds is a random secret; Redis has its SHA-256 alone. It does not know what anybody may do.
+// Package sessions stores the sessions of the console, and single-use sign-in links, in Redis. A browser has a random secret; Redis has only
+// its SHA-256. It does not know permissions.
 package sessions
 
 import (
@@ -21,21 +21,21 @@ import (
 )
 
 const (
-	// DefaultIdle is how long a session lasts that nobody uses.
+	// DefaultIdle is how long an unused session lasts.
 	DefaultIdle = 30 * time.Minute
-	// Longest is how long a session lasts at most: a working day.
+	// Longest bounds a session: a working day.
 	Longest = 12 * time.Hour
-	// LongestLink is how long a sign-in link may last at most.
+	// LongestLink bounds a sign-in link.
 	LongestLink = 24 * time.Hour
-	// seenEvery is how often the use of a session is written down.
+	// seenEvery is the interval at which the use of a session is stored.
 	seenEvery = 20 * time.Second
-	// mostOfOne is how many sessions one operator or token has: a new one ends the oldest.
+	// mostOfOne bounds the sessions of one operator or token: a new one ends the oldest.
 	mostOfOne = 50
-	// mostBegun is how many sessions one operator or token begins within begunWithin. Each is an entry of the audit log, which
-	// one hostile holder must not fill.
+	// mostBegun bounds the new sessions of one operator or token within begunWithin. Each is an entry of the audit log, which one hostile
+	// client must not fill.
 	mostBegun   = 20
 	begunWithin = time.Minute
-	// mostWords is how many words one operator or token has in Once: the oldest is forgotten for a new one.
+	// mostWords bounds the words of one operator or token in Once: a new one removes the oldest.
 	mostWords = 500
 
 	secretBytes = 32 // of a session
@@ -45,10 +45,10 @@ const (
 // The keys:
 //
 //	session:<hash>           string  a Session as JSON, until it ends
-//	sessions:<kind>:<name>   zset    the hashes of one operator's or token's sessions, by when they end at the latest
-//	sign-in:<hash>           string  a Link as JSON, until it is used or too old
-//	begun:<kind>:<name>      string  how many sessions one operator or token has begun within a minute
-//	once:<kind>:<name>       zset    the hashes of the words that one operator or token has given, by when
+//	sessions:<kind>:<name>   zset    the hashes of one operator's or token's sessions, by their latest end
+//	sign-in:<hash>           string  a Link as JSON, until it is used or expires
+//	begun:<kind>:<name>      string  the number of one operator's or token's new sessions within a minute
+//	once:<kind>:<name>       zset    the hashes of one operator's or token's words, by time
 func sessionKey(id string) string { return storage.Prefix + "session:" + id }
 
 func ownerKey(kind, owner string) string { return storage.Prefix + "sessions:" + kind + ":" + owner }
@@ -57,68 +57,70 @@ func linkKey(id string) string           { return storage.Prefix + "sign-in:" + 
 func begunKey(kind, owner string) string { return storage.Prefix + "begun:" + kind + ":" + owner }
 func onceKey(kind, owner string) string  { return storage.Prefix + "once:" + kind + ":" + owner }
 
-// hash is the form in which secrets are kept.
+// hash is the stored form of a secret.
 func hash(secret string) string {
 	sum := sha256.Sum256([]byte(secret))
 	return hex.EncodeToString(sum[:])
 }
 
-// newSecret draws n random bytes, as text for a cookie or an address.
+// newSecret returns n random bytes as text for a cookie or an address.
 func newSecret(n int) string {
 	b := make([]byte, n)
-	_, _ = rand.Read(b) // never fails: the program ends instead
+	_, _ = rand.Read(b) // never fails
 	return base64.RawURLEncoding.EncodeToString(b)
 }
 
-// TooManyError refuses a session to an owner who has begun many of late.
+// TooManyError refuses a session because its owner began too many within a minute.
 type TooManyError struct {
-	// For is how long to wait.
+	// For is the time to wait.
 	For time.Duration
 }
 
-// Error says so.
-func (e *TooManyError) Error() string { return "too many sessions were begun: wait " + e.For.String() }
+// Error returns the time to wait.
+func (e *TooManyError) Error() string {
+	return "too many sessions were started: wait " + e.For.String()
+}
 
-// Session is somebody who has signed in.
+// Session is a signed-in operator or token holder.
 type Session struct {
-	// ID is the hash of the browser's secret. It opens nothing.
+	// ID is the hash of the browser's secret. It grants nothing.
 	ID string `json:"-"`
-	// Kind is operator or token, Owner the operator's name or the token's stable id.
+	// Kind is operator or token. Owner is the operator's name or the token's stable id.
 	Kind  string `json:"kind"`
 	Owner string `json:"owner"`
-	// Fingerprint is that of the key that the session stands on. A session without its key is over.
+	// Fingerprint is that of the key that the session was started with. The session ends with its key.
 	Fingerprint string    `json:"fingerprint"`
 	Since       time.Time `json:"since"`
 	Seen        time.Time `json:"seen"`
-	// Agent is what the browser calls itself, From the address that it signed in from, for its owner to tell sessions apart.
+	// Agent is the browser's User-Agent, From the address of the sign-in. They help the owner to distinguish sessions.
 	Agent string `json:"agent,omitempty"`
 	From  string `json:"from,omitempty"`
 }
 
 func (s Session) ownerKey() string { return ownerKey(s.Kind, s.Owner) }
 
-// end is when the session is over, however much it is used.
+// end returns the latest end of the session.
 func (s Session) end() time.Time { return s.Since.Add(Longest) }
 
-// Link is whom a sign-in link lets in.
+// Link is the owner that a sign-in link signs in.
 type Link struct {
 	Kind  string `json:"kind"`
 	Owner string `json:"owner"`
 }
 
-// Store keeps sessions. Safe for concurrent use; there is nothing to close.
+// Store stores sessions. It is safe for concurrent use and needs no Close.
 type Store struct {
 	client redis.UniversalClient
 	idle   time.Duration
 }
 
-// New uses the client, which stays the caller's. idle is how long a session lasts that nobody uses; 0: DefaultIdle.
+// New returns a Store over the client, which the caller closes. idle is how long an unused session lasts; 0: DefaultIdle.
 func New(client redis.UniversalClient, idle time.Duration) *Store {
 	return &Store{client: client, idle: cmp.Or(idle, DefaultIdle)}
 }
 
-// Begin starts a session and returns it with the secret for its browser. ID, Since and Seen are set here. A *TooManyError
-// refuses it to an owner who begins them without end.
+// Begin starts a session and returns it with the secret for its browser. It sets ID, Since and Seen. It returns a *TooManyError if the owner
+// began too many sessions.
 func (t *Store) Begin(ctx context.Context, s Session) (secret string, begun Session, err error) {
 	if err := t.countBegun(ctx, s); err != nil {
 		return "", Session{}, err
@@ -130,7 +132,7 @@ func (t *Store) Begin(ctx context.Context, s Session) (secret string, begun Sess
 	if err != nil {
 		return "", Session{}, fmt.Errorf("begin session: %w", err)
 	}
-	// What is over, or too many, makes room first.
+	// Expired sessions, and the oldest above the bound, are removed first.
 	old, err := t.client.ZRange(ctx, s.ownerKey(), 0, -mostOfOne).Result()
 	if err != nil {
 		return "", Session{}, storage.RedisError("begin session", err)
@@ -151,7 +153,7 @@ func (t *Store) Begin(ctx context.Context, s Session) (secret string, begun Sess
 	return secret, s, nil
 }
 
-// countBegun counts one more session of an owner.
+// countBegun counts one more session of the owner.
 func (t *Store) countBegun(ctx context.Context, s Session) error {
 	key := begunKey(s.Kind, s.Owner)
 	var begun *redis.IntCmd
@@ -170,8 +172,8 @@ func (t *Store) countBegun(ctx context.Context, s Session) error {
 	}
 }
 
-// Find returns the session of a browser's secret and notes that it is used. storage.ErrNotFound: there is none, or it is
-// over. storage.ErrUnavailable: nobody can tell.
+// Find returns the session of a browser's secret and records its use. storage.ErrNotFound: there is none, or it has ended.
+// storage.ErrUnavailable: Redis does not answer.
 func (t *Store) Find(ctx context.Context, secret string) (Session, error) {
 	if secret == "" || len(secret) > 2*secretBytes {
 		return Session{}, storage.ErrNotFound
@@ -187,12 +189,12 @@ func (t *Store) Find(ctx context.Context, secret string) (Session, error) {
 	s.Seen = now.Truncate(time.Second)
 	raw, err := json.Marshal(s)
 	if err != nil {
-		return Session{}, fmt.Errorf("note session: %w", err)
+		return Session{}, fmt.Errorf("store session: %w", err)
 	}
-	// XX: a session that was ended a moment ago must not come back.
+	// XX: a session that has just ended must not be stored again.
 	err = t.client.SetArgs(ctx, sessionKey(s.ID), raw, redis.SetArgs{Mode: "XX", TTL: max(time.Second, min(t.idle, time.Until(s.end())))}).Err()
 	if err != nil && !errors.Is(err, redis.Nil) {
-		return Session{}, storage.RedisError("note session", err)
+		return Session{}, storage.RedisError("store session", err)
 	}
 	return s, nil
 }
@@ -205,11 +207,11 @@ func (t *Store) read(ctx context.Context, id string) (Session, error) {
 	return parse(id, raw, t.idle)
 }
 
-// parse reads a session; one that is over is storage.ErrNotFound, whatever Redis keeps.
+// parse decodes a session; one that has ended is storage.ErrNotFound, even if Redis still has it.
 func parse(id string, raw []byte, idle time.Duration) (Session, error) {
 	s := Session{ID: id}
 	if err := json.Unmarshal(raw, &s); err != nil {
-		return Session{}, fmt.Errorf("find session: %w: its record is broken", storage.ErrNotFound)
+		return Session{}, fmt.Errorf("find session: %w: its record is malformed", storage.ErrNotFound)
 	}
 	now := time.Now()
 	if !now.Before(s.end()) || now.Sub(s.Seen) > idle+seenEvery {
@@ -218,7 +220,7 @@ func parse(id string, raw []byte, idle time.Duration) (Session, error) {
 	return s, nil
 }
 
-// List returns the sessions of an operator or a token, the latest used first.
+// List returns the sessions of an operator or a token, the last used first.
 func (t *Store) List(ctx context.Context, kind, owner string) ([]Session, error) {
 	ids, err := t.client.ZRange(ctx, ownerKey(kind, owner), 0, -1).Result()
 	if err != nil {
@@ -249,7 +251,7 @@ func (t *Store) List(ctx context.Context, kind, owner string) ([]Session, error)
 	return list, nil
 }
 
-// End ends one of an owner's sessions by its ID. One that is over already is no error; another owner's stays.
+// End ends one session of an owner by its ID. It ignores an ended session, and one of another owner.
 func (t *Store) End(ctx context.Context, kind, owner, id string) error {
 	removed, err := t.client.ZRem(ctx, ownerKey(kind, owner), id).Result()
 	if err == nil && removed > 0 {
@@ -271,26 +273,26 @@ func (t *Store) EndAll(ctx context.Context, kind, owner string) error {
 	return storage.RedisError("end sessions", t.client.Del(ctx, keys...).Err())
 }
 
-// Offer makes a link and returns its code, which works once and no longer than so long, LongestLink at most.
+// Offer creates a link and returns its code, which can be used once within lasts, LongestLink at most.
 func (t *Store) Offer(ctx context.Context, link Link, lasts time.Duration) (code string, err error) {
 	code = newSecret(codeBytes)
 	raw, err := json.Marshal(link)
 	if err != nil {
-		return "", fmt.Errorf("make a sign-in link: %w", err)
+		return "", fmt.Errorf("create a sign-in link: %w", err)
 	}
 	err = t.client.Set(ctx, linkKey(hash(code)), raw, max(time.Second, min(lasts, LongestLink))).Err()
 	if err != nil {
-		return "", storage.RedisError("make a sign-in link", err)
+		return "", storage.RedisError("create a sign-in link", err)
 	}
 	return code, nil
 }
 
-// Peek tells whether a code still works, and for whom. storage.ErrNotFound: it was used, is too old, or never was.
+// Peek returns the owner of an unused code. storage.ErrNotFound: it was used, has expired, or never existed.
 func (t *Store) Peek(ctx context.Context, code string) (Link, error) {
 	return readLink(t.client.Get(ctx, linkKey(hash(code))))
 }
 
-// Take uses a code up and returns whom it lets in. Of several that come at once, one gets in; storage.ErrNotFound for the others.
+// Take uses a code and returns its owner. Of concurrent calls one succeeds; the others return storage.ErrNotFound.
 func (t *Store) Take(ctx context.Context, code string) (Link, error) {
 	return readLink(t.client.GetDel(ctx, linkKey(hash(code))))
 }
@@ -302,12 +304,12 @@ func readLink(answer *redis.StringCmd) (Link, error) {
 		return link, storage.RedisError("use a sign-in link", err)
 	}
 	if err := json.Unmarshal(raw, &link); err != nil {
-		return link, fmt.Errorf("use a sign-in link: %w: its record is broken", storage.ErrNotFound)
+		return link, fmt.Errorf("use a sign-in link: %w: its record is malformed", storage.ErrNotFound)
 	}
 	return link, nil
 }
 
-// Once tells whether an owner gives a word for the first time within Longest, or since mostWords others.
+// Once reports whether the owner has not used the word within Longest, nor among its last mostWords words. It records the word.
 func (t *Store) Once(ctx context.Context, kind, owner, word string) (first bool, err error) {
 	key := onceKey(kind, owner)
 	var added *redis.IntCmd
@@ -318,7 +320,7 @@ func (t *Store) Once(ctx context.Context, kind, owner, word string) (first bool,
 		return nil
 	})
 	if err != nil {
-		return false, storage.RedisError("note a form", err)
+		return false, storage.RedisError("record a form", err)
 	}
 	return added.Val() == 1, nil
 }

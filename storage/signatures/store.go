@@ -1,6 +1,6 @@
-// Package signatures caches in Redis, for a day, what a token's upstreams require back and its clients have no place for, such as
-// the signatures of thoughts. It does not know what that is: entries are bytes under names. Each is sealed with the token's own key,
-// so that only a request with that key reads it.
+// Package signatures caches in Redis, for a day, what a token's upstreams require back although its clients have no field for it, such as
+// the signatures of thoughts. Entries are bytes under names. Each is encrypted with a key derived from the token's own key, so that only a
+// request with that key can read it.
 package signatures
 
 import (
@@ -23,58 +23,59 @@ import (
 )
 
 const (
-	// ttl is how long an entry can be found.
+	// ttl is the lifetime of an entry.
 	ttl = 24 * time.Hour
-	// ownerMost bounds what one token has here, in sealed bytes: the oldest makes room.
+	// ownerMost bounds the entries of one token, in encrypted bytes: the oldest are removed.
 	ownerMost = 16 << 20
-	// waitingMost bounds what waits for Redis in this process, in sealed bytes.
+	// waitingMost bounds the entries that wait for Redis in this process, in encrypted bytes.
 	waitingMost = 16 << 20
 	// delay is how long new entries wait for others.
 	delay = 50 * time.Millisecond
-	// nameBytes is how much of a name's digest names it in Redis.
+	// nameBytes is the length of the digest that names an entry in Redis.
 	nameBytes = 16
-	// findMost bounds the entries that one call looks for, the newest first: upstreams require those of the current turn.
+	// findMost bounds the entries of one Find, the newest first: upstreams require those of the current turn.
 	findMost = 256
-	// readMost is how many go in one round trip: an entry may have 64 KiB, and Redis answers so many in a moment.
+	// readMost is the number of entries in one round trip: an entry may have 64 KiB, and Redis must not be blocked for long.
 	readMost = 32
 )
 
-// Owner is whose entries they are.
+// Owner is the owner of entries.
 type Owner struct {
-	// ID is the token's stable id, Key what its client authenticates with.
+	// ID is the token's stable id, Key the key that its client authenticates with.
 	ID, Key string
 }
 
-// Store caches entries. Safe for concurrent use. The caller closes it.
+// Store caches entries. It is safe for concurrent use. The caller closes it.
 type Store struct {
 	client redis.UniversalClient
 	script *redis.Script
 	sealed *writebehind.Map[entryID, string]
 }
 
-// entryID is a sealed entry: its owner's id and the digest of its name.
+// entryID identifies an encrypted entry: its owner's id and the digest of its name.
 type entryID struct{ owner, digest string }
 
-// New uses the client, which stays the caller's. log may be nil: silent.
+// New returns a Store over the client, which the caller closes. log may be nil.
 func New(client redis.UniversalClient, log *slog.Logger) *Store {
 	s := &Store{client: client, script: redis.NewScript(keepScript)}
 	s.sealed = writebehind.New(writebehind.Options[entryID, string]{
-		Part: "what models require back", Log: log, Delay: delay,
+		Part: "the signature cache", Log: log, Delay: delay,
 		Waiting: waitingMost, Size: func(sealed string) int { return len(sealed) },
 		Write: s.write, Read: s.read, ReadMost: readMost,
 	})
 	return s
 }
 
-// entriesKey has an owner's sealed entries by name, and under "" how large they are together; timesKey orders the names by the
-// time they were kept. The id is in hexadecimal digits, since any may be in it.
+// entriesKey returns the key of an owner's encrypted entries by name, with their total size under "". timesKey returns that of the names by
+// the time they were stored. The id is in hexadecimal, since it may contain any characters.
 func entriesKey(owner string) string {
 	return storage.Prefix + "signatures:{" + hex.EncodeToString([]byte(owner)) + "}"
 }
 func timesKey(owner string) string { return entriesKey(owner) + ":times" }
 
-// keepScript puts entries in, and takes the oldest out.
-// KEYS: entries, times. ARGV: now and the oldest time kept, in milliseconds; most bytes; seconds to live; then names and entries.
+// keepScript stores entries and removes expired and excess ones.
+// KEYS: entries, times. ARGV: now and the time before which entries have expired, in milliseconds; most bytes; seconds to live; then names
+// and entries.
 const keepScript = `
 local size = tonumber(redis.call('HGET', KEYS[1], '') or '0')
 local function drop(name)
@@ -99,7 +100,7 @@ redis.call('EXPIRE', KEYS[1], ARGV[4])
 redis.call('EXPIRE', KEYS[2], ARGV[4])
 return size`
 
-// sealer is the owner's cipher.
+// sealer returns the owner's cipher.
 func (o Owner) sealer() (cipher.AEAD, error) {
 	key, err := hkdf.Key(sha256.New, []byte(o.Key), nil, "model relay: signatures of "+o.ID, sha256.Size)
 	if err != nil {
@@ -107,35 +108,34 @@ func (o Owner) sealer() (cipher.AEAD, error) {
 	}
 	block, err := aes.NewCipher(key)
 	if err != nil {
-		return nil, fmt.Errorf("make a cipher: %w", err)
+		return nil, fmt.Errorf("create a cipher: %w", err)
 	}
 	seal, err := cipher.NewGCM(block)
 	if err != nil {
-		return nil, fmt.Errorf("make a cipher: %w", err)
+		return nil, fmt.Errorf("create a cipher: %w", err)
 	}
 	return seal, nil
 }
 
-// digest names an entry in Redis.
+// digest returns the name of an entry in Redis.
 func digest(name string) string {
 	sum := sha256.Sum256([]byte(name))
 	return base64.RawURLEncoding.EncodeToString(sum[:nameBytes])
 }
 
-// Keep remembers an entry under a name. It never waits for Redis; while too much waits, the entry is dropped.
+// Keep stores an entry under a name. It never waits for Redis. If too many entries wait, it drops the entry.
 func (s *Store) Keep(owner Owner, name string, entry []byte) {
 	seal, err := owner.sealer()
 	if err != nil || owner.Key == "" || name == "" {
 		return
 	}
 	nonce := make([]byte, seal.NonceSize())
-	_, _ = rand.Read(nonce) // it never fails
+	_, _ = rand.Read(nonce) // never fails
 	id := digest(name)
 	s.sealed.Put(entryID{owner.ID, id}, string(seal.Seal(nonce, nonce, entry, []byte(id))))
 }
 
-// Find returns the entries of names that are kept; none from a Redis that is away, or slow. Of more than findMost names it looks for
-// the last.
+// Find returns the stored entries of names, and none if Redis is unavailable or slow. Of more than findMost names it uses the last.
 func (s *Store) Find(ctx context.Context, owner Owner, names []string) map[string][]byte {
 	seal, err := owner.sealer()
 	if err != nil || owner.Key == "" {
@@ -158,10 +158,10 @@ func (s *Store) Find(ctx context.Context, owner Owner, names []string) map[strin
 	return found
 }
 
-// Close writes what still waits, unless Redis is away, and ends.
+// Close writes the waiting entries, unless Redis is unavailable, and stops.
 func (s *Store) Close() { s.sealed.Close() }
 
-// read reads entries of one owner.
+// read returns entries of one owner.
 func (s *Store) read(ctx context.Context, ids []entryID) (map[entryID]string, error) {
 	owner, digests := ids[0].owner, make([]string, len(ids))
 	for i, id := range ids {
@@ -170,9 +170,9 @@ func (s *Store) read(ctx context.Context, ids []entryID) (map[entryID]string, er
 	pipe := s.client.Pipeline()
 	values, times := pipe.HMGet(ctx, entriesKey(owner), digests...), pipe.ZMScore(ctx, timesKey(owner), digests...)
 	if _, err := pipe.Exec(ctx); err != nil {
-		return nil, storage.RedisError("find what a model requires back", err)
+		return nil, storage.RedisError("find signatures", err)
 	}
-	// The entries of an owner expire together, a day after the last one was kept: each one's own day ends by its time.
+	// The keys of an owner expire a day after the last write, so the time of each entry decides.
 	oldest := float64(time.Now().Add(-ttl).UnixMilli())
 	found := make(map[entryID]string)
 	for i, value := range values.Val() {
@@ -194,7 +194,7 @@ func (s *Store) write(ctx context.Context, entries map[entryID]string) error {
 	}
 	for owner, args := range args {
 		if err := s.script.Run(ctx, s.client, []string{entriesKey(owner), timesKey(owner)}, args...).Err(); err != nil {
-			return storage.RedisError("remember what a model requires back", err)
+			return storage.RedisError("store signatures", err)
 		}
 	}
 	return nil

@@ -1,23 +1,21 @@
 package slots
 
-// takeScript gives a task a slot in the first channel that has room and whose turn it is, or a place in the line of
-// each, by the server's clock and in one step.
+// takeScript gives a task a slot in the first channel with a free slot for it, or a place in the line of each, by the server's clock and in
+// one step.
 //
-// Who comes first within a channel: the lanes in order; within a lane start-time fair queueing over the tokens; within a
-// token the task that waits longest. A token's turn "<start> <cost> <waiting>" is the virtual time at which its first
-// waiter may start, what one start adds to it (turnUnit by weight, so that shares follow weights), and how many wait.
-// A token that comes anew starts at the lane's own time, that of the earliest turn at the last grant: what it did not use
-// before is not saved up. Starts are worked out when asked for, so that whoever leaves shifts those behind it. Virtual
-// times are whole numbers: two waiters never both take the other for the earlier one.
+// Order within a channel: the lanes in order; within a lane start-time fair queueing over the tokens; within a token the task that waits
+// longest. A token's turn "<start> <cost> <waiting>" is the virtual time at which its first waiter may start, what one start adds to it
+// (turnUnit divided by weight, so that shares follow weights), and the number of its waiters. A new token starts at the lane's virtual time,
+// that of the earliest turn at the last grant: unused time is not saved up. The start of a waiter is computed at each request, so a waiter
+// that leaves shifts those after it. Virtual times are whole numbers, so the order is total.
 //
-// Waiters ask by themselves and sleep in between. A free slot is kept for those ahead of the asker that are about to
-// ask; who sleeps longer, or is late, is passed over and keeps its place.
+// Waiters poll and sleep in between. A free slot is reserved for waiters before the caller that are about to ask. A waiter that sleeps
+// longer, or is late, is skipped and keeps its place.
 //
 //	KEYS   of each channel: slots, line, due, gone, turns; first the candidates, then those to leave
 //	ARGV   1: task, 2: "<lane>:<token>", 3: cost, 4: the waiter's name in lines, 5: lifetime of a slot in ms, 6: "1": wait,
 //	       7: number of candidates, 8: wait by place in line, 9: least wait, 10: longest wait, in ms,
-//	       11: how soon somebody is about to ask, 12: how late somebody may be, 13: patience with the silent,
-//	       14: lifetime of keys, in ms, from 15: most slots of each candidate
+//	       11: askSoon, 12: askLate, 13: silence, 14: lifetime of keys, in ms, from 15: slots of each candidate
 //	answer {candidate that gave a slot or 0, place in line or 0, candidate of that place or 0, ms until the next ask}
 const takeScript = `
 local time = redis.call('TIME')
@@ -29,7 +27,7 @@ local function number(n) return string.format('%.0f', n) end
 local function keys(i) return unpack(KEYS, 5 * i - 4, 5 * i) end
 local function owner_of(waiter) return string.match(waiter, '^%d:[^:]*') end
 
--- earlier counts the waiters of the same token before one.
+-- earlier counts the waiters of the same token before a waiter.
 local function earlier(line, waiter)
 	return redis.call('ZLEXCOUNT', line, '[' .. owner_of(waiter) .. ':', '(' .. waiter)
 end
@@ -49,7 +47,7 @@ local function leave(i, waiter)
 	redis.call('ZREM', due, waiter)
 	redis.call('ZREM', gone, waiter)
 	if redis.call('EXISTS', line) == 0 then
-		redis.call('DEL', turns) -- nobody waits: everyone begins anew
+		redis.call('DEL', turns) -- without waiters, all tokens start again
 		return
 	end
 	local of = owner_of(waiter)
@@ -68,14 +66,14 @@ end
 for i = 1, candidates do
 	local slots = keys(i)
 	local ends = redis.call('ZSCORE', slots, task)
-	if ends and tonumber(ends) > now then -- an answer that was lost
+	if ends and tonumber(ends) > now then -- the answer to an earlier ask was lost
 		redis.call('ZADD', slots, now + life, task)
 		for j = 1, candidates do leave(j, name) end
 		return {i, 0, 0, 0}
 	end
 end
 
--- look reads who waits for a channel, with the asker among them.
+-- look reads the waiters for a channel, including the caller.
 local function look(i)
 	local slots, line, due, gone, turns = keys(i)
 	redis.call('ZREMRANGEBYSCORE', slots, '-inf', now)
@@ -103,7 +101,7 @@ local function look(i)
 	return at
 end
 
--- ahead counts the waiters that come before the asker.
+-- ahead counts the waiters before the caller.
 local function ahead(at)
 	local count = at.before
 	for of, turn in pairs(at.turns) do
@@ -120,7 +118,7 @@ local function ahead(at)
 	return count
 end
 
--- expected counts, up to enough, the waiters before the asker that are about to ask.
+-- expected counts, up to enough, the waiters before the caller that are about to ask.
 local function expected(i, at, enough)
 	local slots, line, due = keys(i)
 	local count = 0
@@ -144,7 +142,7 @@ local function expected(i, at, enough)
 	return count
 end
 
--- charge moves the token's turn, and the lane's time where the earliest turn is later now.
+-- charge advances the token's turn, and the lane's time if the earliest turn is later now.
 local function charge(i, at)
 	local slots, line, due, gone, turns = keys(i)
 	local first = at.mine.start
@@ -182,7 +180,7 @@ if ARGV[6] ~= '1' or candidates == 0 then return {0, place, place_at, 0} end
 
 local most = tonumber(ARGV[10])
 local delay = math.max(place * tonumber(ARGV[8]), tonumber(ARGV[9]))
-if delay > most then delay = most - place * 7919 % math.floor(most / 4) end -- spread, so that they do not come at once
+if delay > most then delay = most - place * 7919 % math.floor(most / 4) end -- spread the asks
 for i = 1, candidates do
 	local slots, line, due, gone, turns = keys(i)
 	local mine = looks[i].mine
@@ -195,11 +193,11 @@ end
 return {0, place, place_at, delay}
 `
 
-// renewScript holds a task's slot longer, and takes it again where it was lost, whatever the limit: the job runs.
+// renewScript extends a task's slot. It takes a lost one again whatever the limit, because the job runs.
 //
 //	KEYS   1: slots
 //	ARGV   1: task, 2: lifetime of the slot in ms, 3: lifetime of the key in ms
-//	answer 1 when the slot was lost
+//	answer 1 if the slot was lost
 const renewScript = `
 local time = redis.call('TIME')
 local now = tonumber(time[1]) * 1000 + math.floor(tonumber(time[2]) / 1000)

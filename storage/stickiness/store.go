@@ -1,5 +1,5 @@
-// Package stickiness remembers in Redis where a response came from, so that calls that continue it reach the same channel and key.
-// It does not know what a response or a key is: both are names.
+// Package stickiness stores in Redis the channel and key of each response, so that calls that continue it reach the same ones. Responses and
+// origins are only names to it.
 package stickiness
 
 import (
@@ -15,29 +15,29 @@ import (
 )
 
 const (
-	// ttl is how long the origin of a response is remembered: a conversation that was left for longer continues elsewhere.
+	// ttl is how long the origin of a response is stored. A conversation with a longer pause may continue on another channel.
 	ttl = 24 * time.Hour
-	// entriesMost bounds what one process remembers by itself, about 200 bytes each, and what waits for Redis.
+	// entriesMost bounds the entries in one process, about 200 bytes each, and those that wait for Redis.
 	entriesMost = 20_000
-	// delay is how long new entries wait for others. The client has its response by then, and a person reads it.
+	// delay is how long new entries wait for others. A client needs longer for its next request.
 	delay = 100 * time.Millisecond
-	// readMost is how many entries are read in one round trip.
+	// readMost is the number of entries in one round trip.
 	readMost = 500
-	// idMost bounds the name of a response. Vendors' have about 60 bytes.
+	// idMost bounds the id of a response, in bytes. Vendors' ids have about 60.
 	idMost = 200
 )
 
-// Store remembers for a day the origins of responses that a later call may continue: in this process at once, in the others a
-// moment later. While Redis is away each process knows its own. Safe for concurrent use. The caller closes it.
+// Store stores for a day the origins of responses that a later call may continue: in this process immediately, for others a moment later.
+// While Redis is unavailable, each process has only its own. It is safe for concurrent use. The caller closes it.
 type Store struct {
 	client  redis.UniversalClient
 	origins *writebehind.Map[string, string]
 }
 
-// originKey is a string: channel and key of a response, for a day.
+// originKey returns the key of a string: channel and key of a response, for a day.
 func originKey(response string) string { return storage.Prefix + "origin:" + response }
 
-// New uses the client, which stays the caller's. log may be nil: silent.
+// New returns a Store over the client, which the caller closes. log may be nil.
 func New(client redis.UniversalClient, log *slog.Logger) *Store {
 	s := &Store{client: client}
 	s.origins = writebehind.New(writebehind.Options[string, string]{
@@ -47,7 +47,7 @@ func New(client redis.UniversalClient, log *slog.Logger) *Store {
 	return s
 }
 
-// Remember stores the origin of a response: any text that names channel and key. The first origin stays. It never waits.
+// Remember stores the origin of a response: any text that names channel and key. The first origin stays. It does not block.
 func (s *Store) Remember(response, origin string) {
 	if valid(response) && !s.origins.Has(response) {
 		s.origins.Put(response, origin)
@@ -56,8 +56,8 @@ func (s *Store) Remember(response, origin string) {
 
 func valid(response string) bool { return response != "" && len(response) <= idMost }
 
-// Find returns the origins of responses, in their order; "" for one that is not known. Those that this process does not know cost
-// one round trip together, and a Redis that is slow or away costs a moment.
+// Find returns the origins of responses, in their order; "" for an unknown one. The ids that this process does not know cost one round trip
+// together. If Redis is slow or unavailable, it returns soon without them.
 func (s *Store) Find(ctx context.Context, responses ...string) []string {
 	var keys []string
 	for _, response := range responses {
@@ -73,7 +73,7 @@ func (s *Store) Find(ctx context.Context, responses ...string) []string {
 	return origins
 }
 
-// Close writes what still waits, unless Redis is away, and ends.
+// Close writes the waiting origins, unless Redis is unavailable, and stops.
 func (s *Store) Close() { s.origins.Close() }
 
 func (s *Store) read(ctx context.Context, responses []string) (map[string]string, error) {
@@ -101,5 +101,5 @@ func (s *Store) write(ctx context.Context, origins map[string]string) error {
 		}
 		return nil
 	})
-	return storage.RedisError("remember the origins of responses", err)
+	return storage.RedisError("store the origins of responses", err)
 }

@@ -1,4 +1,4 @@
-// Package writebehind is a map in Redis whose writers do not wait. It does not know what is in it: its user reads and writes.
+// Package writebehind is a map in Redis with writes that do not block. Its user reads and writes the entries.
 package writebehind
 
 import (
@@ -14,32 +14,32 @@ import (
 )
 
 const (
-	// findWithin bounds the wait for Redis: a call goes on without what it looks for.
+	// findWithin bounds the wait of Find for Redis; a call continues without the entries.
 	findWithin = 250 * time.Millisecond
-	// sendWithin bounds one round of writing, also the last one of Close.
+	// sendWithin bounds one round of writes, including the last one of Close.
 	sendWithin = time.Second
-	// writeMost is how many entries are written together.
+	// writeMost bounds the entries of one write.
 	writeMost = 500
 )
 
-// Options of a map from K to V.
+// Options configure a map from K to V.
 type Options[K comparable, V any] struct {
-	Part  string        // what is missing while Redis is away, for the log
+	Part  string        // what is missing while Redis is unavailable, for the log
 	Log   *slog.Logger  // nil: silent
 	Delay time.Duration // how long an entry waits for others before it is written
-	// Waiting bounds the entries that wait for Redis, together, in units of Size; nil: each is one unit.
+	// Waiting bounds the total Size of the entries that wait for Redis; if Size is nil, each counts as one.
 	Waiting int
 	Size    func(v V) int
-	// Recent is how many entries that were put or read stay in this process; 0: none but those that wait.
+	// Recent is the number of entries that stay in this process after Put or Find; 0: only those that wait.
 	Recent int
-	// Write writes entries, and Read reads those of at most ReadMost keys that there are. Both return errors of storage.
+	// Write writes entries, and Read returns the existing entries of at most ReadMost keys. Both return errors of storage.
 	Write    func(ctx context.Context, entries map[K]V) error
 	Read     func(ctx context.Context, keys []K) (map[K]V, error)
 	ReadMost int
 }
 
-// Map is in this process at once, and in the others a moment later. Entries that Redis does not take are dropped. Safe for
-// concurrent use. The caller closes it.
+// Map stores entries in this process immediately, and for other processes a moment later. It drops entries that Redis does not accept. It is
+// safe for concurrent use. The caller closes it.
 type Map[K comparable, V any] struct {
 	opts Options[K, V]
 	out  storage.Outage
@@ -47,7 +47,7 @@ type Map[K comparable, V any] struct {
 	mu               sync.Mutex
 	waiting, sending map[K]V
 	size             int // of waiting
-	// young and old are recent entries; when young is full it becomes old.
+	// young and old hold the recent entries; when young is full it becomes old.
 	young, old map[K]V
 
 	wake, stop, ended chan struct{}
@@ -64,7 +64,7 @@ func New[K comparable, V any](opts Options[K, V]) *Map[K, V] {
 	return m
 }
 
-// Put stores an entry. It never waits for Redis; while too many entries wait, it is not written.
+// Put stores an entry. It never waits for Redis. If too many entries wait, the entry stays only in this process.
 func (m *Map[K, V]) Put(k K, v V) {
 	m.mu.Lock()
 	m.keep(k, v)
@@ -90,7 +90,7 @@ func (m *Map[K, V]) sizeOf(v V) int {
 	return m.opts.Size(v)
 }
 
-// keep makes an entry a recent one. The caller holds mu.
+// keep adds an entry to the recent ones. The caller holds mu.
 func (m *Map[K, V]) keep(k K, v V) {
 	if m.opts.Recent == 0 {
 		return
@@ -101,7 +101,7 @@ func (m *Map[K, V]) keep(k K, v V) {
 	m.young[k] = v
 }
 
-// Has reports whether this process knows the key.
+// Has reports whether this process has the entry.
 func (m *Map[K, V]) Has(k K) bool {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -109,7 +109,7 @@ func (m *Map[K, V]) Has(k K) bool {
 	return is
 }
 
-// local is an entry that this process knows. The caller holds mu.
+// local returns an entry of this process. The caller holds mu.
 func (m *Map[K, V]) local(k K) (v V, is bool) {
 	for _, entries := range []map[K]V{m.waiting, m.sending, m.young, m.old} {
 		if v, is = entries[k]; is {
@@ -119,8 +119,8 @@ func (m *Map[K, V]) local(k K) (v V, is bool) {
 	return v, is
 }
 
-// Find returns the entries that there are. A Redis that is slow costs a moment, and one that is away nothing: then only those are
-// found that this process knows.
+// Find returns the entries of the keys that exist. It waits for a slow Redis only briefly, and not at all while Redis is unavailable; then it
+// returns only entries of this process.
 func (m *Map[K, V]) Find(ctx context.Context, keys []K) map[K]V {
 	found := make(map[K]V, len(keys))
 	var missing []K
@@ -140,7 +140,7 @@ func (m *Map[K, V]) Find(ctx context.Context, keys []K) map[K]V {
 	defer cancel()
 	for part := range slices.Chunk(missing, m.opts.ReadMost) {
 		read, err := m.opts.Read(ctx, part)
-		if &part[0] == &missing[0] { // later it may be this caller that looks for too much, which means no outage
+		if &part[0] == &missing[0] { // a timeout of a later part may mean too many keys, not an outage
 			_ = m.out.Note(ctx, time.Now(), err)
 		}
 		if err != nil {
@@ -156,7 +156,7 @@ func (m *Map[K, V]) Find(ctx context.Context, keys []K) map[K]V {
 	return found
 }
 
-// Close writes what waits, unless Redis is away, and ends.
+// Close writes the waiting entries, unless Redis is unavailable, and stops the map.
 func (m *Map[K, V]) Close() {
 	close(m.stop)
 	<-m.ended
@@ -182,7 +182,7 @@ func (m *Map[K, V]) run() {
 	}
 }
 
-// send writes what waits.
+// send writes the waiting entries.
 func (m *Map[K, V]) send() {
 	ctx, cancel := context.WithTimeout(context.Background(), sendWithin) //nolint:forbidigo // of the goroutine that Close ends
 	defer cancel()
@@ -196,7 +196,7 @@ func (m *Map[K, V]) send() {
 	m.mu.Unlock()
 }
 
-// take makes some of what waits sending; false: nothing waits.
+// take moves waiting entries to sending, and returns false if none wait.
 func (m *Map[K, V]) take() bool {
 	m.mu.Lock()
 	defer m.mu.Unlock()

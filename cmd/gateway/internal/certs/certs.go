@@ -1,5 +1,5 @@
-// Package certs reads certificates and keys from files, and again when the files change, so that a certificate is replaced
-// without a restart. It knows no service and no configuration.
+// Package certs reads certificates and keys from files, and reads them again when they change, so that a certificate can be replaced without
+// a restart. It does not know services or the configuration.
 package certs
 
 import (
@@ -12,17 +12,17 @@ import (
 	"time"
 )
 
-// maxFile bounds a file, in bytes: the roots of a whole system are a quarter of it.
+// maxFile bounds a file, in bytes. The roots of a whole system are a quarter of it.
 const maxFile = 1 << 20
 
-// Files name what a client needs to speak TLS. All may be empty.
+// Files name the TLS files of a client. All may be empty.
 type Files struct {
-	CA         string // PEM certificates of those who may sign the server's; empty: the system's roots
-	Cert, Key  string // PEM: what the client shows; both or none
+	CA         string // PEM certificates that may sign the server's; empty: the system's roots
+	Cert, Key  string // PEM certificate and key of the client; both or none
 	ServerName string // name in the server's certificate; empty: the host that is dialed
 }
 
-// Parts of Files, as problems name them.
+// The parts of Files in a Problem.
 const (
 	PartCA   = "ca"
 	PartCert = "cert"
@@ -41,7 +41,7 @@ func (p *Problem) Error() string { return p.Part + ": " + p.Err.Error() }
 // Unwrap returns the reason.
 func (p *Problem) Unwrap() error { return p.Err }
 
-// Check reads the files and tells the first problem, nil for none.
+// Check reads the files and returns the first problem, nil for none.
 func (f Files) Check() *Problem {
 	config, err := f.load()
 	if problem, ok := errors.AsType[*Problem](err); ok {
@@ -72,9 +72,9 @@ func (f Files) load() (*tls.Config, error) {
 	case f.Cert == "" && f.Key == "":
 		return config, nil
 	case f.Cert == "":
-		return nil, &Problem{PartCert, errors.New("is missing beside key")}
+		return nil, &Problem{PartCert, errors.New("is missing, although there is a key")}
 	case f.Key == "":
-		return nil, &Problem{PartKey, errors.New("is missing beside cert")}
+		return nil, &Problem{PartKey, errors.New("is missing, although there is a cert")}
 	}
 	cert, err := read(f.Cert)
 	if err != nil {
@@ -86,7 +86,7 @@ func (f Files) load() (*tls.Config, error) {
 	}
 	pair, err := tls.X509KeyPair(cert, key)
 	if err != nil {
-		return nil, &Problem{PartCert, fmt.Errorf("%s and %s are no pair: %w", f.Cert, f.Key, err)}
+		return nil, &Problem{PartCert, fmt.Errorf("%s and %s do not match: %w", f.Cert, f.Key, err)}
 	}
 	config.Certificates = []tls.Certificate{pair}
 	return config, nil
@@ -104,20 +104,20 @@ func read(path string) ([]byte, error) {
 	return text, nil
 }
 
-// Source gives the newest configuration of its files. Safe for concurrent use.
+// Source returns the current configuration of its files. It is safe for concurrent use.
 type Source struct {
 	files Files
 
 	mu     sync.Mutex
-	config *tls.Config    // nil: nothing was read yet
-	found  [3]os.FileInfo // what config was read from; nil for no file
+	config *tls.Config    // nil: not read yet
+	found  [3]os.FileInfo // the files of config; nil for no file
 }
 
-// NewSource makes a source. It reads nothing yet.
+// NewSource returns a source. It reads nothing yet.
 func NewSource(files Files) *Source { return &Source{files: files} }
 
-// Config is the configuration as the files have it now, which the caller must not change. Files that cannot be used count only
-// where none could before: while a certificate and its key are being replaced, one of them is the old one for a moment.
+// Config returns the TLS configuration of the current files, which the caller must not change. If the files cannot be used, it returns the
+// last usable configuration: while a certificate and its key are being replaced, they do not match for a moment.
 func (s *Source) Config() (*tls.Config, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()

@@ -36,13 +36,13 @@ func TestTemporalSection(t *testing.T) {
 	}
 	key := base64.StdEncoding.EncodeToString(make([]byte, 32))
 	for text, want := range map[string]string{
-		`{tls: {cert: client.pem}}`:                                                 "1:12: temporal.tls.key: is missing beside cert",
-		`{tls: {key: client.key}}`:                                                  "1:12: temporal.tls.cert: is missing beside key",
+		`{tls: {cert: client.pem}}`:                                                 "1:12: temporal.tls.key: is missing, although there is a cert",
+		`{tls: {key: client.key}}`:                                                  "1:12: temporal.tls.cert: is missing, although there is a key",
 		`{tls: {ca: nowhere.pem}}`:                                                  "1:18: temporal.tls.ca: the file cannot be read: open " + filepath.Join(folder, "nowhere.pem"),
 		`{tls: {ca: garbage.pem}}`:                                                  "temporal.tls.ca: " + filepath.Join(folder, "garbage.pem") + " holds no certificate in PEM",
 		`{tls: {ca: large.pem}}`:                                                    "temporal.tls.ca: the file " + filepath.Join(folder, "large.pem") + " is larger than 1024 KiB",
 		`{tls: {cert: client.pem, key: nowhere.key}}`:                               "temporal.tls.key: the file cannot be read: open " + filepath.Join(folder, "nowhere.key"),
-		`{tls: {cert: client.pem, key: other.key}}`:                                 "temporal.tls.cert: " + filepath.Join(folder, "client.pem") + " and " + filepath.Join(folder, "other.key") + " are no pair",
+		`{tls: {cert: client.pem, key: other.key}}`:                                 "temporal.tls.cert: " + filepath.Join(folder, "client.pem") + " and " + filepath.Join(folder, "other.key") + " do not match",
 		`{tls: {certificate: client.pem}}`:                                          "temporal.tls.certificate: unknown key",
 		`{api_key: "a key"}`:                                                        "temporal.api_key: wants visible ASCII characters",
 		`{api_key: "${file:nowhere}"}`:                                              "temporal.api_key: the file cannot be read",

@@ -1,5 +1,5 @@
-// Package engine is the program's connection to Temporal: TLS whose files may be replaced, an API key and payload keys that a
-// reload changes, and words for what goes wrong that name the key of the configuration.
+// Package engine connects the program to Temporal, with TLS files that may be replaced, and an API key and payload keys that a reload
+// changes. Its errors name the key of the configuration.
 package engine
 
 import (
@@ -26,31 +26,32 @@ import (
 	"modelrelay/workflows/tracing"
 )
 
-// Engine is a client of Temporal that connects when it is first used.
+// Engine is a client of Temporal that connects at its first use.
 type Engine struct {
 	client.Client
 
-	// Namespace is where tasks live.
+	// Namespace is the namespace of tasks.
 	Namespace *workflows.Namespace
-	// CLI are the options of Temporal's CLI that reach the server as this client does.
+	// CLI holds the options with which Temporal's CLI connects as this client does.
 	CLI string
 
 	codec  *payloads.Codec
 	keys   *payloads.Keys
 	apiKey atomic.Pointer[providers.Secret]
-	secure bool // the connections speak TLS
+	secure bool // the connections use TLS
 }
 
-// Options are what an Engine may have; nil is none of it.
+// Options are optional parts of an Engine.
 type Options struct {
+	// Log may be nil.
 	Log *slog.Logger
-	// Counts counts the SDK's requests.
+	// Counts counts the SDK's requests; nil: none.
 	Counts client.MetricsHandler
-	// Tracer follows what the client starts, and the workers over it.
+	// Tracer traces what the client starts, and its workers; nil: none.
 	Tracer trace.Tracer
 }
 
-// Open makes an Engine. Nothing is connected yet. The caller closes it.
+// Open returns an Engine, which does not connect yet; o may be nil. The caller closes it.
 func Open(cfg config.Temporal, o *Options) (*Engine, error) {
 	if o == nil {
 		o = &Options{}
@@ -75,15 +76,15 @@ func Open(cfg config.Temporal, o *Options) (*Engine, error) {
 		Credentials: client.NewAPIKeyDynamicCredentials(func(context.Context) (string, error) { return e.apiKey.Load().Reveal(), nil }),
 		ConnectionOptions: client.ConnectionOptions{
 			TLSDisabled: !e.secure,
-			// The SDK's own interceptors are before these, its tries of a request among them, and what encrypts is the last.
+			// The SDK's own interceptors, including its retries, come before these. The one that encrypts is the last.
 			DialOptions: []grpc.DialOption{beats.Join(), grpc.WithChainUnaryInterceptor(e.named, tasks.FailWithoutConnection, tasks.CountRefusals, codec.Interceptor(log))},
 		},
 	}
 	if !e.secure {
-		// A network of the operator's own, and a few KB at most: the SDK's default of gzip costs more than it saves.
+		// Without TLS the network is the operator's own and messages have a few KB: the SDK's default of gzip costs more than it saves.
 		options.ConnectionOptions.GrpcCompression = &client.GrpcCompressionNone{}
 	} else {
-		options.ConnectionOptions.TLS = &tls.Config{MinVersion: tls.VersionTLS12} // the SDK's word for TLS; secured replaces it
+		options.ConnectionOptions.TLS = &tls.Config{MinVersion: tls.VersionTLS12} // enables TLS; newSecured replaces it
 		options.ConnectionOptions.DialOptions = append(options.ConnectionOptions.DialOptions, grpc.WithTransportCredentials(newSecured(cfg.TLS.Files())))
 	}
 	if o.Tracer != nil {
@@ -97,12 +98,12 @@ func Open(cfg config.Temporal, o *Options) (*Engine, error) {
 	return e, nil
 }
 
-// Version is the version that the configuration gives to workers.
+// Version returns the version of workers in the configuration.
 func (e *Engine) Version(cfg config.Config) workflows.Version {
 	return workflows.Version{Deployment: cfg.Worker.Deployment, BuildID: cfg.Worker.BuildID, Namespace: cfg.Temporal.Namespace, CLI: e.CLI}
 }
 
-// cliOptions writes an API key as the variable that Temporal's CLI names it by, and never the key.
+// cliOptions returns the CLI options. It replaces an API key by the environment variable of Temporal's CLI.
 func cliOptions(cfg config.Temporal) string {
 	words := []string{"--address " + workflows.ShellWord(cfg.Address)}
 	if cfg.Secure() {
@@ -121,8 +122,8 @@ func cliOptions(cfg config.Temporal) string {
 	return strings.Join(words, " ")
 }
 
-// Load takes what a reload changes, for requests that begin from now on. An Engine that was opened without TLS takes no API key:
-// TLS wants a restart, and until then the key would go out in the clear.
+// Load applies what a reload changes, for requests that begin later. An Engine that was opened without TLS ignores an API key: TLS requires a
+// restart, and until then the key would be sent unencrypted.
 func (e *Engine) Load(cfg config.Temporal) error {
 	if err := e.keys.Load(cfg.Payloads()); err != nil {
 		return fmt.Errorf("temporal.payload_keys: %w", err)
@@ -133,7 +134,7 @@ func (e *Engine) Load(cfg config.Temporal) error {
 	return nil
 }
 
-// Reach asks whether the server answers. Its error names the key of the configuration where that is to blame.
+// Reach checks whether the server answers. Its error names the key of the configuration that caused it, if one did.
 func (e *Engine) Reach(ctx context.Context) error {
 	if _, err := e.CheckHealth(ctx, &client.CheckHealthRequest{}); err != nil {
 		return fmt.Errorf("temporal cannot be reached: %w", err)
@@ -144,25 +145,25 @@ func (e *Engine) Reach(ctx context.Context) error {
 // DecodeJSON decrypts payloads for Temporal's UI and CLI.
 func (e *Engine) DecodeJSON(body []byte) ([]byte, error) { return e.codec.DecodeJSON(body) }
 
-// keyOfAPI begins what goes wrong with the API key.
+// keyOfAPI begins the errors about the API key.
 const keyOfAPI = "temporal.api_key"
 
-// named names the API key in the server's refusals.
+// named adds the configuration key to the server's refusals.
 func (e *Engine) named(ctx context.Context, method string, req, reply any, cc *grpc.ClientConn, invoke grpc.UnaryInvoker, opts ...grpc.CallOption) error {
 	err := invoke(ctx, method, req, reply, cc, opts...)
 	given := *e.apiKey.Load() != ""
 	switch code := status.Code(err); {
 	case code == codes.Unauthenticated && !given:
-		return status.Error(code, keyOfAPI+": is empty, and the server wants a key: "+status.Convert(err).Message())
+		return status.Error(code, keyOfAPI+": is empty, and the server requires a key: "+status.Convert(err).Message())
 	case code == codes.Unauthenticated:
-		return status.Error(code, keyOfAPI+": the server does not know the key: "+status.Convert(err).Message())
+		return status.Error(code, keyOfAPI+": the server does not accept the key: "+status.Convert(err).Message())
 	case code == codes.PermissionDenied && given:
 		return status.Error(code, keyOfAPI+": the key may not do this in the namespace: "+status.Convert(err).Message())
 	}
 	return err
 }
 
-// Misconfigured tells whether an error is of how Temporal is reached, which waiting does not mend: it names the key.
+// Misconfigured reports whether an error names the configuration of the connection, so that waiting does not fix it.
 func Misconfigured(err error) bool {
 	return err != nil && (strings.Contains(err.Error(), keyOfAPI) || strings.Contains(err.Error(), keyOfTLS))
 }

@@ -6,10 +6,10 @@ import (
 	"modelrelay/workflows"
 )
 
-// logger is the SDK's. A workflow that a newer worker has to go on with is no error of this one: it gets one line without the stack.
+// logger is the SDK's logger. A workflow that requires a newer worker is not an error: it causes one line without a stack trace.
 type logger struct{ temporallog.Logger }
 
-// With implements the SDK's interface of loggers that add to their lines.
+// With implements the SDK's interface for loggers with attributes.
 func (l logger) With(keyvals ...any) temporallog.Logger {
 	return logger{temporallog.With(l.Logger, keyvals...)}
 }

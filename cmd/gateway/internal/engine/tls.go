@@ -17,10 +17,10 @@ import (
 	"modelrelay/cmd/gateway/internal/certs"
 )
 
-// keyOfTLS begins what goes wrong with TLS.
+// keyOfTLS begins the errors about TLS.
 const keyOfTLS = "temporal.tls"
 
-// secured speaks TLS with what the files hold when a connection is made, so that a certificate is replaced without a restart.
+// secured uses the current content of the files for each new connection, so that a certificate can be replaced without a restart.
 type secured struct {
 	files  certs.Files
 	source *certs.Source
@@ -41,7 +41,7 @@ func (s secured) ClientHandshake(ctx context.Context, authority string, raw net.
 	return &refusable{Conn: conn, by: s}, info, nil
 }
 
-// explain names the key that is to blame for a handshake that failed.
+// explain adds the configuration key that caused a failed handshake.
 func (s secured) explain(err error) error {
 	var (
 		authority x509.UnknownAuthorityError
@@ -68,15 +68,15 @@ func (s secured) explain(err error) error {
 	return err
 }
 
-// isRefusal tells whether the server ended the connection over TLS itself.
+// isRefusal reports whether the server closed the connection with a TLS alert.
 func isRefusal(err error) bool {
 	return err != nil && strings.Contains(err.Error(), "remote error: tls: ")
 }
 
-// refused says why the server may not have wanted the client's certificate.
+// refused explains why the server may have refused the client's certificate.
 func (s secured) refused(err error) error {
 	if s.files.Cert == "" {
-		return fmt.Errorf("temporal.tls.cert: is empty, and the server may want a certificate: %w", err)
+		return fmt.Errorf("temporal.tls.cert: is empty, and the server may require a certificate: %w", err)
 	}
 	why := ""
 	if config, failed := s.source.Config(); failed == nil && len(config.Certificates) > 0 && config.Certificates[0].Leaf != nil {
@@ -98,38 +98,38 @@ func (s secured) Info() credentials.ProtocolInfo {
 // Clone implements credentials.TransportCredentials.
 func (s secured) Clone() credentials.TransportCredentials { return s }
 
-// ServerHandshake implements credentials.TransportCredentials for servers, which this is not.
+// ServerHandshake implements credentials.TransportCredentials. It always fails: this is a client.
 func (s secured) ServerHandshake(net.Conn) (net.Conn, credentials.AuthInfo, error) {
 	return nil, nil, errors.New("not a server")
 }
 
-// OverrideServerName implements credentials.TransportCredentials: the configuration has a key for it.
+// OverrideServerName implements credentials.TransportCredentials. It does nothing: the configuration has the name.
 func (s secured) OverrideServerName(string) error { return nil }
 
-// refusable is a connection whose server may refuse the client's certificate after the handshake, as TLS 1.3 has it.
+// refusable is a connection whose server may refuse the client's certificate after the handshake, as TLS 1.3 permits.
 type refusable struct {
 	net.Conn
 
 	by    secured
-	heard atomic.Bool // the server has sent something, so it took the certificate
+	heard atomic.Bool // the server has sent data, so it accepted the certificate
 }
 
-// Read reads, and says what a refusal means.
+// Read implements net.Conn and explains a refusal.
 func (r *refusable) Read(p []byte) (int, error) {
 	n, err := r.Conn.Read(p)
 	if n > 0 {
 		r.heard.Store(true)
 	}
-	return n, r.told(err)
+	return n, r.explain(err)
 }
 
-// Write writes. What the server said with its refusal is lost where it reset the connection while this was written.
+// Write implements net.Conn. If the server reset the connection during a write, its alert is lost.
 func (r *refusable) Write(p []byte) (int, error) {
 	n, err := r.Conn.Write(p)
-	return n, r.told(err)
+	return n, r.explain(err)
 }
 
-func (r *refusable) told(err error) error {
+func (r *refusable) explain(err error) error {
 	reset := errors.Is(err, syscall.ECONNRESET) || errors.Is(err, syscall.EPIPE)
 	if isRefusal(err) || reset && !r.heard.Load() {
 		return r.by.refused(err)
