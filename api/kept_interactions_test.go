@@ -23,16 +23,16 @@ import (
 // made remembers which channel made which answer, as the store does.
 type madeBy struct {
 	mu  sync.Mutex
-	ids map[string]relay.Maker
+	ids map[string]relay.Origin
 }
 
-func (m *madeBy) Remember(id string, by relay.Maker) {
+func (m *madeBy) Remember(id string, by relay.Origin) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	m.ids[id] = by
 }
 
-func (m *madeBy) Find(_ context.Context, ids ...string) (makers []relay.Maker) {
+func (m *madeBy) Find(_ context.Context, ids ...string) (makers []relay.Origin) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	for _, id := range ids {
@@ -74,9 +74,9 @@ func TestRelayedInteractionIsKept(t *testing.T) {
 		{Name: "main", Vendor: "gemini", BaseURL: upstream.URL, Keys: []providers.Secret{"main-key"}, Models: map[string]string{"m": ""}, Groups: []string{"default"}},
 		{Name: "closed", Vendor: "gemini", BaseURL: upstream.URL, Keys: []providers.Secret{"main-key"}, Models: map[string]string{"m": ""}, Groups: []string{"others"}},
 	}, nil)
-	makers := &madeBy{ids: make(map[string]relay.Maker)}
+	makers := &madeBy{ids: make(map[string]relay.Origin)}
 	g := newGateway(t, nil, func(_ *gateway, o *api.Options) {
-		o.Router, o.Relay = channels, relay.New(channels, vendors, &relay.Options{Makers: makers})
+		o.Router, o.Relay = channels, relay.New(channels, vendors, &relay.Options{Origins: makers})
 	})
 	if rec := g.do(t, request("POST", "/v1beta/interactions", `{"model":"m","input":"p","background":true}`)); rec.Code != http.StatusOK || rec.Body.String() != doing {
 		t.Fatalf("create: %d %s", rec.Code, rec.Body)
@@ -87,7 +87,7 @@ func TestRelayedInteractionIsKept(t *testing.T) {
 	}
 	makers.Remember("int_gone", maker)
 	makers.Remember("int_chunked", maker)
-	for id, by := range map[string]relay.Maker{
+	for id, by := range map[string]relay.Origin{
 		"int_annas":  {KeyRef: maker.KeyRef, Token: "anna"},
 		"int_old":    {KeyRef: maker.KeyRef},
 		"int_closed": {KeyRef: providers.KeyRef{Channel: "closed", Fingerprint: maker.Fingerprint}, Token: maker.Token},
@@ -128,7 +128,7 @@ func TestRelayedInteractionIsKept(t *testing.T) {
 // silentKeeper is a relay whose kept answers never come.
 type silentKeeper struct{ calls.Relay }
 
-func (silentKeeper) Kept(ctx context.Context, _, _ string, _ providers.Kept) (*relay.Answer, error) {
+func (silentKeeper) Stored(ctx context.Context, _, _ string, _ providers.StoredRequest) (*relay.Answer, error) {
 	<-ctx.Done()
 	return nil, providers.AsFault(context.Cause(ctx))
 }

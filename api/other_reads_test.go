@@ -26,7 +26,7 @@ type emptyKeeper struct {
 	asked *int
 }
 
-func (k emptyKeeper) Kept(context.Context, string, string, providers.Kept) (*relay.Answer, error) {
+func (k emptyKeeper) Stored(context.Context, string, string, providers.StoredRequest) (*relay.Answer, error) {
 	*k.asked++
 	return nil, providers.Faultf(providers.NotFound, "none")
 }

@@ -16,13 +16,13 @@ import (
 // owners remembers that everything of anna's is anna's.
 type owners struct{}
 
-func (owners) Remember(string, relay.Maker) {}
+func (owners) Remember(string, relay.Origin) {}
 
-func (owners) Find(_ context.Context, ids ...string) []relay.Maker {
-	makers := make([]relay.Maker, len(ids))
+func (owners) Find(_ context.Context, ids ...string) []relay.Origin {
+	makers := make([]relay.Origin, len(ids))
 	for i, id := range ids {
 		if strings.HasPrefix(id, "annas") {
-			makers[i] = relay.Maker{KeyRef: providers.KeyRef{Channel: "main", Fingerprint: "x"}, Token: "anna"}
+			makers[i] = relay.Origin{KeyRef: providers.KeyRef{Channel: "main", Fingerprint: "x"}, Token: "anna"}
 		}
 	}
 	return makers
@@ -86,7 +86,7 @@ func TestMadeForAnotherToken(t *testing.T) {
 		{"/v1/messages/count_tokens", `"messages":[{"role":"user","content":[{"type":"image","source":{"type":"file","file_id":"annas"}}]}]`, 404},
 	} {
 		g := newGateway(t, nil, func(_ *gateway, o *api.Options) {
-			o.Router, o.Relay = router, relay.New(router, catalog, &relay.Options{Makers: owners{}})
+			o.Router, o.Relay = router, relay.New(router, catalog, &relay.Options{Origins: owners{}})
 		})
 		rec := g.do(t, request("POST", tc.path, `{"model":"m",`+tc.members+`}`, "Anthropic-Version", "2023-06-01"))
 		if rec.Code != tc.status || tc.status == 404 && !strings.Contains(rec.Body.String(), "was found") {

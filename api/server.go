@@ -167,7 +167,7 @@ func New(o Options) *Server {
 	longRunning := group(geminiB)
 	begin, read := s.videos.AddGemini(longRunning)
 	gemini.Add(longRunning, s.calls, begin, read)
-	gemini.AddInteractions(longRunning, s.calls, s.videos.AddInteractions(longRunning, gemini.KeptInteraction(s.calls)))
+	gemini.AddInteractions(longRunning, s.calls, s.videos.AddInteractions(longRunning, gemini.StoredInteraction(s.calls)))
 	openai.Add(group(openAI), s.calls, openai.Options{ModerationModel: o.DefaultModerationModel, RealtimeModel: o.DefaultRealtimeModel})
 	s.videos.Add(group(openAI), group(vendorC))
 	own := account.New(account.Options{

@@ -30,8 +30,8 @@ type Relay interface {
 	// Do returns once the first byte of the answer has come; the caller closes its body. Errors are *providers.Fault, held by
 	// a *relay.Left where the context ended when an upstream had all of the call.
 	Do(ctx context.Context, group string, call providers.Call) (*relay.Answer, error)
-	// Kept asks the channel that made an earlier answer for it; the caller closes its body. Errors are *providers.Fault.
-	Kept(ctx context.Context, group, token string, kept providers.Kept) (*relay.Answer, error)
+	// Stored asks the channel that made an earlier answer for it; the caller closes its body. Errors are *providers.Fault.
+	Stored(ctx context.Context, group, token string, request providers.StoredRequest) (*relay.Answer, error)
 	// Realtime returns once an upstream has taken the conversation; the caller runs or closes it. Errors are
 	// *providers.Fault.
 	Realtime(ctx context.Context, group string, call providers.RealtimeCall) (*relay.Session, error)

@@ -107,17 +107,17 @@ func relayInteraction(c *calls.Calls, x *edge.Request, r *http.Request, ch *call
 	return c.Do(x, r, ch, call)
 }
 
-// KeptInteraction reads, stops or deletes an interaction that was relayed, at the upstream that made it.
-func KeptInteraction(c *calls.Calls) func(x *edge.Request, r *http.Request, do providers.KeptVerb, id string) error {
-	return func(x *edge.Request, r *http.Request, do providers.KeptVerb, id string) error {
-		kept := providers.Kept{Do: do, ID: id, Query: url.Values{}}
+// StoredInteraction reads, stops or deletes an interaction that was relayed, at the upstream that made it.
+func StoredInteraction(c *calls.Calls) func(x *edge.Request, r *http.Request, do providers.StoredVerb, id string) error {
+	return func(x *edge.Request, r *http.Request, do providers.StoredVerb, id string) error {
+		request := providers.StoredRequest{Do: do, ID: id, Query: url.Values{}}
 		query := r.URL.Query()
 		for _, name := range []string{"stream", "last_event_id", "include_input"} {
 			if query.Has(name) {
-				kept.Query.Set(name, query.Get(name))
+				request.Query.Set(name, query.Get(name))
 			}
 		}
-		kept.Stream = do == providers.KeptGet && query.Get("stream") == "true"
-		return c.Kept(x, r, kept)
+		request.Stream = do == providers.StoredGet && query.Get("stream") == "true"
+		return c.Stored(x, r, request)
 	}
 }

@@ -88,7 +88,7 @@ type interactions struct{ service *Service }
 // AddInteractions adds what reads, cancels and deletes format B's interactions, and returns what begins the task of one. relayed does it with those that are
 // no tasks.
 func (s *Service) AddInteractions(
-	g *edge.Group, relayed func(x *edge.Request, r *http.Request, do providers.KeptVerb, id string) error,
+	g *edge.Group, relayed func(x *edge.Request, r *http.Request, do providers.StoredVerb, id string) error,
 ) (begin func(x *edge.Request, r *http.Request, ch *calls.Charge, b *body.JSON) (taken bool, err error)) {
 	a, registry := interactions{s}, g.OpenAPI().Components.Schemas
 	id := edge.PathParameter("interaction", "Id of a video task, or of a relayed interaction")
@@ -97,11 +97,11 @@ func (s *Service) AddInteractions(
 		for _, operation := range [...]struct {
 			huma.Operation
 
-			do     providers.KeptVerb
+			do     providers.StoredVerb
 			handle func(x *edge.Request, r *http.Request, id string) (any, error)
 		}{
 			{huma.Operation{
-				OperationID: "getInteraction", Method: http.MethodGet, Summary: "Get an interaction", Description: keptWords,
+				OperationID: "getInteraction", Method: http.MethodGet, Summary: "Get an interaction", Description: storedWords,
 				Parameters: []*huma.Param{id, waitParameter(), {
 					Name: "include_input", In: "query", Schema: &huma.Schema{Type: huma.TypeBoolean}, Description: "Answer the prompt too",
 				}, {
@@ -110,15 +110,15 @@ func (s *Service) AddInteractions(
 					Name: "last_event_id", In: "query", Schema: body.Text(), Description: "The event of the stream to go on behind",
 				}},
 				Responses: body.DeclareAnswer[Interaction](registry, "The interaction"),
-			}, providers.KeptGet, a.read},
+			}, providers.StoredGet, a.read},
 			{huma.Operation{
 				OperationID: "cancelInteraction", Method: http.MethodPost, Path: "/cancel", Summary: "Cancel an interaction",
-				Description: cancelWords + " " + keptWords, Parameters: []*huma.Param{id}, Responses: body.DeclareAnswer[Interaction](registry, "The interaction"),
-			}, providers.KeptCancel, a.cancel},
+				Description: cancelWords + " " + storedWords, Parameters: []*huma.Param{id}, Responses: body.DeclareAnswer[Interaction](registry, "The interaction"),
+			}, providers.StoredCancel, a.cancel},
 			{huma.Operation{
-				OperationID: "deleteInteraction", Method: http.MethodDelete, Summary: "Delete an interaction", Description: keptWords,
+				OperationID: "deleteInteraction", Method: http.MethodDelete, Summary: "Delete an interaction", Description: storedWords,
 				Parameters: []*huma.Param{id}, Responses: body.DeclareAnswer[struct{}](registry, "It is deleted"),
-			}, providers.KeptDelete, a.remove},
+			}, providers.StoredDelete, a.remove},
 		} {
 			op := operation.Operation
 			op.OperationID, op.Path, op.Summary = op.OperationID+suffix, prefix+"/interactions/{interaction}"+op.Path, op.Summary+", "+prefix
@@ -143,8 +143,8 @@ func (s *Service) AddInteractions(
 	return a.begin
 }
 
-// keptWords say whose interactions are known.
-const keptWords = "An interaction that was relayed is asked of the channel and key that made it, for a day, and answered as that upstream does. For another token it does not exist."
+// storedWords say whose interactions are known.
+const storedWords = "An interaction that was relayed is asked of the channel and key that made it, for a day, and answered as that upstream does. For another token it does not exist."
 
 // begin makes the task of an interaction that asks for a video in the background; false for any other.
 func (a interactions) begin(x *edge.Request, r *http.Request, ch *calls.Charge, b *body.JSON) (taken bool, err error) {

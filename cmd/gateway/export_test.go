@@ -9,7 +9,7 @@ import (
 )
 
 // NewStickiness stores which channel made which response.
-func NewStickiness(store *stickiness.Store) relay.Makers { return stickyResponses{store} }
+func NewStickiness(store *stickiness.Store) relay.Origins { return stickyResponses{store} }
 
 // Growth is the percentage at which a heap with so much live, and so many other roots, grows to floor bytes.
 var Growth = growth

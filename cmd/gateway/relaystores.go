@@ -15,22 +15,22 @@ import (
 // stickyResponses stores which key made which response, for which token, as "<token> <fingerprint> <channel>".
 type stickyResponses struct{ store *stickiness.Store }
 
-// Remember implements relay.Makers.
-func (a stickyResponses) Remember(response string, by relay.Maker) {
+// Remember implements relay.Origins.
+func (a stickyResponses) Remember(response string, by relay.Origin) {
 	a.store.Remember(response, url.QueryEscape(by.Token)+" "+by.Fingerprint+" "+by.Channel)
 }
 
-// Find implements relay.Makers.
-func (a stickyResponses) Find(ctx context.Context, responses ...string) []relay.Maker {
-	makers := make([]relay.Maker, len(responses))
+// Find implements relay.Origins.
+func (a stickyResponses) Find(ctx context.Context, responses ...string) []relay.Origin {
+	origins := make([]relay.Origin, len(responses))
 	for i, stored := range a.store.Find(ctx, responses...) {
 		token, rest, _ := strings.Cut(stored, " ")
 		fingerprint, channel, _ := strings.Cut(rest, " ")
 		if token, err := url.QueryUnescape(token); err == nil {
-			makers[i] = relay.Maker{KeyRef: providers.KeyRef{Channel: channel, Fingerprint: fingerprint}, Token: token}
+			origins[i] = relay.Origin{KeyRef: providers.KeyRef{Channel: channel, Fingerprint: fingerprint}, Token: token}
 		}
 	}
-	return makers
+	return origins
 }
 
 // signatureCache stores what upstreams of other formats require back of chat clients.

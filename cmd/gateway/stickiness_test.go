@@ -17,8 +17,8 @@ func TestStickiness(t *testing.T) {
 	t.Cleanup(store.Close)
 	makers := main.NewStickiness(store)
 	key := providers.KeyRef{Channel: "a channel", Fingerprint: "0123456789ab"}
-	makers.Remember("resp_1", relay.Maker{KeyRef: key, Token: "a token@x"})
-	for id, want := range map[string]relay.Maker{
+	makers.Remember("resp_1", relay.Origin{KeyRef: key, Token: "a token@x"})
+	for id, want := range map[string]relay.Origin{
 		"resp_1": {KeyRef: key, Token: "a token@x"}, "resp_none": {},
 	} {
 		if got := makers.Find(t.Context(), id)[0]; got != want {

@@ -139,7 +139,7 @@ func (p *parts) server(m *Main, tokens *tokens.Store, tasks *tasks.Client) (*api
 	calls := relay.New(p.router, p.catalog, &relay.Options{
 		MaxAttempts: p.cfg.Relay.MaxAttempts, FirstByte: p.cfg.Relay.FirstByteTimeout, Idle: p.cfg.Relay.IdleTimeout, Log: p.log,
 		Door:   translate.New(&translate.Options{Signatures: signatureCache{thoughts}}),
-		Makers: stickyResponses{origins}, Tried: p.metrics.Tried(), Tracer: p.tracer,
+		Origins: stickyResponses{origins}, Tried: p.metrics.Tried(), Tracer: p.tracer,
 	})
 	if err := p.metrics.WatchSlots(p.router, calls.Waiting); err != nil {
 		return nil, err

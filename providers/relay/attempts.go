@@ -30,7 +30,7 @@ func (r *Relay) Do(ctx context.Context, group string, call providers.Call) (*Ans
 		OpenValues: call.OpenValues, Affinity: call.Affinity,
 	}, call.RequestID, call.Trail)
 	defer tries.abandon()
-	if err := r.findMaker(ctx, call, &tries.want); err != nil {
+	if err := r.findOrigin(ctx, call, &tries.want); err != nil {
 		return nil, err
 	}
 	if own := translate.Without(call); own != nil {
@@ -399,8 +399,8 @@ func (r *Relay) send(ctx context.Context, to router.Pick, s sending, span *upstr
 	if shape := r.counters[counting{to.Channel.Vendor, call.Endpoint}]; scans && shape != nil && isText(resp.Header) {
 		body.scanner = usage.NewScanner(shape, answer.Stream)
 		body.counter = body.scanner
-		if r.makers != nil && translation == nil && shape.Named() {
-			body.scanner.Find(shape, r.made(call, to.Target))
+		if r.origins != nil && translation == nil && shape.Named() {
+			body.scanner.Find(shape, r.recordOrigin(call, to.Target))
 		}
 		if answer.Stream && translation == nil {
 			body.ends = usage.NewEnds(shape)

@@ -46,8 +46,8 @@ type Options struct {
 	// Door makes calls of one format those of another, for the channels that the router says need it; nil: one without a
 	// signature cache.
 	Door *translate.Door
-	// Makers stores the origin of each answer, for the calls that continue from it; nil: there is no store.
-	Makers Makers
+	// Origins stores the origin of each answer, for the calls that continue from it; nil: there is no store.
+	Origins Origins
 	// Log gets one line per attempt, at debug level for those of a call that did not fall over; nil means none.
 	Log *slog.Logger
 	// Tracer makes a span of each attempt of a call whose context has one; nil: no spans.
@@ -65,7 +65,7 @@ type Relay struct {
 	tracer   trace.Tracer
 	tried    func(Attempt)
 	door     *translate.Door
-	makers   Makers
+	origins  Origins
 	counters map[counting]*usage.Shape
 	waits    waits
 	sockets  *sockets
@@ -104,7 +104,7 @@ func New(channels *router.Router, catalog providers.Catalog, opts *Options) *Rel
 		if opts.Door != nil {
 			r.door = opts.Door
 		}
-		r.makers, r.tracer, r.tried = opts.Makers, opts.Tracer, opts.Tried
+		r.origins, r.tracer, r.tried = opts.Origins, opts.Tracer, opts.Tried
 	}
 	for name, vendor := range catalog {
 		for endpoint, shape := range vendor.Usage {

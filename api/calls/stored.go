@@ -8,19 +8,19 @@ import (
 	"modelrelay/providers"
 )
 
-// keptReads is how many of a token's reads a request to an upstream takes, in addition to the one of every read. The request uses a key
+// storedReads is how many of a token's reads a request to an upstream takes, in addition to the one of every read. The request uses a key
 // that all tokens of the channel share, and no other limit counts it.
-const keptReads = 19
+const storedReads = 19
 
-// Kept passes on what the upstream that made an earlier answer for the caller's token says of it. It costs nothing, so the
+// Stored passes on what the upstream that made an earlier answer for the caller's token says of it. It costs nothing, so the
 // limits of calls do not hold it; it takes twenty reads and, as a wait, counts for the waits that the token may have open at
 // a time. For a token that may not call models there is no such answer. Of a 2xx answer the client gets the status, the headers that
 // describe the body, and the body.
-func (c *Calls) Kept(x *edge.Request, r *http.Request, kept providers.Kept) error {
+func (c *Calls) Stored(x *edge.Request, r *http.Request, request providers.StoredRequest) error {
 	if err := x.Permit(edge.RelayPermission); err != nil {
-		return providers.Faultf(providers.NotFound, "Nothing with the id %q was found.", kept.ID)
+		return providers.Faultf(providers.NotFound, "Nothing with the id %q was found.", request.ID)
 	}
-	if err := x.TakeReads(keptReads); err != nil {
+	if err := x.TakeReads(storedReads); err != nil {
 		return err
 	}
 	done, err := x.Watch()
@@ -31,7 +31,7 @@ func (c *Calls) Kept(x *edge.Request, r *http.Request, kept providers.Kept) erro
 	if err := x.WhilePermitted(); err != nil { // a stream may last for hours
 		return err
 	}
-	answer, err := c.options.Relay.Kept(r.Context(), x.Caller.Group, x.Caller.ID, kept)
+	answer, err := c.options.Relay.Stored(r.Context(), x.Caller.Group, x.Caller.ID, request)
 	if err != nil {
 		return err
 	}

@@ -17,21 +17,21 @@ import (
 // memory is a Makers of this process alone.
 type memory struct {
 	mu   sync.Mutex
-	made map[string]relay.Maker
+	made map[string]relay.Origin
 }
 
-func (m *memory) Remember(answer string, by relay.Maker) {
+func (m *memory) Remember(answer string, by relay.Origin) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	if m.made == nil {
-		m.made = make(map[string]relay.Maker)
+		m.made = make(map[string]relay.Origin)
 	}
 	if _, known := m.made[answer]; !known {
 		m.made[answer] = by
 	}
 }
 
-func (m *memory) Find(_ context.Context, answers ...string) (makers []relay.Maker) {
+func (m *memory) Find(_ context.Context, answers ...string) (makers []relay.Origin) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	for _, answer := range answers {
@@ -61,9 +61,9 @@ func shapes(id string) map[string]string {
 	}
 }
 
-// TestMakers: a call continues at the channel that made the answer before it, whatever that answer looked like and however
+// TestOrigins: a call continues at the channel that made the answer before it, whatever that answer looked like and however
 // small the pieces were it came in.
-func TestMakers(t *testing.T) {
+func TestOrigins(t *testing.T) {
 	t.Parallel()
 	for name, body := range shapes("resp_1") {
 		for _, piece := range []int{1, 7, 4096} {
@@ -74,7 +74,7 @@ func TestMakers(t *testing.T) {
 				if stream {
 					serve = streams(body)
 				}
-				b := newBench(t, &relay.Options{Makers: new(memory)}, status(http.StatusBadGateway), serve, serve)
+				b := newBench(t, &relay.Options{Origins: new(memory)}, status(http.StatusBadGateway), serve, serve)
 				answer, err := b.Do(t.Context(), "default", responsesCall("", stream))
 				if err != nil {
 					t.Fatal(err)
@@ -124,8 +124,8 @@ func TestMakerFails(t *testing.T) {
 		_, _ = io.WriteString(w, `{"error":{"message":"Previous response with id 'resp_1' not found.","type":"invalid_request_error","param":"previous_response_id","code":"previous_response_not_found"}}`)
 	}
 	made := new(memory)
-	b := newBench(t, &relay.Options{Makers: made}, unknown, status(http.StatusServiceUnavailable))
-	made.Remember("resp_1", relay.Maker{KeyRef: providers.KeyRef{Channel: "b", Fingerprint: providers.Secret("hush-b").Fingerprint()}})
+	b := newBench(t, &relay.Options{Origins: made}, unknown, status(http.StatusServiceUnavailable))
+	made.Remember("resp_1", relay.Origin{KeyRef: providers.KeyRef{Channel: "b", Fingerprint: providers.Secret("hush-b").Fingerprint()}})
 	if got := b.fault(t.Context(), t, responsesCall("resp_1", false)); got.Kind != providers.Overloaded {
 		t.Errorf("got %v, want the maker's own fault", got)
 	}
@@ -152,7 +152,7 @@ func TestMadeForAnotherToken(t *testing.T) {
 					serve = streams(body)
 				}
 				made := new(memory)
-				b := newBench(t, &relay.Options{Makers: made}, serve)
+				b := newBench(t, &relay.Options{Origins: made}, serve)
 				call := responsesCall("resp_0", name == "stream")
 				call.ContinuesFrom = append(call.ContinuesFrom, providers.Made{ID: "cntr_3", Param: "tools"})
 				answer, err := b.Do(t.Context(), "default", call)

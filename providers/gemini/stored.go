@@ -9,17 +9,17 @@ import (
 	"modelrelay/providers/upstream"
 )
 
-// Kept implements providers.Keeper, of interactions.
-func (r *Relayer) Kept(ctx context.Context, to providers.Target, kept providers.Kept) (*http.Response, error) {
-	method, address := http.MethodGet, to.Channel.BaseURL+"/v1beta/interactions/"+url.PathEscape(kept.ID)
-	switch kept.Do {
-	case providers.KeptCancel:
+// Stored implements providers.StoredReader, of interactions.
+func (r *Relayer) Stored(ctx context.Context, to providers.Target, request providers.StoredRequest) (*http.Response, error) {
+	method, address := http.MethodGet, to.Channel.BaseURL+"/v1beta/interactions/"+url.PathEscape(request.ID)
+	switch request.Do {
+	case providers.StoredCancel:
 		method, address = http.MethodPost, address+"/cancel"
-	case providers.KeptDelete:
+	case providers.StoredDelete:
 		method = http.MethodDelete
-	case providers.KeptGet:
-		if len(kept.Query) > 0 {
-			address += "?" + kept.Query.Encode()
+	case providers.StoredGet:
+		if len(request.Query) > 0 {
+			address += "?" + request.Query.Encode()
 		}
 	}
 	req, err := http.NewRequestWithContext(ctx, method, address, nil)
@@ -29,7 +29,7 @@ func (r *Relayer) Kept(ctx context.Context, to providers.Target, kept providers.
 		}
 	}
 	answer := "application/json"
-	if kept.Stream {
+	if request.Stream {
 		answer = "text/event-stream"
 	}
 	req.Header = http.Header{"X-Goog-Api-Key": {to.Key.Reveal()}, "Accept": {answer}, "User-Agent": {upstream.Agent(r.client)}}

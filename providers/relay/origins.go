@@ -1,0 +1,67 @@
+package relay
+
+import (
+	"context"
+
+	"modelrelay/providers"
+	"modelrelay/providers/router"
+)
+
+// Origins stores which channel and key made an answer, and for which token. Neither method may wait for long.
+type Origins interface {
+	// Remember stores the origin of an answer. The first one stays.
+	Remember(answer string, by Origin)
+	// Find returns the origins of answers, in their order; the zero Origin for one that is not known.
+	Find(ctx context.Context, answers ...string) []Origin
+}
+
+// Origin is the channel and key that made something, and the id of the token that it was made for.
+type Origin struct {
+	providers.KeyRef
+	Token string
+}
+
+// findOrigin finds the channel and key that alone can serve a call which continues from an earlier answer. What was made for another token
+// does not exist for this one.
+func (r *Relay) findOrigin(ctx context.Context, call providers.Call, want *router.Want) error {
+	if r.origins == nil || len(call.ContinuesFrom) == 0 {
+		return nil
+	}
+	ids := make([]string, len(call.ContinuesFrom))
+	for i, from := range call.ContinuesFrom {
+		ids[i] = from.ID
+	}
+	origins := r.origins.Find(ctx, ids...)
+	for i, from := range call.ContinuesFrom {
+		origin := origins[i]
+		if origin.Token != "" && origin.Token != call.Token {
+			fault := providers.Faultf(providers.NotFound, "Nothing with the id %q was found.", from.ID)
+			fault.Param, fault.Accepted = from.Param, providers.NotAccepted
+			return fault
+		}
+		if want.Maker == (providers.KeyRef{}) {
+			want.Maker = origin.KeyRef
+		}
+	}
+	return nil
+}
+
+// recordOrigin stores for the call's token what an answer of the target made. What the request named itself is no news: an
+// operator may share it.
+func (r *Relay) recordOrigin(call providers.Call, to providers.Target) func(id string) {
+	known, left := make(map[string]bool, len(call.ContinuesFrom)), maxMade
+	for _, from := range call.ContinuesFrom {
+		known[from.ID] = true
+	}
+	by := Origin{KeyRef: to.Ref(), Token: call.Token}
+	return func(id string) {
+		if !known[id] && left > 0 {
+			known[id] = true
+			left--
+			r.origins.Remember(id, by)
+		}
+	}
+}
+
+// maxMade bounds what is stored of one answer.
+const maxMade = 64
