@@ -265,7 +265,7 @@ func TestArchiveProduction(t *testing.T) {
 		}
 		g.Stop(t)
 	}
-	// A key that the service does not have is no task's failure.
+	// A key that the service does not have fails no task.
 	g := s.Configure(stack.GatewayOptions{})
 	rewriteSection(t, g, "archive", archiveSection(front.endpoint, stack.DefaultBucket, ca+", sse: kms:nobodys"))
 	if stdout, stderr, err := g.Command(t.Context(), "config", "check", "--connect"); err == nil || !strings.Contains(stdout+stderr, "archive.sse") {

@@ -222,7 +222,7 @@ func (b *chromiumTab) see(width int64, theme, language string) {
 	}
 }
 
-// switchScriptsOff has pages run none from now on; the test itself goes on to ask them.
+// switchScriptsOff has pages run none from now on; the test itself still asks them.
 func (b *chromiumTab) switchScriptsOff() {
 	b.t.Helper()
 	ctx, cancel := b.within()

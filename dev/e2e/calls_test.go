@@ -40,7 +40,7 @@ func chatOnce(t *testing.T, g *stack.Gateway, model string) string {
 	return answer.Header.Get("X-Request-Id")
 }
 
-// The history goes on behind Redis' window, in the real store, for the command and for /admin/calls.
+// The history continues beyond Redis' window, in the real store, for the command and for /admin/calls.
 func TestCallsHistory(t *testing.T) {
 	t.Parallel()
 	stack.Full(t)

@@ -16,7 +16,7 @@ const (
 	// waits plainPatience: longer than a create takes whose start Temporal does not answer.
 	chaosPatience = 5 * time.Second
 	plainPatience = 30 * time.Second
-	// chaosLook is how often a client looks at its task at most, and chaosLooks how often all of them do in a second: more would take
+	// chaosLook is how often a client reads its task at most, and chaosLooks how often all of them do in a second: more would take
 	// the machine from the tasks.
 	chaosLook  = 3 * time.Second
 	chaosLooks = 100
@@ -28,7 +28,7 @@ const (
 	heirPatience = 45 * time.Second
 )
 
-// live is a client: it creates its task, repeating itself as is its custom, and looks at it until it has ended, or deletes it.
+// live is a client: it creates its task, repeating itself as is its custom, and reads it until it has ended, or deletes it.
 func (c *chaos) live(ctx context.Context, task *chaosTask) {
 	if !pause(ctx, *chaosFor*2/3*time.Duration(task.number)/time.Duration(*chaosTasks)) {
 		return
@@ -52,7 +52,7 @@ func (c *chaos) follow(ctx context.Context, task *chaosTask) {
 		}
 		var now sighting
 		switch code, _ := c.ask(ctx, c.fronts[task.home()], request{method: http.MethodGet, path: "/v1/videos/" + task.id}, &now); {
-		case code == http.StatusNotFound && !task.is: // an heir's gateway may remember for a moment that its id was nobody's
+		case code == http.StatusNotFound && !task.is: // an heir's gateway may remember for a moment that its id was unknown
 			c.bad(lost, "%s: accepted, then not found", task)
 			return
 		case code != http.StatusOK:

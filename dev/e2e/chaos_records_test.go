@@ -54,7 +54,7 @@ func (c *chaos) settled() {
 	})
 }
 
-// erased tells of a removal's activity whether it has erased the task's objects and only waits until Temporal has deleted
+// erased reports of a removal's activity whether it has erased the task's objects and only waits until Temporal has deleted
 // the execution: it says so in its heartbeat.
 func erased(act *workflowpb.PendingActivityInfo) bool {
 	var heartbeat struct {
@@ -64,7 +64,7 @@ func erased(act *workflowpb.PendingActivityInfo) bool {
 }
 
 // adopt finds the tasks whose clients left without an answer, and waits until the list of the token has each task once that
-// is not deleted, and no other. It returns, by prompt, tasks that no client was told of although it had an answer, and
+// is not deleted, and no other. It returns, by prompt, tasks whose client did not get their id although it had an answer, and
 // further ones of a client that had none.
 func (c *chaos) adopt(tasks []*chaosTask) (strays map[string][]string) {
 	c.T.Helper()
@@ -122,7 +122,7 @@ func (c *chaos) adopt(tasks []*chaosTask) (strays map[string][]string) {
 	return strays
 }
 
-// there tells of the ids of tasks that have one whether it is a task's now: false where that was deleted.
+// there reports of the ids of tasks that have one whether it is a task's now: false where that was deleted.
 func there(tasks []*chaosTask) map[string]bool {
 	ids := make(map[string]bool)
 	for _, task := range tasks {
@@ -188,7 +188,7 @@ func (c *chaos) keys(tasks []*chaosTask) {
 func (c *chaos) leftovers(tasks []*chaosTask) {
 	c.T.Helper()
 	lives, mine := make(map[string]string), there(tasks)
-	// The newest comes first: the execution of a task that was deleted may be there still, beside that of its heir.
+	// The newest comes first: the execution of a task that was deleted may be there still, next to that of its heir.
 	for _, info := range c.executions("WorkflowType = 'Video'") {
 		id := info.GetExecution().GetWorkflowId()
 		if lives[id] != "" || !mine[id] {

@@ -112,7 +112,7 @@ const (
 	keyed custom = iota
 	// marking clients are SDKs: they have no key, and say of a repeat that it is one.
 	marking
-	// plain clients have no key and say nothing. They come again when they are told to, and leave when there is no answer.
+	// plain clients have no key and set no header. They retry when the answer asks for it, and leave when there is no answer.
 	plain
 )
 

@@ -18,7 +18,7 @@ import (
 var (
 	chaosSeed  = flag.Uint64("chaos-seed", 0, "seed of TestChaos: the same troubles in the same order; 0: a random one, which is printed")
 	chaosTasks = flag.Int("chaos-tasks", 100, "tasks of TestChaos")
-	// chaosWorkers are beside the one of the second gateway.
+	// chaosWorkers are those other than the second gateway's.
 	chaosWorkers = flag.Int("chaos-workers", 1, "worker processes of TestChaos that are no gateway")
 	chaosFor     = flag.Duration("chaos-for", time.Minute, "how long TestChaos makes trouble; tasks come during the first two thirds of it")
 )
@@ -32,13 +32,13 @@ type chaos struct {
 	*stack.Stack
 	random *rand.Rand
 	// fronts are the gateways that clients ask. The first has no worker and reaches everything over links; the second has
-	// one, and is beside the links.
+	// one, and does not use the links.
 	fronts   [2]*stack.Gateway
 	troubles []*trouble
 	parts    []func() *stack.Process // those that must live but for their troubles
 	everRun  []*stack.Process        // of gateways and workers, for their words
 	hook     *stack.Receiver
-	engine   client.Client // Temporal's, beside the links
+	engine   client.Client // Temporal's, not over the links
 	mu       sync.Mutex
 	faults   []string // what was wrong
 	counts   map[fault]int
@@ -50,7 +50,7 @@ type chaos struct {
 // fault is a kind of what can be wrong.
 type fault string
 
-// The kinds that nobody may ever see, and what else is wrong.
+// The kinds that no client may ever see, and what else is wrong.
 const (
 	lost       fault = "lost"        // a task that was accepted is not there, or was paid for nothing
 	twice      fault = "twice"       // paid twice
@@ -106,13 +106,13 @@ func TestChaos(t *testing.T) {
 	c.storm(ctx)
 	clients.Wait()
 	if ctx.Err() != nil {
-		return // what is missing was told
+		return // what is missing was reported
 	}
 	c.judge(tasks)
 	c.room()
 }
 
-// ended notes that a task is over.
+// ended notes that a task has ended.
 func (c *chaos) ended() { c.patience.Reset(max(0, *chaosFor-time.Since(c.began)) + chaosEnd) }
 
 func newChaos(t *testing.T) *chaos {

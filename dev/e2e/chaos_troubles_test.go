@@ -16,7 +16,7 @@ const (
 	// slowLeast and slowMost bound how late Redis is in each direction: an answer takes 300 ms to 3 s.
 	slowLeast, slowMost = 150 * time.Millisecond, 1500 * time.Millisecond
 	// calmLeast and calmMost bound the time between troubles, troubleLeast and troubleMost how long they last: shorter and
-	// longer than the time limits of whoever waits.
+	// longer than the time limits of any waiting caller.
 	calmLeast, calmMost       = 300 * time.Millisecond, 2 * time.Second
 	troubleLeast, troubleMost = 100 * time.Millisecond, 5 * time.Second
 )
@@ -29,7 +29,7 @@ type trouble struct {
 	times      int // how often it came
 }
 
-// process makes troubles for a process: it is stopped and goes on, or killed and started again by restart, on the same data
+// process makes troubles for a process: it is stopped and continues, or killed and started again by restart, on the same data
 // at the same address. A nil restart leaves that out.
 func (c *chaos) process(name string, restart func(), proc func() *stack.Process) {
 	c.parts = append(c.parts, proc)
@@ -46,7 +46,7 @@ func (c *chaos) link(to string, l *stack.Link) {
 		&trouble{name: "freeze", of: "link to " + to, begin: l.Freeze, end: l.Mend})
 }
 
-// units makes troubles for each process that production's parts are made of: it is stopped and goes on, or killed, and started
+// units makes troubles for each process that production's parts are made of: it is stopped and continues, or killed, and started
 // again by its part. Embedded parts are one process each.
 func (c *chaos) units() {
 	if stack.Parts() != stack.Production {
@@ -87,7 +87,7 @@ func (c *chaos) replicated(of redis.UniversalClient) {
 	})
 }
 
-// storm makes troubles, at times several at once, until its time is over; then all is well.
+// storm makes troubles, at times several at once, until its time has passed; then all is well.
 func (c *chaos) storm(ctx context.Context) {
 	c.T.Helper()
 	began := time.Now()

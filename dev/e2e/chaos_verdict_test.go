@@ -19,7 +19,7 @@ import (
 	"modelrelay/workflows"
 )
 
-// judge compares what the tasks' clients were told with what the upstreams, Temporal, Redis and the store know.
+// judge compares the answers that the tasks' clients got with what the upstreams, Temporal, Redis and the store have.
 func (c *chaos) judge(planned []*chaosTask) {
 	c.T.Helper()
 	var tasks []*chaosTask // all that clients asked for
@@ -73,8 +73,8 @@ func (c *chaos) judge(planned []*chaosTask) {
 // letters too.
 var panics = regexp.MustCompile(`(?i).*(?:\bpanic|fatal error:).*(?:\n.*){0,40}`)
 
-// verdict tells whether the task ended rightly: paid once at most, and for the reason that the upstream knows. Strays are
-// tasks of the same client that it was not told of.
+// verdict reports whether the task ended rightly: paid once at most, and for the reason that the upstream has. Strays are
+// tasks of the same client whose id it did not get.
 func (c *chaos) verdict(task *chaosTask, jobs []stack.Job, strays []string) {
 	c.T.Helper()
 	bad := func(kind fault, format string, args ...any) {
@@ -86,7 +86,7 @@ func (c *chaos) verdict(task *chaosTask, jobs []stack.Job, strays []string) {
 		bad(other, format, args...)
 	}
 	if len(strays) > 0 {
-		// The note of a create that was not answered is in Redis: where that could not be told, an operator was.
+		// The note of a create that was not answered is in Redis: where that is not certain, the operator gets an error.
 		for _, id := range append(strays, task.id) {
 			if c.logged("create not noted", id) {
 				c.T.Logf("%s has more tasks, %v, as its operator was told", task, strays)
@@ -175,8 +175,8 @@ func (c *chaos) refuseSome(n int) int {
 	return http.StatusOK
 }
 
-// told waits until the end of every task was told to its webhook, and verifies every request that came. The end of a task
-// that was deleted need not be told.
+// told waits until the webhook of every task has the task's end, and verifies every request that came. The end of a task
+// that was deleted may be missing.
 func (c *chaos) told(tasks []*chaosTask) {
 	c.T.Helper()
 	sdk := openai.NewClient(option.WithAPIKey("unused"), option.WithWebhookSecret(stack.HookSecret))
@@ -251,7 +251,7 @@ func (c *chaos) room() {
 	})
 }
 
-// logged tells whether a worker wrote a line with all the words.
+// logged reports whether a worker wrote a line with all the words.
 func (c *chaos) logged(words ...string) bool {
 	for _, p := range c.everRun {
 		for line := range strings.Lines(p.Out.Text()) {

@@ -21,7 +21,7 @@ const (
 )
 
 // TestClaimedBodies: sockets of two tokens that claim the largest body, and send one byte, cost the gateway what has come and
-// not what was claimed, and a third token is served beside them.
+// not what was claimed, and a third token is served at the same time.
 func TestClaimedBodies(t *testing.T) {
 	t.Parallel()
 	stack.Full(t)

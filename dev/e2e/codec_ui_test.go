@@ -12,7 +12,7 @@ import (
 	"modelrelay/storage/testwait"
 )
 
-// TestCodecInTheUI: in a browser, the Temporal UI is refused before somebody has signed in at /codec/decode, and from then on shows in
+// TestCodecInTheUI: in a browser, the Temporal UI is refused before a person has signed in at /codec/decode, and from then on shows in
 // the clear what is encrypted.
 func TestCodecInTheUI(t *testing.T) {
 	t.Parallel()

@@ -31,7 +31,7 @@ func denied(t *testing.T, store string, deny func(*http.Request) bool) string {
 	return server.Listener.Addr().String()
 }
 
-// TestConfigCheckConnect: whatever a deployment lacks is named by the part that lacks it, with what mends it, and the
+// TestConfigCheckConnect: whatever a deployment lacks is named by the part that lacks it, with its fix, and the
 // exit code says that something does.
 func TestConfigCheckConnect(t *testing.T) {
 	t.Parallel()
@@ -101,7 +101,7 @@ func TestConfigCheckConnect(t *testing.T) {
 			})
 		}
 	})
-	// Of each probe nothing is left; who may not delete leaves one.
+	// Of each probe nothing is left; credentials without the right to delete leave one.
 	store, left := s.Archive(), 0
 	defer func() { _ = store.Close() }()
 	for _, err := range store.List(t.Context(), "probe/") {

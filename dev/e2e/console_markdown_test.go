@@ -6,7 +6,7 @@ import (
 	"modelrelay/dev/e2e/stack"
 )
 
-// shapeTexts gives the renderer of answers texts made of what Markdown is made of, and of what strangers write, and tells what
+// shapeTexts gives the renderer of answers texts made of what Markdown is made of, and of hostile texts, and reports what
 // it makes of them that it must not: another element or attribute, an address that is no http, an image, a lost word, an
 // error, or more than two seconds for one text.
 const shapeTexts = `(async () => {
@@ -46,7 +46,7 @@ const shapeTexts = `(async () => {
 	return wrong;
 })()`
 
-// The renderer of answers makes nothing of strangers' texts but what it knows, loses no word, and is not held up.
+// The renderer of answers makes nothing of models' texts but what it knows, loses no word, and is not held up.
 func TestConsoleMarkdown(t *testing.T) {
 	t.Parallel()
 	stack.Full(t)

@@ -17,10 +17,10 @@ import (
 	"modelrelay/dev/e2e/stack"
 )
 
-// shotsTo has a picture of each page written, for who looks at them.
+// shotsTo is the folder for a picture of each page; "" writes none.
 var shotsTo = flag.String("shots", "", "folder for a picture of each page of the console")
 
-// probe is what a stranger writes to become a part of a page: it would set a global.
+// probe is what an attacker writes to become a part of a page: it would set a global.
 const probe = `"'><img src=x onerror=globalThis.harmed=1><svg onload=globalThis.harmed=2>`
 
 // Keys and secrets that no page may show.
@@ -51,7 +51,7 @@ func (b *chromiumTab) look(name, path string) {
 	b.open("/console" + path)
 	b.await("a heading on "+path, `document.querySelector('h1')`)
 	b.check(name + " " + path)
-	// Nothing jumps. The time to the largest part is told and not held to anything, since tests share the machine.
+	// Nothing jumps. The time to the largest part is logged and has no bound, since tests share the machine.
 	const shiftsAtMost = 0.02
 	if seen, err := evaluate[[2]float64](b, paintings); err != nil || seen[0] > shiftsAtMost {
 		b.t.Errorf("%s %s: what is shown has shifted by %.3f, want %.2f at most (%v)", name, path, seen[0], shiftsAtMost, err)
@@ -79,7 +79,7 @@ func (b *chromiumTab) look(name, path string) {
 	}
 }
 
-// Every page, empty, full of what strangers wrote and of faults, and with services away, in both themes and languages, wide
+// Every page, empty, full of hostile texts and of faults, and with services away, in both themes and languages, wide
 // and narrow: no violation of WCAG 2.2 AA, no report of the policy, no error of a script, no secret, nothing sideways.
 func TestConsolePages(t *testing.T) {
 	t.Parallel()
@@ -123,7 +123,7 @@ func TestConsolePages(t *testing.T) {
 	g.WantNoSecretsLogged(t, consoleCanaries()...)
 }
 
-// fillConsole makes what pages show: calls that went well and badly, a channel that rests, videos, tokens, and texts of strangers
+// fillConsole makes what pages show: calls that went well and badly, a channel that cools down, videos, tokens, and hostile texts
 // wherever they can write one.
 func fillConsole(t *testing.T, g *stack.Gateway) (call, task, token string) {
 	t.Helper()
@@ -183,7 +183,7 @@ func TestConsoleKeyboard(t *testing.T) {
 	stack.Full(t)
 	g := stack.SharedRelay(t).StartGateway(stack.GatewayOptions{AdminKey: stack.AdminKey})
 	b := newBrowser(t, g)
-	const loaded = `document.readyState === 'complete' && ` // until then nobody listens to keys
+	const loaded = `document.readyState === 'complete' && ` // until then the page has no handler for keys
 	at := func(path string) string { return loaded + `location.pathname.endsWith(` + quoted(path) + `)` }
 	b.await("set-up or overview", loaded+`document.querySelector('nav a[data-key="k"]')`)
 	b.do(chromedp.KeyEvent("g"), chromedp.KeyEvent("k"))

@@ -22,7 +22,7 @@ import (
 	"modelrelay/dev/e2e/stack"
 )
 
-// xssProbes are what somebody may write to become a part of a page; those that no name may hold are in bodies alone.
+// xssProbes are texts that try to become a part of a page; those that no name may hold are in bodies only.
 func xssProbes(t *testing.T) (all, printed []string) {
 	t.Helper()
 	raw, err := os.ReadFile(screens + "/probes.json")
@@ -104,7 +104,7 @@ func newPlainPage(b *chromiumTab) plainPage {
 	return plainPage{string(elements), globals}
 }
 
-// probedPage opens a page and tells what a probe has become in it.
+// probedPage opens a page and returns what a probe has become in it.
 func (b *chromiumTab) probedPage(plain plainPage, path string) {
 	b.t.Helper()
 	b.open(path)
@@ -120,7 +120,7 @@ func (b *chromiumTab) probed(plain plainPage, where string) {
 	}
 }
 
-// What strangers wrote is text on every page, in a real browser: as name of a token, a model and a channel, prompt, answer, a
+// Hostile text stays text on every page, in a real browser: as name of a token, a model and a channel, prompt, answer, a
 // vendor's error, user agent, webhook's host, a pause's reason, name of a file, Markdown, a filter and a cell of CSV. No script
 // runs, no dialog opens, nothing is reported and nothing is loaded.
 func TestConsoleProbes(t *testing.T) {
@@ -151,7 +151,7 @@ func TestConsoleProbes(t *testing.T) {
 	p.g.WantNoSecrets(t)
 }
 
-// probed is a gateway that strangers have written to.
+// probed is a gateway that holds hostile texts.
 type probed struct {
 	t            *testing.T
 	s            *stack.Stack
@@ -184,7 +184,7 @@ func (p *probed) start() {
 	})
 }
 
-// write has strangers write wherever they can.
+// write writes hostile texts wherever clients can.
 func (p *probed) write() {
 	t, g := p.t, p.g
 	for i, probe := range p.printed {

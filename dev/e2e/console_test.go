@@ -52,7 +52,7 @@ func TestConsoleFirstMinute(t *testing.T) {
 	g.WantNoSecretsLogged(t, "admin-key-of-this-test")
 }
 
-// record writes a picture of the document where the flag says so, and looks at its size anyway.
+// record writes a picture of the document where the flag says so, and checks its size anyway.
 func (b *chromiumTab) record(name string) {
 	b.t.Helper()
 	b.see(1280, "light", "en")

@@ -16,8 +16,8 @@ import (
 	"modelrelay/storage/testwait"
 )
 
-// What operators come for at night, in the browser: a task whose archive failed is mended from its page, one that hangs is
-// ended with a reason, a call is found by each of its ids, and money that nobody settles is refunded and charged.
+// What operators come for at night, in the browser: a task whose archive failed is fixed from its page, one that hangs is
+// ended with a reason, a call is found by each of its ids, and money that no process settles is refunded and charged.
 func TestConsoleWork(t *testing.T) {
 	t.Parallel()
 	stack.Full(t)
@@ -141,7 +141,7 @@ func findCalls(t *testing.T, b *chromiumTab, g *stack.Gateway) {
 	b.check("a call")
 }
 
-// settleInBrowser refunds one of two reservations that nobody settles, and charges the other.
+// settleInBrowser refunds one of two reservations that no process settles, and charges the other.
 func settleInBrowser(t *testing.T, b *chromiumTab, g *stack.Gateway) {
 	t.Helper()
 	for _, test := range []struct{ id, do, sum string }{{"video_refunded", "refund", "1.50"}, {"video_charged", "charge", "2.25"}} {

@@ -17,7 +17,7 @@ import (
 	"modelrelay/workflows"
 )
 
-// TestKillWorkerDuringSubmit: the upstream took the job, its answer died with the worker. Nobody can tell, so the task
+// TestKillWorkerDuringSubmit: the upstream took the job, its answer died with the worker. The outcome is not known, so the task
 // says so and is not submitted again.
 func TestKillWorkerDuringSubmit(t *testing.T) {
 	t.Parallel()
@@ -122,7 +122,7 @@ func TestKillGatewayDuringCreate(t *testing.T) {
 	}
 }
 
-// TestRestartTemporal kills the server while tasks stand in every phase.
+// TestRestartTemporal kills the server while tasks are in every phase.
 func TestRestartTemporal(t *testing.T) {
 	t.Parallel()
 	s := stack.New(t)
@@ -180,7 +180,7 @@ func tickets(t *testing.T, archive *archive.Store, id string) []string {
 	return keys
 }
 
-// TestKillWorkerBeforeSubmit: Temporal knows the submit as started, its worker died before anything was sent. Nobody
+// TestKillWorkerBeforeSubmit: Temporal knows the submit as started, its worker died before anything was sent. It cannot be
 // would know that without the claim; with it the task is submitted after all.
 func TestKillWorkerBeforeSubmit(t *testing.T) {
 	t.Parallel()

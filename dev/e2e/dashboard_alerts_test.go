@@ -96,7 +96,7 @@ func panels(t *testing.T) []query {
 	return all
 }
 
-// unknownTo lists what a query names that nobody exports.
+// unknownTo lists what a query names that no process exports.
 func unknownTo(all stack.Samples, q query) []string {
 	expr, err := parser.ParseExpr(q.expr)
 	if err != nil {
@@ -153,7 +153,7 @@ func unknownTo(all stack.Samples, q query) []string {
 	return wrong
 }
 
-// labelsOf are the values of each label of a name; nil where nobody exports it.
+// labelsOf are the values of each label of a name; nil where no process exports it.
 func labelsOf(all stack.Samples, name string) map[string]map[string]bool {
 	var has map[string]map[string]bool
 	for _, s := range all {
@@ -194,7 +194,7 @@ func wantExported(t *testing.T, got stack.Samples) {
 			t.Errorf("%s: found %q, want %q", expr, found, want)
 		}
 	}
-	// What this product counts and nobody looks at is worth a question, no failure.
+	// A metric of this product that no panel reads is logged, and fails nothing.
 	looked := map[string]bool{}
 	for _, q := range slices.Concat(alerts(t), panels(t)) {
 		for _, name := range regexp.MustCompile(`\w+`).FindAllString(q.expr, -1) {

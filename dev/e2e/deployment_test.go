@@ -26,7 +26,7 @@ func builds(t *testing.T, s *stack.Stack, id string) (all []string) {
 }
 
 // TestWorkerVersions: an old and a new version of the worker run side by side. The old one has all tasks until the new one is made
-// current; then it goes on with those that run, and the old one may go.
+// current; then it continues with those that run, and the old one may go.
 func TestWorkerVersions(t *testing.T) {
 	t.Parallel()
 	stack.Full(t)
@@ -104,7 +104,7 @@ func TestWorkerVersions(t *testing.T) {
 	}
 }
 
-// TestWorkerVersionsUnknown: a server that does not tell versions apart is told of in the log, and tasks are done all the same.
+// TestWorkerVersionsUnknown: a server that does not distinguish versions is named in the log, and tasks are done all the same.
 func TestWorkerVersionsUnknown(t *testing.T) {
 	t.Parallel()
 	stack.Full(t)

@@ -63,7 +63,7 @@ func TestExpiry(t *testing.T) {
 }
 
 // TestChannelLeaves: a task whose channel is taken out of the configuration waits for it, says so to the operator, never
-// names it to the client, and goes on when it is back.
+// names it to the client, and continues when it is back.
 func TestChannelLeaves(t *testing.T) {
 	t.Parallel()
 	stack.Full(t)

@@ -15,10 +15,10 @@ import (
 	"modelrelay/storage/testwait"
 )
 
-// turnTimeout bounds the time from a job's end to the next task's submit: a look at the job, an ask for the slot.
+// turnTimeout bounds the time from a job's end to the next task's submit: a poll of the job, a request for the slot.
 const turnTimeout = 40 * time.Second
 
-// line reads where a task stands in line, nil while it stands in none.
+// line reads a task's place in line, nil while it has none.
 func line(t *testing.T, c client.Client, id string) *activities.Waiting {
 	t.Helper()
 	answer, err := c.DescribeWorkflowExecution(t.Context(), id, "")
@@ -38,7 +38,7 @@ func line(t *testing.T, c client.Client, id string) *activities.Waiting {
 	return nil
 }
 
-// inLine waits until a task stands in line and returns where.
+// inLine waits until a task is in line and returns where.
 func inLine(t *testing.T, c client.Client, id string) *activities.Waiting {
 	t.Helper()
 	var w *activities.Waiting
@@ -114,7 +114,7 @@ func TestLateTenantIsServed(t *testing.T) {
 	}
 	t.Logf("served in the order %v", order)
 
-	// A worker that dies keeps no slot, and nobody gets a second one.
+	// A worker that dies keeps no slot, and no task gets a second one.
 	worker.Kill()
 	before := len(s.Control.Jobs())
 	running := s.Control.Jobs()[ended:]

@@ -68,7 +68,7 @@ func TestGeneratedClients(t *testing.T) {
 		}
 	})
 	t.Run("typescript", func(t *testing.T) {
-		// Beside node_modules, where the compiler and the generated code find what they import.
+		// Next to node_modules, where the compiler and the generated code find what they import.
 		dir, err := os.MkdirTemp(nodeDir, "generated-") //nolint:usetesting // not in the folder of tests
 		if err != nil {
 			t.Fatal(err)

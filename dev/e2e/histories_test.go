@@ -139,7 +139,7 @@ func TestHistoryStaysShort(t *testing.T) {
 	}
 }
 
-// TestHistoriesOfOutages: a create goes on while the archive is away, its submit waits for it.
+// TestHistoriesOfOutages: a create succeeds while the archive is away, its submit waits for it.
 func TestHistoriesOfOutages(t *testing.T) {
 	t.Parallel()
 	s := stack.Shared(t).OwnS3()
@@ -147,7 +147,7 @@ func TestHistoriesOfOutages(t *testing.T) {
 	s.S3.Kill()
 	video := g.Create(t.Context(), "sora-2-fast", "patience")
 	temporal := s.TemporalClient()
-	testwait.Eventually(t, "the task waits", stack.ReadyTimeout, func() bool { // one attempt is behind it
+	testwait.Eventually(t, "the task waits", stack.ReadyTimeout, func() bool { // one attempt has ended
 		about, err := temporal.DescribeWorkflowExecution(t.Context(), video.ID, "")
 		if err != nil {
 			t.Fatal(err)

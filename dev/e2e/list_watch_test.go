@@ -62,7 +62,7 @@ func TestListOutlivesRedis(t *testing.T) {
 	}
 }
 
-// TestWatchHears: a change is told to other processes by a hint, and a watcher there sees it.
+// TestWatchHears: a hint carries a change to other processes, and a watcher there sees it.
 func TestWatchHears(t *testing.T) {
 	t.Parallel()
 	stack.Full(t)

@@ -13,7 +13,7 @@ import (
 )
 
 // TestMetrics: after a chat, a stream, a call that no upstream took, and a video, the counts are what happened, and the
-// dashboard and the alerts of the compose stack look at nothing else.
+// dashboard and the alerts of the compose stack read nothing else.
 func TestMetrics(t *testing.T) {
 	t.Parallel()
 	stack.Full(t)
@@ -105,7 +105,7 @@ func TestMetrics(t *testing.T) {
 			t.Errorf("%s %v: got %v in %d series, want %v", want.name, want.labels, value, found, want.value)
 		}
 	}
-	for _, name := range []string{ // counted once a minute, so nobody knows what stands there now
+	for _, name := range []string{ // counted once a minute, so the current value is not known
 		"gateway_channel_jobs", "gateway_channel_queue", "gateway_tasks_unfinished", "gateway_tasks_stuck", "gateway_task_workers",
 	} {
 		if _, found := got.Sum(name); found == 0 {

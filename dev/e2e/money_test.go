@@ -51,7 +51,7 @@ func TestMoneyAddsUp(t *testing.T) {
 }
 
 const (
-	// The price of a token, in billionths: of input, of output, and of a call beside them. Those of the second model differ.
+	// The price of a token, in billionths: of input, of output, and of a call. Those of the second model differ.
 	callInput, callOutput, callRequest = 3, 7, 1000
 	miniInput, miniOutput, miniRequest = 2, 5, 11
 	// A second of video, and a task; of the second model a video as well, as its tier for 720p says.
@@ -140,7 +140,7 @@ func upstreamKeyOf(token string, channel int) string {
 	return fmt.Sprintf("sk-upstream-%s-%d", token, channel)
 }
 
-// random is the chance of one step, the same for one seed whoever takes it and when.
+// random is the chance of one step, the same for one seed at any time.
 func (m *money) random(what, step int) *rand.Rand {
 	return rand.New(rand.NewPCG(m.seed, uint64(what)<<32|uint64(step)))
 }

@@ -67,7 +67,7 @@ func TestOperator(t *testing.T) {
 			t.Errorf("%s: the UI's query %q finds %d, %v; want %d", strings.Join(args, " "), query, count.GetCount(), err, len(test.want))
 		}
 	}
-	// What is stuck half an hour from now: the job nobody moves.
+	// What is stuck half an hour from now: the job that does not move.
 	stuck := workflows.StuckQuery(time.Now().Add(31 * time.Minute))
 	count, err := s.TemporalClient().CountWorkflow(t.Context(), &workflowservice.CountWorkflowExecutionsRequest{Query: stuck})
 	if err != nil || count.GetCount() != 1 {
@@ -124,7 +124,7 @@ func TestOperator(t *testing.T) {
 	}
 }
 
-// TestCancelDuringArchive: the copy of a video that nobody wants any more ends soon, and leaves nothing behind.
+// TestCancelDuringArchive: the copy of a cancelled video ends soon, and leaves nothing.
 func TestCancelDuringArchive(t *testing.T) {
 	t.Parallel()
 	stack.Full(t)

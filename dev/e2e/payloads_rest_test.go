@@ -35,7 +35,7 @@ func atRest(t *testing.T, s *stack.Stack) map[string]string {
 	return all
 }
 
-// forms are the ways in which a text may stand in what protojson writes: as it is, and in base64 at each of three offsets.
+// forms are the ways in which a text may be in what protojson writes: as it is, and in base64 at each of three offsets.
 func forms(text string) []string {
 	all := []string{text}
 	for offset := range 3 {
@@ -45,7 +45,7 @@ func forms(text string) []string {
 	return all
 }
 
-// TestPayloadsAreEncrypted: of what clients say, and of what upstreams answer, nothing stands in the clear at Temporal, wherever it
+// TestPayloadsAreEncrypted: of clients' texts, and of upstreams' answers, nothing is in the clear at Temporal, wherever it
 // may stand there; the gateway, its operators and /codec/decode read all of it.
 func TestPayloadsAreEncrypted(t *testing.T) {
 	t.Parallel()

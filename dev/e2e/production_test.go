@@ -17,7 +17,7 @@ import (
 	"modelrelay/storage/testwait"
 )
 
-// phases is how many tasks stand in each phase when a process is killed, and come while it is away.
+// phases is how many tasks are in each phase when a process is killed, and come while it is away.
 const phases = 2
 
 // siege is a gateway whose services are production's, and the tasks that it was given so far. Its front and worker are apart.
@@ -87,7 +87,7 @@ func (s *siege) round(name string, kill func()) {
 
 func (s *siege) create(model, prompt string) { s.tasks = append(s.tasks, s.make(model, prompt)) }
 
-// make asks for a task until it is answered, as a client does who has a key.
+// make asks for a task until it is answered, as a client with a key does.
 func (s *siege) make(model, prompt string) besieged {
 	sdk := s.Front.SDK(option.WithMaxRetries(0), option.WithHeader("Idempotency-Key", prompt), option.WithRequestTimeout(stack.EndTimeout))
 	var (

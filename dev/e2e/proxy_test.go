@@ -285,7 +285,7 @@ func (f *front) wholeStream(ctx context.Context) error {
 	return events.end()
 }
 
-// leaves wants the upstream to be told of a client that leaves before the first byte of its answer.
+// leaves checks that the upstream learns of a client that leaves before the first byte of its answer.
 func (f *front) leaves(t *testing.T) {
 	model := f.model + "-left"
 	f.Stack.Control.AddRule(map[string]any{"operation": "chat", "model": model, "action": "hang"})

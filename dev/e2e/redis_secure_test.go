@@ -19,8 +19,8 @@ import (
 	"modelrelay/storage/testwait"
 )
 
-// What a secured Redis of these tests knows: a user of the access list who has what the document of operators gives one, and another
-// who sees everything.
+// What a secured Redis of these tests knows: a user of the access list with the rights of the manual's page, and another
+// that sees everything.
 const (
 	redisUser     = "gateway"
 	redisPassword = "redis-right-password"
@@ -130,7 +130,7 @@ func lives(t *testing.T, g *stack.Gateway, round string) {
 	})
 }
 
-// TestRedisSecured: over TLS with an authority and a certificate of one's own, as a user of the access list who may no more than the
+// TestRedisSecured: over TLS with an authority and a certificate of one's own, as a user of the access list with no more rights than the
 // document says, below a prefix: everything works, and a certificate that runs out and is renewed costs nothing but the wait.
 func TestRedisSecured(t *testing.T) {
 	t.Parallel()

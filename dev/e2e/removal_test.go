@@ -83,7 +83,7 @@ func TestDeleteBesideRedis(t *testing.T) {
 	}
 }
 
-// TestManyRemovals deletes very many tasks at once, and as many again beside creates: all removals end, and nothing is left
+// TestManyRemovals deletes very many tasks at once, and as many again during creates: all removals end, and nothing is left
 // of the tasks in Temporal, Redis and the archive. It logs what that took and judges no time.
 // The whole is
 //
@@ -115,7 +115,7 @@ func TestManyRemovals(t *testing.T) {
 		}
 		return int(answer.GetCount())
 	}
-	// beside creates tasks one after the other, which nobody's submits hold up, until done is closed.
+	// beside creates tasks one after the other, which no other token's submits delay, until done is closed.
 	besides := 0
 	beside := func(done <-chan struct{}) time.Duration {
 		var took []time.Duration

@@ -107,7 +107,7 @@ func (f *formats) speech(t *testing.T, sdk openai.Client) {
 	}
 }
 
-// isPicture tells whether the only image of an answer is a PNG.
+// isPicture reports whether the only image of an answer is a PNG.
 func isPicture(answer *openai.ImagesResponse) bool {
 	if len(answer.Data) != 1 {
 		return false

@@ -14,7 +14,7 @@ import (
 	"modelrelay/dev/e2e/stack"
 )
 
-// testOpenAIErrors: what goes wrong at the gateway or behind it is the SDK's own error.
+// testOpenAIErrors: a failure of the gateway or of its upstream is the SDK's own error.
 func testOpenAIErrors(t *testing.T, g *stack.Gateway) {
 	t.Helper()
 	f := overWire(g)

@@ -23,7 +23,7 @@ import (
 // anthropicVersion is the version of the vendor's interface that its SDKs name.
 const anthropicVersion = "2023-06-01"
 
-// promptWord stands in all prompts of these tests.
+// promptWord is in all prompts of these tests.
 const promptWord = "lighthouse"
 
 // formats is a gateway with channels of every vendor, as the tests of the formats need it. Its fake upstreams check what
@@ -34,7 +34,7 @@ type formats struct {
 	http *http.Client // sends through wire
 }
 
-// spoiledModels are the models with a channel of their own, because a failure rests a channel, and what becomes of their
+// spoiledModels are the models with a channel of their own, because after a failure a channel cools down, and what becomes of their
 // calls. The vendor's name stands before them.
 func spoiledModels() map[string]map[string]any {
 	return map[string]map[string]any{
@@ -222,7 +222,7 @@ func picture() []byte {
 	return out.Bytes()
 }
 
-// dataURL is a picture as it stands in JSON.
+// dataURL is a picture as it is in JSON.
 func dataURL(picture []byte) string {
 	return "data:image/png;base64," + base64.StdEncoding.EncodeToString(picture)
 }

@@ -176,7 +176,7 @@ func (w *words) next() error {
 	return err
 }
 
-// end wants the reason of the end and the last line, and nothing behind it.
+// end requires the reason of the end and the last line, and nothing after it.
 func (w *words) end() error {
 	if text, err := w.chunk(); err != nil || text != "" || w.done != "stop" {
 		return fmt.Errorf("after the last word: %q, %q, %w", text, w.done, err)

@@ -18,9 +18,9 @@ import (
 )
 
 // TestTakeover replaces a gateway and two workers of the version before by those of this one while 100 tasks are under way: some
-// wait for a place at a full channel, some are being submitted, polled or archived. One of the old workers is told to stop, the
-// other one is killed: whether a submit that died with it was taken nobody can tell, and so its task says. Every other task must
-// complete, each must be listed and told of, and none may be submitted twice.
+// wait for a place at a full channel, some are being submitted, polled or archived. One of the old workers gets SIGTERM, the
+// other one is killed: whether a submit that died with it was taken is unknown, and so its task says. Every other task must
+// complete, each must be listed and delivered, and none may be submitted twice.
 //
 // Without -previous, the absolute path of a gateway of the version before, the test is skipped. To build one and run it:
 //
@@ -83,7 +83,7 @@ func TestTakeover(t *testing.T) {
 	s.Control.Await("video.create", "sora-2-pro", "accepted", each)
 	s.Control.Await("video.content", "sora-2-fast", "", each)
 
-	// Workers first, then the gateway. A submit whose worker is told to stop comes to its answer.
+	// Workers first, then the gateway. A submit whose worker gets SIGTERM comes to its answer.
 	killed.Kill()
 	if err := stopped.Cmd.Process.Signal(syscall.SIGTERM); err != nil {
 		t.Fatal(err)

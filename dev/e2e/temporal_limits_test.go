@@ -16,7 +16,7 @@ import (
 	"modelrelay/workflows"
 )
 
-// TestNamespaceLimits: where the namespace takes no more starts, creates are told in their own format when to come again; none of
+// TestNamespaceLimits: where the namespace takes no more starts, creates get a Retry-After in their own format; none of
 // them leaves a task or money behind, and the next one works.
 func TestNamespaceLimits(t *testing.T) {
 	t.Parallel()
@@ -114,7 +114,7 @@ func TestActionsOfATask(t *testing.T) {
 			case enumspb.EVENT_TYPE_WORKFLOW_EXECUTION_STARTED:
 				counts["workflows"]++
 			case enumspb.EVENT_TYPE_START_CHILD_WORKFLOW_EXECUTION_INITIATED:
-				counts["child workflows"]++ // beside the start of the workflow itself
+				counts["child workflows"]++ // in addition to the start of the workflow itself
 			case enumspb.EVENT_TYPE_ACTIVITY_TASK_STARTED:
 				counts["activity tries"] += int(event.GetActivityTaskStartedEventAttributes().GetAttempt())
 			case enumspb.EVENT_TYPE_TIMER_STARTED:

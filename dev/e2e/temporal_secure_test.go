@@ -124,7 +124,7 @@ func TestTemporalBadInput(t *testing.T) {
 	}
 }
 
-// TestTemporalManaged: where the server lets nobody set up a namespace, what it lacks is named with a command each, and the worker
+// TestTemporalManaged: where the credentials may not set up a namespace, what it lacks is named with a command each, and the worker
 // starts once it is there.
 func TestTemporalManaged(t *testing.T) {
 	t.Parallel()
@@ -171,7 +171,7 @@ func TestTemporalManaged(t *testing.T) {
 	g.AwaitCompleted(g.Create(t.Context(), "sora-2-fast", "on a managed namespace").ID, stack.TaskTimeout)
 }
 
-// TestTemporalRotation: certificates and keys are replaced without a restart; meanwhile creates are told to come again, and the task
+// TestTemporalRotation: certificates and keys are replaced without a restart; meanwhile creates get a Retry-After, and the task
 // that is there waits.
 func TestTemporalRotation(t *testing.T) {
 	t.Parallel()
@@ -191,7 +191,7 @@ func TestTemporalRotation(t *testing.T) {
 	waiting := g.Create(t.Context(), "sora-2-manual", "through it all")
 	s.Control.Await("video.get", "sora-2-manual", "", 1)
 
-	// create is what a create that cannot be made is told.
+	// create is the answer to a create that cannot be made.
 	create := func() *stack.Answer {
 		return g.Call(t, stack.Request{Method: http.MethodPost, Path: "/v1/videos", Body: map[string]string{"model": "sora-2-fast", "prompt": "not now"}})
 	}
@@ -232,7 +232,7 @@ func TestTemporalRotation(t *testing.T) {
 	write("second-key")
 	works("the new key is used")
 
-	// The task of before goes on, and so do new ones.
+	// The earlier task continues, and so do new ones.
 	s.Control.Drive(s.Control.Job("through it all").ID, "completed", 100)
 	g.AwaitCompleted(waiting.ID, stack.CrashTimeout)
 	g.AwaitCompleted(g.Create(t.Context(), "sora-2-fast", "afterwards").ID, stack.CrashTimeout)

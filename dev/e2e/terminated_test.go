@@ -19,7 +19,7 @@ import (
 )
 
 // TestTerminatedTaskIsSettled: a task that an operator terminates in Temporal's own tools gives back its money, its slot and
-// its place among the unfinished ones, and its webhook is told, once; one that is reset goes on and is left alone.
+// its place among the unfinished ones, and its webhook gets the end, once; one that is reset continues and is left alone.
 func TestTerminatedTaskIsSettled(t *testing.T) {
 	t.Parallel()
 	stack.Full(t)
@@ -135,7 +135,7 @@ func TestTerminatedTaskIsSettled(t *testing.T) {
 	}
 }
 
-// TestRefusedByAHundredKeys: a task that very many keys refuse goes on in another run, and nobody who reads it notices.
+// TestRefusedByAHundredKeys: a task that very many keys refuse continues in another run, and no reader notices.
 func TestRefusedByAHundredKeys(t *testing.T) {
 	t.Parallel()
 	stack.Full(t)

@@ -165,7 +165,7 @@ func TestTraceOutlivesWorker(t *testing.T) {
 	}
 }
 
-// TestCollectorAway: nobody waits for a collector that is not there, neither a call nor the end of the process.
+// TestCollectorAway: nothing waits for a collector that is not there, neither a call nor the end of the process.
 func TestCollectorAway(t *testing.T) {
 	t.Parallel()
 	stack.Full(t)

@@ -202,7 +202,7 @@ func TestKillAtVideoVendors(t *testing.T) {
 	s.Control.AddRule(map[string]any{"operation": "video.content", "contains": archiving, "action": "stall", "bytes": 1000})
 	ids := make(map[string]string) // by prompt
 	for _, v := range vendors {
-		if v.Content != "" { // the result stands in the answer about the job, which the copy asks for after the poll
+		if v.Content != "" { // the result is in the answer about the job, which the copy asks for after the poll
 			s.Control.AddRule(map[string]any{"vendor": v.Name, "operation": v.Content, "contains": archiving, "action": "stall", "bytes": 1000, "after": 1})
 		}
 		for _, phase := range []string{submitting, polling, archiving} {

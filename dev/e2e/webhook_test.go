@@ -85,7 +85,7 @@ func TestWebhooks(t *testing.T) {
 	t.Run("a key used again while the end of the deleted task is told", func(t *testing.T) {
 		t.Parallel()
 		var mine *stack.Receiver
-		mine = stack.NewReceiver(t, func(int) int { // hears nothing of the first until it was told of the second
+		mine = stack.NewReceiver(t, func(int) int { // gets nothing of the first until it got the second
 			events := make(map[string]bool)
 			for _, one := range mine.Requests() {
 				events[one.Header.Get("Webhook-Id")] = true
@@ -184,7 +184,7 @@ func TestWebhooks(t *testing.T) {
 	})
 }
 
-// TestKillWorkerDuringDelivery: the receiver holds the first request when the worker dies; the next worker tells it
+// TestKillWorkerDuringDelivery: the receiver holds the first request when the worker dies; the next worker sends it
 // again, with the same id. Redis is away meanwhile, for longer than the worker.
 func TestKillWorkerDuringDelivery(t *testing.T) {
 	t.Parallel()

@@ -76,7 +76,7 @@ func (c *Control) AddRule(rule map[string]any) string {
 	return made.ID
 }
 
-// Clear ends all rules; what they hold goes on.
+// Clear ends all rules; the calls that they hold continue.
 func (c *Control) Clear() {
 	c.t.Helper()
 	c.Do(http.MethodPost, "/release", nil, nil)

@@ -55,11 +55,11 @@ type GatewayOptions struct {
 	Relay      string   // members of the relay section
 	Calls      string   // members of the calls section
 	Channels   string   // instead of the usual ones, as YAML list items; {self} is the gateway's own address
-	Tokens     string   // beside the usual ones, as YAML list items
+	Tokens     string   // in addition to the usual ones, as YAML list items
 	Webhooks   string   // members of the webhooks section
 	AdminKey   string   // opens /admin
 	Temporal   string   // members of the temporal section, each with a comma before it
-	More       string   // sections beside the usual ones
+	More       string   // sections in addition to the usual ones
 	Binary     string   // of another version
 }
 
@@ -71,7 +71,7 @@ func (s *Stack) StartGateway(o GatewayOptions) *Gateway {
 	return g
 }
 
-// Configure is StartGateway of one that nobody starts yet, for its command line.
+// Configure is StartGateway of one that is not started yet, for its command line.
 func (s *Stack) Configure(o GatewayOptions) *Gateway {
 	s.T.Helper()
 	if o.TemporalAt == "" {

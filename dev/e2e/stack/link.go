@@ -9,7 +9,7 @@ import (
 )
 
 // Link is a TCP proxy in front of one process, which a test makes slow, cuts, holds up in a direction, or leaves half open, and
-// mends again. It may be changed at any time, while bytes are under way. The test's end closes it.
+// restores again. It may be changed at any time, while bytes are under way. The test's end closes it.
 type Link struct {
 	listener net.Listener
 	target   string
@@ -78,7 +78,7 @@ func (l *Link) Hold(d Direction) {
 	}
 }
 
-// Freeze leaves connections half open: nothing passes any more and nobody is told.
+// Freeze leaves connections half open: nothing passes any more and neither end learns of it.
 func (l *Link) Freeze() {
 	l.Hold(Towards)
 	l.Hold(Back)

@@ -189,7 +189,7 @@ func escaped(name string) string {
 	return strings.NewReplacer("~", "~0", "/", "~1").Replace(name)
 }
 
-// garbage is the JSON of a fake upstream that is told to answer with half of one; it passes as it is.
+// garbage is the JSON of a fake upstream with the rule to answer half of one; it passes as it is.
 const garbage = `{"id": "half an ans`
 
 // check holds a whole JSON answer to its schema.

@@ -120,7 +120,7 @@ func (p *Process) Unit(t *testing.T, name string) int {
 	pid := 0
 	for line := range strings.Lines(p.Out.Text()) {
 		if rest, ok := strings.CutPrefix(line, "unit "+name+" "); ok {
-			pid, _ = strconv.Atoi(strings.TrimSpace(rest)) // 0 where it is no number, of a line that is not whole
+			pid, _ = strconv.Atoi(strings.TrimSpace(rest)) // 0 for a line that is not whole
 		}
 	}
 	if pid == 0 {

@@ -188,7 +188,7 @@ func (g *Gateway) Follow(ctx context.Context, t *testing.T, path string) (<-chan
 				e.ID = value
 			case "data":
 				var object struct{ Status string }
-				_ = json.Unmarshal([]byte(value), &object) // no status is told by the test
+				_ = json.Unmarshal([]byte(value), &object) // the test reports a missing status
 				e.Status, e.Body = object.Status, value
 			case "":
 				if e.ID != "" {

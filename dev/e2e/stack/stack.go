@@ -2,7 +2,7 @@
 // test, each with an address and data of its own, which it may kill and start again. A Stack has Temporal, Redis, the S3 store
 // and the fake upstreams of the development stack; gateways and workers are started on it, over links that a test cuts, and are
 // called as clients and operators call them. It is for tests only: nothing of the product imports it, and it knows of the product
-// what a test needs to look behind it, its task client and its stores.
+// what a test needs to check its inside, its task client and its stores.
 package stack
 
 import (
@@ -39,7 +39,7 @@ const (
 	defaultNamespace = "default"
 )
 
-// Nowhere is an address that nobody listens on.
+// Nowhere is an address that is not listened on.
 const Nowhere = "127.0.0.1:1"
 
 // How long tests wait. Only what fails waits so long.
@@ -57,7 +57,7 @@ const (
 	CrashTimeout = 5 * time.Minute
 	// DeliveryTimeout is how long a first retry, or the replacement of a worker that died during a delivery, may take.
 	DeliveryTimeout = 2 * time.Minute
-	// ExportTimeout is how long spans may be under way once what they tell of is over.
+	// ExportTimeout is how long spans may be under way once what they describe has ended.
 	ExportTimeout = time.Minute
 )
 
@@ -192,7 +192,7 @@ func partArgs(name, addr, dir string, more ...string) []string {
 	return append([]string{name, "--parts", string(Parts()), "--listen", addr, "--data", dir}, more...)
 }
 
-// RedisKeeps tells whether the stack's Redis survives a kill.
+// RedisKeeps reports whether the stack's Redis survives a kill.
 func RedisKeeps() bool {
 	_, err := exec.LookPath("redis-server")
 	return err == nil

@@ -88,7 +88,7 @@ func (s *Stack) CountObjects(prefix string) (n int) {
 	return n
 }
 
-// Knows tells whether Temporal knows the execution.
+// Knows reports whether Temporal knows the execution.
 func (s *Stack) Knows(id string) bool {
 	s.T.Helper()
 	_, err := s.TemporalClient().DescribeWorkflowExecution(s.T.Context(), id, "")

@@ -25,7 +25,7 @@ type FrontOptions struct {
 	APIKey string
 }
 
-// TemporalFront stands in front of a Temporal server as the front of a managed cluster does: it ends TLS, asks for certificates and
+// TemporalFront is a proxy of a Temporal server as the front of a managed cluster is: it ends TLS, asks for certificates and
 // keys, counts requests, and refuses those that a test wants refused. It is HTTP/2 in and out, and knows no message.
 type TemporalFront struct {
 	// Address is host:port; with TLS the host is localhost.
@@ -155,7 +155,7 @@ func (f *TemporalFront) handler(next http.Handler) http.Handler {
 	})
 }
 
-// judge counts a request and tells why it gets no further, if it does not.
+// judge counts a request and returns why it gets no further, if it does not.
 func (f *TemporalFront) judge(r *http.Request) FrontRefusal {
 	f.mu.Lock()
 	defer f.mu.Unlock()

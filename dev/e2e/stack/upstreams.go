@@ -16,7 +16,7 @@ type Upstreams struct {
 	t          *testing.T
 }
 
-// newUpstreams are those of an address, which nobody has started yet.
+// newUpstreams are those of an address, which are not started yet.
 func newUpstreams(t *testing.T, addr string) Upstreams {
 	t.Helper()
 	return Upstreams{UpstreamAt: addr, Control: &Control{t: t, Base: "http://" + addr + "/_control"}, t: t}
@@ -51,7 +51,7 @@ func (u *Upstreams) EveryVendor() string {
 }
 
 // Pairs is a channel for each kind of chat upstream, as YAML list items. That of OpenAI's Responses alone and Anthropic's have, as
-// YAML map members, the models responses and anthropic beside their own.
+// YAML map members, the models responses and anthropic with their own.
 func (u *Upstreams) Pairs(responses, anthropic string) string {
 	var channels strings.Builder
 	for _, c := range []struct{ name, vendor, path, dialect, models string }{
