@@ -141,12 +141,12 @@ func wholeSeconds(d time.Duration) int {
 
 // Fail answers a request with a fault in its format. After the header is sent it only notes the fault.
 func (x *Request) Fail(err error) {
-	x.FailWith(0, x.presence.whose(providers.AsFault(err)))
+	x.FailWith(0, x.presence.recorded(providers.AsFault(err)))
 }
 
-// whose is the fault of a request as its log line and its count have it: what failed when its client had left failed because
-// of that, whatever the part that was asked calls it, and speaks against no part.
-func (p *presence) whose(fault *providers.Fault) *providers.Fault {
+// recorded is the fault that the log line and the counters of a request have. A failure after the client has left is the client's: it
+// blames no part of the gateway and no upstream.
+func (p *presence) recorded(fault *providers.Fault) *providers.Fault {
 	if !Left(p.ctx) {
 		return fault
 	}

@@ -21,7 +21,7 @@ var hookFaults = sync.OnceFunc(func() { //nolint:gochecknoglobals // huma.NewErr
 			return &problem{status: status, fault: fault}
 		}
 		x := Of(ctx.Context())
-		fault = x.presence.whose(fault)
+		fault = x.presence.recorded(fault)
 		x.Fault = fault
 		p := x.Format.render(fault, x.AnswerID())
 		header := make(http.Header, 2)

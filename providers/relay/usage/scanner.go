@@ -1,7 +1,10 @@
 // Package usage counts what an answer used from its bytes as they pass, in constant memory: the tokens of a JSON document, of
 // each event of a stream, or of a conversation. It changes nothing but what a Hider leaves out.
 //
-// It knows no vendor: a providers.UsageShape says where an answer counts. Of the product it imports providers alone.
+// Of a document of 1 MiB that comes in pieces it takes no memory; to collect the pieces and read them with rawjson takes 5.4 MB and about
+// seventy times the time (BenchmarkDocument).
+//
+// It knows no vendor: a providers.UsageShape says where an answer counts. Of the product it imports providers and providers/sse alone.
 package usage
 
 import (
@@ -73,7 +76,7 @@ type Scanner struct {
 	all     tally // of the documents that have ended
 	usage   providers.Usage
 	counted bool
-	told    bool // found has got what names the answer
+	named   bool // found has got what names the answer
 
 	lines sse.Lines // of a stream
 }
@@ -121,9 +124,9 @@ func (s *Scanner) Observe(b []byte) {
 	} else {
 		s.doc.feed(b)
 	}
-	if s.found != nil && s.doc.named && !s.told {
+	if s.found != nil && s.doc.named && !s.named {
 		s.found(string(s.doc.answer))
-		s.told = true
+		s.named = true
 	}
 }
 
@@ -155,7 +158,7 @@ func (s *Scanner) End() {
 // skip is the length of the event that b begins with where it is there as a whole and says nothing that is looked for; 0
 // where it must be read. Most events of a stream are such, and a search for one text reads them ten times faster.
 func (s *Scanner) skip(b []byte) int {
-	names := s.found != nil && !s.told && s.doc.root.named
+	names := s.found != nil && !s.named && s.doc.root.named
 	if s.sign == nil || !s.lines.Ended() || s.lines.AfterCR() || names || len(b) == 0 || b[0] == '\n' {
 		return 0
 	}
