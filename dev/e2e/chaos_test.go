@@ -148,7 +148,7 @@ func newChaos(t *testing.T) *chaos {
 		redis := stack.NewLink(t, c.RedisAt)
 		options.RedisAt = redis.Addr()
 		c.link("redis", redis)
-		c.troubles = append(c.troubles, &trouble{name: "slow", of: "link to redis", begin: func() { redis.Slow(c.between(slowLeast, slowMost)) }, end: redis.Mend})
+		c.troubles = append(c.troubles, &trouble{name: "slow", of: "link to redis", begin: func() { redis.Slow(c.between(slowLeast, slowMost)) }, end: redis.Restore})
 	}
 	options.Args = []string{"serve", "--worker=false"}
 	c.fronts[0] = c.StartGateway(options)

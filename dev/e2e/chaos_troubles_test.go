@@ -42,8 +42,8 @@ func (c *chaos) process(name string, restart func(), proc func() *stack.Process)
 // link makes troubles for a link: it is cut, or half open.
 func (c *chaos) link(to string, l *stack.Link) {
 	c.troubles = append(c.troubles,
-		&trouble{name: "cut", of: "link to " + to, begin: l.Cut, end: l.Mend},
-		&trouble{name: "freeze", of: "link to " + to, begin: l.Freeze, end: l.Mend})
+		&trouble{name: "cut", of: "link to " + to, begin: l.Cut, end: l.Restore},
+		&trouble{name: "freeze", of: "link to " + to, begin: l.Freeze, end: l.Restore})
 }
 
 // units makes troubles for each process that production's parts are made of: it is stopped and continues, or killed, and started

@@ -59,7 +59,7 @@ func (c *chaos) judge(planned []*chaosTask) {
 		c.wrong("the upstream has a job that nobody asked for: %q", prompt)
 	}
 	c.T.Logf("%d tasks by %d creates: %v", len(tasks), asked, ends)
-	c.told(tasks)
+	c.notified(tasks)
 	c.keys(tasks)
 	c.leftovers(tasks)
 	for _, p := range c.everRun {
@@ -175,14 +175,14 @@ func (c *chaos) refuseSome(n int) int {
 	return http.StatusOK
 }
 
-// told waits until the webhook of every task has the task's end, and verifies every request that came. The end of a task
+// webhooks waits until the webhook of every task has the task's end, and verifies every request that came. The end of a task
 // that was deleted may be missing.
-func (c *chaos) told(tasks []*chaosTask) {
+func (c *chaos) notified(tasks []*chaosTask) {
 	c.T.Helper()
 	sdk := openai.NewClient(option.WithAPIKey("unused"), option.WithWebhookSecret(stack.HookSecret))
 	took := make(map[string]map[string]string) // types of the events that were taken, by task and event
 	seen := 0
-	told := func(task *chaosTask) bool {
+	notified := func(task *chaosTask) bool {
 		for _, kind := range took[task.id] {
 			if task.gone || kind == "video."+task.last.Status {
 				return true
@@ -193,7 +193,7 @@ func (c *chaos) told(tasks []*chaosTask) {
 	defer func() {
 		events := 0
 		for _, task := range tasks {
-			if !told(task) {
+			if !notified(task) {
 				c.wrong("%s: its end, %s, was not told, but %v", task, task.last, took[task.id])
 			}
 			if n := len(took[task.id]); n > 1 && !task.is && task.heir == nil {
@@ -227,7 +227,7 @@ func (c *chaos) told(tasks []*chaosTask) {
 			}
 			took[event.Data.ID][event.ID] = event.Type
 		}
-		return !slices.ContainsFunc(tasks, func(task *chaosTask) bool { return !told(task) })
+		return !slices.ContainsFunc(tasks, func(task *chaosTask) bool { return !notified(task) })
 	})
 }
 

@@ -83,7 +83,7 @@ func TestClientTimesOut(t *testing.T) {
 				s.Redis.AwaitReady(t)
 			}
 			again(asked.Load() + 1)
-			held.Mend()
+			held.Restore()
 			group.Wait()
 			if err != nil {
 				t.Fatalf("create: %v", err)

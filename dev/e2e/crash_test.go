@@ -106,7 +106,7 @@ func TestKillGatewayDuringCreate(t *testing.T) {
 			})
 			s.AwaitTasks(1)
 			front.Kill()
-			link.Mend()
+			link.Restore()
 			front.Start()
 			group.Wait()
 			if err != nil {

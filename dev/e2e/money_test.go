@@ -21,7 +21,7 @@ import (
 //     calls, calls at a time and money, and for model tokens with that of calls in flight.
 //   - Calls of the gateway that lived: the ledger says to the unit what the upstreams say that they served.
 //   - Calls of the killed one: each that was served is in the ledger, or reserved and listed as unsettled, and can be ended.
-//   - Tasks: the ledger says to the unit what the upstreams made, whoever worked on them, and nothing stays reserved.
+//   - Tasks: the ledger says to the unit what the upstreams made, whichever worker ran them, and nothing stays reserved.
 func TestMoneyAddsUp(t *testing.T) {
 	t.Parallel()
 	if !stack.RedisKeeps() {

@@ -72,7 +72,7 @@ func TestDeleteBesideRedis(t *testing.T) {
 				t.Errorf("%s: the key of %s, deleted: %d %s, want 409", name, again[1], got, made)
 			}
 		}
-		redis.Mend()
+		redis.Restore()
 		worker.Start()
 		for _, id := range []string{ended, running} {
 			testwait.Eventually(t, name+": the removal ends", stack.TaskTimeout, func() bool { return !s.Knows(id) })
@@ -115,14 +115,14 @@ func TestManyRemovals(t *testing.T) {
 		}
 		return int(answer.GetCount())
 	}
-	// beside creates tasks one after the other, which no other token's submits delay, until done is closed.
+	// creates creates tasks one after the other, which no other token's submits delay, until done is closed.
 	besides := 0
-	beside := func(done <-chan struct{}) time.Duration {
+	creates := func(done <-chan struct{}) time.Duration {
 		var took []time.Duration
 		for n := 0; ; n++ {
 			began := time.Now()
-			if got := g.Call(t, createRequest("sora-2-fast", fmt.Sprint("beside ", began), "")).Status; got != http.StatusOK {
-				t.Errorf("a create beside: %d", got)
+			if got := g.Call(t, createRequest("sora-2-fast", fmt.Sprint("create ", began), "")).Status; got != http.StatusOK {
+				t.Errorf("a create during removals: %d", got)
 			}
 			took = append(took, time.Since(began))
 			besides++
@@ -136,7 +136,7 @@ func TestManyRemovals(t *testing.T) {
 	}
 	wait := make(chan struct{})
 	time.AfterFunc(3*time.Second, func() { close(wait) })
-	alone := beside(wait)
+	alone := creates(wait)
 
 	ids := make([]string, 2**removals)
 	used := func() time.Duration { return s.Temporal.CPU(t) + g.CPU(t) }
@@ -168,10 +168,10 @@ func TestManyRemovals(t *testing.T) {
 	answered, over := remove(ids[:*removals])
 	died := used() - before
 	done, p50 := make(chan struct{}), make(chan time.Duration, 1)
-	go func() { p50 <- beside(done) }()
+	go func() { p50 <- creates(done) }()
 	_, overBeside := remove(ids[*removals:])
 	close(done)
-	t.Logf("%d removals: answered within %v, over within %v; %v of processor time, their tasks took %v; p50 of creates %v alone, %v beside as many removals, over within %v",
+	t.Logf("%d removals: answered within %v, over within %v; %v of processor time, their tasks took %v; p50 of creates %v alone, %v during as many removals, over within %v",
 		*removals, answered.Round(time.Millisecond), over.Round(time.Millisecond), died, lived, alone.Round(time.Millisecond), (<-p50).Round(time.Millisecond), overBeside.Round(time.Millisecond))
 	for _, id := range ids {
 		testwait.Eventually(t, "nothing is left of "+id+" in Temporal", patience, func() bool { return !s.Knows(id) })

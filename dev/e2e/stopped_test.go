@@ -179,7 +179,7 @@ func TestStoppedWorker(t *testing.T) {
 				t.Errorf("the task ended as %s: %s %s", ended.Status, ended.Error.Code, ended.Error.Message)
 			}
 			stopped.Resume()
-			toArchive.Mend()
+			toArchive.Restore()
 			s.Control.Clear()
 			testwait.Eventually(t, "the worker ends the submit", stack.TaskTimeout, func() bool {
 				log := stopped.Out.Text()

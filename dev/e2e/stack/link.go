@@ -84,8 +84,8 @@ func (l *Link) Freeze() {
 	l.Hold(Back)
 }
 
-// Mend ends what Slow, Cut, Hold and Freeze have begun. What waited in a held connection arrives, late.
-func (l *Link) Mend() {
+// Restore ends what Slow, Cut, Hold and Freeze have begun. What waited in a held connection arrives, late.
+func (l *Link) Restore() {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	l.delay, l.severed = 0, false

@@ -60,7 +60,7 @@ func TestLink(t *testing.T) {
 	if said("late", 300*time.Millisecond) {
 		t.Error("bytes pass a frozen link")
 	}
-	l.Mend()
+	l.Restore()
 	if !said("", ReadyTimeout) {
 		t.Error("what waited in the frozen link is lost")
 	}
@@ -68,7 +68,7 @@ func TestLink(t *testing.T) {
 	if said("cut", ReadyTimeout) {
 		t.Error("a connection outlives the cut")
 	}
-	l.Mend()
+	l.Restore()
 	conn = dial()
 	if !said("again", ReadyTimeout) {
 		t.Error("the mended link does not pass")

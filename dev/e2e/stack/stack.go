@@ -255,7 +255,7 @@ func NewSplit(on *Stack) *Split {
 // RestartWorker replaces the worker that was killed.
 func (s *Split) RestartWorker() {
 	s.T.Helper()
-	s.ToTemporal.Mend()
+	s.ToTemporal.Restore()
 	s.Worker.Start()
 }
 
