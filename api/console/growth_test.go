@@ -7,6 +7,7 @@ import (
 	"testing"
 
 	"modelrelay/providers"
+	"modelrelay/storage/tokens"
 )
 
 // TestManyChannels: with 2,000 channels of 20 models each, whether they share their names or have names of their own, every page answers
@@ -73,6 +74,24 @@ func TestManyChannels(t *testing.T) {
 					t.Errorf("%s: has no %q", what, want)
 				}
 			}
+		}
+	}
+}
+
+// TestManyTokens: where there are too many tokens to sort them, no head of a column leads to a refusal, and the overview lacks nothing.
+func TestManyTokens(t *testing.T) {
+	t.Parallel()
+	h := newHouse(t, nil)
+	h.tokens = []tokens.Token{{ID: "tok_1", Name: "app"}}
+	anna := h.as(t, "anna")
+	for _, count := range []int64{10_000, 10_001} {
+		h.manyTokens = count
+		body := anna.get(Root + "/tokens").Body.String()
+		if sorts := strings.Contains(body, "sort=spent"); sorts != (count == 10_000) || !strings.Contains(body, "app") {
+			t.Errorf("%d tokens: heads that sort %v", count, sorts)
+		}
+		if strings.Contains(anna.get(Root).Body.String(), "Does not answer") {
+			t.Errorf("%d tokens: the overview lacks something", count)
 		}
 	}
 }

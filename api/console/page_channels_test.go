@@ -156,10 +156,12 @@ func TestReadsOfOthersAreFree(t *testing.T) {
 		}
 	}
 	app := h.as(t, "app")
-	for i, want := range []int{200, 200, 429} {
-		if rec := app.get("/console/calls/req_1"); rec.Code != want {
-			t.Errorf("read %d of the holder: got %d, want %d", i, rec.Code, want)
-		}
+	reads := 0
+	for reads < 5 && app.get("/console/calls/req_1").Code == http.StatusOK {
+		reads++
+	}
+	if reads < 2 || reads == 5 { // a new minute permits two more
+		t.Errorf("%d reads of the holder are permitted, want two a minute", reads)
 	}
 	h.asked = nil
 	h.as(t, "anna").get("/console/as/tok_app/v1/videos/video_1")

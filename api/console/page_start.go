@@ -204,6 +204,10 @@ const (
 )
 
 func (d *overviewData) readTokens(v *View) error {
+	sorts, err := v.s.o.Operator.SortsTokens(v.R.Context(), v.actor())
+	if ok, err := d.part(v, "home.part.tokens", err); !ok || !sorts { // too many are not looked through
+		return err
+	}
 	for _, sort := range []string{"spent", "expires"} {
 		list, err := v.s.o.Operator.ListTokens(v.R.Context(), v.actor(), &operator.TokenQuery{State: "active", Sort: sort, PageOf: operator.PageOf{Limit: 20}})
 		if ok, err := d.part(v, "home.part.tokens", err); !ok {

@@ -98,6 +98,15 @@ func showTokens(v *View) (tokensData, error) {
 			{Word: "token.expires", Sort: "expires"},
 		},
 	}}
+	sorts, err := v.s.o.Operator.SortsTokens(v.R.Context(), v.actor())
+	if err != nil {
+		return data, err
+	}
+	for i := range data.Table.Columns {
+		if !sorts {
+			data.Table.Columns[i].Sort = ""
+		}
+	}
 	list, err := v.s.o.Operator.ListTokens(v.R.Context(), v.actor(), &operator.TokenQuery{
 		Q: v.Query("q"), State: v.Query("state"), Group: v.Query("group"), Sort: v.Query("sort"), PageOf: operator.PageOf{After: v.Query("after")},
 	})

@@ -38,6 +38,7 @@ type stores struct {
 
 	tokens     []tokens.Token
 	nextToken  string // of a page
+	manyTokens int64  // how many there are, unless 0
 	groups     map[string]operator.GroupRules
 	spent      map[string]ledger.Balance
 	lastUsed   map[string]time.Time
@@ -105,7 +106,9 @@ func (s *stores) Page(_ context.Context, q tokens.PageQuery) (page tokens.Page, 
 	return page, s.read("tokens")
 }
 
-func (s *stores) Count(context.Context) (int64, error) { return int64(len(s.tokens)), s.read("tokens") }
+func (s *stores) Count(context.Context) (int64, error) {
+	return max(s.manyTokens, int64(len(s.tokens))), s.read("tokens")
+}
 
 func (s *stores) Find(_ context.Context, idOrName string) (tokens.Token, error) {
 	if err := s.read("token"); err != nil {

@@ -144,6 +144,15 @@ func (p place) compare(other place) int {
 	return cmp.Or(cmp.Compare(p.Value, other.Value), cmp.Compare(p.ID, other.ID))
 }
 
+// SortsTokens reports whether ListTokens sorts by anything but the name: there are few enough tokens.
+func (s *Service) SortsTokens(ctx context.Context, by Actor) (bool, error) {
+	if err := reads(by, nil); err != nil {
+		return false, err
+	}
+	count, err := s.Tokens.Count(ctx)
+	return count <= sortedTokens, StoreFault("token", "", err)
+}
+
 // sorted reads all tokens that fit and returns those of a page in another order than by name, with the cursor behind them.
 func (s *Service) sorted(ctx context.Context, in *TokenQuery, cursor []byte, now time.Time) (page []tokens.Token, next []byte, err error) {
 	var last *place
