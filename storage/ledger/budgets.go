@@ -42,8 +42,18 @@ const ProcessLetters = 8
 func claimsKey(taskID string) string         { return storage.Prefix + "claims:" + taskID }
 func chargedKey(field string) string         { return storage.Prefix + "charged:" + field }
 func settledKey(estimate string) string      { return storage.Prefix + "settled:" + estimate }
-func dayKey(day string) string               { return storage.Prefix + "usage:" + day }
+func dayTokensKey(day string) string         { return storage.Prefix + "usage-tokens:" + day }
+func dayModelsKey(day string) string         { return storage.Prefix + "usage-models:" + day }
+func dayChannelsKey(day string) string       { return storage.Prefix + "usage-channels:" + day }
 func tokenDayKey(day, tokenID string) string { return storage.Prefix + "usage:" + day + ":" + tokenID }
+
+// unsummedKey names the tokens of a day that only an earlier version has written.
+func unsummedKey(day string) string { return storage.Prefix + "usage:" + day }
+
+// dayKeys are the keys of a day that the ledger's scripts take.
+func dayKeys(day string) []string {
+	return []string{unsummedKey(day), dayTokensKey(day), dayModelsKey(day), dayChannelsKey(day)}
+}
 
 // dayOf is the ledger's day, in UTC.
 func dayOf(t time.Time) string { return t.UTC().Format(time.DateOnly) }
@@ -233,7 +243,7 @@ func (b *Budgets) Settle(ctx context.Context, e TaskEnd) error {
 	}
 	fields, mended := usageFields(e.Model, e.Channel, first), usageFields(e.Model, e.Channel, later)
 	day := dayOf(at)
-	keys := []string{settledKey(e.ID), BudgetKey(e.Token), dayKey(day), tokenDayKey(day, e.Token), claimsKey(taskOf(e.ID))}
+	keys := append([]string{settledKey(e.ID), BudgetKey(e.Token), claimsKey(taskOf(e.ID)), tokenDayKey(day, e.Token)}, dayKeys(day)...)
 	return storage.RedisError("settle", b.settle.Run(ctx, b.client, keys, string(e.Outcome), int64(b.keep/time.Second), "t"+e.ID, storage.BoundAmount(e.Cost),
 		e.Token, fields, mended, int64(usageExpire/time.Second)).Err())
 }
@@ -373,7 +383,7 @@ const (
 
 func (b *Budgets) release(ctx context.Context, token, field, how string, fields []byte) (bool, error) {
 	day := dayOf(time.Now())
-	keys := []string{BudgetKey(token), dayKey(day), tokenDayKey(day, token), chargedKey(field)}
+	keys := append([]string{BudgetKey(token), chargedKey(field), tokenDayKey(day, token)}, dayKeys(day)...)
 	ended, err := b.end.Run(ctx, b.client, keys, field, how, token, fields, int64(usageExpire/time.Second), day, int64(b.keep/time.Second)).Bool()
 	return ended, storage.RedisError("release reservation", err)
 }

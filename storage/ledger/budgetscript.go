@@ -22,9 +22,11 @@ local function uncharge(key, field)
 	if amount ~= '0' then redis.call('HINCRBY', key, 'spent', '-' .. amount) end
 	local usage, fields = prefix .. 'usage:' .. day .. ':' .. token, cjson.decode(counted)
 	for i = 1, #fields, 2 do
-		if redis.call('HINCRBY', usage, fields[i], string.format('%.0f', -fields[i + 1])) == 0 then
-			redis.call('HDEL', usage, fields[i])
-		end
+		local less = string.format('%.0f', -fields[i + 1])
+		if redis.call('HINCRBY', usage, fields[i], less) == 0 then redis.call('HDEL', usage, fields[i]) end
+		local model, channel, counter = string.match(fields[i], '^(%S*) (%S*) (%S+)$')
+		redis.call('HINCRBY', prefix .. 'usage-models:' .. day, model .. ' ' .. counter, less)
+		redis.call('HINCRBY', prefix .. 'usage-channels:' .. day, channel .. ' ' .. counter, less)
 	end
 	redis.call('DEL', mark)
 end
@@ -78,25 +80,43 @@ redis.call('EXPIRE', KEYS[4], ARGV[6])
 return 1
 `
 
-// ledgerFunctions are the Lua function that adds the fields of one row to a usage hash: to its row of OtherModel where the
-// hash is full and has none of them.
+// ledgerFunctions are the Lua functions that add the fields of one row to a usage hash, to its row of OtherModel where the hash is full and
+// has none of them, and to the sums of the day's models and channels. days are the keys of dayKeys. A token of a day that an earlier
+// version has written, which had no sums, is added to them whole at its next row.
 const ledgerFunctions = `
-local function add(day, usage, token, fields, expiry)
+local function sum(days, fields, expiry)
+	local full = {}
+	for s = 3, 4 do full[s] = redis.call('HLEN', days[s]) >= ` + sumFieldsMost + ` end
+	for i = 1, #fields, 2 do
+		local names, counter = {}, nil
+		names[3], names[4], counter = string.match(fields[i], '^(%S*) (%S*) (%S+)$')
+		for s = 3, counter and 4 or 0 do
+			local field = names[s] .. ' ' .. counter
+			if full[s] and redis.call('HEXISTS', days[s], field) == 0 then field = '` + OtherModel + ` ' .. counter end
+			redis.call('HINCRBY', days[s], field, string.format('%.0f', tonumber(fields[i + 1])))
+		end
+	end
+	redis.call('EXPIRE', days[3], expiry)
+	redis.call('EXPIRE', days[4], expiry)
+end
+local function add(days, usage, token, fields, expiry)
 	if redis.call('HLEN', usage) >= ` + usageFieldsMost + ` then
 		local known = false
 		for i = 1, #fields, 2 do known = known or redis.call('HEXISTS', usage, fields[i]) == 1 end
 		for i = 1, known and 0 or #fields, 2 do fields[i] = string.gsub(fields[i], '^%S+', '` + OtherModel + `', 1) end
 	end
-	redis.call('SADD', day, token)
-	redis.call('EXPIRE', day, expiry)
+	local new = redis.call('ZADD', days[2], 0, token) == 1
+	redis.call('EXPIRE', days[2], expiry)
+	if redis.call('SREM', days[1], token) == 1 and new then sum(days, redis.call('HGETALL', usage), expiry) end
 	for i = 1, #fields, 2 do redis.call('HINCRBY', usage, fields[i], string.format('%.0f', fields[i + 1])) end
 	redis.call('EXPIRE', usage, expiry)
+	sum(days, fields, expiry)
 end
 `
 
 // settleScript settles a task, once for each outcome; after completed or unknown there is no other.
 //
-//	KEYS   the claim's settlement, budget, the day's tokens, the token's day, the task's claims
+//	KEYS   the claim's settlement, budget, the task's claims, the token's day, those of dayKeys
 //	ARGV   outcome, for how long it is remembered in s, field, cost, token id, JSON [field, n, …] of a task that ends
 //	       first, the same of one that had failed before, expiry of the ledger in s
 //	answer 1: settled now
@@ -105,18 +125,18 @@ local before = redis.call('GET', KEYS[1])
 before = before and string.match(before, '^%a+')
 if before and (before ~= 'failed' or ARGV[1] ~= 'completed') then return 0 end
 amend(KEYS[2], ARGV[3], -1)
-for _, claim in ipairs(redis.call('SMEMBERS', KEYS[5])) do amend(KEYS[2], claim, -1) end
-redis.call('DEL', KEYS[5])
+for _, claim in ipairs(redis.call('SMEMBERS', KEYS[3])) do amend(KEYS[2], claim, -1) end
+redis.call('DEL', KEYS[3])
 if ARGV[4] ~= '0' then redis.call('HINCRBY', KEYS[2], 'spent', ARGV[4]) end
 redis.call('HSET', KEYS[2], 'used', redis.call('TIME')[1])
-add(KEYS[3], KEYS[4], ARGV[5], cjson.decode(before and ARGV[7] or ARGV[6]), ARGV[8])
+add({KEYS[5], KEYS[6], KEYS[7], KEYS[8]}, KEYS[4], ARGV[5], cjson.decode(before and ARGV[7] or ARGV[6]), ARGV[8])
 redis.call('SET', KEYS[1], ARGV[1] .. ' ' .. ARGV[4], 'EX', ARGV[2])
 return 1
 `
 
 // endScript ends a reservation by an operator's word, or by that of a create whose task was not started.
 //
-//	KEYS   budget, the day's tokens, the token's day, the mark of what is charged
+//	KEYS   budget, the mark of what is charged, the token's day, those of dayKeys
 //	ARGV   field, how it ends: charge, refund or free, token id, JSON [field, n, …] to charge, expiry of the ledger in s,
 //	       day, for how long the mark is remembered in s
 //	answer 1: it was there
@@ -128,8 +148,8 @@ end
 local less = string.format('%.0f', amend(KEYS[1], ARGV[1], -1))
 if ARGV[2] == 'charge' then
 	redis.call('HINCRBY', KEYS[1], 'spent', less)
-	add(KEYS[2], KEYS[3], ARGV[3], cjson.decode(ARGV[4]), ARGV[5])
-	redis.call('SET', KEYS[4], less .. ' ' .. ARGV[6] .. ' ' .. ARGV[4], 'EX', ARGV[7])
+	add({KEYS[4], KEYS[5], KEYS[6], KEYS[7]}, KEYS[3], ARGV[3], cjson.decode(ARGV[4]), ARGV[5])
+	redis.call('SET', KEYS[2], less .. ' ' .. ARGV[6] .. ' ' .. ARGV[4], 'EX', ARGV[7])
 end
 return 1
 `

@@ -27,7 +27,7 @@ type usageRow struct {
 // key. The batch counts as applied before the first row: if Redis refuses writes in general, for lack of memory, it refuses that
 // one, and nothing was added.
 //
-//	KEYS   the outbox's, then for each row: the day's tokens, the token's day, the token's budget
+//	KEYS   the outbox's, then for each row: the token's day, the token's budget, those of dayKeys
 //	ARGV   the outbox's, expiry in s, then for each row: token id, JSON [field, n, field, n, …], cost, JSON [reservation, …]
 //	answer a line for each part that was left out: the index of its row from 0, a blank, and why
 const usageScript = BudgetFunctions + ledgerFunctions + `
@@ -37,11 +37,12 @@ local function try(row, part, ...) -- what it closes over must not change: gophe
 	local ok, err = pcall(part, ...)
 	if not ok then refused[#refused + 1] = row .. ' ' .. tostring(type(err) == 'table' and err.err or err) end
 end
-for k = 2, #KEYS, 3 do
-	try(row, add, KEYS[k], KEYS[k + 1], ARGV[a], cjson.decode(ARGV[a + 1]), ARGV[2])
-	if ARGV[a + 2] ~= '0' then try(row, redis.call, 'HINCRBY', KEYS[k + 2], 'spent', ARGV[a + 2]) end
-	redis.pcall('HSET', KEYS[k + 2], 'used', used) -- for people: nothing is lost with it
-	for _, lease in ipairs(cjson.decode(ARGV[a + 3])) do try(row, amend, KEYS[k + 2], 'c' .. lease, -1) end
+for k = 2, #KEYS, 6 do
+	local usage, budget, days = KEYS[k], KEYS[k + 1], {KEYS[k + 2], KEYS[k + 3], KEYS[k + 4], KEYS[k + 5]}
+	try(row, add, days, usage, ARGV[a], cjson.decode(ARGV[a + 1]), ARGV[2])
+	if ARGV[a + 2] ~= '0' then try(row, redis.call, 'HINCRBY', budget, 'spent', ARGV[a + 2]) end
+	redis.pcall('HSET', budget, 'used', used) -- for people: nothing is lost with it
+	for _, lease in ipairs(cjson.decode(ARGV[a + 3])) do try(row, amend, budget, 'c' .. lease, -1) end
 	a, row = a + 4, row + 1
 end
 return table.concat(refused, '\n')
@@ -86,7 +87,7 @@ func (u *Usage) cut() (batches [][]usageRow) {
 func encode(rows []usageRow) (keys []string, args []any) {
 	args = append(args, int64(usageExpire/time.Second))
 	for _, row := range rows {
-		keys = append(keys, dayKey(row.day), tokenDayKey(row.day, row.token), BudgetKey(row.token))
+		keys = append(append(keys, tokenDayKey(row.day, row.token), BudgetKey(row.token)), dayKeys(row.day)...)
 		reservations, _ := json.Marshal(append([]string{}, row.reservations...)) // texts are marshaled without an error
 		args = append(args, row.token, usageFields(row.model, row.channel, row.sums), row.sums[inCost], reservations)
 	}

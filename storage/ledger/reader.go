@@ -1,7 +1,6 @@
 package ledger
 
 import (
-	"cmp"
 	"context"
 	"net/url"
 	"slices"
@@ -11,7 +10,7 @@ import (
 
 	"github.com/redis/go-redis/v9"
 
-	"modelrelay/storage"
+	"modelrelay/storage/fair"
 )
 
 // daysMost is how many days one Read takes: all that Redis keeps.
@@ -20,54 +19,31 @@ const daysMost = int(usageExpire / (24 * time.Hour))
 // Reader reads the ledger that Usage writes. Safe for concurrent use.
 type Reader struct {
 	client redis.UniversalClient
+	// all bounds the reads of all tokens.
+	all *fair.Semaphore[struct{}]
 }
+
+const (
+	// readersMost is how many reads of all tokens run at a time in a process, readersWaiting how many wait, for readerWait at most.
+	readersMost, readersWaiting = 2, 32
+	readerWait                  = 10 * time.Second
+)
 
 // NewReader reads what Usage has written. The client stays the caller's.
 func NewReader(client redis.UniversalClient) *Reader {
-	return &Reader{client: client}
+	return &Reader{client: client, all: fair.New[struct{}](fair.Bounds{Total: readersMost, Line: readersWaiting})}
 }
 
-// Read is Reader's. What was not flushed yet is not in the rows.
+// Read is Reader.Read. What was not flushed yet is not in the rows.
 func (u *Usage) Read(ctx context.Context, from, to time.Time, token string) ([]Row, error) {
-	return (&Reader{client: u.client}).Read(ctx, from, to, token)
+	return NewReader(u.client).Read(ctx, from, to, token)
 }
 
 // Read returns the rows of the days from and to, both included, of one token id or, when it is empty, of all; sorted
 // by day, token, model and channel. Of a longer range it takes the last 400 days, which is all that Redis keeps.
 func (r *Reader) Read(ctx context.Context, from, to time.Time, token string) ([]Row, error) {
-	days := daysOf(from, to)
-	tokens, err := r.tokens(ctx, days, token)
-	if err != nil {
-		return nil, err
-	}
-	type dayToken struct{ day, token string }
-	var asked []dayToken
-	for i, day := range days {
-		for _, id := range tokens[i] {
-			asked = append(asked, dayToken{day, id})
-		}
-	}
-	var rows []Row
-	for part := range slices.Chunk(asked, readTogether) {
-		answers := make([]*redis.MapStringStringCmd, len(part))
-		_, err := r.client.Pipelined(ctx, func(p redis.Pipeliner) error {
-			for i, of := range part {
-				answers[i] = p.HGetAll(ctx, tokenDayKey(of.day, of.token))
-			}
-			return nil
-		})
-		if err != nil {
-			return nil, storage.RedisError("read usage", err)
-		}
-		for i, of := range part {
-			rows = append(rows, rowsOf(of.day, of.token, answers[i].Val())...)
-		}
-	}
-	slices.SortFunc(rows, func(a, b Row) int {
-		return cmp.Or(cmp.Compare(a.Day, b.Day), cmp.Compare(a.Token, b.Token),
-			cmp.Compare(a.Model, b.Model), cmp.Compare(a.Channel, b.Channel))
-	})
-	return rows, nil
+	rows, _, err := r.Sums(ctx, Query{From: from, To: to, Token: token, By: Groups()})
+	return rows, err
 }
 
 // Days is how many days Read takes of those from and to.
@@ -85,61 +61,47 @@ func daysOf(from, to time.Time) []string {
 	return days
 }
 
-// tokens finds the tokens with usage on each day.
-func (r *Reader) tokens(ctx context.Context, days []string, token string) ([][]string, error) {
-	found := make([][]string, len(days))
-	if token != "" {
-		for i := range found {
-			found[i] = []string{token}
-		}
-		return found, nil
-	}
-	if len(days) == 0 {
-		return found, nil
-	}
-	answers := make([]*redis.StringSliceCmd, len(days))
-	_, err := r.client.Pipelined(ctx, func(p redis.Pipeliner) error {
-		for i, day := range days {
-			answers[i] = p.SMembers(ctx, dayKey(day))
-		}
-		return nil
-	})
-	for i, answer := range answers {
-		found[i] = answer.Val()
-	}
-	return found, storage.RedisError("read usage", err)
-}
-
-// rowsOf puts the fields of one usage hash together. A field it does not know is left out.
-func rowsOf(day, token string, fields map[string]string) []Row {
-	found := make(map[[2]string]*Row)
+// rowsOf are the rows of a hash whose fields are escaped names, as many as there are in names, and a counter. A field it does not know is
+// left out.
+func rowsOf(row Row, fields map[string]string, names ...func(*Row) *string) []Row {
+	found := make(map[string]*Row)
 	for field, text := range fields {
-		parts := strings.Split(field, " ")
+		last := strings.LastIndexByte(field, ' ')
 		n, err := strconv.ParseInt(text, 10, 64)
-		if len(parts) != 3 || err != nil {
+		if last < 0 || err != nil {
 			continue
 		}
-		model, err := url.QueryUnescape(parts[0])
-		if err != nil {
-			continue
+		of := found[field[:last]]
+		if of == nil {
+			parts, named := strings.Split(field[:last], " "), row
+			if len(parts) != len(names) || !unescape(&named, parts, names) {
+				continue
+			}
+			of = &named
+			found[field[:last]] = of
 		}
-		channel, err := url.QueryUnescape(parts[1])
-		if err != nil {
-			continue
-		}
-		row := found[[2]string{model, channel}]
-		if row == nil {
-			row = &Row{Day: day, Token: token, Model: model, Channel: channel}
-			found[[2]string{model, channel}] = row
-		}
-		row.set(parts[2], n)
+		of.set(field[last+1:], n)
 	}
 	rows := make([]Row, 0, len(found))
-	for _, row := range found {
-		rows = append(rows, *row)
+	for _, of := range found {
+		rows = append(rows, *of)
 	}
 	return rows
 }
+
+func unescape(row *Row, parts []string, names []func(*Row) *string) bool {
+	for i, part := range parts {
+		name, err := url.QueryUnescape(part)
+		if err != nil {
+			return false
+		}
+		*names[i](row) = name
+	}
+	return true
+}
+
+func modelOf(r *Row) *string   { return &r.Model }
+func channelOf(r *Row) *string { return &r.Channel }
 
 // set takes one counter by its name in a usage hash.
 func (r *Row) set(name string, n int64) {

@@ -19,37 +19,63 @@ func Groups() []string { return []string{ByDay, ByToken, ByModel, ByChannel} }
 // Sum sums the rows that agree in all of the words by; what the others name is left empty. Without words there is one
 // sum of all, even where there are no rows. The sums are sorted by day, token, model and channel.
 func Sum(rows []Row, by []string) []Row {
-	sums := make(map[Row]*Row)
-	if len(by) == 0 {
-		sums[Row{}] = &Row{}
-	}
+	s := newSummer(by)
 	for _, row := range rows {
-		var name Row
-		if slices.Contains(by, ByDay) {
-			name.Day = row.Day
-		}
-		if slices.Contains(by, ByToken) {
-			name.Token = row.Token
-		}
-		if slices.Contains(by, ByModel) {
-			name.Model = row.Model
-		}
-		if slices.Contains(by, ByChannel) {
-			name.Channel = row.Channel
-		}
-		sum := sums[name]
-		if sum == nil {
-			sum = &Row{Day: name.Day, Token: name.Token, Model: name.Model, Channel: name.Channel}
-			sums[name] = sum
-		}
-		sum.Add(row)
+		s.add(row)
 	}
-	list := make([]Row, 0, len(sums))
-	for _, sum := range sums {
+	return s.rows()
+}
+
+// summer sums rows one after the other, so that they need not be in memory together.
+type summer struct {
+	by   []string
+	sums map[rowName]*Row
+}
+
+// rowName is what names a row.
+type rowName struct{ day, token, model, channel string }
+
+func (r *Row) name() rowName { return rowName{r.Day, r.Token, r.Model, r.Channel} }
+
+func (n rowName) compare(other rowName) int {
+	return cmp.Or(cmp.Compare(n.day, other.day), cmp.Compare(n.token, other.token), cmp.Compare(n.model, other.model), cmp.Compare(n.channel, other.channel))
+}
+
+func newSummer(by []string) *summer {
+	s := &summer{by: by, sums: make(map[rowName]*Row)}
+	if len(by) == 0 {
+		s.sums[rowName{}] = &Row{}
+	}
+	return s
+}
+
+func (s *summer) add(row Row) {
+	var name rowName
+	for _, word := range s.by {
+		switch word {
+		case ByDay:
+			name.day = row.Day
+		case ByToken:
+			name.token = row.Token
+		case ByModel:
+			name.model = row.Model
+		case ByChannel:
+			name.channel = row.Channel
+		}
+	}
+	sum := s.sums[name]
+	if sum == nil {
+		sum = &Row{Day: name.day, Token: name.token, Model: name.model, Channel: name.channel}
+		s.sums[name] = sum
+	}
+	sum.Add(row)
+}
+
+func (s *summer) rows() []Row {
+	list := make([]Row, 0, len(s.sums))
+	for _, sum := range s.sums {
 		list = append(list, *sum)
 	}
-	slices.SortFunc(list, func(a, b Row) int {
-		return cmp.Or(cmp.Compare(a.Day, b.Day), cmp.Compare(a.Token, b.Token), cmp.Compare(a.Model, b.Model), cmp.Compare(a.Channel, b.Channel))
-	})
+	slices.SortFunc(list, func(a, b Row) int { return a.name().compare(b.name()) })
 	return list
 }

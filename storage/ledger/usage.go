@@ -100,6 +100,8 @@ const (
 	// of the first so many names counts as OtherModel, with its channel.
 	usageRowsMost   = 200
 	usageFieldsMost = "2000"
+	// sumFieldsMost is how many fields the sums of a day's models, and those of its channels, may have; the others count as OtherModel.
+	sumFieldsMost = "200000"
 )
 
 // NewUsage starts a ledger that flushes until Close. The client stays the caller's.
