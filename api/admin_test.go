@@ -76,7 +76,7 @@ func newAdminEnvOn(t *testing.T, client redis.UniversalClient, change func(*api.
 		options.Admin = admin.Options{
 			Operators: admin.NewOperators(adminOperators()),
 			Service: operator.New(operator.Options{
-				Audit: o.audit, Money: cashier{ledger.NewBudgets(client, nil)}, Ledger: o.usage, Prices: options.Prices, Tokens: o.store, Groups: tokenGroups,
+				Audit: o.audit, Money: cashier{ledger.NewBudgets(client, nil)}, Ledger: ledger.NewReader(client), Prices: options.Prices, Tokens: o.store, Groups: tokenGroups,
 				CheckToken: func(_ *tokens.Token, token tokens.Token) (tokens.Token, error) {
 					if !slices.Contains(slots.Lanes(), token.Lane) {
 						return token, providers.InvalidField("lane", "Invalid request: 'lane' is unknown.")

@@ -64,6 +64,11 @@ func UsageParameters(groups UsageGroups) []*huma.Param {
 			Description: "What the sums are by, with commas between; " + strings.Join(groups.Standard[:last], ", ") + " and " + groups.Standard[last] +
 				" where it is absent, one sum of all where it is empty",
 		},
+		{Name: "after", In: "query", Schema: text, Description: "The cursor of the page before"},
+		{
+			Name: "limit", In: "query", Schema: &huma.Schema{Type: huma.TypeInteger, Minimum: new(1.0), Maximum: new(float64(operator.MostUsage)), Default: operator.DefaultUsage},
+			Description: "Length of the page; a table has all rows",
+		},
 		{
 			Name: "format", In: "query", Schema: &huma.Schema{Type: huma.TypeString, Enum: []any{"json", "csv"}},
 			Description: "csv also by the header Accept: text/csv",
@@ -79,7 +84,7 @@ func UsageParameters(groups UsageGroups) []*huma.Param {
 func addUsage(g *edge.Group, s *operator.Service) {
 	g.Handle(huma.Operation{
 		OperationID: "adminUsage", Method: http.MethodGet, Path: Root + "/usage", Summary: "What was used",
-		Description: "Sums of the ledger by day, token, model and channel. A call is in it about a second after its end.",
+		Description: "Sums of the ledger by day, token, model and channel, in pages. A call is in it about a second after its end.",
 		Parameters:  UsageParameters(AllUsage()),
 		Responses:   UsageResponses(g.OpenAPI().Components.Schemas),
 	}, func(x *edge.Request, r *http.Request) error {
@@ -93,7 +98,11 @@ func addUsage(g *edge.Group, s *operator.Service) {
 func ServeUsage(x *edge.Request, r *http.Request, groups UsageGroups, read func(context.Context, operator.UsageQuery) (operator.UsageList, error)) error {
 	q := edge.NewQuery(r)
 	query := operator.UsageQuery{Token: q.Text("token"), Model: q.Text("model"), To: q.Moment("to"), From: q.Moment("from"), By: q.Words("group_by", groups.All, groups.Standard)}
+	query.After, query.Limit = q.Text("after"), q.Number("limit", operator.DefaultUsage, 1, operator.MostUsage)
 	table, err := q.CSV(), q.Err()
+	if table {
+		query.Limit = operator.MostUsage
+	}
 	if err == nil {
 		err = query.Days(time.Now())
 	}
@@ -111,8 +120,16 @@ func ServeUsage(x *edge.Request, r *http.Request, groups UsageGroups, read func(
 		return x.JSON(list)
 	}
 	out := edge.AnswerTable(x, "", operator.UsageHead(query.By))
-	for _, row := range list.Data {
-		out.Write(row.Record(query.By))
+	for {
+		for _, row := range list.Data {
+			out.Write(row.Record(query.By))
+		}
+		if err := out.End(); err != nil || list.After == nil {
+			return err
+		}
+		query.After = *list.After
+		if list, err = read(r.Context(), query); err != nil {
+			return err
+		}
 	}
-	return out.End()
 }

@@ -109,6 +109,7 @@ func showUsage(v *View) (*usageData, error) {
 	}
 	data.chart(v, days)
 	data.sums(v, sums.Data)
+	data.Table.Next = v.next(sums.After)
 	if !v.Staff() { // unsettled money is the operators'
 		return data, nil
 	}

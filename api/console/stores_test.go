@@ -173,8 +173,13 @@ func (s *stores) Release(_ context.Context, r ledger.Reservation, charge bool) e
 	return s.change(map[bool]string{true: "charge", false: "refund"}[charge], r.ID)
 }
 
-func (s *stores) Read(context.Context, time.Time, time.Time, string) ([]ledger.Row, error) {
-	return s.usage, s.read("usage")
+func (s *stores) Sums(_ context.Context, q ledger.Query) ([]ledger.Row, string, error) {
+	return ledger.Sum(s.usage, q.By), "", s.read("usage")
+}
+
+func (s *stores) Named(ctx context.Context, filter calllog.Filter, _ time.Time, most int, _ string) ([]calllog.Call, error) {
+	page, err := s.Scan(ctx, filter, calllog.Range{Limit: most})
+	return page.Calls, err
 }
 
 func (s *stores) Named(ctx context.Context, filter calllog.Filter, _ time.Time, _ int, _ string) ([]calllog.Call, error) {

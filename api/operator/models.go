@@ -178,11 +178,11 @@ func (s *Service) readUses(ctx context.Context) (sums []ledger.Row, of map[strin
 	if now.Sub(u.at) >= modelUseTTL {
 		ctx, cancel := context.WithTimeout(ctx, modelUseTimeout)
 		defer cancel()
-		rows, err := s.Ledger.Read(ctx, now.AddDate(0, 0, 1-usageDays), now, "")
+		sums, _, err := s.Ledger.Sums(ctx, ledger.Query{From: now.AddDate(0, 0, 1-usageDays), To: now, By: []string{ledger.ByModel}})
 		if err != nil {
 			return nil, nil, time.Time{}, err
 		}
-		u.sums, u.of, u.at = ledger.Sum(rows, []string{ledger.ByModel}), make(map[string]ledger.Row), now
+		u.sums, u.of, u.at = sums, make(map[string]ledger.Row, len(sums)), now
 		slices.SortStableFunc(u.sums, func(a, b ledger.Row) int { return cmp.Compare(b.Requests+b.Tasks, a.Requests+a.Tasks) })
 		for _, sum := range u.sums {
 			u.of[sum.Model] = sum

@@ -1,7 +1,9 @@
 package operator
 
 import (
+	"cmp"
 	"context"
+	"errors"
 	"slices"
 	"strconv"
 	"time"
@@ -14,8 +16,8 @@ import (
 
 // UsageReader reads the ledger, as ledger.Reader does.
 type UsageReader interface {
-	// Read returns the rows of the days from and to, both included, of one token id or, when it is empty, of all.
-	Read(ctx context.Context, from, to time.Time, token string) ([]ledger.Row, error)
+	// Sums returns a page of sums, and the cursor of the next one.
+	Sums(ctx context.Context, q ledger.Query) (rows []ledger.Row, next string, err error)
 }
 
 // usageDays is how many days usage is shown of where nobody says otherwise, today among them.
@@ -99,7 +101,14 @@ type UsageList struct {
 	From   string     `json:"from" doc:"First day"`
 	To     string     `json:"to" doc:"Last day"`
 	Data   []UsageRow `json:"data" nullable:"false"`
+	After  *string    `json:"after" doc:"What to send as after for the next page; null at the end"`
 }
+
+// Lengths of a page of sums: where none is asked for, and at most.
+const (
+	DefaultUsage = 1000
+	MostUsage    = 5000
+)
 
 // UsageQuery selects sums of the ledger.
 type UsageQuery struct {
@@ -109,9 +118,12 @@ type UsageQuery struct {
 	Token, Model string
 	// By are the words that the sums are by, as ledger.Groups has them.
 	By []string
+	// After is the cursor of the page before, Limit the length of the page; 0: DefaultUsage.
+	After string
+	Limit int
 }
 
-// Usage returns sums of the ledger.
+// Usage returns a page of sums of the ledger, by day, token, model and channel.
 func (s *Service) Usage(ctx context.Context, by Actor, in *UsageQuery) (list UsageList, err error) {
 	if err := reads(by, nil); err != nil {
 		return list, err
@@ -137,20 +149,27 @@ func (q *UsageQuery) Days(now time.Time) error {
 	return nil
 }
 
-// UsageOf returns sums of the ledger for the one token whose id the query has, or for all.
+// UsageOf returns a page of sums of the ledger for the one token whose id the query has, or for all.
 func (s *Service) UsageOf(ctx context.Context, q UsageQuery) (list UsageList, err error) {
 	if err := q.Days(time.Now()); err != nil {
 		return list, err
 	}
-	rows, err := s.Ledger.Read(ctx, q.From, q.To, q.Token)
-	if err != nil {
+	cursor, ok := readCursor(q.After)
+	if !ok {
+		return list, noCursor()
+	}
+	sums, next, err := s.Ledger.Sums(ctx, ledger.Query{
+		From: q.From, To: q.To, Token: q.Token, Model: q.Model, By: q.By, After: string(cursor), Limit: cmp.Or(q.Limit, DefaultUsage),
+	})
+	switch {
+	case errors.Is(err, ledger.ErrCursor):
+		return list, noCursor()
+	case err != nil:
 		return list, StoreFault("token", q.Token, err)
 	}
-	if q.Model != "" {
-		rows = slices.DeleteFunc(rows, func(row ledger.Row) bool { return row.Model != q.Model })
+	list = UsageList{
+		Object: "list", From: q.From.Format(time.DateOnly), To: q.To.Format(time.DateOnly), Data: make([]UsageRow, len(sums)), After: after([]byte(next)),
 	}
-	sums := ledger.Sum(rows, q.By)
-	list = UsageList{Object: "list", From: q.From.Format(time.DateOnly), To: q.To.Format(time.DateOnly), Data: make([]UsageRow, len(sums))}
 	for i, sum := range sums {
 		list.Data[i] = newUsageRow(sum, s.Prices)
 	}

@@ -311,13 +311,13 @@ func (s *Setup) calledChannels(ctx context.Context) (map[string]bool, error) {
 	if now.Sub(s.at) < calledTTL {
 		return s.called, nil
 	}
-	rows, err := s.Usage.Read(ctx, now.Add(-calledWithin), now, "")
+	sums, _, err := s.Usage.Sums(ctx, ledger.Query{From: now.Add(-calledWithin), To: now, By: []string{ledger.ByChannel}})
 	if err != nil {
 		return nil, err
 	}
 	called := make(map[string]bool)
-	for _, row := range rows {
-		called[row.Channel] = true
+	for _, sum := range sums {
+		called[sum.Channel] = true
 	}
 	s.called, s.at = called, now
 	return called, nil

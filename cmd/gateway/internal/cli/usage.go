@@ -46,11 +46,15 @@ func (c *Usage) Run(ctx context.Context, p *Program) error {
 	case c.Refund != "":
 		return c.end(ctx, p, c.Refund, "refund", "refunded")
 	}
-	var list operator.UsageList
-	if err := p.ask(ctx, "/admin/usage", query, &list); err != nil {
+	list, err := p.askPages(ctx, "/admin/usage", query, 0)
+	if err != nil {
 		return ofFlag(err)
 	}
-	return c.print(p, list.Data)
+	rows, err := entries[operator.UsageRow](list)
+	if err != nil {
+		return err
+	}
+	return c.print(p, rows)
 }
 
 // knownToken returns an error for a token that does not exist; "" is none.
