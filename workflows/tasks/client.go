@@ -70,6 +70,7 @@ type Client struct {
 	unknownIDs *unknownIDs
 	readQueue  *fair.Semaphore[string]
 	prompts    *promptCache
+	preloads   fair.Rate[string] // of each token, and of all under ""
 }
 
 // NewClient returns a Client over a Temporal client, which the caller closes.

@@ -36,6 +36,7 @@ type fakeEngine struct {
 
 	startErr  error // of the starts to come
 	describes atomic.Int64
+	lists     atomic.Int64
 	described func() // called once, after the next look at an execution
 
 	mu    sync.Mutex
@@ -232,8 +233,12 @@ func (e *fakeEngine) DescribeWorkflowExecution(_ context.Context, id, run string
 
 // ListWorkflow lists all runs, whatever the query.
 func (e *fakeEngine) ListWorkflow(context.Context, *workflowservice.ListWorkflowExecutionsRequest) (*workflowservice.ListWorkflowExecutionsResponse, error) {
+	e.lists.Add(1)
 	e.mu.Lock()
 	defer e.mu.Unlock()
+	if e.away {
+		return nil, serviceerror.NewUnavailable("")
+	}
 	answer := new(workflowservice.ListWorkflowExecutionsResponse)
 	for _, runs := range []map[string]*workflowservice.DescribeWorkflowExecutionResponse{e.tasks, e.runs} {
 		for _, task := range runs {

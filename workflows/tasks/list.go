@@ -92,6 +92,7 @@ func (c *Client) List(ctx context.Context, query ListQuery) (Page, error) {
 
 // lookAll reads the tasks of entries, in their order. Those that Temporal has forgotten are gone.
 func (c *Client) lookAll(ctx context.Context, tokenID string, entries []taskindex.Entry) (tasks []Task, gone []string, err error) {
+	c.preload(ctx, tokenID, entries)
 	found := make([]*Task, len(entries))
 	forgotten := make([]bool, len(entries))
 	group, looking := errgroup.WithContext(ctx)

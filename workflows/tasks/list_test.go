@@ -121,6 +121,54 @@ func list(t *testing.T) {
 	}
 }
 
+// TestListReadsEndedTasksTogether: a page of ended tasks costs one request, and each that runs, or has changed of late, one of its own.
+func TestListReadsEndedTasksTogether(t *testing.T) {
+	t.Parallel()
+	connection := storagetest.Redis(t)
+	maker, engine, index := newListing(connection)
+	var ids []string
+	for i := range 60 {
+		ids = append(ids, mustCreate(t, maker, keyed(fmt.Sprint("k", i), 0)).ID)
+	}
+	for _, id := range ids[3:] { // three run
+		engine.end(t, id)
+	}
+	if err := index.Disturb(t.Context(), ids[10]); err != nil {
+		t.Fatal(err)
+	}
+	removed, err := maker.Find(t.Context(), ids[20], "demo")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := index.Bury(t.Context(), "demo", ids[20], removed.CreatedAt); err != nil {
+		t.Fatal(err)
+	}
+	if err := index.Restore(t.Context(), "demo", tasks.RandomID(), time.Now(), true); err != nil { // its start is just under way
+		t.Fatal(err)
+	}
+	service := tasks.NewClient(engine, options(&fakeArchive{docs: make(map[string][]byte)}, connection)) // which has read nothing
+	engine.describes.Store(0)
+	page, err := service.List(t.Context(), tasks.ListQuery{TokenID: "demo", Limit: 100})
+	if err != nil || len(page.Tasks) != len(ids)-1 {
+		t.Fatalf("%d tasks, %v", len(page.Tasks), err)
+	}
+	running := 0
+	for _, task := range page.Tasks {
+		if task.Request.Prompt == "" {
+			t.Errorf("a task without its prompt: %+v", task)
+		}
+		if !task.Ended() {
+			running++
+		}
+	}
+	if running != 3 {
+		t.Errorf("%d tasks run, want 3", running)
+	}
+	if describes, lists := engine.describes.Load(), engine.lists.Load(); describes > 6 || lists != 1 {
+		t.Errorf("%d tasks were described with %d visibility requests, want six at most with one", describes, lists)
+	}
+}
+
 // TestListBehindForgotten: a page goes on behind tasks that Temporal has forgotten, however many there are.
 func TestListBehindForgotten(t *testing.T) {
 	t.Parallel()

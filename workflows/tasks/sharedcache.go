@@ -153,6 +153,14 @@ func (c *sharedCache[K, V]) load(ctx context.Context, key K, e *cacheEntry[V], r
 	})
 }
 
+// has reports whether a value of the key, or a read of it, is stored.
+func (c *sharedCache[K, V]) has(key K) bool {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	_, ok := c.entries[key]
+	return ok
+}
+
 // forget drops the entry of a key, so that the next caller reads again.
 func (c *sharedCache[K, V]) forget(key K) {
 	c.mu.Lock()

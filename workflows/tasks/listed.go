@@ -1,0 +1,94 @@
+package tasks
+
+import (
+	"context"
+	"fmt"
+	"strings"
+	"time"
+
+	enumspb "go.temporal.io/api/enums/v1"
+	workflowpb "go.temporal.io/api/workflow/v1"
+	"go.temporal.io/api/workflowservice/v1"
+
+	"modelrelay/storage/fair"
+	"modelrelay/storage/taskindex"
+	"modelrelay/workflows"
+)
+
+const (
+	// preloadLeast is from how many unknown tasks of a page one visibility request is cheaper than a Describe of each, and preloadMost how
+	// many tasks one such request has.
+	preloadLeast, preloadMost = 8, 200
+	// preloadTimeout bounds the request. Its tasks are described one by one if it fails.
+	preloadTimeout = time.Second
+	// preloadsOfAll and preloadsOfOne are the visibility requests of all lists and of one token's lists in a process, per second: a cluster
+	// answers ten, which operators' lists need as well.
+	preloadsOfAll, preloadsOfOne = 4, 2
+)
+
+// preload reads the ended tasks of a page with one visibility request, so that find does not describe each. A task that has ended changes
+// only by a removal or an operator's action; visibility may be late with that. So preload leaves out tasks that Redis reports as changed,
+// and tasks that are not as the list has them. It does nothing where it cannot read them.
+func (c *Client) preload(ctx context.Context, tokenID string, entries []taskindex.Entry) {
+	created := make(map[string]time.Time, len(entries))
+	var terms []string
+	for _, entry := range entries {
+		if len(terms) < preloadMost && IsTaskID(entry.TaskID) && !c.reads.has(entry.TaskID) {
+			created[entry.TaskID] = entry.At
+			terms = append(terms, "'"+entry.TaskID+"'")
+		}
+	}
+	second, now := func(n int) fair.Quota { return fair.Quota{Units: n, Per: time.Second} }, time.Now()
+	if len(terms) < preloadLeast || c.preloads.Take(tokenID, 1, second(preloadsOfOne), now) > 0 || c.preloads.Take("", 1, second(preloadsOfAll), now) > 0 {
+		return
+	}
+	reading, cancel := context.WithTimeout(interactive(ctx), preloadTimeout)
+	defer cancel()
+	answer, err := c.temporal.ListWorkflow(reading, &workflowservice.ListWorkflowExecutionsRequest{
+		Namespace: c.opts.Namespace, PageSize: pageMost,
+		Query: fmt.Sprintf("WorkflowId IN (%s) AND ExecutionStatus != 'ContinuedAsNew'", strings.Join(terms, ", ")),
+	})
+	if err != nil {
+		c.opts.Log.DebugContext(ctx, "ended tasks not read together", "error", err)
+		return
+	}
+	ended := make(map[string]Task)
+	for id, info := range newestRuns(answer.GetExecutions()) {
+		task, m, err := read(id, &workflowservice.DescribeWorkflowExecutionResponse{WorkflowExecutionInfo: info}, now)
+		if at, asked := created[id]; err != nil || !asked || task.removed || !task.Ended() || task.Token != tokenID || !at.Equal(task.CreatedAt.Truncate(time.Millisecond)) {
+			continue
+		}
+		if m.RequestObject != "" {
+			c.complete(ctx, &task, m.RequestObject)
+		}
+		ended[id] = task
+	}
+	ids := make([]string, 0, len(ended))
+	for id := range ended {
+		ids = append(ids, id)
+	}
+	calm, err := c.opts.Index.CalmOf(reading, ids)
+	if err != nil {
+		return
+	}
+	for _, id := range calm {
+		_, _ = c.reads.do(ctx, id, func(context.Context) (Task, error) { return ended[id], nil })
+	}
+}
+
+// newestRuns are the newest executions by their ids, but for those that do not have a result.
+func newestRuns(executions []*workflowpb.WorkflowExecutionInfo) map[string]*workflowpb.WorkflowExecutionInfo {
+	newest := make(map[string]*workflowpb.WorkflowExecutionInfo, len(executions))
+	for _, info := range executions {
+		id := info.GetExecution().GetWorkflowId()
+		if other := newest[id]; other == nil || info.GetStartTime().AsTime().After(other.GetStartTime().AsTime()) {
+			newest[id] = info
+		}
+	}
+	for id, info := range newest {
+		if info.GetStatus() != enumspb.WORKFLOW_EXECUTION_STATUS_COMPLETED || info.GetMemo().GetFields()[workflows.MemoResult] == nil {
+			delete(newest, id)
+		}
+	}
+	return newest
+}
