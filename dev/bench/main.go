@@ -21,6 +21,7 @@ import (
 
 	"modelrelay/dev/bench/calls"
 	"modelrelay/dev/bench/figures"
+	"modelrelay/dev/bench/growth"
 	"modelrelay/dev/bench/stage"
 	"modelrelay/dev/bench/tasks"
 	"modelrelay/dev/checkout"
@@ -36,8 +37,9 @@ const (
 
 // commandLine is the syntax of the command line. Without a sub-command the cost is measured.
 type commandLine struct {
-	Cost  costCommand  `cmd:"" default:"withargs" help:"Measure what a call and a task cost: calls in one run with a bare reverse proxy, tasks on the embedded stack."`
-	Scale scaleCommand `cmd:"" help:"Measure growing numbers of tasks on several gateways and workers: what each costs every process and every store."`
+	Cost   costCommand   `cmd:"" default:"withargs" help:"Measure what a call and a task cost: calls in one run with a bare reverse proxy, tasks on the embedded stack."`
+	Growth growthCommand `cmd:"" help:"Measure how costs grow with channels, tokens and tasks: each at three sizes, with the exponent."`
+	Scale  scaleCommand  `cmd:"" help:"Measure growing numbers of tasks on several gateways and workers: what each costs every process and every store."`
 
 	JSON bool   `name:"json" help:"Print the report as JSON."`
 	Keep string `placeholder:"DIR" help:"Keep configuration and logs here, in an empty folder."`
@@ -160,6 +162,24 @@ type scaleCommand struct {
 func (c *scaleCommand) Run(e environment) error {
 	return measure(e, c.Limit, func(ctx context.Context, on stage.Options) (*figures.Report, error) {
 		return tasks.Scale(ctx, on, tasks.ScaleOptions{Parts: c.Parts, Sizes: c.Sizes, APIs: c.APIs, Workers: c.Workers})
+	})
+}
+
+type growthCommand struct {
+	Channels []int         `default:"200,600,2000" help:"Numbers of channels, each with 20 models."`
+	Tokens   []int         `default:"10000,30000,100000" help:"Numbers of tokens in Redis, each with usage."`
+	Tasks    []int         `default:"25,50,100" help:"Numbers of ended tasks."`
+	Quick    bool          `help:"Make every size small: this checks what answers hold; the times mean little."`
+	Limit    time.Duration `default:"20m" help:"End the run after this time, whatever is left to do."`
+}
+
+// Run measures and prints. A slow figure is not an error; an answer that is wrong, or whose size grows faster than it may, is.
+func (c *growthCommand) Run(e environment) error {
+	if c.Quick {
+		c.Channels, c.Tokens, c.Tasks = []int{10, 20, 40}, []int{1000, 2000, 4000}, nil
+	}
+	return measure(e, c.Limit, func(ctx context.Context, on stage.Options) (*figures.Report, error) {
+		return growth.Measure(ctx, on, growth.Sizes{Channels: c.Channels, Tokens: c.Tokens, Tasks: c.Tasks})
 	})
 }
 

@@ -1,9 +1,11 @@
 package ledger
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
+	"maps"
 	"net/url"
 	"slices"
 	"strings"
@@ -121,7 +123,7 @@ func (p *paging) read(ctx context.Context) error {
 // readDays adds the sums of days.
 func (p *paging) readDays(ctx context.Context, days []string) error {
 	if p.Token != "" {
-		return p.sum(func(s *summer) error { return p.tokens(ctx, s, days, []string{p.Token}) })
+		return p.sum(func(s *summer) error { return p.tokens(ctx, s, pairs(days, []string{p.Token})) })
 	}
 	models, channels := p.by(ByModel) || p.Model != "", p.by(ByChannel)
 	if !p.by(ByToken) && (!models || !channels) {
@@ -141,7 +143,7 @@ func (p *paging) readDays(ctx context.Context, days []string) error {
 				if err != nil || len(part) == 0 {
 					return err
 				}
-				if err := p.tokens(ctx, s, days, part); err != nil {
+				if err := p.tokens(ctx, s, part); err != nil {
 					return err
 				}
 			}
@@ -152,7 +154,7 @@ func (p *paging) readDays(ctx context.Context, days []string) error {
 		if err != nil || len(part) == 0 {
 			return err
 		}
-		if err := p.sum(func(s *summer) error { return p.tokens(ctx, s, days, part) }); err != nil {
+		if err := p.sum(func(s *summer) error { return p.tokens(ctx, s, part) }); err != nil {
 			return err
 		}
 	}
@@ -176,17 +178,29 @@ func (p *paging) sum(add func(*summer) error) error {
 	return nil
 }
 
-// tokens adds the rows of tokens.
-func (p *paging) tokens(ctx context.Context, s *summer, days, tokens []string) error {
-	for part := range slices.Chunk(tokens, max(1, readTogether/len(days))) {
-		var of []Row
-		var keys []string
-		for _, token := range part {
-			for _, day := range days {
-				of, keys = append(of, Row{Day: day, Token: token}), append(keys, tokenDayKey(day, token))
-			}
+// dayToken is a token's day.
+type dayToken struct{ day, token string }
+
+func pairs(days, tokens []string) []dayToken {
+	all := make([]dayToken, 0, len(days)*len(tokens))
+	for _, day := range days {
+		for _, token := range tokens {
+			all = append(all, dayToken{day, token})
 		}
-		err := p.hashes(ctx, keys, func(i int, fields map[string]string) { p.add(s, rowsOf(of[i], fields, modelOf, channelOf)) })
+	}
+	return all
+}
+
+// tokens adds the rows of tokens' days.
+func (p *paging) tokens(ctx context.Context, s *summer, of []dayToken) error {
+	for part := range slices.Chunk(of, readTogether) {
+		keys := make([]string, len(part))
+		for i, one := range part {
+			keys[i] = tokenDayKey(one.day, one.token)
+		}
+		err := p.hashes(ctx, keys, func(i int, fields map[string]string) {
+			p.add(s, rowsOf(Row{Day: part[i].day, Token: part[i].token}, fields, modelOf, channelOf))
+		})
 		if err != nil {
 			return err
 		}
@@ -216,7 +230,7 @@ func (p *paging) sums(ctx context.Context, s *summer, days []string, channels bo
 		if err != nil {
 			return err
 		}
-		if err := p.tokens(ctx, s, []string{day}, others); err != nil {
+		if err := p.tokens(ctx, s, pairs([]string{day}, others)); err != nil {
 			return err
 		}
 	}
@@ -248,69 +262,72 @@ func unsummed(ctx context.Context, client redis.UniversalClient, day string) ([]
 	return tokens, err
 }
 
-// tokenList lists the tokens with usage on some days, in order.
+// tokenList lists the days of tokens with usage, by token.
 type tokenList struct {
 	client redis.UniversalClient
 	days   []string
-	most   int // of one part
+	most   int // tokens of one part
 	// from is where the next part begins, as ZRANGE's BYLEX has it; "": at the beginning.
 	from string
 
-	read   bool
-	others []string // unsummed tokens of all the days
+	others [][]string // of each day the unsummed tokens; nil: not read
 	ended  bool
 }
 
-// next returns the next tokens, none at the end.
-func (l *tokenList) next(ctx context.Context) ([]string, error) {
+// next returns the days of the next tokens, none at the end.
+func (l *tokenList) next(ctx context.Context) ([]dayToken, error) {
 	if l.ended {
 		return nil, nil
 	}
-	if !l.read {
-		for _, day := range l.days {
-			others, err := unsummed(ctx, l.client, day)
-			if err != nil {
+	if l.others == nil {
+		l.others = make([][]string, len(l.days))
+		for i, day := range l.days {
+			var err error
+			if l.others[i], err = unsummed(ctx, l.client, day); err != nil {
 				return nil, err
 			}
-			l.others = append(l.others, others...)
 		}
-		slices.Sort(l.others)
-		l.others, l.read = slices.Compact(l.others), true
-	}
-	from := l.from
-	if from == "" {
-		from = "-"
 	}
 	answers := make([]*redis.StringSliceCmd, len(l.days))
 	_, err := l.client.Pipelined(ctx, func(pipe redis.Pipeliner) error {
 		for i, day := range l.days {
-			answers[i] = pipe.ZRangeArgs(ctx, redis.ZRangeArgs{Key: dayTokensKey(day), Start: from, Stop: "+", ByLex: true, Count: int64(l.most)})
+			answers[i] = pipe.ZRangeArgs(ctx, redis.ZRangeArgs{
+				Key: dayTokensKey(day), Start: cmp.Or(l.from, "-"), Stop: "+", ByLex: true, Count: int64(l.most),
+			})
 		}
 		return nil
 	})
 	if err != nil {
 		return nil, err
 	}
-	at := 0
+	found := make(map[string][]dayToken)
+	for i, day := range l.days {
+		for _, token := range slices.Concat(answers[i].Val(), l.othersOf(i)) {
+			if of := found[token]; len(of) == 0 || of[len(of)-1].day != day {
+				found[token] = append(of, dayToken{day, token})
+			}
+		}
+	}
+	tokens := slices.Sorted(maps.Keys(found))
+	if l.ended = len(tokens) < l.most; !l.ended {
+		tokens = tokens[:l.most]
+		l.from = "(" + tokens[l.most-1]
+	}
+	var part []dayToken
+	for _, token := range tokens {
+		part = append(part, found[token]...)
+	}
+	return part, nil
+}
+
+// othersOf are the next unsummed tokens of a day.
+func (l *tokenList) othersOf(day int) []string {
+	others, at := l.others[day], 0
 	if l.from != "" {
 		known := false
-		if at, known = slices.BinarySearch(l.others, l.from[1:]); known && l.from[0] == '(' {
+		if at, known = slices.BinarySearch(others, l.from[1:]); known && l.from[0] == '(' {
 			at++
 		}
 	}
-	tokens := slices.Clone(l.others[at:min(len(l.others), at+l.most)])
-	for _, answer := range answers {
-		tokens = append(tokens, answer.Val()...)
-	}
-	slices.Sort(tokens)
-	tokens = slices.Compact(tokens)
-	if len(tokens) > l.most {
-		tokens = tokens[:l.most]
-	} else if len(tokens) < l.most {
-		l.ended = true
-	}
-	if len(tokens) > 0 {
-		l.from = "(" + tokens[len(tokens)-1]
-	}
-	return tokens, nil
+	return others[at:min(len(others), at+l.most)]
 }
