@@ -66,7 +66,10 @@ func UsageParameters(groups UsageGroups) []*huma.Param {
 		},
 		{Name: "after", In: "query", Schema: text, Description: "The cursor of the page before"},
 		{
-			Name: "limit", In: "query", Schema: &huma.Schema{Type: huma.TypeInteger, Minimum: new(1.0), Maximum: new(float64(operator.MostUsage)), Default: operator.DefaultUsage},
+			Name: "limit", In: "query",
+			Schema: &huma.Schema{
+				Type: huma.TypeInteger, Minimum: new(1.0), Maximum: new(float64(operator.MostUsage)), Default: operator.DefaultUsage,
+			},
 			Description: "Length of the page; a table has all rows",
 		},
 		{

@@ -168,7 +168,8 @@ func (s *Service) UsageOf(ctx context.Context, q UsageQuery) (list UsageList, er
 		return list, StoreFault("token", q.Token, err)
 	}
 	list = UsageList{
-		Object: "list", From: q.From.Format(time.DateOnly), To: q.To.Format(time.DateOnly), Data: make([]UsageRow, len(sums)), After: after([]byte(next)),
+		Object: "list", From: q.From.Format(time.DateOnly), To: q.To.Format(time.DateOnly),
+		Data: make([]UsageRow, len(sums)), After: after([]byte(next)),
 	}
 	for i, sum := range sums {
 		list.Data[i] = newUsageRow(sum, s.Prices)

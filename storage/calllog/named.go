@@ -18,8 +18,8 @@ import (
 const lateMost = 50
 
 // Named returns the calls of the filter that came at about a time and have filter.ID among their ids, at most so many, the newest first;
-// the call of that request alone where there is one. It reads what was written within some minutes after that time, the late blocks, and where Redis no longer has that time
-// the history's files of it. caller is Range.For. The error is storage.ErrUnavailable.
+// only the call of that request where there is one. It reads what was written within some minutes after that time and the late blocks.
+// Where Redis no longer has that time, it reads the history's files of it. caller is Range.For. The error is storage.ErrUnavailable.
 func (r *Reader) Named(ctx context.Context, filter Filter, came time.Time, most int, caller string) ([]Call, error) {
 	filter.Since, filter.Until = came.Add(-clocks), came.Add(clocks)
 	done, err := r.begin(ctx, caller, r.turns)

@@ -36,9 +36,9 @@ type Query struct {
 // tokensTogether is how many tokens are read before their rows are summed, so that a page has no more in memory.
 const tokensTogether = 100
 
-// Sums returns a page of sums, sorted by day, token, model and channel, and the cursor of the next page, "" at the end. A page by token reads
-// the rows of its own tokens alone. Sums of all tokens by day, model or channel are in Redis; those by model and channel together are
-// read token by token. The error is ErrCursor, or storage.ErrUnavailable, also where too many such reads wait.
+// Sums returns a page of sums, sorted by day, token, model and channel, and the cursor of the next page, "" at the end. A page by
+// token reads only the rows of its own tokens. Sums of all tokens by day, model or channel are in Redis; those by model and channel
+// together are read token by token. The error is ErrCursor, or storage.ErrUnavailable, also where too many such reads wait.
 func (r *Reader) Sums(ctx context.Context, q Query) (rows []Row, next string, err error) {
 	after, err := parseCursor(q.After)
 	if err != nil {
@@ -223,7 +223,8 @@ func (p *paging) sums(ctx context.Context, s *summer, days []string, channels bo
 		if channels {
 			key, name = dayChannelsKey(day), channelOf
 		}
-		if err := p.hashes(ctx, []string{key}, func(_ int, fields map[string]string) { p.add(s, rowsOf(Row{Day: day}, fields, name)) }); err != nil {
+		add := func(_ int, fields map[string]string) { p.add(s, rowsOf(Row{Day: day}, fields, name)) }
+		if err := p.hashes(ctx, []string{key}, add); err != nil {
 			return err
 		}
 		others, err := unsummed(ctx, p.reader.client, day)

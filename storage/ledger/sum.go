@@ -38,7 +38,8 @@ type rowName struct{ day, token, model, channel string }
 func (r *Row) name() rowName { return rowName{r.Day, r.Token, r.Model, r.Channel} }
 
 func (n rowName) compare(other rowName) int {
-	return cmp.Or(cmp.Compare(n.day, other.day), cmp.Compare(n.token, other.token), cmp.Compare(n.model, other.model), cmp.Compare(n.channel, other.channel))
+	return cmp.Or(cmp.Compare(n.day, other.day), cmp.Compare(n.token, other.token),
+		cmp.Compare(n.model, other.model), cmp.Compare(n.channel, other.channel))
 }
 
 func newSummer(by []string) *summer {

@@ -291,7 +291,8 @@ func (s *records) replace(ctx context.Context, r replacement) error {
 func (s *records) replaceAll(ctx context.Context, all []replacement) (late bool, err error) {
 	script := replaceTokens()
 	answers := make([]*redis.Cmd, 0, len(all))
-	send := func(ctx context.Context, to redis.Scripter, part []replacement, run func(context.Context, redis.Scripter, []string, ...any) *redis.Cmd) error {
+	type runs = func(context.Context, redis.Scripter, []string, ...any) *redis.Cmd
+	send := func(ctx context.Context, to redis.Scripter, part []replacement, run runs) error {
 		for _, r := range part {
 			keys, args, err := r.arguments()
 			if err != nil {

@@ -154,7 +154,8 @@ func (s *seeds) change(ctx context.Context, one *seeded, index string, at map[ke
 	one.take(here)
 	token := *one.token.Load().own
 	if token.Revoked && due == seedsWhole {
-		s.records.log.LogAttrs(ctx, slog.LevelWarn, "token of the configuration is revoked: give it another key", slog.String("token", token.Name))
+		s.records.log.LogAttrs(ctx, slog.LevelWarn, "token of the configuration is revoked: give it another key",
+			slog.String("token", token.Name))
 	}
 	old := record{sum: one.sum, raw: here.raw}
 	var displaced Token // the file gave the key another name

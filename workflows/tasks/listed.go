@@ -38,8 +38,11 @@ func (c *Client) preload(ctx context.Context, tokenID string, entries []taskinde
 			terms = append(terms, "'"+entry.TaskID+"'")
 		}
 	}
-	second, now := func(n int) fair.Quota { return fair.Quota{Units: n, Per: time.Second} }, time.Now()
-	if len(terms) < preloadLeast || c.preloads.Take(tokenID, 1, second(preloadsOfOne), now) > 0 || c.preloads.Take("", 1, second(preloadsOfAll), now) > 0 {
+	now := time.Now()
+	may := func(of string, most int) bool {
+		return c.preloads.Take(of, 1, fair.Quota{Units: most, Per: time.Second}, now) == 0
+	}
+	if len(terms) < preloadLeast || !may(tokenID, preloadsOfOne) || !may("", preloadsOfAll) {
 		return
 	}
 	reading, cancel := context.WithTimeout(interactive(ctx), preloadTimeout)
@@ -55,7 +58,9 @@ func (c *Client) preload(ctx context.Context, tokenID string, entries []taskinde
 	ended := make(map[string]Task)
 	for id, info := range newestRuns(answer.GetExecutions()) {
 		task, m, err := read(id, &workflowservice.DescribeWorkflowExecutionResponse{WorkflowExecutionInfo: info}, now)
-		if at, asked := created[id]; err != nil || !asked || task.removed || !task.Ended() || task.Token != tokenID || !at.Equal(task.CreatedAt.Truncate(time.Millisecond)) {
+		at, asked := created[id]
+		same := asked && task.Token == tokenID && at.Equal(task.CreatedAt.Truncate(time.Millisecond))
+		if err != nil || !same || task.removed || !task.Ended() {
 			continue
 		}
 		if m.RequestObject != "" {

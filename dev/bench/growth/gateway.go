@@ -51,7 +51,8 @@ func (b *bench) start(ctx context.Context, config func(listen, metrics string) [
 	if err != nil {
 		return nil, err
 	}
-	child, err := b.Start(ctx, &stage.Child{Name: "gateway", Addr: listen}, b.Answers("/healthz"), b.GatewayBinary(), "serve", "--worker=false", "--config", file)
+	child, err := b.Start(ctx, &stage.Child{Name: "gateway", Addr: listen}, b.Answers("/healthz"),
+		b.GatewayBinary(), "serve", "--worker=false", "--config", file)
 	return &gateway{Child: child, metrics: metrics, config: file}, err
 }
 

@@ -89,7 +89,8 @@ func (m *Metrics) WatchChannels(routes *router.Router) error {
 }
 
 func pairLabels(pair carried, state string) metric.MeasurementOption {
-	return metric.WithAttributes(attribute.String("channel", pair.channel), attribute.String("model", pair.model), attribute.String("state", state))
+	return metric.WithAttributes(
+		attribute.String("channel", pair.channel), attribute.String("model", pair.model), attribute.String("state", state))
 }
 
 // WatchSlots shows the calls at channels that bound them. waiting counts those that wait for a slot at a channel.

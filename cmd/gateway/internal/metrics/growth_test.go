@@ -33,7 +33,9 @@ func grown(t *testing.T, channels, models int) string {
 	catalog := vendors.New(upstream.NewClient(nil))
 	list := make([]providers.Channel, channels)
 	for i := range list {
-		list[i] = providers.Channel{Name: fmt.Sprintf("channel-%05d", i), Vendor: "openai", Keys: []providers.Secret{"k"}, Models: map[string]string{}}
+		list[i] = providers.Channel{
+			Name: fmt.Sprintf("channel-%05d", i), Vendor: "openai", Keys: []providers.Secret{"k"}, Models: map[string]string{},
+		}
 		for j := range modelsOfChannel {
 			list[i].Models[fmt.Sprintf("model-%05d", i*modelsOfChannel+j)] = ""
 		}
@@ -75,7 +77,9 @@ func TestScrapeGrowsWithChannelsAlone(t *testing.T) {
 	if len(text) > 5_000_000 {
 		t.Errorf("a scrape has %d bytes, want at most 5,000,000", len(text))
 	}
-	for _, name := range []string{"gen_ai_client_operation_duration_seconds_count", "gateway_spent_total", "gateway_model_channels", "gateway_tokens_cached_total"} {
+	for _, name := range []string{
+		"gen_ai_client_operation_duration_seconds_count", "gateway_spent_total", "gateway_model_channels", "gateway_tokens_cached_total",
+	} {
 		count := 0
 		for line := range strings.Lines(text) {
 			if series, labels, _ := strings.Cut(line, "{"); series == name {
@@ -89,7 +93,8 @@ func TestScrapeGrowsWithChannelsAlone(t *testing.T) {
 			t.Errorf("%s has %d series, want 1 to %d", name, count, most)
 		}
 	}
-	if few := grown(t, 20, 3); !strings.Contains(few, `gateway_model_channels_available{model="other"} 1`) || strings.Count(few, "\ngateway_spent_total{") != 4 {
+	few := grown(t, 20, 3)
+	if !strings.Contains(few, `gateway_model_channels_available{model="other"} 1`) || strings.Count(few, "\ngateway_spent_total{") != 4 {
 		t.Error("of 400 models, 3 have labels of their own: want the fewest channels of the others, and the sum of their cost")
 	}
 	if all := grown(t, 10, 200); strings.Contains(all, `"other"`) {

@@ -119,7 +119,9 @@ const pairsMost = 200
 
 func newLabels(models int) *labels {
 	return &labels{
-		models: series[string, string]{most: models, make: func(name string) string { return name }, other: func(string) string { return otherName }},
+		models: series[string, string]{
+			most: models, make: func(name string) string { return name }, other: func(string) string { return otherName },
+		},
 		pairs: series[carried, carried]{
 			most: pairsMost, make: func(pair carried) carried { return pair }, other: func(carried) carried { return carried{otherName, otherName} },
 		},
