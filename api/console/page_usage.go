@@ -68,10 +68,10 @@ func usagePage() page {
 // settler ends reservations of money.
 type settler func(v *View, in *operator.UnsettledName) (operator.UnsettledList, error)
 
-// readUsage reads sums of the ledger that the address of the page selects.
-func readUsage(v *View, by string) (operator.UsageList, error) {
+// readUsage reads a page of sums of the ledger that the address of the page selects.
+func readUsage(v *View, by, after string) (operator.UsageList, error) {
 	q := edge.NewQuery(v.R)
-	query := operator.UsageQuery{From: q.Moment("from"), To: q.Moment("to"), Token: q.Text("token"), Model: q.Text("model"), By: []string{by}}
+	query := operator.UsageQuery{From: q.Moment("from"), To: q.Moment("to"), Token: q.Text("token"), Model: q.Text("model"), By: []string{by}, After: after}
 	if err := q.Err(); err != nil {
 		return operator.UsageList{}, err
 	}
@@ -97,13 +97,13 @@ func showUsage(v *View) (*usageData, error) {
 	if slices.Contains(data.Groups, v.Query("by")) {
 		data.By = v.Query("by")
 	}
-	days, err := readUsage(v, ledger.ByDay)
+	days, err := readUsage(v, ledger.ByDay, "")
 	if err != nil {
 		return nil, err
 	}
 	sums := days
 	if data.By != ledger.ByDay {
-		if sums, err = readUsage(v, data.By); err != nil {
+		if sums, err = readUsage(v, data.By, v.Query("after")); err != nil {
 			return nil, err
 		}
 	}

@@ -182,11 +182,6 @@ func (s *stores) Named(ctx context.Context, filter calllog.Filter, _ time.Time, 
 	return page.Calls, err
 }
 
-func (s *stores) Named(ctx context.Context, filter calllog.Filter, _ time.Time, _ int, _ string) ([]calllog.Call, error) {
-	page, err := s.Scan(ctx, filter, calllog.Range{})
-	return page.Calls, err
-}
-
 func (s *stores) Scan(_ context.Context, filter calllog.Filter, _ calllog.Range) (calllog.Page, error) {
 	page := s.calls
 	page.Calls = slices.DeleteFunc(slices.Clone(page.Calls), func(c calllog.Call) bool { return filter.ID != "" && filter.ID != c.ID })
