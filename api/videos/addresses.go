@@ -10,19 +10,18 @@ import (
 	"modelrelay/workflows/tasks"
 )
 
-// addresses say where clients find what was made.
+// addresses makes the addresses of archived outputs for clients.
 type addresses struct {
-	// links makes addresses that need no token; nil where the deployment has none.
+	// links makes addresses that require no token; nil: the deployment has none.
 	links Links
 	edge  *edge.Edge
 }
 
-// linkLife is how long a link works that needs no token: enough to fetch a video, and of little use to others later.
+// linkLife is the lifetime of a link: enough to download a video, and too short for misuse.
 const linkLife = time.Hour
 
-// outputs are the addresses of a task's videos, in order: links that need no token where the deployment makes some,
-// else paths below base for the token that made the task. There are none before the task is completed, and none once
-// the videos have expired.
+// outputs returns the addresses of a task's outputs, in order: links that require no token if the deployment has them, else paths below
+// base for the token of the task. It returns none before the task is completed and after the outputs have expired.
 func (a addresses) outputs(ctx context.Context, task tasks.Task, base string) []string {
 	if task.State != workflows.Completed || expired(task) {
 		return []string{}
@@ -39,7 +38,7 @@ func (a addresses) outputs(ctx context.Context, task tasks.Task, base string) []
 				urls[index] = link
 				continue
 			}
-			a.edge.Log().WarnContext(ctx, "link not made, the gateway's own is answered", "task", task.ID, "error", err)
+			a.edge.Log().WarnContext(ctx, "no link made, the answer has the gateway's own address", "task", task.ID, "error", err)
 		}
 		urls[index] = base + "/v1/videos/" + task.ID + "/content"
 		if index > 0 {

@@ -17,8 +17,8 @@ type CommonFields struct {
 	Image           string       `json:"image,omitempty" doc:"Image that the video begins with: an http, https or data URL, or its bytes in Base64 (PNG, JPEG or WebP, and other kinds where the model takes them, 32 MiB at most)"`
 	LastImage       string       `json:"last_image,omitempty" doc:"Image that the video ends with, as image"`
 	ReferenceImages []string     `json:"reference_images,omitempty" nullable:"false" doc:"Images of what the video shows, each as image"`
-	ReferenceRoles  roles        `json:"input_reference_role,omitzero" doc:"What each input_reference is for, in their order: first_frame, last_frame or reference"`
-	Video           string       `json:"video,omitempty" doc:"Video to change or to go on from: an http, https or data URL, or its bytes in Base64"`
+	ReferenceRoles  roles        `json:"input_reference_role,omitzero" doc:"The role of each input_reference, in their order: first_frame, last_frame or reference"`
+	Video           string       `json:"video,omitempty" doc:"Video to change or to continue: an http, https or data URL, or its bytes in Base64"`
 	Audio           string       `json:"audio,omitempty" doc:"Sound to use: an http, https or data URL, or its bytes in Base64"`
 	NegativePrompt  string       `json:"negative_prompt,omitempty" doc:"What the video must not show"`
 	AspectRatio     string       `json:"aspect_ratio,omitempty" doc:"Width to height, as in 16:9, in place of pixels"`
@@ -26,7 +26,7 @@ type CommonFields struct {
 	GenerateAudio   textOrSwitch `json:"generate_audio,omitzero" doc:"Whether the video has sound"`
 }
 
-// textOrSwitch is true or false, or a string that holds one of them, as forms do.
+// textOrSwitch is true or false, or a string that contains one of them, as in forms.
 type textOrSwitch struct{}
 
 // Schema implements huma.SchemaProvider.
@@ -34,7 +34,7 @@ func (textOrSwitch) Schema(huma.Registry) *huma.Schema {
 	return &huma.Schema{OneOf: []*huma.Schema{{Type: huma.TypeBoolean}, {Type: huma.TypeString}}}
 }
 
-// roles are words for the uses of images: one, or an array.
+// roles are the roles of images: one, or an array.
 type roles struct{}
 
 // Schema implements huma.SchemaProvider.
@@ -42,14 +42,14 @@ func (roles) Schema(huma.Registry) *huma.Schema {
 	return body.TextOrTexts{}.Schema(nil)
 }
 
-// roleWords are the words of input_reference_role.
+// roleWords returns the values of input_reference_role.
 func roleWords() map[string]providers.InputRole {
 	return map[string]providers.InputRole{
 		"first_frame": providers.FirstFrame, "last_frame": providers.LastFrame, "reference": providers.Reference,
 	}
 }
 
-// commonInputs are the fields with inputs, and what these are for.
+// commonInputs returns the fields with inputs and the roles of these.
 func commonInputs() map[string]providers.InputRole {
 	return map[string]providers.InputRole{
 		"image": providers.FirstFrame, "last_image": providers.LastFrame, "reference_images": providers.Reference,
@@ -57,7 +57,7 @@ func commonInputs() map[string]providers.InputRole {
 	}
 }
 
-// takeCommon takes the common fields of a body. The request's inputs so far are those of input_reference.
+// takeCommon reads the common fields of a body. The request's inputs so far are those of input_reference.
 func takeCommon(req *providers.VideoRequest, b *body.JSON) error {
 	if err := takeRoles(req, b.Value("input_reference_role")); err != nil {
 		return err
@@ -100,10 +100,10 @@ func takeCommon(req *providers.VideoRequest, b *body.JSON) error {
 	return takeSwitch(&req.GenerateAudio, "generate_audio", b.Value("generate_audio"))
 }
 
-// maxWord bounds the words for a ratio and a resolution in bytes. The longest there is has a dozen.
+// maxWord bounds the values of ratio and resolution in bytes. The longest in use has a dozen.
 const maxWord = 64
 
-// takeRoles says what each image of a request is for.
+// takeRoles sets the roles of the images of a request.
 func takeRoles(req *providers.VideoRequest, raw rawjson.Value) error {
 	if raw == nil {
 		return nil
@@ -128,7 +128,7 @@ func takeRoles(req *providers.VideoRequest, raw rawjson.Value) error {
 	return nil
 }
 
-// takeSwitch reads true or false, bare or as a text.
+// takeSwitch reads true or false, bare or as a string.
 func takeSwitch(into **bool, name string, raw rawjson.Value) error {
 	if raw == nil {
 		return nil

@@ -61,7 +61,7 @@ func (c content) add(g *edge.Group, tags []string) {
 	g.Handle(op, c.serveTask)
 }
 
-// serveTask answers with the output of a task that the path and the query name.
+// serveTask serves the output of the task in the path that the query selects.
 func (c content) serveTask(x *edge.Request, r *http.Request) error {
 	index, variant, err := outputAsked(r)
 	if err != nil {
@@ -70,7 +70,7 @@ func (c content) serveTask(x *edge.Request, r *http.Request) error {
 	return c.serveOutput(x, r, r.PathValue("task_id"), index, variant)
 }
 
-// serveOutput answers with an output of a task.
+// serveOutput serves an output of a task.
 func (c content) serveOutput(x *edge.Request, r *http.Request, id string, index int, variant string) error {
 	task, err := c.tasks.Find(r.Context(), id, x.Caller.ID)
 	if err != nil {
@@ -94,7 +94,7 @@ func (c content) serveOutput(x *edge.Request, r *http.Request, id string, index 
 	return c.send(x, r, task, output)
 }
 
-// ServeContent answers with the output of a task that the query names, to whoever may have it: the caller has asked.
+// ServeContent serves the output of a task that the query selects, without a check of permissions: the caller has made it.
 func (s *Service) ServeContent(x *edge.Request, r *http.Request, task tasks.Task) error {
 	index, variant, err := outputAsked(r)
 	if err != nil {
@@ -107,13 +107,13 @@ func (s *Service) ServeContent(x *edge.Request, r *http.Request, task tasks.Task
 	return s.content.send(x, r, task, output)
 }
 
-// output is what an answer is made of.
+// output is an output or a variant of it.
 type output struct {
 	object, contentType, sha256 string
 	size                        int64
 }
 
-// outputOf is one of a task's outputs, or a variant of it; NotFound where there is none.
+// outputOf returns an output of a task, or a variant of it; NotFound if there is none.
 func outputOf(task tasks.Task, index int, variant string) (output, error) {
 	if task.State != workflows.Completed || expired(task) || index >= len(task.Outputs) {
 		return output{}, noContent()
@@ -134,7 +134,7 @@ func outputOf(task tasks.Task, index int, variant string) (output, error) {
 	return found, nil
 }
 
-// send answers with an output.
+// send serves an output.
 func (c content) send(x *edge.Request, r *http.Request, task tasks.Task, of output) error {
 	header := x.Header()
 	header.Set("Content-Type", of.contentType)
@@ -147,8 +147,8 @@ func (c content) send(x *edge.Request, r *http.Request, task tasks.Task, of outp
 	return late.finish(r, object)
 }
 
-// contentType is what an output, or a variant of it, is served as. A vendor called it something, and no page or script of a
-// vendor's may come from this server's address: what is called neither a video nor a picture is served as one all the same.
+// contentType returns the content type of an output, or of a variant of it. The vendor's type is used only if it is a video or a picture: no
+// page or script of a vendor may be served from this server's address.
 func contentType(called, variant string) string {
 	kind := upstream.MediaType(http.Header{"Content-Type": {called}})
 	switch {
@@ -158,27 +158,26 @@ func contentType(called, variant string) string {
 		return "video/mp4"
 	case slices.Contains([]string{"image/webp", "image/png", "image/gif", "image/avif"}, kind):
 		return kind
-	default: // image/svg+xml among them, which may hold scripts
+	default: // also for image/svg+xml, which may contain scripts
 		return "image/jpeg"
 	}
 }
 
-// maxRanges is how many ranges one request may ask for. Each is a request to the archive; players ask for one.
+// maxRanges bounds the ranges of one request. Each is a request to the archive; players use one.
 const maxRanges = 16
 
-// keepRange takes out what RFC 9110 has a server ignore: a range in a unit other than bytes, which http.ServeContent
-// refuses, and more ranges than anybody needs.
+// keepRange removes a Range header that RFC 9110 permits a server to ignore: one with another unit than bytes, which http.ServeContent
+// refuses, or with more than maxRanges ranges.
 func keepRange(header http.Header) {
 	unit, set, found := strings.Cut(header.Get("Range"), "=")
 	if found && strings.EqualFold(unit, "bytes") && strings.Count(set, ",") < maxRanges {
-		header.Set("Range", "bytes="+set) // http.ServeContent minds the case
+		header.Set("Range", "bytes="+set) // http.ServeContent is case-sensitive
 		return
 	}
 	header.Del("Range")
 }
 
-// outputAsked reads the query of a content request: which of the outputs, and which variant of it, "" for the video
-// itself.
+// outputAsked reads the query of a content request: the index of the output, and the variant of it, "" for the video itself.
 func outputAsked(r *http.Request) (index int, variant string, err error) {
 	query := r.URL.Query()
 	switch variant = query.Get("variant"); {
@@ -202,7 +201,7 @@ func noContent() *providers.Fault {
 	return providers.Faultf(providers.NotFound, "The video does not exist or is not finished.")
 }
 
-// outputReader reads an object of known size and opens it at the first read, so that a HEAD asks the archive nothing.
+// outputReader reads an object of known size. It opens the object at the first read, so a HEAD does not access the archive.
 type outputReader struct {
 	ctx     context.Context //nolint:containedctx // it lives within one request, as http.Request's own
 	archive Archive
@@ -210,7 +209,7 @@ type outputReader struct {
 	size    int64
 	at      int64
 	object  io.ReadSeekCloser
-	err     error // the first of the archive
+	err     error // the first error of the archive
 }
 
 // Seek implements io.Seeker.
@@ -239,7 +238,7 @@ func (o *outputReader) Read(p []byte) (int, error) {
 	if o.at >= o.size {
 		return 0, io.EOF
 	}
-	if err := o.ctx.Err(); err != nil { // what the archive's client has read ahead is not for whoever may no longer have it
+	if err := o.ctx.Err(); err != nil { // buffered bytes must not be sent after the permission has ended
 		o.err = err
 		return 0, err
 	}
@@ -276,12 +275,12 @@ func (o *outputReader) open() error {
 
 func (o *outputReader) close() {
 	if o.object != nil {
-		_ = o.object.Close() // nothing was written
+		_ = o.object.Close() // it was only read
 	}
 }
 
-// lateWriter sends the header with the first byte, so that an archive that fails before it is still answered with a
-// fault, and so is a range that does not exist.
+// lateWriter sends the header with the first byte, so that a fault can still be sent if the archive fails before it, or if the range does
+// not exist.
 type lateWriter struct {
 	*edge.Writer
 	x      *edge.Request
@@ -294,7 +293,7 @@ func (w *lateWriter) Header() http.Header { return w.x.Header() }
 // WriteHeader implements http.ResponseWriter.
 func (w *lateWriter) WriteHeader(status int) { w.status = status }
 
-// Write implements http.ResponseWriter. The words of a failed range are ours to choose.
+// Write implements http.ResponseWriter. It drops the text that http.ServeContent writes for an error.
 func (w *lateWriter) Write(p []byte) (int, error) {
 	if w.status >= http.StatusBadRequest {
 		return len(p), nil
@@ -332,13 +331,13 @@ func (w *lateWriter) finish(r *http.Request, content *outputReader) error {
 		return w.refuse(providers.Faultf(providers.Internal, "The video cannot be read."))
 	case content.err != nil:
 		w.x.Fault = archiveFault(content.err)
-		panic(http.ErrAbortHandler) // a part must not be taken for the whole
+		panic(http.ErrAbortHandler) // the client must notice that the body is incomplete
 	}
 	w.send()
 	return nil
 }
 
-// refuse takes back what the header said of the video.
+// refuse removes the headers of the video.
 func (w *lateWriter) refuse(fault *providers.Fault) error {
 	for _, name := range [...]string{"Etag", "Last-Modified", "Accept-Ranges", "Content-Range"} {
 		w.Header().Del(name)

@@ -19,33 +19,33 @@ import (
 const (
 	// maxIdempotencyKey is in characters.
 	maxIdempotencyKey = 255
-	// maxEchoed bounds, in bytes, what every answer about a task repeats: the prompt, and the metadata. No vendor takes half
-	// as long a prompt, and upstreams that repeat it as well must stay within what the adapters read of an answer: a job
-	// whose answer cannot be read may be paid for and lost.
+	// maxEchoed bounds, in bytes, the fields that every answer about a task repeats: the prompt, and the metadata. No vendor accepts half
+	// as long a prompt. Upstreams that repeat it too must stay within the answer limit of the adapters: a job whose answer cannot be
+	// read may be paid for and lost.
 	maxEchoed = 128 << 10
 )
 
-// dialect is how one format says what a create wants, and shows the task that it made.
+// dialect reads the creates of one format and shows tasks in it.
 type dialect struct {
 	format providers.Format
 	read   func(x *edge.Request, r *http.Request) (providers.VideoRequest, error)
 	show   func(x *edge.Request, task tasks.Task) any
-	// bare: a create may have neither a prompt nor an image.
+	// bare: a create needs neither a prompt nor an image.
 	bare bool
 }
 
-// creator makes the tasks of canonical requests: it completes what a request leaves open, checks that a channel makes what it
-// asks for, starts the task, and finds that of a repeat.
+// creator creates the tasks of canonical requests: it completes a request, checks that a channel supports it, starts the task, and finds
+// that of a repeat.
 type creator struct {
 	tasks  Tasks
 	router calls.Router
 	calls  *calls.Calls
 	checks fieldChecks
-	// defaultModel serves requests that name no model; "" refuses them.
+	// defaultModel is the model of requests without one; "" refuses them.
 	defaultModel string
 }
 
-// create serves the creates of a format: read → canonical request → task.
+// create returns the handler of a format's creates: read → canonical request → task.
 func (c *creator) create(d dialect) edge.Handler {
 	return c.calls.Charged(func(x *edge.Request, r *http.Request, ch *calls.Charge) error {
 		req, err := d.read(x, r)
@@ -63,8 +63,8 @@ func (c *creator) create(d dialect) edge.Handler {
 	})
 }
 
-// complete makes a request canonical: what it says in the fields of another format, or in its metadata, counts, and it names
-// a model. bare: it may have neither a prompt nor an image.
+// complete makes a request canonical: it merges the fields of other formats and the metadata, and sets the model. bare: the request needs
+// neither a prompt nor an image.
 func (c *creator) complete(x *edge.Request, req *providers.VideoRequest, bare bool) error {
 	if err := c.checks.takeFields(req); err != nil {
 		return err
@@ -95,14 +95,14 @@ func (c *creator) complete(x *edge.Request, req *providers.VideoRequest, bare bo
 }
 
 func noPrompt() *providers.Fault {
-	return providers.InvalidField("prompt", "Invalid request: a video needs a 'prompt' or an image.")
+	return providers.InvalidField("prompt", "Invalid request: a video requires a 'prompt' or an image.")
 }
 
 func tooLong(name string) *providers.Fault {
 	return providers.InvalidField(name, "Invalid request: '%s' is longer than %d KiB.", name, maxEchoed>>10)
 }
 
-// start makes the task of a canonical request, if its caller may use the model and some channel makes videos with it.
+// start starts the task of a canonical request if its caller may use the model and a channel supports the request.
 func (c *creator) start(x *edge.Request, r *http.Request, ch *calls.Charge, in wording, req providers.VideoRequest) (tasks.Task, error) {
 	create, err := newCreate(x, r, in.format, req)
 	if err != nil {
@@ -119,7 +119,7 @@ func (c *creator) start(x *edge.Request, r *http.Request, ch *calls.Charge, in w
 		return c.repeated(x, r, create, err)
 	}
 	if err := ch.CheckBudget(r.Context()); x.Outcome.Refused == edge.LimitBudget {
-		return c.repeated(x, r, create, err) // its task may be what the budget went for
+		return c.repeated(x, r, create, err) // the budget may have been spent on the task of this create
 	} else if err != nil {
 		return tasks.Task{}, err
 	}
@@ -131,21 +131,21 @@ func (c *creator) start(x *edge.Request, r *http.Request, ch *calls.Charge, in w
 	return task, err
 }
 
-// sendsResults refuses parameters by which a vendor would send the result or news of the job to an address of the client's choice: the
-// gateway looks after the job, and its results are the archive's.
+// sendsResults refuses parameters by which a vendor would send the result, or events of the job, to an address of the client's choice: the
+// gateway polls the job and archives its results.
 func sendsResults(req providers.VideoRequest) *providers.Fault {
 	for _, parameters := range []json.RawMessage{req.Metadata, req.Extra} {
 		if name := addressIn(parameters, maxParameterDepth); name != "" {
-			return providers.InvalidField(name, "The gateway asks for the job and keeps its result itself: '%s' cannot be given.", name)
+			return providers.InvalidField(name, "The gateway polls the job and stores its result itself: '%s' is not permitted.", name)
 		}
 	}
 	return nil
 }
 
-// maxParameterDepth is how deep vendors' objects lie in which such a parameter may be.
+// maxParameterDepth is the greatest depth of vendors' objects with such a parameter.
 const maxParameterDepth = 3
 
-// addressIn is the first parameter of that kind in an object, "" for none.
+// addressIn returns the name of the first such parameter in an object, "" for none.
 func addressIn(object json.RawMessage, depth int) string {
 	var members map[string]json.RawMessage
 	if depth == 0 || len(object) == 0 || json.Unmarshal(object, &members) != nil {
@@ -165,7 +165,7 @@ func addressIn(object json.RawMessage, depth int) string {
 	return ""
 }
 
-// forbidden refuses what the caller's group forbids among the parameters that go to the vendor as they are.
+// forbidden refuses parameters for the vendor that the caller's group forbids.
 func (c *creator) forbidden(x *edge.Request, req providers.VideoRequest) error {
 	for _, parameters := range []json.RawMessage{req.Extra, req.Metadata} {
 		if err := c.calls.Forbidden(x.Caller.Group, parameters); err != nil {
@@ -175,44 +175,44 @@ func (c *creator) forbidden(x *edge.Request, req providers.VideoRequest) error {
 	return nil
 }
 
-// served tells whether the caller may use the request's model, and some channel makes what is asked for with it: nil, or why
-// not. Open circuits are no reason to refuse: a task waits for them.
+// served returns nil if the caller may use the request's model and a channel supports the request, and the reason otherwise. An open circuit
+// is not a reason: tasks wait for it.
 func (c *creator) served(x *edge.Request, in wording, req providers.VideoRequest) error {
 	shape := req.Shape()
-	want := router.Want{
+	pick := router.Want{
 		Group: x.Caller.Group, Model: req.Model, Endpoint: providers.Endpoint{Operation: providers.VideoTask}, Several: req.N > 1, Video: &shape,
 	}
-	if req.RemixOf != "" { // the upstream that made its source says what it takes
-		want.Video = nil
+	if req.RemixOf != "" { // the upstream of the source decides what it accepts
+		pick.Video = nil
 	}
 	channels := c.router
 	switch {
 	case !x.Caller.Allows(req.Model):
 		return calls.ModelNotFound(req.Named())
-	case channels.Serves(want):
+	case channels.Serves(pick):
 		return nil
 	}
-	if fault := channels.Refusal(want); fault != nil {
+	if fault := channels.Refusal(pick); fault != nil {
 		return in.fault(fault)
 	}
-	want.Several = false
-	if fault := channels.Refusal(want); fault != nil {
+	pick.Several = false
+	if fault := channels.Refusal(pick); fault != nil {
 		return in.fault(fault)
 	}
-	if channels.Serves(want) {
+	if channels.Serves(pick) {
 		return in.fault(providers.InvalidField("n", "Invalid request: 'n' above 1 is not possible with this model."))
 	}
 	return calls.ModelNotFound(req.Named())
 }
 
-// wording is how a format names the fields that channels refuse.
+// wording has a format's names of the fields that channels refuse.
 type wording struct {
 	format providers.Format
-	// names are its own, by those of providers.VideoModel.Check where they differ.
+	// names are the names that differ from those of providers.VideoModel.Check, by the latter.
 	names map[string]string
 }
 
-// wordsOf is the wording of a format's creates.
+// wordsOf returns the wording of a format's creates.
 func wordsOf(format providers.Format) wording {
 	return wording{format, map[providers.Format]map[string]string{
 		providers.Generic: {"seconds": "duration"},
@@ -225,7 +225,7 @@ func wordsOf(format providers.Format) wording {
 	}[format]}
 }
 
-// fault is the fault of a field under the format's own name.
+// fault returns a fault with the format's own name of the field.
 func (w wording) fault(fault *providers.Fault) *providers.Fault {
 	name, other := w.names[fault.Param]
 	if !other {
@@ -234,7 +234,7 @@ func (w wording) fault(fault *providers.Fault) *providers.Fault {
 	return providers.InvalidField(name, "%s", strings.ReplaceAll(fault.Message, "'"+fault.Param+"'", "'"+name+"'"))
 }
 
-// newCreate is the caller's create of a task.
+// newCreate returns the caller's create of a task.
 func newCreate(x *edge.Request, r *http.Request, format providers.Format, req providers.VideoRequest) (tasks.Create, error) {
 	key, err := idempotencyKey(r.Header)
 	return tasks.Create{
@@ -244,7 +244,7 @@ func newCreate(x *edge.Request, r *http.Request, format providers.Format, req pr
 	}, err
 }
 
-// taskLimit is the limit that refuses a create with a fault of the kind, "" for none.
+// taskLimit returns the limit that refused a create with a fault of the kind, "" for none.
 func taskLimit(kind providers.Kind) edge.Limit {
 	switch kind {
 	case providers.RateLimited:
@@ -256,8 +256,7 @@ func taskLimit(kind providers.Kind) edge.Limit {
 	}
 }
 
-// repeated answers a create that cannot be made now, as otherwise says: a repeat of one that was taken before finds its
-// task all the same.
+// repeated returns the task of an earlier equal create, and otherwise the failure of this one.
 func (c *creator) repeated(x *edge.Request, r *http.Request, create tasks.Create, otherwise error) (tasks.Task, error) {
 	if create.IdempotencyKey == "" && !create.Repeat {
 		return tasks.Task{}, otherwise
@@ -270,7 +269,7 @@ func (c *creator) repeated(x *edge.Request, r *http.Request, create tasks.Create
 	return task, err
 }
 
-// idempotencyKey returns the caller's key, "" where it sent none.
+// idempotencyKey returns the caller's key, "" for none.
 func idempotencyKey(header http.Header) (string, error) {
 	values := header.Values("Idempotency-Key")
 	if len(values) == 0 {
@@ -282,7 +281,7 @@ func idempotencyKey(header http.Header) (string, error) {
 	return values[0], nil
 }
 
-// isRepeat tells whether an SDK says that it sends the same request again.
+// isRepeat reports whether an SDK marks the request as a retry.
 func isRepeat(header http.Header) bool {
 	count, err := strconv.Atoi(header.Get("X-Stainless-Retry-Count"))
 	return err == nil && count > 0

@@ -17,11 +17,11 @@ import (
 	"modelrelay/workflows/tasks"
 )
 
-// eventsEvery is the longest silence of an event stream: then a comment shows clients and proxies that it lives, and a
-// client that is gone is noticed.
+// eventsEvery is the longest silence of an event stream. After it a comment shows clients and proxies that the stream is alive, and the
+// server notices a client that is gone.
 const eventsEvery = 15 * time.Second
 
-// events are the event streams of tasks.
+// events serves the event streams of tasks.
 type events struct {
 	tasks Tasks
 	edge  *edge.Edge
@@ -30,7 +30,7 @@ type events struct {
 	every time.Duration
 }
 
-// add adds the event stream of a task at a path. object shows the task as the path's format does.
+// add adds the event stream of a task at a path. object returns the task in the format of the path.
 func (e *events) add(g *edge.Group, operationID, path string, object func(context.Context, tasks.Task) any) {
 	g.With(reads()).Handle(huma.Operation{
 		OperationID: operationID, Method: http.MethodGet, Path: path, Tags: []string{edge.VideoTag},
@@ -53,7 +53,7 @@ func (e *events) add(g *edge.Group, operationID, path string, object func(contex
 	}, func(x *edge.Request, r *http.Request) error { return e.serve(x, r, object) })
 }
 
-// eventID tells changes of a task apart.
+// eventID identifies a state of a task.
 func eventID(task tasks.Task) string {
 	return string(task.State) + "-" + strconv.Itoa(task.Progress)
 }
@@ -80,7 +80,7 @@ func (e *events) serve(x *edge.Request, r *http.Request, object func(context.Con
 	}
 	header := x.Header()
 	header.Set("Content-Type", "text/event-stream")
-	header.Set("X-Accel-Buffering", "no") // of a proxy, which would keep events back
+	header.Set("X-Accel-Buffering", "no") // nginx must not buffer events
 	e.open.Add(1)
 	defer e.open.Add(-1)
 	out := eventStream{Writer: x.Paced()}
@@ -101,19 +101,19 @@ func (e *events) serve(x *edge.Request, r *http.Request, object func(context.Con
 		return nil
 	case edge.Left(r.Context()):
 		return r.Context().Err()
-	case r.Context().Err() != nil: // the token may no longer be used
+	case r.Context().Err() != nil: // the token is no longer valid
 		err = context.Cause(r.Context())
-	case ctx.Err() != nil: // the process stops: the client comes back elsewhere
+	case ctx.Err() != nil: // the process stops; the client reconnects to another
 		return nil
 	}
 	fault := providers.AsFault(err)
 	if fault.Kind != providers.Canceled {
-		_ = out.write(slices.Concat(x.FaultEvents(fault)...)) // a client that is gone needs no error
+		_ = out.write(slices.Concat(x.FaultEvents(fault)...)) // the client may be gone
 	}
 	return fault
 }
 
-// next sends the next change of a task, or a comment when there is none for long.
+// next sends the next change of a task, or a comment after a silence.
 func (e *events) next(ctx context.Context, out *eventStream, last tasks.Task, object func(context.Context, tasks.Task) any) (tasks.Task, error) {
 	quiet, cancel := context.WithTimeout(ctx, e.every)
 	defer cancel()
@@ -128,7 +128,7 @@ func (e *events) next(ctx context.Context, out *eventStream, last tasks.Task, ob
 	}
 }
 
-// eventStream writes server-sent events, each at once.
+// eventStream writes server-sent events and flushes each.
 type eventStream struct {
 	*edge.Writer
 	buf bytes.Buffer
@@ -137,7 +137,7 @@ type eventStream struct {
 // begin sends the header.
 func (e *eventStream) begin() error { return e.Flush() }
 
-// send writes one event. Its data is one line, as JSON is.
+// send writes one event with data on one line.
 func (e *eventStream) send(id string, data any) error {
 	e.buf.Reset()
 	e.buf.WriteString("id: " + id + "\ndata: ")

@@ -19,16 +19,15 @@ func readJSON(x *edge.Request, r *http.Request, check *body.Checker) (*body.JSON
 	return check.Check(raw)
 }
 
-// Bounds of what a video create may hold beside the contract's fields. It is put into one order, kept, and read again by
-// whatever has to do with the task.
+// The bounds of undocumented fields in a create. They are sorted, stored, and read again with the task.
 const (
-	// maxExtra is that of all fields together that the contract does not name, in bytes.
+	// maxExtra bounds all undocumented fields together, in bytes.
 	maxExtra = 1 << 20
-	// maxNesting is how deep the arrays and objects of these fields, and of the metadata, may lie in one another.
+	// maxNesting bounds the nesting of arrays and objects in these fields and in the metadata.
 	maxNesting = 100
 )
 
-// readFreely reads the fields that hold what the client likes: the metadata, and those the contract does not name.
+// readFreely reads the metadata and the undocumented fields.
 func (c fieldChecks) readFreely(b *body.JSON) (metadata, extra json.RawMessage, err error) {
 	metadata = bytes.Clone(b.Value("metadata"))
 	if err := checkNesting("metadata", metadata); err != nil {
@@ -38,11 +37,11 @@ func (c fieldChecks) readFreely(b *body.JSON) (metadata, extra json.RawMessage, 
 	return metadata, extra, err
 }
 
-// extraMembers collects the members of a body its format does not name; nil where there are none. Those of another format,
-// an image for instance, are as large as there.
+// extraMembers returns the members of a body that its format does not document; nil if there are none. Only members that no format documents
+// count for maxExtra.
 func (c fieldChecks) extraMembers(b *body.JSON) (json.RawMessage, error) {
 	var out []byte
-	size := 0 // of the members that no format names
+	size := 0 // of the members that no format documents
 	for name, value := range b.Members() {
 		text := name.String()
 		if b.Span(text) != (providers.Span{}) {
@@ -65,12 +64,12 @@ func (c fieldChecks) extraMembers(b *body.JSON) (json.RawMessage, error) {
 	return append(out, '}'), nil
 }
 
-// tooMuchExtra is the fault of a create with too long fields that the contract does not name.
+// tooMuchExtra is the fault of a create with too large undocumented fields.
 func tooMuchExtra() *providers.Fault {
 	return providers.InvalidField("", "Invalid request: the fields that are not documented here have more than %d MiB together.", maxExtra>>20)
 }
 
-// checkNesting tells whether a JSON value is nested too deeply. The value is valid.
+// checkNesting refuses a valid JSON value that is nested too deeply.
 func checkNesting(param string, value []byte) error {
 	depth, quoted := 0, false
 	for i := 0; i < len(value); i++ {

@@ -11,8 +11,8 @@ import (
 	"modelrelay/providers"
 )
 
-// videoFields are the fields of a create in all video formats together. It is never filled: the checks are compiled from
-// it. Numbers may stand in strings, as they do in forms.
+// videoFields are the fields of a create in all video formats together. It is never filled: the checks are compiled from it. Numbers may be
+// in strings, as in forms.
 type videoFields struct {
 	Model          string         `json:"model,omitempty"`
 	ReqKey         string         `json:"req_key,omitempty"`
@@ -36,8 +36,8 @@ type videoFields struct {
 	WebhookURL     string         `json:"webhook_url,omitempty"`
 }
 
-// fieldChecks read what the format of a create leaves over: its other members, and those of its metadata, which reach the
-// vendor too. What a video costs, and which model makes it, may be said in neither past the gateway.
+// fieldChecks check the members of a create that its format does not document, and the metadata; both reach the vendor. Neither may change
+// the price or the model without the gateway.
 type fieldChecks struct {
 	fields, metadata *body.Checker
 }
@@ -48,8 +48,7 @@ func newFieldChecks() fieldChecks {
 	return fieldChecks{fields: fields, metadata: body.NewChecker[struct{}](registry, fields.Names()...)}
 }
 
-// takeFields takes the fields of another video format out of a request's extra members: they mean here what they mean
-// there.
+// takeFields moves the fields of other video formats from the request's extra members to the request. They mean the same as there.
 func (c fieldChecks) takeFields(req *providers.VideoRequest) error {
 	if req.Extra == nil {
 		return nil
@@ -65,7 +64,7 @@ func (c fieldChecks) takeFields(req *providers.VideoRequest) error {
 		return err
 	}
 	if size := b.Value("size"); size != nil && req.Width != 0 && pixels(b.Text("size")) == 0 {
-		// A word of the vendor's beside the pixels.
+		// A size that is not in pixels is the vendor's own parameter, in addition to the pixels.
 		req.Extra = append(body.AppendMember(bytes.TrimSuffix(req.Extra, []byte("}")), []byte(`"size"`), size), '}')
 	}
 	req.Prompt, req.WebhookURL = cmp.Or(req.Prompt, b.Text("prompt")), cmp.Or(req.WebhookURL, b.Text("webhook_url"))
@@ -95,13 +94,13 @@ func (c fieldChecks) takeFields(req *providers.VideoRequest) error {
 	return takeImages(req, b)
 }
 
-// pixels is the width that a size names, 0 for another word.
+// pixels returns the width in a size, 0 if it is not in pixels.
 func pixels(size string) int {
 	width, _ := parseSize(size)
 	return width
 }
 
-// takeSize takes what a request says of pictures and their number.
+// takeSize reads the size, the frame rate and the number of videos.
 func takeSize(req *providers.VideoRequest, b *body.JSON) error {
 	if size := b.Text("size"); size != "" && (req.Width == 0 || pixels(size) != 0) {
 		width, height := parseSize(size)
@@ -124,7 +123,7 @@ func takeSize(req *providers.VideoRequest, b *body.JSON) error {
 	return nil
 }
 
-// takeImages takes the images that another format names.
+// takeImages reads the images in fields of other formats.
 func takeImages(req *providers.VideoRequest, b *body.JSON) error {
 	if reference := b.Value("input_reference"); reference != nil {
 		if err := addReferences(req, reference); err != nil {
@@ -140,7 +139,7 @@ func takeImages(req *providers.VideoRequest, b *body.JSON) error {
 	return addInputs(req, "image_urls", b.Value("image_urls"), newLink)
 }
 
-// readMetadata reads what a request's metadata says of its price. It stays where it is.
+// readMetadata reads the members of the metadata that determine the price. They stay in the metadata.
 func (c fieldChecks) readMetadata(req *providers.VideoRequest) error {
 	b, err := c.checkMetadata(req.Metadata)
 	if b == nil || err != nil {
@@ -162,7 +161,7 @@ func (c fieldChecks) readMetadata(req *providers.VideoRequest) error {
 // checkMetadata returns nil for a request without metadata.
 func (c fieldChecks) checkMetadata(metadata []byte) (*body.JSON, error) {
 	if metadata == nil {
-		return nil, nil //nolint:nilnil // no metadata is nothing to read, and no fault
+		return nil, nil //nolint:nilnil // without metadata there is nothing to check
 	}
 	b, err := c.metadata.Check(metadata)
 	if fault := providers.AsFault(err); fault != nil {
@@ -172,7 +171,7 @@ func (c fieldChecks) checkMetadata(metadata []byte) (*body.JSON, error) {
 	return b, nil
 }
 
-// refuseFields refuses what a remix cannot say: everything of a video but what is to change is that of its source.
+// refuseFields refuses fields of a remix that it takes from its source.
 func (c fieldChecks) refuseFields(req *providers.VideoRequest) error {
 	if req.Extra != nil {
 		b, err := c.fields.Check(req.Extra)

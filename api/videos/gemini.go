@@ -21,7 +21,7 @@ type geminiStarted struct {
 	Name string `json:"name" doc:"models/{model}/operations/{task id}"`
 }
 
-// geminiOperation is a task in format B.
+// geminiOperation is a task in the Gemini format.
 type geminiOperation struct {
 	Name     string                   `json:"name" doc:"models/{model}/operations/{task id}"`
 	Metadata geminiOperationMetadata  `json:"metadata"`
@@ -30,17 +30,17 @@ type geminiOperation struct {
 	Response *geminiOperationResponse `json:"response,omitempty"`
 }
 
-// geminiOperationMetadata is beyond what the vendor's own operations tell.
+// geminiOperationMetadata is an addition to the vendor's operations.
 type geminiOperationMetadata struct {
 	State         string `json:"state" enum:"queued,in_progress,completed,failed"`
 	Progress      int    `json:"progress" minimum:"0" maximum:"100" doc:"Percent; 100 only when completed"`
-	QueuePosition int    `json:"queuePosition,omitempty" minimum:"1" doc:"While it waits for a place at a full upstream: 1 is next"`
+	QueuePosition int    `json:"queuePosition,omitempty" minimum:"1" doc:"Position in the line at a full upstream; 1 is next"`
 }
 
 // geminiOperationError is a google.rpc.Status.
 type geminiOperationError struct {
 	Code    int    `json:"code" doc:"A code of google.rpc.Code"`
-	Message string `json:"message" doc:"The failure's code and words"`
+	Message string `json:"message" doc:"The failure's code and message"`
 }
 
 type geminiOperationResponse struct {
@@ -59,14 +59,14 @@ type geminiVideoFile struct {
 	URI string `json:"uri" doc:"Where the file is, for the token that made it"`
 }
 
-// gemini is the video operations of format B.
+// gemini has the video operations of the Gemini format.
 type gemini struct {
 	service *Service
 	check   *body.Checker
 }
 
-// AddGemini adds the download of format B's files to its group, and returns what begins a task with a model and what reads one,
-// whose paths are the format's to route.
+// AddGemini adds the download of files to the group of the Gemini format. It returns the operations that start a task with a model and that
+// read one; the format routes their paths.
 func (s *Service) AddGemini(g *edge.Group) (begin, read edge.PathOperation) {
 	registry, tags := g.OpenAPI().Components.Schemas, []string{edge.VideoTag}
 	f := gemini{service: s, check: body.NewChecker[geminiVideoBody](registry)}
@@ -74,7 +74,7 @@ func (s *Service) AddGemini(g *edge.Group) (begin, read edge.PathOperation) {
 	begin = edge.PathOperation{
 		Operation: &huma.Operation{
 			OperationID: "predictLongRunning", Method: http.MethodPost, Path: "/v1beta/models/{model}:predictLongRunning", Tags: tags,
-			Summary: "Create a video task, format B", Description: createWords,
+			Summary: "Create a video task, Gemini format", Description: createWords,
 			Parameters:  []*huma.Param{edge.PathParameter("model", "Model id; it may hold slashes and colons"), idempotencyParameter()},
 			RequestBody: body.DeclareJSON[geminiVideoBody](registry), Responses: body.DeclareAnswer[geminiStarted](registry, "The operation"),
 		},
@@ -85,7 +85,7 @@ func (s *Service) AddGemini(g *edge.Group) (begin, read edge.PathOperation) {
 	read = edge.PathOperation{
 		Operation: &huma.Operation{
 			OperationID: "getVideoOperation", Method: http.MethodGet, Path: "/v1beta/models/{model}/operations/{operation}", Tags: tags,
-			Summary: "Get a video task, format B",
+			Summary: "Get a video task, Gemini format",
 			Parameters: []*huma.Param{
 				edge.PathParameter("model", "Model id; it may hold slashes and colons"), edge.PathParameter("operation", "Video task id"), waitParameter(),
 			},
@@ -97,13 +97,13 @@ func (s *Service) AddGemini(g *edge.Group) (begin, read edge.PathOperation) {
 	return begin, read
 }
 
-// addFiles adds the download of files below both prefixes of the format: @google/genai 3.x reads below /v1.
+// addFiles adds the download of files with both prefixes of the format: @google/genai 3.x reads below /v1.
 func (f gemini) addFiles(g *edge.Group, tags []string) {
 	file := &huma.MediaType{Schema: &huma.Schema{Type: huma.TypeString, Format: "binary"}}
 	for _, under := range [...]struct{ path, suffix string }{{filesPath, ""}, {"/v1/files/", "V1"}} {
 		g.With(reads()).HandleAt(under.path+"*", huma.Operation{
 			OperationID: "downloadVideoFile" + under.suffix, Method: http.MethodGet, Path: under.path + "{file}:download", Tags: tags,
-			Summary: "Get the video file, format B", Description: "As getVideoContent does.",
+			Summary: "Get the video file, Gemini format", Description: "As getVideoContent does.",
 			Parameters: []*huma.Param{edge.PathParameter("file", "File id, as in an operation's uri")},
 			Responses:  map[string]*huma.Response{"200": {Description: "The video", Content: map[string]*huma.MediaType{"video/*": file}}},
 		}, func(x *edge.Request, r *http.Request) error {
@@ -174,7 +174,7 @@ func newGeminiOperation(task tasks.Task, base string) geminiOperation {
 	return operation
 }
 
-// rpcCode is the google.rpc.Code of a failure.
+// rpcCode returns the google.rpc.Code of a failure.
 func rpcCode(failure string) int {
 	const cancelled, invalidArgument, deadlineExceeded, notFound, resourceExhausted, internal = 1, 3, 4, 5, 8, 13
 	switch failure {
@@ -194,16 +194,16 @@ func rpcCode(failure string) int {
 }
 
 const (
-	// filesPath is where the files of format B are.
+	// filesPath is the path of files in the Gemini format.
 	filesPath = "/v1beta/files/"
-	// A file's id is filePrefix, the rest of its task's id behind taskPrefix, and behind that the output's index where it is not
-	// 0. The vendor's SDKs cut it at the first character that is no lower-case letter or digit.
+	// The id of a file is filePrefix, the task's id without taskPrefix, and the output's index if it is not 0. The vendor's SDKs cut it
+	// at the first character that is not a lower-case letter or a digit.
 	filePrefix, taskPrefix = "video", "video_"
-	// taskLetters are the characters of a task's id behind the prefix.
+	// taskLetters is the length of a task's id without the prefix.
 	taskLetters = 26
 )
 
-// fileURI is where the file of a task's output is.
+// fileURI returns the address of the file of a task's output.
 func fileURI(base, task string, index int) string {
 	return base + filesPath + fileID(task, index) + ":download?alt=media"
 }
@@ -216,8 +216,8 @@ func fileID(task string, index int) string {
 	return id
 }
 
-// fileOf is the id of the file of ours that an address names, "" for none. An SDK may have put a whole address behind the path:
-// @google/genai does with one of http.
+// fileOf returns the file id in an address of this gateway, "" for other addresses. An SDK may append a whole address to the path:
+// @google/genai does so with an http address.
 func fileOf(address string) string {
 	const files = "/files/"
 	at := strings.LastIndex(address, files)
@@ -234,7 +234,7 @@ func fileOf(address string) string {
 	return file
 }
 
-// parseFile takes a file's id apart; "" for what is none.
+// parseFile splits a file's id; task is "" for other texts.
 func parseFile(file string) (task string, index int) {
 	rest, ok := strings.CutPrefix(file, filePrefix)
 	if !ok || len(rest) < taskLetters {

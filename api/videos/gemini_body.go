@@ -11,8 +11,8 @@ import (
 	"modelrelay/providers/rawjson"
 )
 
-// geminiVideoBody is the body of predictLongRunning. It is never filled. Its shape is what google.golang.org/genai 1.77 sends to
-// the Gemini API, and the seed, fps and generateAudio of Google Cloud's.
+// geminiVideoBody is the body of predictLongRunning. It is never filled. Its shape is that of google.golang.org/genai 1.77 for the Gemini
+// API, with the seed, fps and generateAudio of Google Cloud.
 type geminiVideoBody struct {
 	Instances  []geminiVideoInstance `json:"instances" minItems:"1" maxItems:"1" nullable:"false" doc:"What to make"`
 	Parameters geminiVideoParameters `json:"parameters,omitzero"`
@@ -24,7 +24,7 @@ type geminiVideoInstance struct {
 	Image           geminiVideoMedia       `json:"image,omitzero" doc:"Image that the video begins with"`
 	LastFrame       geminiVideoMedia       `json:"lastFrame,omitzero" doc:"Image that the video ends with"`
 	ReferenceImages []geminiVideoReference `json:"referenceImages,omitempty" nullable:"false" doc:"Images of what the video shows"`
-	Video           geminiVideoMedia       `json:"video,omitzero" doc:"Video to go on from; the uri of one that was made here names its task"`
+	Video           geminiVideoMedia       `json:"video,omitzero" doc:"Video to continue; the uri of one that was made here is its task"`
 }
 
 type geminiVideoReference struct {
@@ -36,7 +36,7 @@ type geminiVideoReference struct {
 type geminiVideoMedia struct {
 	Bytes    string                 `json:"bytesBase64Encoded,omitempty" doc:"Bytes in Base64"`
 	Video    string                 `json:"encodedVideo,omitempty" doc:"Bytes of a video in Base64"`
-	MIMEType string                 `json:"mimeType,omitempty" doc:"Not needed: the bytes tell"`
+	MIMEType string                 `json:"mimeType,omitempty" doc:"Not required: detected from the bytes"`
 	Encoding string                 `json:"encoding,omitempty" doc:"mimeType of a video"`
 	URI      string                 `json:"uri,omitempty" doc:"http or https address"`
 	Inline   geminiVideoInlineBytes `json:"inlineData,omitzero"`
@@ -59,11 +59,10 @@ type geminiVideoParameters struct {
 }
 
 type geminiVideoWebhook struct {
-	URIs []string `json:"uris,omitempty" nullable:"false" doc:"Where the task's end is told, one address; needs a token with a webhook secret"`
+	URIs []string `json:"uris,omitempty" nullable:"false" doc:"One address that receives the event at the task's end; requires a token with a webhook secret"`
 }
 
-// readGemini reads a predictLongRunning. What is not documented of the instance and the parameters reaches the vendor as its own
-// parameters.
+// readGemini reads a predictLongRunning. Undocumented members of the instance and the parameters reach the vendor as its own parameters.
 func readGemini(x *edge.Request, r *http.Request, check *body.Checker) (req providers.VideoRequest, source string, err error) {
 	b, err := readJSON(x, r, check)
 	if err != nil {
@@ -102,7 +101,7 @@ func readGemini(x *edge.Request, r *http.Request, check *body.Checker) (req prov
 	return req, source, err
 }
 
-// readWebhook reads the one address of a webhook's configuration, "" for none.
+// readWebhook returns the only address of a webhook configuration, "" for none.
 func readWebhook(config rawjson.Value, field string) (address string, err error) {
 	for _, uri := range config.Get("uris").Items() {
 		if address != "" {
@@ -113,7 +112,7 @@ func readWebhook(config rawjson.Value, field string) (address string, err error)
 	return address, nil
 }
 
-// readInstance reads what to make. A video that was made here is the id of its file.
+// readInstance reads the prompt and the inputs. source is the file id of a video that was made here.
 func readInstance(req *providers.VideoRequest, instance rawjson.Value, extra *[]byte) (source string, err error) {
 	for name, value := range instance.Members() {
 		role, several := providers.FirstFrame, false
@@ -151,7 +150,7 @@ func readInstance(req *providers.VideoRequest, instance rawjson.Value, extra *[]
 	return source, nil
 }
 
-// addGeminiMedia adds the input of an object with its bytes or its address; null is none.
+// addGeminiMedia adds an input from its bytes or its address; null adds none.
 func addGeminiMedia(req *providers.VideoRequest, role providers.InputRole, param string, object rawjson.Value) error {
 	if bytes.Equal(object, []byte("null")) {
 		return nil
@@ -167,7 +166,7 @@ func addGeminiMedia(req *providers.VideoRequest, role providers.InputRole, param
 	return addInput(req, param, input)
 }
 
-// readParameters reads how to make it.
+// readParameters reads the parameters of the video.
 func readParameters(req *providers.VideoRequest, parameters rawjson.Value, extra *[]byte) (err error) {
 	for name, value := range parameters.Members() {
 		if bytes.Equal(value, []byte("null")) {

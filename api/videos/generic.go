@@ -15,7 +15,7 @@ import (
 	"modelrelay/workflows/tasks"
 )
 
-// genericPath is where the generic video format lives.
+// genericPath is the path of the generic video format.
 const genericPath = "/v1/video/generations"
 
 // genericCreated is the answer to a create of the generic format.
@@ -29,8 +29,7 @@ type genericCreated struct {
 	CreatedAt int64  `json:"created_at" doc:"Unix seconds"`
 }
 
-// genericVideo is the task of the generic format. Its keys are always there, null where unset, but for metadata and
-// queue_position.
+// genericVideo is a task in the generic format. All keys are always present, null if unset, except metadata and queue_position.
 type genericVideo struct {
 	ID            string          `json:"id" doc:"Video task id"`
 	TaskID        string          `json:"task_id" doc:"Video task id, as in id"`
@@ -40,7 +39,7 @@ type genericVideo struct {
 	Progress      int             `json:"progress" minimum:"0" maximum:"100" doc:"Percent; 100 only when completed"`
 	CreatedAt     int64           `json:"created_at" doc:"Unix seconds"`
 	CompletedAt   *int64          `json:"completed_at" doc:"When it ended, in Unix seconds"`
-	ExpiresAt     *int64          `json:"expires_at" doc:"When the video goes, in Unix seconds"`
+	ExpiresAt     *int64          `json:"expires_at" doc:"When the video is removed, in Unix seconds"`
 	Duration      *float64        `json:"duration" doc:"Seconds of the video"`
 	Width         *int            `json:"width" doc:"In pixels"`
 	Height        *int            `json:"height" doc:"In pixels"`
@@ -48,7 +47,7 @@ type genericVideo struct {
 	URLs          []string        `json:"urls" nullable:"false" doc:"All videos, in order"`
 	Error         *openAIFailure  `json:"error" doc:"Why a failed task failed"`
 	Metadata      json.RawMessage `json:"metadata,omitempty" doc:"The caller's own object"`
-	QueuePosition int             `json:"queue_position,omitempty" minimum:"1" doc:"While it waits for a place at a full upstream: 1 is next"`
+	QueuePosition int             `json:"queue_position,omitempty" minimum:"1" doc:"Position in the line at a full upstream; 1 is next"`
 }
 
 func newGenericCreated(task tasks.Task) genericCreated {
@@ -77,7 +76,7 @@ func newGenericVideo(task tasks.Task, urls []string) genericVideo {
 	return video
 }
 
-// generic is the operations of the generic format.
+// generic has the operations of the generic format.
 type generic struct{ service *Service }
 
 // add adds the generic video operations.
@@ -131,8 +130,7 @@ func (v generic) addCreate(g *edge.Group, tags []string) {
 	}))
 }
 
-// genericVideoBody is the body of a create in the generic format. It is never filled: the schema and the field checks
-// are compiled from it.
+// genericVideoBody is the body of a create in the generic format. It is never filled: the schema and the field checks are compiled from it.
 type genericVideoBody struct {
 	Model  string `json:"model,omitempty" doc:"Model or style id; the deployment may have a default"`
 	Prompt string `json:"prompt,omitempty" doc:"What the video shows, in 128 KiB at most"`
@@ -143,10 +141,10 @@ type genericVideoBody struct {
 	FPS            int            `json:"fps,omitempty" doc:"Frames per second, where the vendor lets them be chosen"`
 	Seed           int64          `json:"seed,omitempty"`
 	N              int            `json:"n,omitempty" doc:"Number of videos; more than one only where the vendor makes several"`
-	ResponseFormat string         `json:"response_format,omitempty" doc:"Kept with the task; the answer always has URLs"`
-	User           string         `json:"user,omitempty" doc:"The caller's own user, kept with the task"`
+	ResponseFormat string         `json:"response_format,omitempty" doc:"Stored with the task; the answer always has URLs"`
+	User           string         `json:"user,omitempty" doc:"The caller's own user, stored with the task"`
 	Metadata       map[string]any `json:"metadata,omitempty" doc:"Extension parameters such as negative_prompt, style, quality_level: echoed in the task, and sent to the vendor"`
-	WebhookURL     string         `json:"webhook_url,omitempty" doc:"Where the task's end is told; needs a token with a webhook secret"`
+	WebhookURL     string         `json:"webhook_url,omitempty" doc:"Address that receives the event at the task's end; requires a token with a webhook secret"`
 }
 
 // readGenericBody reads a create in the generic format.

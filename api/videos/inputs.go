@@ -15,18 +15,18 @@ import (
 	"modelrelay/providers/rawjson"
 )
 
-// Bounds of the inputs of one video create. The whole body is bounded by Options.MaxBody besides.
+// The bounds of the inputs of one create. Options.MaxBody bounds the whole body.
 const (
-	// maxInputs bounds the inputs of a request whose model is not known yet. What a model takes, its vendor's table says: 50 at most.
+	// maxInputs bounds the inputs of a request before its model is known. The vendor's table has the bound of a model, 50 at most.
 	maxInputs = 64
-	// maxImageBytes is that of one image, decoded. The vendors stop between 5 and 20 MB; this leaves it to them.
+	// maxImageBytes bounds one decoded image. The vendors' own bounds are between 5 and 20 MB.
 	maxImageBytes = 32 << 20
-	// maxAddress is the length of an input's URL in bytes; what is longer is no address a vendor would fetch.
+	// maxAddress bounds the URL of an input in bytes. No vendor fetches a longer one.
 	maxAddress = 8 << 10
 )
 
-// newUpload makes an input of uploaded bytes. Its content type is read from the bytes, whatever the client says. Which
-// types a model takes is its vendor's to say.
+// newUpload returns an input of uploaded bytes. Its content type is detected from the bytes, whatever the client declares. The vendor
+// decides which types a model accepts.
 func newUpload(role providers.InputRole, param, name string, data []byte) (providers.Media, error) {
 	if len(data) == 0 {
 		return providers.Media{}, providers.InvalidField(param, "Invalid request: '%s' is empty.", param)
@@ -54,13 +54,13 @@ func newUpload(role providers.InputRole, param, name string, data []byte) (provi
 	return providers.Media{Role: role, Name: name, ContentType: kind, Size: int64(len(data)), Data: data}, nil
 }
 
-// imageTypes are the images that some vendor takes.
+// imageTypes are the image types that at least one vendor accepts.
 func imageTypes() []string {
 	return []string{"image/png", "image/jpeg", "image/webp", "image/gif", "image/bmp", "image/tiff", "image/heic", "image/heif"}
 }
 
-// newMedia makes an input of text: a data URL or bare Base64 is an upload, an http or https URL is passed on and never
-// fetched. text is not kept.
+// newMedia returns an input of a text: a data URL or bare Base64 is an upload; an http or https URL is passed on and never fetched. It does
+// not retain text.
 func newMedia(role providers.InputRole, param string, text []byte) (providers.Media, error) {
 	if len(text) == 0 {
 		return providers.Media{}, providers.InvalidField(param, "Invalid request: '%s' is empty.", param)
@@ -82,12 +82,12 @@ func newMedia(role providers.InputRole, param string, text []byte) (providers.Me
 	return providers.Media{Role: role, URL: address}, nil
 }
 
-// newImage makes an input of an image that the video begins with.
+// newImage returns an input of the first frame.
 func newImage(param string, text []byte) (providers.Media, error) {
 	return newMedia(providers.FirstFrame, param, text)
 }
 
-// newLink makes an input of an image's http or https URL.
+// newLink returns an input of an image's http or https URL.
 func newLink(param string, text []byte) (providers.Media, error) {
 	media, err := newImage(param, text)
 	if err == nil && media.URL == "" {
@@ -96,7 +96,7 @@ func newLink(param string, text []byte) (providers.Media, error) {
 	return media, err
 }
 
-// decodeDataURL reads what follows "data:". The contract's images are base64.
+// decodeDataURL decodes what follows "data:". Only base64 is supported.
 func decodeDataURL(role providers.InputRole, param string, rest []byte) (providers.Media, error) {
 	head, encoded, found := bytes.Cut(rest, []byte(","))
 	if !found || !bytes.HasSuffix(head, []byte(";base64")) {
@@ -105,7 +105,7 @@ func decodeDataURL(role providers.InputRole, param string, rest []byte) (provide
 	return decodeBase64(role, param, encoded)
 }
 
-// decodeBase64 reads an input in either alphabet, with or without padding; line breaks do not count.
+// decodeBase64 decodes an input in either alphabet, with or without padding, and ignores line breaks.
 func decodeBase64(role providers.InputRole, param string, encoded []byte) (providers.Media, error) {
 	encoding := base64.StdEncoding
 	if bytes.ContainsAny(encoded, "-_") {
@@ -128,7 +128,7 @@ func cutPrefixFold(text []byte, prefix string) ([]byte, bool) {
 	return text, false
 }
 
-// addInput gives a request one more input.
+// addInput adds an input to a request.
 func addInput(req *providers.VideoRequest, param string, input providers.Media) error {
 	if len(req.Inputs) == maxInputs {
 		return providers.InvalidField(param, "Invalid request: '%s' is one input too many, %d are allowed.", param, maxInputs)
@@ -137,7 +137,7 @@ func addInput(req *providers.VideoRequest, param string, input providers.Media) 
 	return nil
 }
 
-// addInputs reads a checked array of strings, each an input.
+// addInputs reads a checked array of strings; each is an input.
 func addInputs(req *providers.VideoRequest, param string, array rawjson.Value, read func(string, []byte) (providers.Media, error)) error {
 	for i, text := range array.Items() {
 		place := param + "[" + strconv.Itoa(i) + "]"
@@ -169,11 +169,11 @@ func (imageReference) Schema(huma.Registry) *huma.Schema {
 		},
 	}
 	return &huma.Schema{OneOf: append(one, &huma.Schema{
-		Type: huma.TypeArray, Items: &huma.Schema{OneOf: slices.Clone(one)}, Description: "Several images; input_reference_role says what each is for",
+		Type: huma.TypeArray, Items: &huma.Schema{OneOf: slices.Clone(one)}, Description: "Several images; input_reference_role has their roles",
 	})}
 }
 
-// addReferences reads an input_reference that is not a file: a URL, bare or as {"image_url": URL}, or an array of such.
+// addReferences reads an input_reference that is not a file: a URL, bare or as {"image_url": URL}, or an array of these.
 func addReferences(req *providers.VideoRequest, raw rawjson.Value) error {
 	if raw.IsArray() {
 		for _, reference := range raw.Items() {
@@ -197,7 +197,7 @@ func readReference(raw rawjson.Value) (providers.Media, error) {
 	return referenceOf(func(name string) []byte { return raw.Get(name).Text().Decoded() })
 }
 
-// referenceOf reads an input_reference by its members.
+// referenceOf reads an input_reference from its members.
 func referenceOf(member func(name string) []byte) (providers.Media, error) {
 	if address := member("image_url"); len(address) > 0 {
 		return newImage("input_reference.image_url", address)

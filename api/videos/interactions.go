@@ -15,7 +15,7 @@ import (
 	"modelrelay/workflows/tasks"
 )
 
-// Interaction is a task as format B shows an interaction.
+// Interaction is a task as an interaction of the Gemini format.
 type Interaction struct {
 	ID      string             `json:"id" doc:"Video task id"`
 	Object  string             `json:"object" enum:"interaction"`
@@ -28,7 +28,7 @@ type Interaction struct {
 	Errors  []interactionError `json:"errors,omitempty" nullable:"false" doc:"Why a failed task failed"`
 	// Progress and QueuePosition are beyond the format's own members.
 	Progress      int `json:"progress" minimum:"0" maximum:"100" doc:"Percent; 100 only when completed"`
-	QueuePosition int `json:"queue_position,omitempty" minimum:"1" doc:"While it waits for a place at a full upstream: 1 is next"`
+	QueuePosition int `json:"queue_position,omitempty" minimum:"1" doc:"Position in the line at a full upstream; 1 is next"`
 }
 
 type interactionStep struct {
@@ -47,7 +47,7 @@ type interactionError struct {
 	Message string `json:"message"`
 }
 
-// interactionOf shows a task, with the addresses of its files below base.
+// interactionOf returns a task as an interaction, with the addresses of its files below base.
 func interactionOf(task tasks.Task, base string) Interaction {
 	i := Interaction{
 		ID: task.ID, Object: "interaction", Model: task.Request.Model, Status: "in_progress", Steps: []interactionStep{},
@@ -82,11 +82,11 @@ func interactionOf(task tasks.Task, base string) Interaction {
 	return i
 }
 
-// interactions are the tasks that format B's interactions are.
+// interactions has the operations of interactions that are tasks.
 type interactions struct{ service *Service }
 
-// AddInteractions adds what reads, cancels and deletes format B's interactions, and returns what begins the task of one. relayed does it with those that are
-// no tasks.
+// AddInteractions adds the read, cancel and delete of the Gemini format's interactions, and returns what starts the task of an interaction.
+// relayed serves interactions that are not tasks.
 func (s *Service) AddInteractions(
 	g *edge.Group, relayed func(x *edge.Request, r *http.Request, do providers.StoredVerb, id string) error,
 ) (begin func(x *edge.Request, r *http.Request, ch *calls.Charge, b *body.JSON) (taken bool, err error)) {
@@ -107,7 +107,7 @@ func (s *Service) AddInteractions(
 				}, {
 					Name: "stream", In: "query", Schema: &huma.Schema{Type: huma.TypeBoolean}, Description: "Answer events; of a relayed interaction alone",
 				}, {
-					Name: "last_event_id", In: "query", Schema: body.Text(), Description: "The event of the stream to go on behind",
+					Name: "last_event_id", In: "query", Schema: body.Text(), Description: "The event of the stream after which it continues",
 				}},
 				Responses: body.DeclareAnswer[Interaction](registry, "The interaction"),
 			}, providers.StoredGet, a.read},
@@ -123,7 +123,7 @@ func (s *Service) AddInteractions(
 			op := operation.Operation
 			op.OperationID, op.Path, op.Summary = op.OperationID+suffix, prefix+"/interactions/{interaction}"+op.Path, op.Summary+", "+prefix
 			op.Tags = []string{edge.VideoTag}
-			byID := g.With(edge.Access{Meter: edge.MeterReads}) // the id decides which permission is needed
+			byID := g.With(edge.Access{Meter: edge.MeterReads}) // the id determines the required permission
 			byID.Handle(op, func(x *edge.Request, r *http.Request) error {
 				id := r.PathValue("interaction")
 				if !tasks.NamesTask(id) {
@@ -143,16 +143,17 @@ func (s *Service) AddInteractions(
 	return a.begin
 }
 
-// storedWords say whose interactions are known.
-const storedWords = "An interaction that was relayed is asked of the channel and key that made it, for a day, and answered as that upstream does. For another token it does not exist."
+// storedWords describe how long relayed interactions are known.
+const storedWords = "For a day, a relayed interaction is requested from the channel and key that made it, and the answer is that upstream's. " +
+	"For another token it does not exist."
 
-// begin makes the task of an interaction that asks for a video in the background; false for any other.
+// begin starts the task of an interaction that requests a video in the background; taken is false for other interactions.
 func (a interactions) begin(x *edge.Request, r *http.Request, ch *calls.Charge, b *body.JSON) (taken bool, err error) {
 	relayed := router.Want{Group: x.Caller.Group, Model: a.service.creator.router.Public(b.Text("model")), Endpoint: providers.Endpoint{Format: providers.Gemini, Operation: providers.Interactions}}
 	if !isVideo(b) {
 		if relayed.Model != "" && b.Flag("background") && x.Caller.Allows(relayed.Model) && !a.service.creator.router.Serves(relayed) {
 			if video := (router.Want{Group: relayed.Group, Model: relayed.Model, Endpoint: providers.Endpoint{Operation: providers.VideoTask}}); a.service.creator.router.Serves(video) {
-				return true, providers.InvalidField("background", "Invalid request: 'background' is possible with a video alone for this model: 'response_format' with the type video.")
+				return true, providers.InvalidField("background", "Invalid request: for this model, 'background' requires a video: 'response_format' with the type video.")
 			}
 		}
 		return false, nil
@@ -177,11 +178,11 @@ func (a interactions) begin(x *edge.Request, r *http.Request, ch *calls.Charge, 
 	return true, x.JSON(interactionOf(task, a.service.addresses.edge.Origin(r)))
 }
 
-// read is the task of an interaction's id.
+// read reads the task with an interaction's id.
 func (a interactions) read(_ *edge.Request, r *http.Request, id string) (any, error) {
 	query := r.URL.Query()
 	if stream := query.Get("stream"); stream != "" && stream != "false" {
-		return nil, providers.InvalidField("stream", "Invalid request: an interaction that makes a video has no stream; 'wait' waits for a change.")
+		return nil, providers.InvalidField("stream", "Invalid request: an interaction that makes a video has no stream; use 'wait' to wait for a change.")
 	}
 	wait, err := parseWait([]byte(query.Get("wait")))
 	if err != nil {
@@ -198,18 +199,18 @@ func (a interactions) read(_ *edge.Request, r *http.Request, id string) (any, er
 	return i, nil
 }
 
-// cancel cancels the task of an interaction's id.
+// cancel cancels the task with an interaction's id.
 func (a interactions) cancel(x *edge.Request, r *http.Request, id string) (any, error) {
 	task, err := a.service.tasks.Cancel(r.Context(), id, x.Caller.ID)
 	return interactionOf(task, a.service.addresses.edge.Origin(r)), err
 }
 
-// remove deletes the task of an interaction's id.
+// remove deletes the task with an interaction's id.
 func (a interactions) remove(x *edge.Request, r *http.Request, id string) (any, error) {
 	return struct{}{}, a.service.tasks.Delete(r.Context(), id, x.Caller.ID)
 }
 
-// interactionWords are the names of fields that channels refuse.
+// interactionWords returns the names of the fields that channels refuse.
 func interactionWords() wording {
 	const response = "response_format."
 	return wording{providers.Gemini, map[string]string{

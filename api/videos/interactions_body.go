@@ -11,10 +11,10 @@ import (
 	"modelrelay/workflows/tasks"
 )
 
-// isVideo tells whether the checked body of an interaction asks for a video.
+// isVideo reports whether the checked body of an interaction requests a video.
 func isVideo(b *body.JSON) bool { return videoFormat(b.Value("response_format")) != nil }
 
-// videoFormat is the response format that is a video, nil where there is none. Of several formats each must be one.
+// videoFormat returns the response format of a video, nil if there is none. If there are several formats, each must be a video.
 func videoFormat(format rawjson.Value) rawjson.Value {
 	if format.IsArray() {
 		var found rawjson.Value
@@ -31,8 +31,8 @@ func videoFormat(format rawjson.Value) rawjson.Value {
 	return format
 }
 
-// readInteraction reads an interaction that asks for a video. What is not read here of it, and of its generation_config,
-// reaches the vendor as its own parameters.
+// readInteraction reads an interaction that requests a video. Other members of it, and of its generation_config, reach the vendor as its own
+// parameters.
 func readInteraction(b *body.JSON) (req providers.VideoRequest, on work, err error) {
 	refuse := func(field, why string) error {
 		return providers.InvalidField(field, "Invalid request: '%s' %s.", field, why)
@@ -40,9 +40,9 @@ func readInteraction(b *body.JSON) (req providers.VideoRequest, on work, err err
 	format := b.Value("response_format")
 	switch {
 	case b.Flag("stream"):
-		return req, on, refuse("stream", "is not possible with a video; a GET of the interaction waits for it")
+		return req, on, refuse("stream", "is not possible with a video; use a GET of the interaction with 'wait'")
 	case string(b.Value("store")) == "false":
-		return req, on, refuse("store", "must be true for what is made in the background")
+		return req, on, refuse("store", "must be true with 'background'")
 	case format.Len() > 1:
 		return req, on, refuse("response_format", "must be one video")
 	}
@@ -83,7 +83,7 @@ func readInteraction(b *body.JSON) (req providers.VideoRequest, on work, err err
 
 func isNull(value []byte) bool { return bytes.Equal(value, []byte("null")) }
 
-// readResponse reads what the video must be like.
+// readResponse reads the properties of the video.
 func readResponse(req *providers.VideoRequest, format rawjson.Value) (err error) {
 	for key, value := range format.Members() {
 		name := key.String()
@@ -122,8 +122,7 @@ func readResponse(req *providers.VideoRequest, format rawjson.Value) (err error)
 	return nil
 }
 
-// readGeneration reads how to make it: the vendor's word for what is to be done with the input, "" for none. The rest of the
-// configuration is put to the extra members.
+// readGeneration reads the configuration and returns the task for the input, "" for none. Other members are added to the extra members.
 func readGeneration(req *providers.VideoRequest, config rawjson.Value, extra *[]byte) (task string, err error) {
 	var rest []byte
 	for name, value := range config.Members() {
@@ -157,7 +156,7 @@ func readGeneration(req *providers.VideoRequest, config rawjson.Value, extra *[]
 	return task, nil
 }
 
-// The words for what is done with the input.
+// The tasks for the input.
 const (
 	taskField     = "generation_config.video_config.task"
 	taskText      = "text_to_video"
@@ -167,12 +166,12 @@ const (
 	taskExtend    = "extend"
 )
 
-// interactionInput is the input of an interaction as it is read.
+// interactionInput collects the input of an interaction.
 type interactionInput struct {
 	req    *providers.VideoRequest
 	task   string
 	images int
-	// source is the file of ours that the input names as its video, "" for none.
+	// source is the file id of a video of this gateway in the input, "" for none.
 	source string
 }
 
@@ -204,7 +203,7 @@ func (in *interactionInput) prompt(text rawjson.Text) {
 	in.req.Prompt += text.String()
 }
 
-// content reads one content, or the contents of what a user said.
+// content reads one content, or the contents of a user_input.
 func (in *interactionInput) content(content rawjson.Value) error {
 	switch kind := content.Get("type").Text().String(); kind {
 	case "user_input":
@@ -223,11 +222,11 @@ func (in *interactionInput) content(content rawjson.Value) error {
 		}
 		return in.media(providers.SourceVideo, content.Get("data"), content.Get("uri"))
 	default:
-		return providers.InvalidField("input", "Invalid request: 'input' holds %q, of which no video is made; 'previous_interaction_id' goes on from an earlier one.", providers.Cut(kind, maxWord))
+		return providers.InvalidField("input", "Invalid request: 'input' contains %q, which cannot be used for a video; 'previous_interaction_id' continues an earlier one.", providers.Cut(kind, maxWord))
 	}
 }
 
-// media adds an input of bytes in Base64, or of an address.
+// media adds an input from bytes in Base64 or an address.
 func (in *interactionInput) media(role providers.InputRole, data, uri rawjson.Value) error {
 	if data.Absent() {
 		data = uri
@@ -239,7 +238,7 @@ func (in *interactionInput) media(role providers.InputRole, data, uri rawjson.Va
 	return addInput(in.req, "input", input)
 }
 
-// finish gives the inputs their roles, by the word for what is done with them.
+// finish sets the roles of the inputs, according to the task.
 func (in *interactionInput) finish(before string) (on work, err error) {
 	wrong := func(why string) (work, error) {
 		return work{}, providers.InvalidField(taskField, "Invalid request: '%s' %s.", taskField, why)
@@ -247,10 +246,10 @@ func (in *interactionInput) finish(before string) (on work, err error) {
 	on = work{source: in.source, role: providers.SourceVideo}
 	if before != "" {
 		if !tasks.IsTaskID(before) {
-			return on, providers.InvalidField("previous_interaction_id", "Invalid request: 'previous_interaction_id' names no interaction that made a video here.")
+			return on, providers.InvalidField("previous_interaction_id", "Invalid request: 'previous_interaction_id' is not an interaction that made a video here.")
 		}
 		if on.source != "" {
-			return on, providers.InvalidField("previous_interaction_id", "Invalid request: 'previous_interaction_id' stands beside a video in 'input'.")
+			return on, providers.InvalidField("previous_interaction_id", "Invalid request: 'previous_interaction_id' cannot be used with a video in 'input'.")
 		}
 		on.source = before
 	}
@@ -261,15 +260,15 @@ func (in *interactionInput) finish(before string) (on work, err error) {
 	switch in.task {
 	case "":
 		if in.images > 1 {
-			return wrong("must say what several images are for: image_to_video or reference_to_video")
+			return wrong("must specify the use of several images: image_to_video or reference_to_video")
 		}
 	case taskText:
 		if in.images+videos > 0 {
-			return wrong("is text_to_video, and 'input' holds more than a text")
+			return wrong("is text_to_video, but 'input' contains more than a text")
 		}
 	case taskImage:
 		if in.images < 1 || in.images > 2 || videos > 0 {
-			return wrong("is image_to_video, which takes the first image, or the first and the last")
+			return wrong("is image_to_video, which requires the first image, or the first and the last")
 		}
 		if in.images == 2 {
 			in.roleOf(1, providers.LastFrame)
@@ -280,7 +279,7 @@ func (in *interactionInput) finish(before string) (on work, err error) {
 		}
 	case taskEdit, taskExtend:
 		if videos != 1 {
-			return wrong("is " + in.task + ", which takes one video")
+			return wrong("is " + in.task + ", which requires one video")
 		}
 		if in.task == taskExtend {
 			on.role = providers.ExtendVideo
@@ -291,7 +290,7 @@ func (in *interactionInput) finish(before string) (on work, err error) {
 	return on, nil
 }
 
-// roleOf gives image number i its role.
+// roleOf sets the role of the image with index i.
 func (in *interactionInput) roleOf(i int, role providers.InputRole) {
 	inputs := in.req.Inputs
 	for at := range inputs {

@@ -12,7 +12,7 @@ import (
 	"modelrelay/providers/rawjson"
 )
 
-// textOrNumber is a number, or a string that holds one.
+// textOrNumber is a number, or a string that contains one.
 type textOrNumber struct{}
 
 // Schema implements huma.SchemaProvider.
@@ -20,7 +20,7 @@ func (textOrNumber) Schema(huma.Registry) *huma.Schema {
 	return &huma.Schema{OneOf: []*huma.Schema{{Type: huma.TypeString}, {Type: huma.TypeNumber}}}
 }
 
-// numeral is the text of a JSON number, or what a string holds.
+// numeral returns the text of a JSON number or string.
 func numeral(raw rawjson.Value) string {
 	if raw.IsText() {
 		return raw.Text().String()
@@ -28,7 +28,7 @@ func numeral(raw rawjson.Value) string {
 	return body.Decimal(raw)
 }
 
-// agreeNumber reads an integer above 0 that must be the one that is known, if any is.
+// agreeNumber reads an integer above 0 that must equal the known one, if there is one.
 func agreeNumber(known *int, place string, raw []byte) error {
 	if raw == nil {
 		return nil
@@ -44,7 +44,7 @@ func agreeNumber(known *int, place string, raw []byte) error {
 	return nil
 }
 
-// agreeLength reads a length under one of its names that must be the one that is known, if any is.
+// agreeLength reads a length under one of its names that must equal the known one, if there is one.
 func agreeLength(req *providers.VideoRequest, name, place string, raw []byte) error {
 	if raw == nil {
 		return nil
@@ -63,19 +63,19 @@ func agreeLength(req *providers.VideoRequest, name, place string, raw []byte) er
 		req.Seconds = seconds
 		return nil
 	}
-	known, _ := strconv.ParseFloat(req.Seconds, 64) // parseSeconds has read both
+	known, _ := strconv.ParseFloat(req.Seconds, 64) // parseSeconds has parsed both
 	given, _ := strconv.ParseFloat(seconds, 64)
-	if math.Abs(known-given) > 0.5/vendorCFrames { // a frame's length is no whole number of anything
+	if math.Abs(known-given) > 0.5/vendorCFrames { // the length of a frame is not exact
 		return givenTwice(place)
 	}
 	return nil
 }
 
 func givenTwice(place string) *providers.Fault {
-	return providers.InvalidField(place, "Invalid request: '%s' differs from what the request says elsewhere.", place)
+	return providers.InvalidField(place, "Invalid request: '%s' differs from another field of the request.", place)
 }
 
-// secondsOfFrames is the length of so many frames of vendor C's, of which the first is extra.
+// secondsOfFrames returns the length of a number of frames of a Jimeng video. The first frame is extra.
 func secondsOfFrames(place, text string) (string, error) {
 	n, err := positive(place, []byte(text))
 	if err != nil {
@@ -103,7 +103,7 @@ func positive(param string, raw []byte) (int, error) {
 // readSeed reads a JSON integer; nil for nil.
 func readSeed(raw []byte) (*int64, error) {
 	if raw == nil {
-		return nil, nil //nolint:nilnil // no seed is none, and no fault
+		return nil, nil //nolint:nilnil // no seed
 	}
 	seed, ok := body.Integer(raw)
 	if !ok {
@@ -112,17 +112,17 @@ func readSeed(raw []byte) (*int64, error) {
 	return &seed, nil
 }
 
-// parseSeconds checks the text of a duration: a positive decimal number.
+// parseSeconds validates the text of a duration: a positive decimal number.
 func parseSeconds(param, text string) (string, error) {
 	text = strings.TrimSpace(text)
 	digits := strings.Trim(text, "0123456789.") == "" && len(text) <= 16
 	if n, err := strconv.ParseFloat(text, 64); !digits || err != nil || n <= 0 {
-		return "", providers.InvalidField(param, "Invalid request: '%s' must hold a number of seconds above 0.", param)
+		return "", providers.InvalidField(param, "Invalid request: '%s' must be a number of seconds above 0.", param)
 	}
 	return text, nil
 }
 
-// parseSize reads "1280x720"; 0, 0 for any other word.
+// parseSize parses "1280x720"; 0, 0 for any other text.
 func parseSize(size string) (width, height int) {
 	w, h, found := strings.Cut(size, "x")
 	if !found {

@@ -18,7 +18,7 @@ type videoPath struct {
 	ID string `path:"task_id" doc:"Video task id"`
 }
 
-// maxWait is the longest that a status read may wait for a change: below the idle limits of common proxies.
+// maxWait bounds the wait of a status read: below the idle timeouts of common proxies.
 const maxWait = 60 * time.Second
 
 // waitQuery is the input of status reads that may wait.
@@ -37,7 +37,7 @@ func waitParameter() *huma.Param {
 	}
 }
 
-// parseWait reads a wait in seconds; empty is none.
+// parseWait parses a wait in seconds; empty is 0.
 func parseWait(text []byte) (time.Duration, error) {
 	if len(text) == 0 {
 		return 0, nil
@@ -49,14 +49,14 @@ func parseWait(text []byte) (time.Duration, error) {
 	return time.Duration(seconds) * time.Second, nil
 }
 
-// reader reads tasks for their owners, and waits for changes of them.
+// reader reads tasks for their tokens, and waits for changes.
 type reader struct {
 	tasks Tasks
 	edge  *edge.Edge
 }
 
-// read reads a task of the caller. With a wait it answers at the next change of state, progress or queue position, at
-// the end of the wait, or when the process stops; a task that has ended is answered at once.
+// read reads a task of the caller. With a wait it returns at the next change of state, progress or queue position, at the end of the wait, or
+// when the process stops; an ended task is returned at once.
 func (t reader) read(ctx context.Context, id string, wait time.Duration) (tasks.Task, error) {
 	x := edge.Of(ctx)
 	task, err := t.tasks.Find(ctx, id, x.Caller.ID)
@@ -111,7 +111,7 @@ func (s *Service) addDelete(g *edge.Group, operationID, path string) {
 	})
 }
 
-// expired tells whether a task's videos are gone, or about to be swept.
+// expired reports whether a task's outputs have expired.
 func expired(task tasks.Task) bool {
 	return !task.ExpiresAt.IsZero() && !time.Now().Before(task.ExpiresAt)
 }

@@ -18,13 +18,13 @@ import (
 type openAIRemixBody struct {
 	Prompt     string         `json:"prompt" minLength:"1" doc:"What is to change"`
 	Metadata   map[string]any `json:"metadata,omitempty" doc:"Echoed in the task; its members reach the vendor too"`
-	WebhookURL string         `json:"webhook_url,omitempty" doc:"Where the task's end is told; needs a token with a webhook secret"`
+	WebhookURL string         `json:"webhook_url,omitempty" doc:"Address that receives the event at the task's end; requires a token with a webhook secret"`
 }
 
 // openAIRemixForm is the multipart body of a remix. It is never filled.
 type openAIRemixForm struct {
 	Prompt     string `json:"prompt" doc:"What is to change"`
-	WebhookURL string `json:"webhook_url,omitempty" doc:"Where the task's end is told; needs a token with a webhook secret"`
+	WebhookURL string `json:"webhook_url,omitempty" doc:"Address that receives the event at the task's end; requires a token with a webhook secret"`
 }
 
 // addRemix adds POST /v1/videos/{task_id}/remix.
@@ -56,7 +56,7 @@ func (s sora) addRemix(g *edge.Group, tags []string) {
 	}))
 }
 
-// remix starts the remix of the video RemixOf. A repeat needs that video no more.
+// remix starts the remix of the video RemixOf. A repeat does not require that video.
 func (c *creator) remix(x *edge.Request, r *http.Request, ch *calls.Charge, in wording, req providers.VideoRequest) (tasks.Task, error) {
 	source, err := c.tasks.Find(r.Context(), req.RemixOf, x.Caller.ID)
 	if fault, ok := errors.AsType[*providers.Fault](err); ok && fault.Kind == providers.NotFound {
@@ -78,7 +78,7 @@ func (c *creator) remix(x *edge.Request, r *http.Request, ch *calls.Charge, in w
 	return c.start(x, r, ch, in, req)
 }
 
-// readRemix reads what is to change. Everything else belongs to the source: a field that says something of it is refused.
+// readRemix reads the changes. It refuses fields that a remix takes from its source.
 func (c fieldChecks) readRemix(x *edge.Request, r *http.Request, check *body.Checker) (providers.VideoRequest, error) {
 	var req providers.VideoRequest
 	if boundary, form := body.IsForm(r.Header.Get("Content-Type")); form {

@@ -16,11 +16,11 @@ import (
 	"modelrelay/workflows/tasks"
 )
 
-// defaultSeconds is what an answer says where neither the caller nor the vendor said how long the video is.
+// defaultSeconds is the length in an answer if neither the client nor the vendor specified it.
 const defaultSeconds = "4"
 
-// openAIVideo is the video object of the Sora-compatible format. All of its thirteen keys are always there, null where
-// unset; metadata only where the caller gave some.
+// openAIVideo is the video object of the Sora-compatible format. All of its thirteen keys are always present, null if unset; metadata only if
+// the client sent some.
 type openAIVideo struct {
 	ID          string          `json:"id" doc:"Video task id"`
 	Object      string          `json:"object" enum:"video"`
@@ -29,15 +29,15 @@ type openAIVideo struct {
 	Progress    int             `json:"progress" minimum:"0" maximum:"100" doc:"Percent; 100 only when completed"`
 	CreatedAt   int64           `json:"created_at" doc:"Unix seconds"`
 	CompletedAt *int64          `json:"completed_at" doc:"When it ended, in Unix seconds"`
-	ExpiresAt   *int64          `json:"expires_at" doc:"When the video goes, in Unix seconds"`
+	ExpiresAt   *int64          `json:"expires_at" doc:"When the video is removed, in Unix seconds"`
 	Seconds     string          `json:"seconds" doc:"Duration of the video"`
 	Size        *string         `json:"size" doc:"Width and height, as in 1280x720"`
 	Prompt      *string         `json:"prompt"`
 	RemixedFrom *string         `json:"remixed_from_video_id"`
 	Error       *openAIFailure  `json:"error" doc:"Why a failed task failed"`
 	Metadata    json.RawMessage `json:"metadata,omitempty" doc:"The caller's own object"`
-	// QueuePosition is beyond the format's own keys.
-	QueuePosition int `json:"queue_position,omitempty" minimum:"1" doc:"While it waits for a place at a full upstream: 1 is next"`
+	// QueuePosition is an addition to the format.
+	QueuePosition int `json:"queue_position,omitempty" minimum:"1" doc:"Position in the line at a full upstream; 1 is next"`
 }
 
 type openAIFailure struct {
@@ -45,7 +45,7 @@ type openAIFailure struct {
 	Message string `json:"message"`
 }
 
-// Schema implements huma.SchemaProvider: huma has no word for a reference that may be null.
+// Schema implements huma.SchemaProvider: huma cannot declare a nullable reference.
 func (openAIFailure) Schema(huma.Registry) *huma.Schema {
 	text := &huma.Schema{Type: huma.TypeString}
 	return &huma.Schema{OneOf: []*huma.Schema{
@@ -71,7 +71,7 @@ func newOpenAIVideo(task tasks.Task) openAIVideo {
 	return video
 }
 
-// newFailure is why a task failed, nil for one that did not.
+// newFailure returns the failure of a task, nil if it did not fail.
 func newFailure(failure *providers.VideoFailure) *openAIFailure {
 	if failure == nil {
 		return nil
@@ -87,7 +87,7 @@ func unixOrNull(t time.Time) *int64 {
 	return &seconds
 }
 
-// sora is the operations of the Sora-compatible format.
+// sora has the operations of the Sora-compatible format.
 type sora struct{ service *Service }
 
 // add adds the Sora-compatible video operations.
@@ -168,7 +168,7 @@ func (s sora) addList(g *edge.Group, tags []string) {
 		OperationID: "listVideos", Method: http.MethodGet, Path: "/v1/videos", Tags: tags,
 		Summary: "List the token's video tasks",
 	}, func(ctx context.Context, in *videoListQuery) (list openAIVideoList, err error) {
-		if err := edge.Of(ctx).TakeReads(in.Limit); err != nil { // each task of the page is one
+		if err := edge.Of(ctx).TakeReads(in.Limit); err != nil { // each task of the page counts as a read
 			return list, err
 		}
 		page, err := s.service.tasks.List(ctx, tasks.ListQuery{

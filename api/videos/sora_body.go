@@ -8,8 +8,7 @@ import (
 	"modelrelay/providers"
 )
 
-// openAIVideoBody is the JSON body of a video create. It is never filled: the schema and the field checks are compiled
-// from it.
+// openAIVideoBody is the JSON body of a create. It is never filled: the schema and the field checks are compiled from it.
 type openAIVideoBody struct {
 	Model          string         `json:"model,omitempty" doc:"Model id; the deployment may have a default"`
 	Prompt         string         `json:"prompt,omitempty" doc:"What the video shows, in 128 KiB at most"`
@@ -18,7 +17,7 @@ type openAIVideoBody struct {
 	InputReference imageReference `json:"input_reference,omitzero" doc:"Reference image, or several"`
 	CommonFields
 	Metadata   map[string]any `json:"metadata,omitempty" doc:"Echoed in the task; its members reach the vendor too"`
-	WebhookURL string         `json:"webhook_url,omitempty" doc:"Where the task's end is told; needs a token with a webhook secret"`
+	WebhookURL string         `json:"webhook_url,omitempty" doc:"Address that receives the event at the task's end; requires a token with a webhook secret"`
 }
 
 // readSoraBody reads a JSON create.

@@ -23,28 +23,28 @@ type openAIVideoForm struct {
 	Seconds         string      `json:"seconds,omitempty" doc:"Seconds to generate"`
 	Size            string      `json:"size,omitempty" doc:"Width and height, as in 1280x720"`
 	InputReference  body.File   `json:"input_reference,omitzero" doc:"Reference image file: PNG, JPEG or WebP, and other kinds where the model takes them, 32 MiB at most; several as input_reference[]"`
-	ReferenceRoles  []string    `json:"input_reference_role[],omitempty" nullable:"false" doc:"What each is for, in their order: first_frame, last_frame or reference"`
+	ReferenceRoles  []string    `json:"input_reference_role[],omitempty" nullable:"false" doc:"The role of each, in their order: first_frame, last_frame or reference"`
 	LastImage       body.File   `json:"last_image,omitzero" doc:"Image file that the video ends with, or its URL"`
 	ReferenceImages []body.File `json:"reference_images[],omitempty" nullable:"false" doc:"Image files of what the video shows"`
-	Video           body.File   `json:"video,omitzero" doc:"Video file to change or to go on from, or its URL"`
+	Video           body.File   `json:"video,omitzero" doc:"Video file to change or to continue, or its URL"`
 	Audio           body.File   `json:"audio,omitzero" doc:"Sound file to use, or its URL"`
 	NegativePrompt  string      `json:"negative_prompt,omitempty" doc:"What the video must not show"`
 	AspectRatio     string      `json:"aspect_ratio,omitempty" doc:"Width to height, as in 16:9, in place of pixels"`
 	Resolution      string      `json:"resolution,omitempty" doc:"A word such as 720p or 4k, in place of pixels"`
 	GenerateAudio   string      `json:"generate_audio,omitempty" doc:"true or false"`
-	WebhookURL      string      `json:"webhook_url,omitempty" doc:"Where the task's end is told; needs a token with a webhook secret"`
+	WebhookURL      string      `json:"webhook_url,omitempty" doc:"Address that receives the event at the task's end; requires a token with a webhook secret"`
 }
 
 // videoForm collects the parts of a multipart create.
 type videoForm struct {
 	req providers.VideoRequest
-	// others are files of the common fields. Those of input_reference stand before them, for input_reference_role.
+	// others are files of the common fields. Those of input_reference precede them, for input_reference_role.
 	others providers.VideoRequest
 	roles  []string // of the input_references
-	// reference are the members of an input_reference that came in parts of its own.
+	// reference has the members of an input_reference in separate parts.
 	reference map[string]string
 	metadata  map[string]string
-	// sources: the video may be a task of ours, whose id is source then.
+	// sources: the video may be a task, whose id is source then.
 	sources   bool
 	source    string
 	extra     map[string]*formValue
@@ -53,13 +53,13 @@ type videoForm struct {
 	extraSize int // bytes of extra
 }
 
-// formValue is a field the contract does not name. One that is repeated, or named "name[]", is an array.
+// formValue is an undocumented field. One that is repeated, or named "name[]", is an array.
 type formValue struct {
 	texts []string
 	array bool
 }
 
-// readSoraForm reads a multipart create. Its images are parts of the body.
+// readSoraForm reads a multipart create with its images.
 func readSoraForm(x *edge.Request, r *http.Request, boundary string) (providers.VideoRequest, error) {
 	return new(videoForm).read(x, r, boundary)
 }
@@ -86,7 +86,7 @@ func (f *videoForm) read(x *edge.Request, r *http.Request, boundary string) (pro
 	return f.request()
 }
 
-// add takes one part.
+// add reads one part.
 func (f *videoForm) add(part body.Part) error {
 	name := part.Name
 	field, member := splitName(name)
@@ -101,7 +101,7 @@ func (f *videoForm) add(part body.Part) error {
 		}
 		base := part.FileName
 		if base != "" {
-			base = filepath.Base(base) // no path travels, as RFC 7578 has it
+			base = filepath.Base(base) // RFC 7578: ignore the path
 		}
 		input, err := newUpload(role, field, base, part.Content)
 		if err != nil {
@@ -119,8 +119,7 @@ func (f *videoForm) add(part body.Part) error {
 	return f.addText(name, field, member, string(part.Content))
 }
 
-// splitName takes "metadata[style]" apart, and "metadata.style" where the form has no bracket, as those of openai-go. An array's "name[]" is
-// the name itself.
+// splitName splits "metadata[style]", and "metadata.style" as openai-go writes it. An array's "name[]" is not split.
 func splitName(name string) (field, member string) {
 	field, rest, found := strings.Cut(name, "[")
 	if found {
@@ -231,7 +230,7 @@ func parseMetadata(text string) (json.RawMessage, error) {
 	return raw, checkNesting("metadata", raw)
 }
 
-// request puts the parts together.
+// request builds the request from the parts.
 func (f *videoForm) request() (providers.VideoRequest, error) {
 	if f.reference != nil {
 		image, err := referenceOf(func(name string) []byte { return []byte(f.reference[name]) })

@@ -12,8 +12,8 @@ import (
 	"modelrelay/workflows/tasks"
 )
 
-// openAISourceBody is the JSON body of an edit and of an extension. It is never filled. The vendor's own has prompt, video and
-// seconds, and a video is an id there: VideoEditParams and VideoExtendParams of openai-go 3.95.
+// openAISourceBody is the JSON body of an edit and of an extension. It is never filled. The vendor's own has prompt, video (an id) and
+// seconds: VideoEditParams and VideoExtendParams of openai-go 3.95.
 type openAISourceBody struct {
 	Prompt     string         `json:"prompt" minLength:"1" doc:"What is to change, or to follow"`
 	Video      videoSource    `json:"video" doc:"The video to work on"`
@@ -21,7 +21,7 @@ type openAISourceBody struct {
 	Seconds    textOrNumber   `json:"seconds,omitzero" doc:"Seconds to generate"`
 	Size       string         `json:"size,omitempty" doc:"Width and height, as in 1280x720"`
 	Metadata   map[string]any `json:"metadata,omitempty" doc:"Echoed in the task; its members reach the vendor too"`
-	WebhookURL string         `json:"webhook_url,omitempty" doc:"Where the task's end is told; needs a token with a webhook secret"`
+	WebhookURL string         `json:"webhook_url,omitempty" doc:"Address that receives the event at the task's end; requires a token with a webhook secret"`
 }
 
 // openAISourceForm is the multipart body of an edit and of an extension. It is never filled.
@@ -32,7 +32,7 @@ type openAISourceForm struct {
 	Model      string    `json:"model,omitempty" doc:"Model id; that of the source where it is a task, else the deployment may have a default"`
 	Seconds    string    `json:"seconds,omitempty" doc:"Seconds to generate"`
 	Size       string    `json:"size,omitempty" doc:"Width and height, as in 1280x720"`
-	WebhookURL string    `json:"webhook_url,omitempty" doc:"Where the task's end is told; needs a token with a webhook secret"`
+	WebhookURL string    `json:"webhook_url,omitempty" doc:"Address that receives the event at the task's end; requires a token with a webhook secret"`
 }
 
 // openAICharacterForm is the multipart body of a character: VideoNewCharacterParams of openai-go 3.95. It is never filled.
@@ -41,7 +41,7 @@ type openAICharacterForm struct {
 	Video body.File `json:"video"`
 }
 
-// videoSource is a video to work on: a task of ours in an object, or a text with its id, a URL or bytes.
+// videoSource is a video to work on: a task in an object, or a text with its id, a URL or bytes.
 type videoSource struct{}
 
 // Schema implements huma.SchemaProvider.
@@ -92,7 +92,7 @@ func (s sora) addSources(g *edge.Group, tags []string) {
 	}
 }
 
-// readSource reads an edit or an extension: a source that is a task is its id, another is the request's first input.
+// readSource reads an edit or an extension. A source that is a task is returned as its id; another is the request's first input.
 func (c fieldChecks) readSource(x *edge.Request, r *http.Request, check *body.Checker) (req providers.VideoRequest, source string, err error) {
 	if boundary, isForm := body.IsForm(r.Header.Get("Content-Type")); isForm {
 		form := videoForm{sources: true}
@@ -149,23 +149,23 @@ func (c fieldChecks) readSourceBody(x *edge.Request, r *http.Request, check *bod
 	return req, "", addInput(&req, "video", input)
 }
 
-// addCharacters adds POST /v1/videos/characters and GET /v1/videos/characters/{character_id}, which say that there are none.
+// addCharacters adds POST /v1/videos/characters and GET /v1/videos/characters/{character_id}, which always return 400.
 func addCharacters(g *edge.Group, tags []string) {
 	g = g.With(reads())
 	refuse := func(*edge.Request, *http.Request) error {
-		return providers.InvalidField("", "Characters are not possible here: no vendor of this service keeps them. Send reference_images with the create instead.")
+		return providers.InvalidField("", "Characters are not supported: no vendor of this service stores them. Send reference_images with the create instead.")
 	}
 	g.Handle(huma.Operation{
 		OperationID: "createVideoCharacter", Method: http.MethodPost, Path: "/v1/videos/characters", Tags: tags,
-		Summary: "Create a character", Description: "Always 400: no vendor keeps characters.",
+		Summary: "Create a character", Description: "Always 400: no vendor stores characters.",
 		RequestBody: body.DeclareForm[openAICharacterForm](g.OpenAPI().Components.Schemas),
 	}, refuse)
 	g.Handle(huma.Operation{
 		OperationID: "getVideoCharacter", Method: http.MethodGet, Path: "/v1/videos/characters/{character_id}", Tags: tags,
-		Summary: "Get a character", Description: "Always 400: no vendor keeps characters.",
+		Summary: "Get a character", Description: "Always 400: no vendor stores characters.",
 		Parameters: []*huma.Param{edge.PathParameter("character_id", "Character id")},
 		Responses: map[string]*huma.Response{"400": {
-			Description: "No vendor keeps characters", Content: map[string]*huma.MediaType{"application/json": {Schema: g.FaultSchema()}},
+			Description: "No vendor stores characters", Content: map[string]*huma.MediaType{"application/json": {Schema: g.FaultSchema()}},
 		}},
 	}, refuse)
 }

@@ -13,14 +13,14 @@ import (
 	"modelrelay/workflows/tasks"
 )
 
-// work is what a create does with a video: the role says whether it edits the video or goes on from it. The source is the
-// id of a task of ours, or of its file, "" where the video is among the request's inputs.
+// work is an edit or an extension of a video, according to the role. The source is the id of a task, or of its file, "" if the video is among
+// the request's inputs.
 type work struct {
 	source string
 	role   providers.InputRole
 }
 
-// workOn starts the edit or the extension of a source. An edit that no model takes is a remix where that says as much.
+// workOn starts the edit or the extension of a source. An edit that no model supports becomes a remix if that is equivalent.
 func (c *creator) workOn(x *edge.Request, r *http.Request, ch *calls.Charge, in wording, req providers.VideoRequest, on work) (tasks.Task, error) {
 	asked := req
 	if on.source != "" {
@@ -30,7 +30,7 @@ func (c *creator) workOn(x *edge.Request, r *http.Request, ch *calls.Charge, in 
 		}
 		req.Model = cmp.Or(req.Model, model)
 		if c.router.Public(asked.Model) == model {
-			asked.Model = "" // naming the source's own model asks for nothing else
+			asked.Model = "" // the source's own model is the default
 		}
 	}
 	if err := c.complete(x, &req, false); err != nil {
@@ -45,7 +45,7 @@ func (c *creator) workOn(x *edge.Request, r *http.Request, ch *calls.Charge, in 
 	if fault, ok := errors.AsType[*providers.Fault](refused); ok && fault.Param == cmp.Or(in.names["video"], "video") && c.remixes(asked, on) {
 		asked.RemixOf, _ = parseSource(on.source)
 		task, err := c.remix(x, r, ch, in, asked)
-		if fault, ok := errors.AsType[*providers.Fault](err); ok && fault.Param == "video_id" { // nor does the upstream remix
+		if fault, ok := errors.AsType[*providers.Fault](err); ok && fault.Param == "video_id" { // the upstream does not remix either
 			return tasks.Task{}, refused
 		}
 		return task, err
@@ -53,13 +53,13 @@ func (c *creator) workOn(x *edge.Request, r *http.Request, ch *calls.Charge, in 
 	return c.start(x, r, ch, in, req)
 }
 
-// remixes tells whether a remix is an edit as it is asked for: it has everything but the prompt from its source.
+// remixes reports whether a remix is equivalent to the requested edit: only the prompt differs from the source.
 func (c *creator) remixes(asked providers.VideoRequest, on work) bool {
 	return on.source != "" && on.role == providers.SourceVideo &&
 		asked.Model == "" && asked.Seconds == "" && asked.Size == "" && len(asked.Inputs) == 0 && c.checks.refuseFields(&asked) == nil
 }
 
-// repeatedWork answers an edit or an extension whose source is not there, as otherwise says: a repeat needs it no more.
+// repeatedWork returns the task of an earlier equal edit or extension whose source is gone, and otherwise the failure.
 func (c *creator) repeatedWork(x *edge.Request, r *http.Request, ch *calls.Charge, in wording, asked providers.VideoRequest, on work, otherwise error) (tasks.Task, error) {
 	req := asked
 	create, err := newCreate(x, r, in.format, req)
@@ -67,7 +67,7 @@ func (c *creator) repeatedWork(x *edge.Request, r *http.Request, ch *calls.Charg
 		return tasks.Task{}, otherwise
 	}
 	named := req.Model != ""
-	if !named { // the task that is repeated knows its source's
+	if !named { // the repeated task has the model of its source
 		req.Model = "unknown"
 	}
 	if err := addInput(&req, "video", providers.Media{Role: on.role, From: sourceName(parseSource(on.source))}); err != nil {
@@ -82,7 +82,7 @@ func (c *creator) repeatedWork(x *edge.Request, r *http.Request, ch *calls.Charg
 	create.Request = req
 	task, err := c.repeated(x, r, create, otherwise)
 	model := c.router.Public(asked.Model)
-	asked.Model = "" // whether it was the source's, the remix tells
+	asked.Model = "" // the remix has that of its source
 	if fault, ok := errors.AsType[*providers.Fault](err); ok && fault.Kind == providers.Mismatch && c.remixes(asked, on) {
 		asked.RemixOf, _ = parseSource(on.source)
 		remix, other := c.remix(x, r, ch, in, asked)
@@ -94,7 +94,7 @@ func (c *creator) repeatedWork(x *edge.Request, r *http.Request, ch *calls.Charg
 	return task, err
 }
 
-// addSource gives a request the video of a completed task of the caller, and returns the task's model.
+// addSource adds the video of a completed task of the caller to a request, and returns the task's model.
 func (c *creator) addSource(x *edge.Request, r *http.Request, req *providers.VideoRequest, on work) (model string, err error) {
 	id, index := parseSource(on.source)
 	task, err := c.tasks.Find(r.Context(), id, x.Caller.ID)
@@ -111,7 +111,7 @@ func (c *creator) addSource(x *edge.Request, r *http.Request, req *providers.Vid
 	})
 }
 
-// parseSource is the task that a source names by its own id or a file's, and which of its videos.
+// parseSource returns the task that a source names, by its id or a file's, and the index of its output.
 func parseSource(source string) (task string, index int) {
 	if task, index = parseFile(source); task != "" {
 		return task, index
@@ -119,7 +119,7 @@ func parseSource(source string) (task string, index int) {
 	return source, 0
 }
 
-// sourceName names a video of a task, whichever way a client did.
+// sourceName returns one name for an output of a task, whichever way a client named it.
 func sourceName(task string, index int) string {
 	if index == 0 {
 		return task

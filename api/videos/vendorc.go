@@ -16,21 +16,21 @@ import (
 	"modelrelay/workflows/tasks"
 )
 
-// The two actions of vendor C's video service, and its word for success. Wire facts of this file and
-// vendorc_body.go: volcengine/volc-sdk-golang (service/visual) and the service's public documentation.
+// The two actions of Jimeng's video service, and its success code. Wire facts of this file and vendorc_body.go:
+// volcengine/volc-sdk-golang (service/visual) and the service's public documentation.
 const (
 	actionSubmit   = "CVSync2AsyncSubmitTask"
 	actionResult   = "CVSync2AsyncGetResult"
 	vendorCSuccess = 10000
 )
 
-// Codes of a failed task: what was made or asked for is not fit to be shown, and anything else.
+// The codes of a failed task: refused content, and any other failure.
 const (
 	vendorCContent = 50511
 	vendorCOther   = 50500
 )
 
-// vendorCEnvelope is every answer of the vendor's that is no fault.
+// vendorCEnvelope is the vendor's success answer.
 type vendorCEnvelope[Data any] struct {
 	Code        int    `json:"code" doc:"10000"`
 	Message     string `json:"message" doc:"Success"`
@@ -45,7 +45,7 @@ type vendorCSubmitted struct {
 	TaskID string `json:"task_id" doc:"Video task id"`
 }
 
-// vendorCResult is the data of a result. The fields of other services of the vendor's are there and empty, as with it.
+// vendorCResult is the data of a result. The fields of other services of the vendor are present and empty, as in its own answers.
 type vendorCResult struct {
 	Status        string   `json:"status" enum:"in_queue,generating,done,not_found,expired"`
 	VideoURL      string   `json:"video_url" doc:"Once done: an address of this service, which needs the token, or a link that needs none"`
@@ -53,14 +53,14 @@ type vendorCResult struct {
 	BinaryData    []string `json:"binary_data_base64" nullable:"false"`
 	RespData      string   `json:"resp_data"`
 	Progress      int      `json:"progress" doc:"Percent; 100 only when done"`
-	QueuePosition int      `json:"queue_position,omitempty" minimum:"1" doc:"While it waits for a place at a full upstream: 1 is next"`
+	QueuePosition int      `json:"queue_position,omitempty" minimum:"1" doc:"Position in the line at a full upstream; 1 is next"`
 }
 
 func newVendorCResult() vendorCResult {
 	return vendorCResult{Status: "not_found", ImageURLs: []string{}, BinaryData: []string{}}
 }
 
-// newEnvelope is the vendor's envelope around data.
+// newEnvelope returns the vendor's envelope around data.
 func newEnvelope[Data any](x *edge.Request, data Data) vendorCEnvelope[Data] {
 	return vendorCEnvelope[Data]{
 		Code: vendorCSuccess, Message: "Success", RequestID: x.AnswerID(), Status: vendorCSuccess,
@@ -68,12 +68,12 @@ func newEnvelope[Data any](x *edge.Request, data Data) vendorCEnvelope[Data] {
 	}
 }
 
-// addVendorC adds the one path of vendor C, under its contract's name and the service's own.
+// addVendorC adds the path of the Jimeng format, under its contract's name and the service's own.
 func (s *Service) addVendorC(g *edge.Group) {
 	registry := g.OpenAPI().Components.Schemas
 	v := vendorC{service: s, check: body.NewChecker[vendorCBody](registry)}
 	v.submit = s.creator.create(dialect{
-		format: providers.VendorC, bare: true, // its req_key may say enough
+		format: providers.VendorC, bare: true, // its req_key may suffice
 		read: v.readSubmit,
 		show: func(x *edge.Request, task tasks.Task) any {
 			return newEnvelope(x, vendorCSubmitted{TaskID: task.ID})
@@ -81,7 +81,7 @@ func (s *Service) addVendorC(g *edge.Group) {
 	})
 	operation := huma.Operation{
 		OperationID: "vendorCVideo", Method: http.MethodPost, Path: "/vendorC/", Tags: []string{edge.VideoTag},
-		Summary: "Submit a video task, or get its result, as vendor C does",
+		Summary: "Submit a video task, or get its result, Jimeng format",
 		Description: "A result of a failed task is an HTTP 400 with the failure's code. The token goes into x-api-key where " +
 			"Authorization holds the vendor's own signature, which is ignored. A submit's fields that are not listed here, " +
 			"req_json among them, reach the vendor as its own parameters.",
@@ -95,7 +95,7 @@ func (s *Service) addVendorC(g *edge.Group) {
 				Schema: &huma.Schema{Type: huma.TypeString, Pattern: versionPattern},
 			},
 			{
-				Name: "wait", In: "query", Description: "Of a result: seconds to wait for the next change",
+				Name: "wait", In: "query", Description: "For a result: seconds to wait for the next change",
 				Schema: &huma.Schema{Type: huma.TypeInteger, Minimum: new(0.0), Maximum: new(maxWait.Seconds())},
 			},
 			idempotencyParameter(),
@@ -114,7 +114,7 @@ func (s *Service) addVendorC(g *edge.Group) {
 	}
 }
 
-// vendorC serves the vendor's one path.
+// vendorC serves the path of the Jimeng format.
 type vendorC struct {
 	service *Service
 	check   *body.Checker
@@ -136,8 +136,7 @@ func (v vendorC) serve(x *edge.Request, r *http.Request) error {
 	}
 }
 
-// getResult answers with where a task stands. One that failed is an HTTP 400, as with the vendor; one that nobody knows
-// is none.
+// getResult returns the state of a task. A failed task is an HTTP 400, as with the vendor; an unknown one has the status not_found.
 func (v vendorC) getResult(x *edge.Request, r *http.Request) error {
 	id, wait, err := v.readResult(x, r)
 	if err != nil {
@@ -168,13 +167,13 @@ func (v vendorC) getResult(x *edge.Request, r *http.Request) error {
 		}
 		for _, url := range v.service.addresses.outputs(r.Context(), task, v.service.addresses.edge.Origin(r)) {
 			data.VideoURL = url
-			break // the vendor makes one
+			break // the format has one video
 		}
 	}
 	return x.JSON(newEnvelope(x, data))
 }
 
-// failVendorC answers with a failed task.
+// failVendorC returns the answer for a failed task.
 func failVendorC(x *edge.Request, failure *providers.VideoFailure) error {
 	if failure == nil {
 		failure = &providers.VideoFailure{Message: "The task failed."}
@@ -184,11 +183,11 @@ func failVendorC(x *edge.Request, failure *providers.VideoFailure) error {
 	})
 }
 
-// vendorCFailure is the vendor's number of a failure: its own where the task ran there, which stands before the message.
+// vendorCFailure returns the vendor's code of a failure: its own, which is at the start of the message, if the task ran there.
 func vendorCFailure(failure providers.VideoFailure) int {
 	own, _, _ := strings.Cut(failure.Message, ":")
-	for _, said := range [...]string{failure.Code, own} {
-		if n, err := strconv.Atoi(said); err == nil && n > 50000 && n < 60000 {
+	for _, code := range [...]string{failure.Code, own} {
+		if n, err := strconv.Atoi(code); err == nil && n > 50000 && n < 60000 {
 			return n
 		}
 	}
@@ -201,7 +200,7 @@ func vendorCFailure(failure providers.VideoFailure) int {
 	return vendorCOther
 }
 
-// VendorCFormat is the dialect of vendor C's one path.
+// VendorCFormat returns the Jimeng format.
 func VendorCFormat() *edge.Format {
 	return &edge.Format{
 		Name: providers.VendorC, Title: "VendorC",
@@ -220,10 +219,10 @@ func VendorCFormat() *edge.Format {
 	}
 }
 
-// vendorCPaths are where the vendor's format is, first under its contract's name, then under the service's own.
+// vendorCPaths returns the paths of the format, under its contract's name and the service's own.
 func vendorCPaths() [4]string { return [...]string{"/vendorC/", "/vendorC", "/jimeng/", "/jimeng"} }
 
-// vendorCError is the error body of format C.
+// vendorCError is the error body of the Jimeng format.
 type vendorCError struct {
 	Code      int     `json:"code" doc:"50200 for a bad request, a failed task's own code, else 50000 plus the HTTP status"`
 	Message   string  `json:"message"`

@@ -10,13 +10,13 @@ import (
 	"modelrelay/providers"
 )
 
-// versionPattern is what the vendor's versions look like.
+// versionPattern is the form of the vendor's versions.
 const versionPattern = `^[0-9]{4}-[0-9]{2}-[0-9]{2}$`
 
-// vendorCFrames is how many frames a second of the vendor's videos has. Their number, which is the length, counts one more.
+// vendorCFrames is the frame rate of the vendor's videos. A video has one frame more.
 const vendorCFrames = 24
 
-// isVersion tells a text of the pattern.
+// isVersion reports whether a text has the versionPattern.
 func isVersion(text string) bool {
 	return strings.Map(func(r rune) rune {
 		if r >= '0' && r <= '9' {
@@ -28,15 +28,15 @@ func isVersion(text string) bool {
 
 // vendorCBody is the body of both actions. It is never filled.
 type vendorCBody struct {
-	ReqKey     string   `json:"req_key,omitempty" doc:"Request type id; names the model where model does not"`
+	ReqKey     string   `json:"req_key,omitempty" doc:"Request type id; the model if model is absent"`
 	Model      string   `json:"model,omitempty" doc:"Model id, in place of req_key"`
 	Prompt     string   `json:"prompt,omitempty" doc:"What the video shows, in 128 KiB at most"`
 	BinaryData []string `json:"binary_data_base64,omitempty" nullable:"false" doc:"Reference images in Base64: PNG, JPEG or WebP, 32 MiB at most each"`
 	ImageURLs  []string `json:"image_urls,omitempty" nullable:"false" doc:"Reference images by http or https URL"`
 	Seed       int64    `json:"seed,omitempty"`
-	WebhookURL string   `json:"webhook_url,omitempty" doc:"Where the task's end is told; needs a token with a webhook secret"`
-	TaskID     string   `json:"task_id,omitempty" doc:"Of a result, and required there: whose"`
-	Wait       int      `json:"wait,omitempty" doc:"Of a result: seconds to wait for the next change, 60 at most; may stand in the query as well"`
+	WebhookURL string   `json:"webhook_url,omitempty" doc:"Address that receives the event at the task's end; requires a token with a webhook secret"`
+	TaskID     string   `json:"task_id,omitempty" doc:"Id of the task; required for a result"`
+	Wait       int      `json:"wait,omitempty" doc:"For a result: seconds to wait for the next change, 60 at most; also accepted in the query"`
 }
 
 // readSubmit reads the body of a submit.
@@ -66,7 +66,7 @@ func (v vendorC) readSubmit(x *edge.Request, r *http.Request) (providers.VideoRe
 	return req, nil
 }
 
-// readResult reads the body of a result: the task's id, and how long to wait for a change of it.
+// readResult reads the body of a result: the task's id, and the wait for a change.
 func (v vendorC) readResult(x *edge.Request, r *http.Request) (id string, wait time.Duration, err error) {
 	b, err := readJSON(x, r, v.check)
 	if err != nil {
