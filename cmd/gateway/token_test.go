@@ -7,6 +7,7 @@ import (
 	"testing"
 	"time"
 
+	main "modelrelay/cmd/gateway"
 	"modelrelay/providers/secret"
 	"modelrelay/storage/storagetest"
 	"modelrelay/storage/tokens"
@@ -20,6 +21,28 @@ func redisConfig(t *testing.T) (path string, store *tokens.Store) {
 	store = tokens.New(storagetest.Client(t, url), nil)
 	t.Cleanup(store.Close)
 	return writeFile(t, "gateway.yaml", "redis: {url: \""+url+"\"}\n"), store
+}
+
+// TestLimitFlags: each limit of a token is a flag of the commands that make and change tokens.
+func TestLimitFlags(t *testing.T) {
+	t.Parallel()
+	parser, err := main.CommandLine()
+	if err != nil {
+		t.Fatal(err)
+	}
+	flags := make(map[string]string)
+	for _, command := range parser.Model.Leaves(true) {
+		for _, flag := range command.Flags {
+			flags[commandPath(command)+" --"+flag.Name] = flag.Help
+		}
+	}
+	for _, limit := range tokens.ListLimits(tokens.Limits{}) {
+		for _, command := range []string{"token create", "token update"} {
+			if flag := command + " --" + strings.ReplaceAll(limit.Key, "_", "-"); flags[flag] == "" {
+				t.Errorf("there is no %s with a help text", flag)
+			}
+		}
+	}
 }
 
 type printedToken struct {
