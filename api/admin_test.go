@@ -16,8 +16,8 @@ import (
 	"github.com/redis/go-redis/v9"
 
 	"modelrelay/api"
-	"modelrelay/api/account"
 	"modelrelay/api/admin"
+	"modelrelay/api/console"
 	"modelrelay/api/edge"
 	"modelrelay/api/operator"
 	"modelrelay/providers"
@@ -633,7 +633,7 @@ func TestConsoleApart(t *testing.T) {
 	server, _ := storagetest.Miniredis(t)
 	o := newAdminEnvOn(t, storagetest.Client(t, "redis://"+server.Addr()), func(options *api.Options) {
 		options.ConsoleApart = true
-		options.Console = func(http.Handler, *account.Service) http.Handler {
+		options.Console = func(console.Backend) http.Handler {
 			return http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { _, _ = io.WriteString(w, "of the console") })
 		}
 	})

@@ -90,10 +90,7 @@ func (h *health) ready(w http.ResponseWriter, r *http.Request) {
 		return
 	}
 	verdict := h.look(r.Context())
-	works := verdict.Parts[cmp.Or(part, RelayPart)] == wellPart
-	if h.edge.Draining() {
-		verdict.Status, works = "stopping", false
-	}
+	works := verdict.Parts[cmp.Or(part, RelayPart)] == wellPart && verdict.Status != stopping
 	status := http.StatusOK
 	if !works {
 		status = http.StatusServiceUnavailable
@@ -102,14 +99,36 @@ func (h *health) ready(w http.ResponseWriter, r *http.Request) {
 	answerProbe(w, status, verdict)
 }
 
-// What a part is.
+// What a part is, and the status of a process that ends.
 const (
 	wellPart   = "ok"
 	failedPart = "error"
+	stopping   = "stopping"
 )
 
-// look runs all checks at once, or repeats a verdict that is fresh.
+// failed returns the status, and the errors of the checks that failed by their names.
+func (h *health) failed(ctx context.Context) (status string, failed map[string]string) {
+	verdict := h.look(ctx)
+	failed = make(map[string]string)
+	for name, check := range verdict.Checks {
+		if check.Error != "" {
+			failed[name] = check.Error
+		}
+	}
+	return verdict.Status, failed
+}
+
+// look returns the verdict of all checks, with the status of a process that ends.
 func (h *health) look(ctx context.Context) readiness {
+	verdict := h.check(ctx)
+	if h.edge.Draining() {
+		verdict.Status = stopping
+	}
+	return verdict
+}
+
+// check runs all checks at the same time, or returns a verdict that is less than checkEvery old.
+func (h *health) check(ctx context.Context) readiness {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	if time.Now().Before(h.until) {

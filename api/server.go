@@ -20,6 +20,7 @@ import (
 	"modelrelay/api/admin"
 	"modelrelay/api/anthropic"
 	"modelrelay/api/calls"
+	"modelrelay/api/console"
 	"modelrelay/api/edge"
 	"modelrelay/api/gemini"
 	"modelrelay/api/openai"
@@ -71,7 +72,7 @@ type Operator struct {
 	AdminApart bool
 	// Console, where it is set, makes the pages of a browser at "/" and below /console. It is given the whole API as it
 	// serves requests of this process's own (edge.WithInsider), and what a token reads of its own. ConsoleApart: they are at ConsoleHandler alone.
-	Console      func(inside http.Handler, own *account.Service) http.Handler
+	Console      func(console.Backend) http.Handler
 	ConsoleApart bool
 	// Codec, where its Decode is set, decrypts Temporal's payloads for operators at /codec/decode, which is with the operator's
 	// operations.
@@ -179,12 +180,12 @@ func New(o Options) *Server {
 	dropHumaErrors(s.api.OpenAPI())
 	s.addDocs(mux, o.Manual)
 	s.inside = anew(e.Handler(mux))
+	health := &health{edge: e, version: o.Version, checks: o.Health}
 	if o.Console != nil {
-		s.addConsole(mux, o.Console(s.inside, own))
+		s.addConsole(mux, o.Console(console.Backend{API: s.inside, Account: own, Ready: health.failed}))
 	} else {
 		addRoot(mux, http.HandlerFunc(root))
 	}
-	health := &health{edge: e, version: o.Version, checks: o.Health}
 	health.routes(mux)
 	if o.Codec.Decode != nil {
 		(&codec{o.Codec, o.Admin.Operators}).routes(mux)

@@ -34,8 +34,9 @@ type house struct {
 	keys   map[string]Who
 	asked  []asked // of the API
 	noted  []Act
-	wrong  int // keys and links
-	reads  int // a minute, of every token; 0: the default
+	wrong  int               // keys and links
+	failed map[string]string // checks of the gateway
+	reads  int               // a minute, of every token; 0: the default
 }
 
 // mostWrong is how many wrong keys and links a house takes before it tells who comes to wait.
@@ -67,8 +68,8 @@ func newHouse(t *testing.T, api http.HandlerFunc) *house {
 	}
 	service, own := h.services()
 	h.server = New(Options{
-		Operator: service, Account: own,
-		API: http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		Operator: service,
+		Backend: Backend{Account: own, Ready: func(context.Context) (string, map[string]string) { return "degraded", h.failed }, API: http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 			inside := edge.InsiderOf(r.Context())
 			who := Who{Kind: OperatorKind, Owner: inside.Operator, Role: Role(inside.Role)}
 			if inside.Find != nil {
@@ -78,7 +79,7 @@ func newHouse(t *testing.T, api http.HandlerFunc) *house {
 			h.asked = append(h.asked, asked{who, inside.Looks, r.Method, r.URL.Path})
 			h.mu.Unlock()
 			api(w, r)
-		}),
+		})},
 		Token: func(_ context.Context, id string) (*tokens.Token, error) {
 			return &tokens.Token{ID: id, Name: strings.TrimPrefix(id, "tok_"), Hint: "sk-…TKar", Limits: tokens.Limits{RequestsPerMinute: 600, ReadsPerMinute: h.reads}, Budget: 100}, nil
 		},

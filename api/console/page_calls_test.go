@@ -114,9 +114,7 @@ func TestCallsPageWithNonsense(t *testing.T) {
 func TestOverview(t *testing.T) {
 	t.Parallel()
 	now := time.Now().UTC().Truncate(time.Minute)
-	h := newHouse(t, callsAPI(t, map[string]any{
-		"/readyz": map[string]any{"status": "degraded", "checks": map[string]any{"archive": map[string]any{"status": "error", "error": "bucket videos is away"}, "redis": map[string]any{"status": "ok"}}},
-	}))
+	h := newHouse(t, nil)
 	h.traffic = []traffic.Row{
 		{Minute: now.Add(-5 * time.Minute), Channel: "main", Sums: traffic.Sums{Requests: 990, Failed: 9, Tokens: 5000, Cost: 41_200_000_000, First: [8]int64{4: 990}}},
 		{Minute: now.Add(-time.Minute), Channel: "b", Sums: traffic.Sums{Requests: 10, Failed: 1}},
@@ -131,6 +129,7 @@ func TestOverview(t *testing.T) {
 		Counts: tasks.Counts{Phases: map[workflows.Phase]int64{workflows.PhaseQueued: 12, workflows.PhasePolling: 48}, Stuck: 3, Workers: 1}, Failed: 2, Undelivered: 1,
 	}
 	h.unsettled = []operator.Unsettled{{Reservation: ledger.Reservation{ID: "r1", Amount: 400_000_000}}, {Reservation: ledger.Reservation{ID: "r2", Amount: 30_000_000}}}
+	h.failed = map[string]string{"archive": "bucket videos is away"}
 	h.tokens, h.spent = []tokens.Token{{ID: "tok_1", Name: "app", Budget: 100}}, map[string]ledger.Balance{"tok_1": {Spent: 92_100_000_000}}
 	for _, who := range []string{"anna", "vera"} {
 		rec := h.as(t, who).get("/console")

@@ -156,10 +156,10 @@ func (d *overviewData) readChannels(v *View) error {
 
 // readServices finds the services that do not answer, or lack something.
 func (d *overviewData) readServices(v *View) error {
-	checks := v.s.readiness(v).Checks
+	_, failed := v.s.o.Ready(v.R.Context())
 	for _, service := range [][2]string{{"redis", "check.redis"}, {"temporal", "check.temporal"}, {"archive", "check.store"}} {
-		if c, checked := checks[service[0]]; checked && c.Status != "ok" {
-			d.Hands = append(d.Hands, Hand{Mark: "failed", Text: v.T("home.service", "what", v.T(service[1])), Link: v.To("setup"), Note: c.Error})
+		if reason := failed[service[0]]; reason != "" {
+			d.Hands = append(d.Hands, Hand{Mark: "failed", Text: v.T("home.service", "what", v.T(service[1])), Link: v.To("setup"), Note: reason})
 		}
 	}
 	return nil

@@ -5,7 +5,6 @@ package console
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
 	"log/slog"
 	"net"
@@ -99,15 +98,24 @@ type Act struct {
 	What, Subject, Refused string
 }
 
-// Options are what a console works with. All of it stays the caller's, and all but URL, the texts and Log is needed.
-type Options struct {
-	// Operator performs the actions of operators, and Account reads what is a token's own.
-	Operator *operator.Service
-	Account  *account.Service
-	// Token finds a token by its id, with the limits that hold for it. The error is storage.ErrNotFound or storage.ErrUnavailable.
-	Token func(ctx context.Context, id string) (*tokens.Token, error)
+// Backend is what a console works with of the server that it belongs to.
+type Backend struct {
 	// API serves the whole API to requests of this process (edge.WithInsider).
 	API http.Handler
+	// Account reads what is a token's own.
+	Account *account.Service
+	// Ready returns the status of /readyz, and the errors of the checks that failed by their names.
+	Ready func(ctx context.Context) (status string, failed map[string]string)
+}
+
+// Options are what a console works with. All of it stays the caller's, and all but URL, the texts and Log is needed.
+type Options struct {
+	Backend
+
+	// Operator performs the actions of operators.
+	Operator *operator.Service
+	// Token finds a token by its id, with the limits that hold for it. The error is storage.ErrNotFound or storage.ErrUnavailable.
+	Token func(ctx context.Context, id string) (*tokens.Token, error)
 	// Key finds whose a key is that came with a request: ErrUnknown for a wrong one, ErrAway.
 	Key func(r *http.Request, key string) (Who, error)
 	// Wrong counts a wrong key or link against the request's network, and returns how long that is to wait, 0 as long as it
@@ -351,27 +359,13 @@ func (s *Server) base(r *http.Request) string {
 	return scheme + "://" + r.Host
 }
 
-// health is the word that the gateway has for how it is.
+// health is the status of the gateway: ok, degraded, stopping or error.
 func (s *Server) health(v *View) string {
-	said := s.readiness(v)
-	switch said.Status {
+	status, _ := s.o.Ready(v.R.Context())
+	switch status {
 	case "ok", "degraded", "stopping":
-		return said.Status
+		return status
 	default:
 		return "error"
 	}
-}
-
-// readiness is what /readyz says; nothing where it cannot be read.
-type readiness struct {
-	Status string
-	Checks map[string]struct{ Status, Error string }
-}
-
-func (s *Server) readiness(v *View) (said readiness) {
-	raw, err := s.api.Read(v.asCaller(v.Who), v.R, "/readyz")
-	if err != nil || json.Unmarshal(raw, &said) != nil {
-		return readiness{}
-	}
-	return said
 }

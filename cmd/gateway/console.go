@@ -6,7 +6,6 @@ import (
 	"net/http"
 	"time"
 
-	"modelrelay/api/account"
 	"modelrelay/api/console"
 	"modelrelay/api/edge"
 	"modelrelay/api/operator"
@@ -17,15 +16,15 @@ import (
 	"modelrelay/storage/tokens"
 )
 
-// console returns what makes the console over the API and the account of a token; nil where it is switched off.
-func (p *parts) console(store *tokens.Store, service *operator.Service) func(inside http.Handler, own *account.Service) http.Handler {
+// console returns what makes the console; nil where it is switched off.
+func (p *parts) console(store *tokens.Store, service *operator.Service) func(console.Backend) http.Handler {
 	if !p.cfg.Console.Enabled {
 		return nil
 	}
 	people := &people{parts: p, tokens: store}
-	return func(inside http.Handler, own *account.Service) http.Handler {
+	return func(backend console.Backend) http.Handler {
 		return console.New(console.Options{
-			Operator: service, Account: own, Token: people.find, API: inside, Key: people.key, Wrong: people.wrong, Lookup: people.lookup, Opened: p.operators.Any,
+			Backend: backend, Operator: service, Token: people.find, Key: people.key, Wrong: people.wrong, Lookup: people.lookup, Opened: p.operators.Any,
 			Note:     people.note,
 			Sessions: consoleSessions{sessions.New(p.redis, p.cfg.Console.Idle)},
 			URL:      p.cfg.ConsoleURL(), TraceURL: p.cfg.Console.TraceURL, TemporalURL: p.cfg.Temporal.UIOrigin, Currency: p.cfg.Currency,
