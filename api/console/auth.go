@@ -1,12 +1,17 @@
 package console
 
 import (
+	"cmp"
+	"context"
 	"errors"
 	"net/http"
 	"strings"
 	"time"
 
 	"modelrelay/api/edge"
+	"modelrelay/storage"
+	"modelrelay/storage/audit"
+	"modelrelay/storage/sessions"
 )
 
 const (
@@ -59,10 +64,10 @@ func (a *auth) clearCookie(v *View) {
 	}
 }
 
-// find makes a view somebody's who has a session: ErrUnknown where there is none, or the key that it stands on is another.
+// find gives a view its session: storage.ErrNotFound if there is none, or its key is no longer the owner's.
 func (a *auth) find(v *View, secret string) error {
 	if secret == "" {
-		return ErrUnknown
+		return storage.ErrNotFound
 	}
 	session, err := a.s.o.Sessions.Find(v.R.Context(), secret)
 	if err != nil {
@@ -70,9 +75,9 @@ func (a *auth) find(v *View, secret string) error {
 	}
 	who, err := a.s.o.Lookup(v.R.Context(), session.Kind, session.Owner)
 	if err == nil && who.Fingerprint != session.Fingerprint {
-		err = ErrUnknown
+		err = storage.ErrNotFound
 	}
-	if errors.Is(err, ErrUnknown) {
+	if errors.Is(err, storage.ErrNotFound) {
 		// The key is gone: so is what stood on it.
 		_ = a.s.o.Sessions.End(v.R.Context(), session.Kind, session.Owner, session.ID)
 	}
@@ -91,7 +96,7 @@ func (a *auth) begin(v *View, who Who) error {
 			_ = a.s.o.Sessions.End(ctx, before.Kind, before.Owner, before.ID)
 		}
 	}
-	secret, err := a.s.o.Sessions.Begin(ctx, Session{
+	secret, _, err := a.s.o.Sessions.Begin(ctx, sessions.Session{
 		Kind: who.Kind, Owner: who.Owner, Fingerprint: who.Fingerprint, Agent: cut(v.R.UserAgent(), mostAgent), From: edge.Of(ctx).From(ctx),
 	})
 	if err != nil {
@@ -127,14 +132,14 @@ func (a *auth) signIn(v *View) {
 	}
 	who, err := a.s.o.Key(v.R, key)
 	err = a.signedInBy(v, who, err)
-	status, wait := http.StatusForbidden, (*WaitError)(nil)
+	status, wait := http.StatusForbidden, (*sessions.TooManyError)(nil)
 	switch {
 	case err == nil:
 		v.redirect(data.Next)
 		return
 	case errors.As(err, &wait):
 		status, data.Wrong, data.Wait = http.StatusTooManyRequests, "signin.wait", int(wait.For/time.Second)+1
-	case errors.Is(err, ErrUnknown):
+	case errors.Is(err, storage.ErrNotFound):
 		data.Wrong = "signin.wrong"
 	default:
 		status, data.Wrong = http.StatusServiceUnavailable, "session.away"
@@ -144,11 +149,7 @@ func (a *auth) signIn(v *View) {
 
 // showLink shows a button, so that a preview of the link does not use it up.
 func (a *auth) showLink(v *View) {
-	kind, owner, err := a.s.o.Sessions.Peek(v.R.Context(), v.R.PathValue("code"))
-	var who Who
-	if err == nil {
-		who, err = a.s.o.Lookup(v.R.Context(), kind, owner)
-	}
+	who, err := a.linked(v, a.s.o.Sessions.Peek)
 	if err != nil {
 		a.stale(v, err)
 		return
@@ -156,12 +157,17 @@ func (a *auth) showLink(v *View) {
 	a.s.render(v, http.StatusOK, "enter", who)
 }
 
-func (a *auth) useLink(v *View) {
-	kind, owner, err := a.s.o.Sessions.Take(v.R.Context(), v.R.PathValue("code"))
-	var who Who
+// linked finds the owner of a link, whose code read looks up.
+func (a *auth) linked(v *View, read func(ctx context.Context, code string) (sessions.Link, error)) (who Who, err error) {
+	link, err := read(v.R.Context(), v.R.PathValue("code"))
 	if err == nil {
-		who, err = a.s.o.Lookup(v.R.Context(), kind, owner)
+		who, err = a.s.o.Lookup(v.R.Context(), link.Kind, link.Owner)
 	}
+	return who, err
+}
+
+func (a *auth) useLink(v *View) {
+	who, err := a.linked(v, a.s.o.Sessions.Take)
 	if err = a.signedInBy(v, who, err); err != nil {
 		a.stale(v, err)
 		return
@@ -178,51 +184,53 @@ func (a *auth) useLink(v *View) {
 func (a *auth) signedInBy(v *View, who Who, err error) error {
 	if err == nil {
 		err = a.begin(v, who)
-	} else if errors.Is(err, ErrUnknown) {
+	} else if errors.Is(err, storage.ErrNotFound) {
 		if wait := a.s.o.Wrong(v.R); wait > 0 {
-			err = &WaitError{For: wait}
+			err = &sessions.TooManyError{For: wait}
 		}
 	}
-	if _, tooMany := errors.AsType[*WaitError](err); !tooMany {
-		a.s.note(v, Act{Who: who, What: signInWord, Subject: who.Name, Refused: reason(err)})
+	if _, tooMany := errors.AsType[*sessions.TooManyError](err); !tooMany {
+		v.note(who, audit.SignIn, who.Name, reason(err))
 	}
 	return err
 }
 
 // Words of the audit log.
 const (
-	signInWord  = "sign_in"
-	signOutWord = "sign_out"
-	linkWord    = "make_sign_in_link"
-	tryWord     = "try_as_token"
-	watchWord   = "get_task_content" // as /admin has it
+	linkWord  = "make_sign_in_link"
+	watchWord = "get_task_content" // as /admin has it
 )
 
-func (s *Server) note(v *View, act Act) {
-	if s.o.Note != nil {
-		s.o.Note(v.R, act)
+// note records in the audit log what the console itself lets an owner do. refused is why it was not done, "" for done.
+func (v *View) note(who Who, what, subject, refused string) {
+	if log := v.s.o.Operator.Audit; log != nil {
+		x := edge.Of(v.R.Context())
+		log.Record(v.R.Context(), audit.Entry{
+			By: audit.Kind(cmp.Or(who.Kind, string(audit.Nobody))), Who: who.Owner, What: what, Subject: subject, Reason: refused,
+			From: x.From(v.R.Context()), RequestID: x.ID,
+		})
 	}
 }
 
-// reason is why somebody was refused, without what they sent.
+// reason is why a sign-in was refused, without what was sent.
 func reason(err error) string {
 	switch {
 	case err == nil:
 		return ""
-	case errors.Is(err, ErrUnknown):
+	case errors.Is(err, storage.ErrNotFound):
 		return "unknown key or link"
 	default:
-		return "not to be told at the moment"
+		return "the store does not answer"
 	}
 }
 
 // stale answers a link that does not work.
 func (a *auth) stale(v *View, err error) {
-	if errors.Is(err, ErrUnknown) {
+	if errors.Is(err, storage.ErrNotFound) {
 		a.s.fail(v, http.StatusNotFound, "enter.stale")
 		return
 	}
-	if _, tooMany := errors.AsType[*WaitError](err); tooMany {
+	if _, tooMany := errors.AsType[*sessions.TooManyError](err); tooMany {
 		a.s.fail(v, http.StatusTooManyRequests, "enter.wait")
 		return
 	}
@@ -235,7 +243,7 @@ func (a *auth) signOut(v *View) {
 			a.s.fail(v, http.StatusServiceUnavailable, "session.away")
 			return
 		}
-		a.s.note(v, Act{Who: v.Who, What: signOutWord, Subject: v.Who.Name})
+		v.note(v.Who, audit.SignOut, v.Who.Name, "")
 	}
 	a.clearCookie(v)
 	v.redirect(Root + "/sign-in")

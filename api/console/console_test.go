@@ -19,6 +19,8 @@ import (
 	"modelrelay/api/openai"
 	"modelrelay/providers"
 	"modelrelay/storage"
+	"modelrelay/storage/audit"
+	"modelrelay/storage/sessions"
 	"modelrelay/storage/tokens"
 )
 
@@ -32,8 +34,7 @@ type house struct {
 
 	people map[string]Who // by kind and owner
 	keys   map[string]Who
-	asked  []asked // of the API
-	noted  []Act
+	asked  []asked           // of the API
 	wrong  int               // keys and links
 	failed map[string]string // checks of the gateway
 	reads  int               // a minute, of every token; 0: the default
@@ -52,7 +53,7 @@ type asked struct {
 // newHouse opens a console with an operator, a viewer and a holder, whose keys are their names. api answers for the API; nil: 404.
 func newHouse(t *testing.T, api http.HandlerFunc) *house {
 	t.Helper()
-	h := &house{stores: new(stores), sessions: &memory{sessions: make(map[string]Session), links: make(map[string][2]string), words: make(map[string]bool)}}
+	h := &house{stores: new(stores), sessions: &memory{sessions: make(map[string]sessions.Session), links: make(map[string]sessions.Link), words: make(map[string]bool)}}
 	anna := Who{Kind: "operator", Owner: "anna", Name: "anna", Role: Operator, Fingerprint: "a1"}
 	vera := Who{Kind: "operator", Owner: "vera", Name: "vera", Role: Viewer, Fingerprint: "v1"}
 	app := Who{Kind: "token", Owner: "tok_app", Name: "app", Role: Holder, Fingerprint: "t1"}
@@ -87,7 +88,7 @@ func newHouse(t *testing.T, api http.HandlerFunc) *house {
 			if who, ok := h.keys[key]; ok {
 				return who, nil
 			}
-			return Who{}, ErrUnknown
+			return Who{}, storage.ErrNotFound
 		},
 		Lookup: func(_ context.Context, kind, owner string) (Who, error) {
 			h.mu.Lock()
@@ -95,7 +96,7 @@ func newHouse(t *testing.T, api http.HandlerFunc) *house {
 			if who, ok := h.people[kind+owner]; ok {
 				return who, nil
 			}
-			return Who{}, ErrUnknown
+			return Who{}, storage.ErrNotFound
 		},
 		Wrong: func(*http.Request) time.Duration {
 			h.mu.Lock()
@@ -104,11 +105,6 @@ func newHouse(t *testing.T, api http.HandlerFunc) *house {
 				return time.Minute
 			}
 			return 0
-		},
-		Note: func(_ *http.Request, act Act) {
-			h.mu.Lock()
-			defer h.mu.Unlock()
-			h.noted = append(h.noted, act)
 		},
 		Opened:   func() bool { return true },
 		Sessions: h.sessions, Currency: "USD", Version: "test",
@@ -178,8 +174,8 @@ func (b *browser) post(path string, form url.Values) *httptest.ResponseRecorder 
 // memory keeps sessions for a test.
 type memory struct {
 	mu       sync.Mutex
-	sessions map[string]Session
-	links    map[string][2]string
+	sessions map[string]sessions.Session
+	links    map[string]sessions.Link
 	words    map[string]bool
 	away     bool
 	full     bool // nobody may begin one more
@@ -189,49 +185,49 @@ func (m *memory) lock() (func(), error) {
 	m.mu.Lock()
 	if m.away {
 		m.mu.Unlock()
-		return nil, ErrAway
+		return nil, storage.ErrUnavailable
 	}
 	return m.mu.Unlock, nil
 }
 
 // Begin starts a session.
-func (m *memory) Begin(_ context.Context, s Session) (string, error) {
+func (m *memory) Begin(_ context.Context, s sessions.Session) (string, sessions.Session, error) {
 	unlock, err := m.lock()
 	if err != nil {
-		return "", err
+		return "", s, err
 	}
 	defer unlock()
 	if m.full {
-		return "", &WaitError{For: time.Minute}
+		return "", s, &sessions.TooManyError{For: time.Minute}
 	}
 	secret := rand.Text()
 	s.ID, s.Since, s.Seen = "id-"+secret, time.Now(), time.Now()
 	m.sessions[secret] = s
-	return secret, nil
+	return secret, s, nil
 }
 
 // Find returns one.
-func (m *memory) Find(_ context.Context, secret string) (Session, error) {
+func (m *memory) Find(_ context.Context, secret string) (sessions.Session, error) {
 	unlock, err := m.lock()
 	if err != nil {
-		return Session{}, err
+		return sessions.Session{}, err
 	}
 	defer unlock()
 	s, ok := m.sessions[secret]
 	if !ok {
-		return s, ErrUnknown
+		return s, storage.ErrNotFound
 	}
 	return s, nil
 }
 
 // List returns an owner's.
-func (m *memory) List(_ context.Context, kind, owner string) ([]Session, error) {
+func (m *memory) List(_ context.Context, kind, owner string) ([]sessions.Session, error) {
 	unlock, err := m.lock()
 	if err != nil {
 		return nil, err
 	}
 	defer unlock()
-	var list []Session
+	var list []sessions.Session
 	for _, s := range m.sessions {
 		if s.Kind == kind && s.Owner == owner {
 			list = append(list, s)
@@ -240,7 +236,7 @@ func (m *memory) List(_ context.Context, kind, owner string) ([]Session, error) 
 	return list, nil
 }
 
-func (m *memory) end(fits func(Session) bool) error {
+func (m *memory) end(fits func(sessions.Session) bool) error {
 	unlock, err := m.lock()
 	if err != nil {
 		return err
@@ -256,47 +252,47 @@ func (m *memory) end(fits func(Session) bool) error {
 
 // End ends one.
 func (m *memory) End(_ context.Context, kind, owner, id string) error {
-	return m.end(func(s Session) bool { return s.Kind == kind && s.Owner == owner && s.ID == id })
+	return m.end(func(s sessions.Session) bool { return s.Kind == kind && s.Owner == owner && s.ID == id })
 }
 
 // EndAll ends an owner's.
 func (m *memory) EndAll(_ context.Context, kind, owner string) error {
-	return m.end(func(s Session) bool { return s.Kind == kind && s.Owner == owner })
+	return m.end(func(s sessions.Session) bool { return s.Kind == kind && s.Owner == owner })
 }
 
 // Offer makes a link.
-func (m *memory) Offer(_ context.Context, kind, owner string, _ time.Duration) (string, error) {
+func (m *memory) Offer(_ context.Context, link sessions.Link, _ time.Duration) (string, error) {
 	unlock, err := m.lock()
 	if err != nil {
 		return "", err
 	}
 	defer unlock()
 	code := rand.Text()
-	m.links[code] = [2]string{kind, owner}
+	m.links[code] = link
 	return code, nil
 }
 
 // Peek reads one.
-func (m *memory) Peek(_ context.Context, code string) (kind, owner string, err error) {
+func (m *memory) Peek(_ context.Context, code string) (link sessions.Link, err error) {
 	unlock, err := m.lock()
 	if err != nil {
-		return "", "", err
+		return link, err
 	}
 	defer unlock()
 	link, ok := m.links[code]
 	if !ok {
-		return "", "", ErrUnknown
+		return link, storage.ErrNotFound
 	}
-	return link[0], link[1], nil
+	return link, nil
 }
 
 // Take uses one up.
-func (m *memory) Take(ctx context.Context, code string) (kind, owner string, err error) {
-	kind, owner, err = m.Peek(ctx, code)
+func (m *memory) Take(ctx context.Context, code string) (sessions.Link, error) {
+	link, err := m.Peek(ctx, code)
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	delete(m.links, code)
-	return kind, owner, err
+	return link, err
 }
 
 // Once notes a word.
@@ -403,7 +399,7 @@ func TestEntryPages(t *testing.T) {
 	b := &browser{h: h}
 	checkPage(t, "sign-in", b.get("/console/sign-in"))
 	checkPage(t, "landing", b.get("/"))
-	code, err := h.sessions.Offer(t.Context(), "operator", "anna", time.Minute)
+	code, err := h.sessions.Offer(t.Context(), sessions.Link{Kind: OperatorKind, Owner: "anna"}, time.Minute)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -619,8 +615,8 @@ func TestWhoPaysIsSaid(t *testing.T) {
 		{"anna", "POST", "tok_app", "/v1/chat/completions", "", 428, ""},
 		{"anna", "POST", "tok_app", "/v1/chat/completions", "tok_other", 428, ""},
 		{"anna", "DELETE", "tok_app", "/v1/videos/video_1", "", 428, ""},
-		{"anna", "POST", "tok_app", "/v1/chat/completions", "tok_app", 200, tryWord + " tok_app"},
-		{"anna", "POST", consoleToken, "/v1/chat/completions", "", 200, tryWord + " tok_console"},
+		{"anna", "POST", "tok_app", "/v1/chat/completions", "tok_app", 200, audit.TryAsToken + " tok_app"},
+		{"anna", "POST", consoleToken, "/v1/chat/completions", "", 200, audit.TryAsToken + " tok_console"},
 		{"anna", "GET", "tok_app", "/v1/videos/video_1", "", 200, ""},
 		{"anna", "GET", "tok_app", "/v1/videos/video_1/content", "", 200, watchWord + " video_1"},
 		{"app", "POST", "tok_app", "/v1/chat/completions", "", 200, ""},
@@ -629,7 +625,7 @@ func TestWhoPaysIsSaid(t *testing.T) {
 		{"vera", "POST", consoleToken, "/v1/chat/completions", consoleToken, 404, ""},
 	} {
 		b := h.as(t, test.who)
-		h.noted, h.asked = nil, nil
+		h.entries, h.asked = nil, nil
 		r := httptest.NewRequest(test.method, "http://localhost:8080/console/as/"+test.token+test.path, strings.NewReader("{}"))
 		r.Header.Set("Sec-Fetch-Site", "same-origin")
 		if test.pays != "" {
@@ -637,7 +633,7 @@ func TestWhoPaysIsSaid(t *testing.T) {
 		}
 		rec := b.do(r)
 		noted := ""
-		for _, act := range h.noted {
+		for _, act := range h.entries {
 			noted += act.What + " " + act.Subject
 		}
 		reached := slices.ContainsFunc(h.asked, func(a asked) bool { return a.path == test.path })

@@ -12,6 +12,7 @@ import (
 
 	"modelrelay/api/operator"
 	"modelrelay/providers"
+	"modelrelay/storage/sessions"
 	"modelrelay/storage/tokens"
 )
 
@@ -86,10 +87,10 @@ func TestSignInsAreBounded(t *testing.T) {
 		}
 	}
 	checkPage(t, "wait", b.post("/console/enter/wrong", nil))
-	if got := len(h.noted); got != mostWrong {
+	if got := len(h.entries); got != mostWrong {
 		t.Errorf("%d attempts were noted, want %d", got, mostWrong)
 	}
-	code, _ := h.sessions.Offer(t.Context(), "operator", "anna", time.Minute)
+	code, _ := h.sessions.Offer(t.Context(), sessions.Link{Kind: OperatorKind, Owner: "anna"}, time.Minute)
 	if rec := b.post("/console/enter/"+code, nil); rec.Code != http.StatusSeeOther {
 		t.Errorf("a good link after that: got %d, want 303", rec.Code)
 	}
@@ -97,9 +98,9 @@ func TestSignInsAreBounded(t *testing.T) {
 		t.Errorf("a good key after that: got %d, want 303", rec.Code)
 	}
 	h.sessions.full = true
-	before := len(h.noted)
-	if rec := (&browser{h: h}).post("/console/sign-in", url.Values{"key": {"app"}}); rec.Code != http.StatusTooManyRequests || len(h.noted) != before {
-		t.Errorf("one sign-in too many: got %d with %d notes, want 429 without", rec.Code, len(h.noted)-before)
+	before := len(h.entries)
+	if rec := (&browser{h: h}).post("/console/sign-in", url.Values{"key": {"app"}}); rec.Code != http.StatusTooManyRequests || len(h.entries) != before {
+		t.Errorf("one sign-in too many: got %d with %d notes, want 429 without", rec.Code, len(h.entries)-before)
 	}
 }
 

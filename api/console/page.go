@@ -18,6 +18,7 @@ import (
 
 	"modelrelay/api/console/assets"
 	"modelrelay/api/console/words"
+	"modelrelay/storage"
 )
 
 // page is one kind of page. build/console-page.md of the manual has the steps for a new one.
@@ -234,7 +235,7 @@ func (s *Server) act(v *View, p page) {
 // failed answers with the refusal that kept a page from being made, or with a page that says nothing of a defect.
 func (s *Server) failed(v *View, err error) {
 	switch problem := v.problem(err); {
-	case errors.Is(err, ErrAway):
+	case errors.Is(err, storage.ErrUnavailable):
 		s.fail(v, http.StatusServiceUnavailable, "session.away")
 	case problem != nil:
 		s.refused(v, problem)

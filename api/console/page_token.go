@@ -10,6 +10,7 @@ import (
 	"modelrelay/api/console/snippets"
 	"modelrelay/api/logs"
 	"modelrelay/api/operator"
+	"modelrelay/storage/sessions"
 	"modelrelay/storage/slots"
 	"modelrelay/storage/tokens"
 )
@@ -232,11 +233,11 @@ func tokenLink(v *View) (string, any, error) {
 	if err != nil {
 		return "", nil, err
 	}
-	code, err := v.s.o.Sessions.Offer(v.R.Context(), TokenKind, data.Token.ID, linkLasts)
+	code, err := v.s.o.Sessions.Offer(v.R.Context(), sessions.Link{Kind: TokenKind, Owner: data.Token.ID}, linkLasts)
 	if err != nil {
 		return "", nil, err
 	}
-	v.s.note(v, Act{Who: v.Who, What: linkWord, Subject: data.Token.ID})
+	v.note(v.Who, linkWord, data.Token.ID, "")
 	data.Link = v.s.base(v.R) + Root + "/enter/" + code
 	return "", data, nil
 }

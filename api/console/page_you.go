@@ -1,7 +1,9 @@
 package console
 
+import "modelrelay/storage/sessions"
+
 type youData struct {
-	Sessions []Session
+	Sessions []sessions.Session
 	This     string
 }
 

@@ -9,6 +9,7 @@ import (
 	"strings"
 
 	"modelrelay/api/console/inprocess"
+	"modelrelay/storage/audit"
 )
 
 // request is one of the API that hands on the view's own to another path, for somebody whom the caller has the right to act for.
@@ -66,9 +67,9 @@ func (s *Server) relay(v *View) {
 		s.relayFailed(v, &inprocess.Problem{Status: http.StatusPreconditionRequired, Message: v.T("try.pays.missing")})
 		return
 	case !safe(v.R.Method):
-		s.note(v, Act{Who: v.Who, What: tryWord, Subject: who.Owner})
+		v.note(v.Who, audit.TryAsToken, who.Owner, "")
 	case token != consoleToken && strings.HasSuffix(path, "/content"):
-		s.note(v, Act{Who: v.Who, What: watchWord, Subject: taskOf(path)})
+		v.note(v.Who, watchWord, taskOf(path), "")
 	}
 	if v.R.URL.RawQuery != "" {
 		path += "?" + v.R.URL.RawQuery

@@ -20,6 +20,8 @@ import (
 	"modelrelay/api/console/snippets"
 	"modelrelay/api/console/words"
 	"modelrelay/api/operator"
+	"modelrelay/storage"
+	"modelrelay/storage/sessions"
 	"modelrelay/storage/tokens"
 )
 
@@ -48,54 +50,21 @@ type Who struct {
 	Fingerprint string
 }
 
-// Session is somebody who has signed in, as its store keeps it.
-type Session struct {
-	ID          string
-	Kind        string
-	Owner       string
-	Fingerprint string
-	Since       time.Time
-	Seen        time.Time
-	Agent       string
-	From        string
-}
-
-// Errors of Options' functions.
-var (
-	// ErrUnknown: there is no such session, link, key or owner, or no longer.
-	ErrUnknown = errors.New("unknown")
-	// ErrAway: nobody can tell at the moment.
-	ErrAway = errors.New("away")
-)
-
-// WaitError is the refusal of a network that sent too many wrong keys, and of an owner who signed in too often.
-type WaitError struct{ For time.Duration }
-
-// Error says so.
-func (e *WaitError) Error() string { return "too many attempts to sign in: wait " + e.For.String() }
-
-// Sessions keeps who has signed in. Errors are ErrUnknown, ErrAway, or a defect's.
+// Sessions keeps who has signed in, as sessions.Store does. Errors are storage.ErrNotFound and storage.ErrUnavailable.
 type Sessions interface {
-	// Begin starts a session; secret is for the browser. A *WaitError refuses it to an owner who has begun many.
-	Begin(ctx context.Context, s Session) (secret string, err error)
-	Find(ctx context.Context, secret string) (Session, error)
-	List(ctx context.Context, kind, owner string) ([]Session, error)
+	// Begin starts a session; secret is for the browser. A *sessions.TooManyError refuses it to an owner who has begun many.
+	Begin(ctx context.Context, s sessions.Session) (secret string, begun sessions.Session, err error)
+	Find(ctx context.Context, secret string) (sessions.Session, error)
+	List(ctx context.Context, kind, owner string) ([]sessions.Session, error)
 	End(ctx context.Context, kind, owner, id string) error
 	EndAll(ctx context.Context, kind, owner string) error
-	// Offer makes a sign-in link's code, Peek says whom it lets in, and Take uses it up.
-	Offer(ctx context.Context, kind, owner string, lasts time.Duration) (code string, err error)
-	Peek(ctx context.Context, code string) (kind, owner string, err error)
-	Take(ctx context.Context, code string) (kind, owner string, err error)
-	// Once tells whether an owner gives a word for the first time within a session's longest life. It may forget the oldest
+	// Offer makes a sign-in link's code, Peek returns whom it is for, and Take uses it up.
+	Offer(ctx context.Context, link sessions.Link, lasts time.Duration) (code string, err error)
+	Peek(ctx context.Context, code string) (sessions.Link, error)
+	Take(ctx context.Context, code string) (sessions.Link, error)
+	// Once reports whether an owner gives a word for the first time within a session's longest life. It may forget the oldest
 	// of many hundreds.
 	Once(ctx context.Context, kind, owner, word string) (first bool, err error)
-}
-
-// Act is what somebody did, or was refused, at the console's own door.
-type Act struct {
-	Who Who
-	// What is a word such as sign_in, Subject what it is about, Refused why it was not done, "" for done.
-	What, Subject, Refused string
 }
 
 // Backend is what a console works with of the server that it belongs to.
@@ -116,18 +85,15 @@ type Options struct {
 	Operator *operator.Service
 	// Token finds a token by its id, with the limits that hold for it. The error is storage.ErrNotFound or storage.ErrUnavailable.
 	Token func(ctx context.Context, id string) (*tokens.Token, error)
-	// Key finds whose a key is that came with a request: ErrUnknown for a wrong one, ErrAway.
+	// Key finds the owner of a key that came with a request: storage.ErrNotFound for a wrong one, storage.ErrUnavailable.
 	Key func(r *http.Request, key string) (Who, error)
-	// Wrong counts a wrong key or link against the request's network, and returns how long that is to wait, 0 as long as it
+	// Wrong counts a wrong key or link against the request's network, and returns how long that has to wait, 0 as long as it
 	// sent few.
 	Wrong func(r *http.Request) time.Duration
-	// Lookup finds who an owner is now: ErrUnknown for one that may no longer sign in.
+	// Lookup finds an owner as it is now: storage.ErrNotFound for one that may no longer sign in.
 	Lookup func(ctx context.Context, kind, owner string) (Who, error)
-	// Opened tells whether there is any operator; without one the sign-in says how to add one.
-	Opened func() bool
-	// Note writes into the audit log what the console lets happen itself: sign-ins, their end, links and whose token is tried.
-	// nil: nobody does.
-	Note     func(r *http.Request, act Act)
+	// Opened reports whether there is any operator; without one the sign-in shows how to add one.
+	Opened   func() bool
 	Sessions Sessions
 	// URL is the one address at which people sign in; nil: loopback alone.
 	URL *url.URL
@@ -294,7 +260,7 @@ func (s *Server) signedIn(do func(v *View)) http.Handler {
 		switch {
 		case err == nil:
 			do(v)
-		case errors.Is(err, ErrUnknown):
+		case errors.Is(err, storage.ErrNotFound):
 			s.auth.clearCookie(v)
 			if !safe(r.Method) || r.Header.Get("Sec-Fetch-Dest") == "empty" { // a script asks: it shows the page that it is on
 				s.fail(v, http.StatusUnauthorized, "session.over")

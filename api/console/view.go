@@ -7,6 +7,7 @@ import (
 	"strings"
 
 	"modelrelay/api/console/inprocess"
+	"modelrelay/storage/sessions"
 )
 
 // View is one request of a page and what its template sees. One goroutine uses it.
@@ -15,7 +16,7 @@ type View struct {
 	R *http.Request
 	// Who has signed in; its zero value is nobody.
 	Who     Who
-	Session Session
+	Session sessions.Session
 	// Problem is why a form that was sent was refused, nil for none. The page shows it on top, and at the field.
 	Problem *Problem
 	// Away is why the main part of the page is not there, nil where it is. The page says so above what is there without it, its

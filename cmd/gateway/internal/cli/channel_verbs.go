@@ -10,7 +10,7 @@ import (
 	"strings"
 	"time"
 
-		"modelrelay/api/console/inprocess"
+	"modelrelay/api/console/inprocess"
 	"modelrelay/api/operator"
 	"modelrelay/providers"
 	"modelrelay/providers/router"

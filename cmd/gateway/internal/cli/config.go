@@ -9,8 +9,8 @@ import (
 	"strings"
 	"time"
 
-	"modelrelay/api/operator"
 	"modelrelay/api/console/words"
+	"modelrelay/api/operator"
 	"modelrelay/api/setup"
 	"modelrelay/cmd/gateway/internal/config"
 	"modelrelay/cmd/gateway/internal/engine"
