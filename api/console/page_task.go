@@ -1,6 +1,8 @@
 package console
 
 import (
+	"bytes"
+	"cmp"
 	"encoding/json"
 	"net/http"
 	"strconv"
@@ -76,14 +78,34 @@ func taskPage() page {
 				}
 				return Root + "/tasks?done=task-delete", nil, err
 			}},
-			"remix": {roles: own, do: func(v *View) (string, any, error) {
-				// A remix is a paid create of the client API.
-				var made struct{ ID string }
-				err := v.Do(http.MethodPost, "/v1/videos/"+inprocess.Segment(v.R.PathValue("id"))+"/remix", map[string]string{"prompt": v.Form.Value("prompt")}, &made)
-				return pathOf("tasks", made.ID), nil, err
-			}},
+			"remix": {roles: own, do: remix},
 		},
 	}
+}
+
+// remix makes a variation of a holder's video. It calls the client API, where a create is limited and charged.
+func remix(v *View) (string, any, error) {
+	sent, _ := json.Marshal(map[string]string{"prompt": v.Form.Value("prompt")}) // a text always encodes
+	r, err := v.request(v.Who, "/v1/videos/"+inprocess.Segment(v.R.PathValue("id"))+"/remix", bytes.NewReader(sent))
+	if err != nil {
+		return "", nil, err
+	}
+	answer, err := inprocess.Transport{Handler: v.s.o.API}.RoundTrip(r)
+	if err != nil {
+		return "", nil, err
+	}
+	defer func() { _ = answer.Body.Close() }()
+	var made struct {
+		ID    string
+		Error struct{ Message, Param string }
+	}
+	err = json.NewDecoder(answer.Body).Decode(&made)
+	if answer.StatusCode >= http.StatusBadRequest {
+		return "", nil, &Problem{
+			Status: answer.StatusCode, Message: cmp.Or(made.Error.Message, http.StatusText(answer.StatusCode)), Param: made.Error.Param, RequestID: answer.Header.Get("X-Request-Id"),
+		}
+	}
+	return pathOf("tasks", made.ID), nil, err
 }
 
 // showTask reads a task. Where neither the form could be answered nor the task be read, what was typed is on the page that comes back.

@@ -7,26 +7,18 @@ import (
 	"time"
 
 	"modelrelay/api/account"
+	"modelrelay/api/console/chart"
 	"modelrelay/api/edge"
 	"modelrelay/api/operator"
 	"modelrelay/providers/pricing"
 	"modelrelay/storage/ledger"
 )
 
-// usageBar is one day of the chart, in its units: 100 high and 10 wide.
-type usageBar struct {
-	X, Y, Height string
-	Day, Cost    string
-}
-
 type usageData struct {
-	Table, Days *Table
-	Bars        []usageBar
-	Width       int
-	Total       string
-	By          string
-	Groups      []string
-	Unsettled   *Table
+	Table, Unsettled *Table
+	Days             chart.Series
+	By               string
+	Groups           []string
 	// Away is why the unsettled money is not known, "" where it is.
 	Away string
 	// Ask is what a form would do with unsettled money, nil for nothing.
@@ -107,7 +99,7 @@ func showUsage(v *View) (*usageData, error) {
 			return nil, err
 		}
 	}
-	data.chart(v, days)
+	data.Days = spentByDay(v, days)
 	data.sums(v, sums.Data)
 	data.Table.Next = v.next(sums.After)
 	if !v.Staff() { // unsettled money is the operators'
@@ -122,40 +114,15 @@ func showUsage(v *View) (*usageData, error) {
 	return data, nil
 }
 
-// mostBars is how many days the chart has at most: what the ledger keeps.
-const mostBars = 400
-
-// chart draws what was spent by day, days without any among them.
-func (d *usageData) chart(v *View, list operator.UsageList) {
-	spent := make(map[string]pricing.Money)
-	var total, most pricing.Money
-	for _, row := range list.Data {
-		spent[row.Day] += row.Cost
+// spentByDay draws what was spent, a bar a day.
+func spentByDay(v *View, list operator.UsageList) chart.Series {
+	var total pricing.Money
+	days := usageChart("days", "usage.spent", list, func(row operator.UsageRow) chart.Point {
 		total += row.Cost
-		most = max(most, spent[row.Day])
-	}
-	d.Total = v.Money(total)
-	d.Days = &Table{ID: "days", Caption: "usage.days", Empty: "usage.empty", Columns: []Column{{Word: "usage.day"}, {Word: "usage.cost", Number: true}}}
-	at, err := time.Parse(time.DateOnly, list.From)
-	last, bad := time.Parse(time.DateOnly, list.To)
-	if err != nil || bad != nil {
-		return
-	}
-	for ; !at.After(last) && len(d.Bars) < mostBars; at = at.AddDate(0, 0, 1) {
-		day := at.Format(time.DateOnly)
-		height := 0.0
-		if most > 0 {
-			height = 100 * float64(spent[day]) / float64(most)
-		}
-		d.Bars = append(d.Bars, usageBar{
-			X: strconv.Itoa(10 * len(d.Bars)), Y: strconv.FormatFloat(100-height, 'f', 1, 64), Height: strconv.FormatFloat(height, 'f', 1, 64),
-			Day: day, Cost: v.Money(spent[day]),
-		})
-		if spent[day] > 0 {
-			d.Days.Rows = append(d.Days.Rows, Row{ID: day, Cells: []Cell{{Text: day}, {Text: v.Money(spent[day])}}})
-		}
-	}
-	d.Width = 10 * len(d.Bars)
+		return chart.Point{Value: amount(row.Cost), Text: v.Money(row.Cost)}
+	})
+	days.Figure = v.Money(total)
+	return days
 }
 
 // sumsPage is how many sums a page has.

@@ -345,7 +345,7 @@ func TestSpentIsOfDays(t *testing.T) {
 		{Day: "2026-11-22", Token: "tok_c", Cost: 100_000_000},
 	}
 	for _, by := range []string{"token", "model", "day"} {
-		wantAll(t, by, h.as(t, "vera").get(Root+"/usage?from=2026-11-21&to=2026-11-22&by="+by).Body.String(), `<span class="figure">10.50 USD</span>`, "2026-11-21 3.50 USD", "2026-11-22 7.00 USD")
+		wantAll(t, by, h.as(t, "vera").get(Root+"/usage?from=2026-11-21&to=2026-11-22&by="+by).Body.String(), `<b class="figure">10.50 USD</b>`, "2026-11-21 3.50 USD", "2026-11-22 7.00 USD")
 	}
 }
 

@@ -1,9 +1,9 @@
 package console
 
 import (
+	"errors"
 	"net/http"
 
-	"modelrelay/api/console/inprocess"
 	"modelrelay/api/edge"
 	"modelrelay/providers"
 )
@@ -17,6 +17,9 @@ type Problem struct {
 	RequestID string
 }
 
+// Error implements error.
+func (p *Problem) Error() string { return p.Message }
+
 // Away reports that a service that the gateway needs does not answer.
 func (p *Problem) Away() bool { return p.Status == http.StatusServiceUnavailable }
 
@@ -28,8 +31,8 @@ func (p *Problem) Changed() bool { return p.Status == http.StatusConflict }
 
 // problem returns the refusal in an error, nil for a defect.
 func (v *View) problem(err error) *Problem {
-	if p := inprocess.AsProblem(err); p != nil {
-		return &Problem{Status: p.Status, Message: p.Message, Param: p.Param, RequestID: p.RequestID}
+	if p, ok := errors.AsType[*Problem](err); ok {
+		return p
 	}
 	fault := providers.AsFault(err)
 	if fault == nil || fault.Kind == providers.Internal {

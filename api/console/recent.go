@@ -75,26 +75,32 @@ type month struct {
 }
 
 func monthOf(v *View, token string) (*month, error) {
-	m := &month{Chart: chart.Series{ID: "month", Word: "token.month", Step: 24 * time.Hour}}
+	m := new(month)
 	list, err := v.s.o.Operator.Usage(v.R.Context(), v.actor(), &operator.UsageQuery{Token: token, By: []string{ledger.ByDay}})
 	if err != nil {
 		m.Away, err = v.away(err)
 		return m, err
 	}
-	m.Chart.From, _ = time.Parse(time.DateOnly, list.From) // of the service
-	if last, err := time.Parse(time.DateOnly, list.To); err == nil {
-		m.Chart.To = last.Add(m.Chart.Step)
-	}
 	var calls, tasks int64
 	var cost pricing.Money
-	for _, row := range list.Data {
+	m.Chart = usageChart("month", "token.month", list, func(row operator.UsageRow) chart.Point {
 		calls, tasks, cost = calls+row.Requests, tasks+row.Tasks, cost+row.Cost
-		if day, err := time.Parse(time.DateOnly, row.Day); err == nil {
-			m.Chart.Points = append(m.Chart.Points, chart.Point{
-				At: day, Value: float64(row.Requests + row.Tasks), Bad: float64(row.Failed), Text: number(row.Requests + row.Tasks),
-			})
-		}
-	}
+		return chart.Point{Value: float64(row.Requests + row.Tasks), Bad: float64(row.Failed), Text: number(row.Requests + row.Tasks)}
+	})
 	m.Chart.Figure = v.T("token.month.sum", "calls", number(calls), "tasks", number(tasks), "cost", v.Money(cost))
 	return m, nil
+}
+
+// usageChart draws sums by day.
+func usageChart(id, word string, list operator.UsageList, point func(operator.UsageRow) chart.Point) chart.Series {
+	c := chart.Series{ID: id, Word: word, Step: 24 * time.Hour}
+	c.From, _ = time.Parse(time.DateOnly, list.From) // of the service, as all days
+	last, _ := time.Parse(time.DateOnly, list.To)
+	c.To = last.Add(c.Step)
+	for _, row := range list.Data {
+		p := point(row)
+		p.At, _ = time.Parse(time.DateOnly, row.Day)
+		c.Points = append(c.Points, p)
+	}
+	return c
 }

@@ -12,9 +12,9 @@ import (
 	"modelrelay/storage/audit"
 )
 
-// request is one of the API that hands on the view's own to another path, for somebody whom the caller has the right to act for.
+// request is a request to the API that passes the view's own on to another path, for a token or an operator.
 func (v *View) request(who Who, path string, body io.Reader) (*http.Request, error) {
-	return v.s.api.Request(v.asCaller(who), v.R, v.R.Method, path, body)
+	return inprocess.NewRequest(v.asCaller(who), v.R, v.R.Method, path, body)
 }
 
 // relayed are the operations that pages call as a token, by the beginning of their paths.
@@ -64,7 +64,7 @@ func (s *Server) relay(v *View) {
 	switch {
 	case v.Who.Role != Operator:
 	case !safe(v.R.Method) && token != consoleToken && v.R.Header.Get(paysHeader) != token:
-		s.relayFailed(v, &inprocess.Problem{Status: http.StatusPreconditionRequired, Message: v.T("try.pays.missing")})
+		s.relayFailed(v, &Problem{Status: http.StatusPreconditionRequired, Message: v.T("try.pays.missing")})
 		return
 	case !safe(v.R.Method):
 		v.note(v.Who, audit.TryAsToken, who.Owner, "")

@@ -16,7 +16,6 @@ import (
 
 	"modelrelay/api/account"
 	"modelrelay/api/console/assets"
-	"modelrelay/api/console/inprocess"
 	"modelrelay/api/console/snippets"
 	"modelrelay/api/console/words"
 	"modelrelay/api/operator"
@@ -112,7 +111,6 @@ type Options struct {
 // Server is the console's handler. It is safe for concurrent use and there is nothing to close.
 type Server struct {
 	o       Options
-	api     inprocess.API
 	auth    *auth
 	words   words.Texts
 	looks   looks
@@ -126,7 +124,7 @@ func New(o Options) *Server {
 	if o.Log == nil {
 		o.Log = slog.New(slog.DiscardHandler)
 	}
-	s := &Server{o: o, api: inprocess.API{Handler: o.API}, words: words.Load(), assets: assets.Load(), pages: allPages()}
+	s := &Server{o: o, words: words.Load(), assets: assets.Load(), pages: allPages()}
 	s.auth = &auth{s}
 	s.looks = newLooks(s.words)
 	mux := http.NewServeMux()

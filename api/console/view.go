@@ -39,16 +39,6 @@ func (s *Server) view(w http.ResponseWriter, r *http.Request) *View {
 	return &View{W: w, R: r, Form: new(Form), Look: lookOf(r), s: s}
 }
 
-// Do calls the API for who has signed in. body is sent as JSON, nil for none; into may be nil.
-func (v *View) Do(method, path string, body, into any) error {
-	return v.DoAs(v.Who, method, path, body, into)
-}
-
-// DoAs is Do for somebody else, whom the caller has the right to act for.
-func (v *View) DoAs(who Who, method, path string, body, into any) error {
-	return v.s.api.Do(v.asCaller(who), v.R, method, path, body, into)
-}
-
 // LookingAt is who reads what is a token's own: its holder, or an operator or viewer, who take nothing of the token's limits.
 func (v *View) LookingAt(token string) Who {
 	return Who{Kind: TokenKind, Owner: token, Role: v.Who.Role}

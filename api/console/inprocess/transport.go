@@ -14,7 +14,7 @@ var errCut = errors.New("the answer broke off")
 // Transport carries requests to a handler in this process. It implements http.RoundTripper.
 type Transport struct {
 	Handler http.Handler
-	// As returns the context in which the handler serves.
+	// As returns the context in which the handler serves; nil: that of the request.
 	As func(ctx context.Context) context.Context
 }
 
@@ -22,7 +22,10 @@ type Transport struct {
 func (t Transport) RoundTrip(r *http.Request) (*http.Response, error) {
 	out, in := io.Pipe()
 	answer := &streamed{header: make(http.Header), body: in, begun: make(chan struct{})}
-	served := r.WithContext(t.As(r.Context()))
+	served := r.WithContext(r.Context())
+	if t.As != nil {
+		served = r.WithContext(t.As(r.Context()))
+	}
 	served.RequestURI = r.URL.RequestURI()
 	if served.Body == nil {
 		served.Body = http.NoBody // a handler may read what a server gives it
