@@ -73,13 +73,13 @@ func TestViewersReadNoReceiver(t *testing.T) {
 func TestViewers(t *testing.T) {
 	t.Parallel()
 	o := newAdminEnv(t)
-	vera := &edge.Insider{Operator: "vera", Role: edge.RoleViewer}
+	vera := &edge.InternalCaller{Operator: "vera", Role: edge.RoleViewer}
 	changes := 0
 	for name := range adminPaths(t, o.gateway) {
 		method, path, _ := strings.Cut(name, " ")
 		inside := httptest.NewRecorder()
 		req := request(method, path, "", "Authorization", "")
-		o.InsideHandler().ServeHTTP(inside, req.WithContext(edge.WithInsider(t.Context(), vera)))
+		o.InsideHandler().ServeHTTP(inside, req.WithContext(edge.WithInternalCaller(t.Context(), vera)))
 		for door, rec := range map[string]*httptest.ResponseRecorder{
 			"key": o.do(t, request(method, path, "", "Authorization", "Bearer "+viewerKey)), "inside": inside,
 		} {
@@ -112,24 +112,24 @@ func TestInside(t *testing.T) {
 		token, _, err := o.store.Credential(ctx, id)
 		return &token, err
 	}
-	anna := &edge.Insider{Operator: "anna", Role: edge.RoleOperator}
-	as := func(path, source, bearer string, who *edge.Insider) *httptest.ResponseRecorder {
+	anna := &edge.InternalCaller{Operator: "anna", Role: edge.RoleOperator}
+	as := func(path, source, bearer string, who *edge.InternalCaller) *httptest.ResponseRecorder {
 		rec := httptest.NewRecorder()
 		req := request("GET", path, "", "Authorization", "Bearer "+bearer)
 		req.RemoteAddr = source + ":1000"
-		o.InsideHandler().ServeHTTP(rec, req.WithContext(edge.WithInsider(t.Context(), who)))
+		o.InsideHandler().ServeHTTP(rec, req.WithContext(edge.WithInternalCaller(t.Context(), who)))
 		return rec
 	}
 	const near, far = "192.0.2.7", "198.51.100.7"
-	holder := &edge.Insider{Token: made.ID, Find: find}
+	holder := &edge.InternalCaller{Token: made.ID, Find: find}
 	for _, test := range []struct {
 		name, path, source, bearer string
-		who                        *edge.Insider
+		who                        *edge.InternalCaller
 		want                       int
 	}{
 		{"as a token", "/v1/models", near, "", holder, 200},
 		{"from another network", "/v1/models", far, "", holder, 403},
-		{"as a token that is none", "/v1/models", near, key, &edge.Insider{Token: "tok_none", Find: find}, 401},
+		{"as a token that is none", "/v1/models", near, key, &edge.InternalCaller{Token: "tok_none", Find: find}, 401},
 		{"as nobody, with a key", "/v1/models", near, key, anna, 401},
 		{"an operator, with a listener apart", "/admin/tokens", near, "", anna, 200},
 		{"a token, with the admin key", "/admin/tokens", near, adminKey, holder, 404},

@@ -165,7 +165,7 @@ func TestOperatorReadsTakeNothing(t *testing.T) {
 			t.Fatal(err)
 		}
 		e.keys[token.Name] = key
-		who := &edge.Insider{Token: token.ID, Looks: true, Find: func(ctx context.Context, id string) (*tokens.Token, error) {
+		who := &edge.InternalCaller{Token: token.ID, Impersonates: true, Find: func(ctx context.Context, id string) (*tokens.Token, error) {
 			found, _, err := e.store.Credential(ctx, id)
 			return &found, err
 		}}
@@ -173,7 +173,7 @@ func TestOperatorReadsTakeNothing(t *testing.T) {
 			r := request(method, path, "{}")
 			r.RemoteAddr = "198.51.100.7:1000"
 			rec := httptest.NewRecorder()
-			e.InsideHandler().ServeHTTP(rec, r.WithContext(edge.WithInsider(t.Context(), who)))
+			e.InsideHandler().ServeHTTP(rec, r.WithContext(edge.WithInternalCaller(t.Context(), who)))
 			return rec.Code
 		}
 		for _, path := range []string{"/v1/token", "/v1/models", "/v1/token", "/v1/token/usage", "/v1/token"} {

@@ -71,7 +71,7 @@ type Operator struct {
 	Admin      admin.Options
 	AdminApart bool
 	// Console, where it is set, makes the pages of a browser at "/" and below /console. It is given the whole API as it
-	// serves requests of this process's own (edge.WithInsider), and what a token reads of its own. ConsoleApart: they are at ConsoleHandler alone.
+	// serves requests of this process's own (edge.WithInternalCaller), and what a token reads of its own. ConsoleApart: they are at ConsoleHandler alone.
 	Console      func(console.Backend) http.Handler
 	ConsoleApart bool
 	// Codec, where its Decode is set, decrypts Temporal's payloads for operators at /codec/decode, which is with the operator's
@@ -210,7 +210,7 @@ func (s *Server) Handler() http.Handler { return s.handler }
 // AdminHandler serves the operator's routes and the health of the process, for a listener of their own.
 func (s *Server) AdminHandler() http.Handler { return s.adminHandler }
 
-// InsideHandler serves every route to requests that the process makes of itself, whose contexts edge.WithInsider makes. No
+// InsideHandler serves every route to requests that the process makes of itself, whose contexts edge.WithInternalCaller makes. No
 // listener may have it: with AdminApart the operator's routes would be in public.
 func (s *Server) InsideHandler() http.Handler { return s.inside }
 

@@ -150,7 +150,7 @@ func subjectOf(op *huma.Operation, r *http.Request) string {
 
 // operatorOf finds who sent a request.
 func (o *Operators) operatorOf(source netip.Addr, r *http.Request) (edge.Operator, error) {
-	if who := edge.InsiderOf(r.Context()); who != nil {
+	if who := edge.InternalCallerOf(r.Context()); who != nil {
 		if who.Operator == "" { // a token's holder
 			return edge.Operator{}, edge.NothingHere()
 		}

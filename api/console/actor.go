@@ -26,7 +26,7 @@ func (v *View) actor() operator.Actor {
 // token's right to use the gateway, and the token's networks hold.
 func (v *View) holder(reads int) (*tokens.Token, error) {
 	x := edge.Of(v.R.Context())
-	if err := x.ActAs(v.R.Context(), v.insider(v.Who)); err != nil {
+	if err := x.ActAs(v.R.Context(), v.internal(v.Who)); err != nil {
 		return nil, err
 	}
 	return x.Caller, x.TakeReads(reads)
@@ -38,16 +38,16 @@ func (v *View) token(id string) (*tokens.Token, error) {
 	return token, operator.StoreFault("token", id, err)
 }
 
-// insider is an internal caller that acts for an operator, or for a token. Where an operator or a viewer reads what is a token's own,
+// internal is an internal caller that acts for an operator, or for a token. Where an operator or a viewer reads what is a token's own,
 // nothing counts against the token's limits, and nothing can be changed.
-func (v *View) insider(who Who) *edge.Insider {
+func (v *View) internal(who Who) *edge.InternalCaller {
 	if who.Kind == TokenKind {
-		return &edge.Insider{Token: who.Owner, Find: v.s.o.Token, Looks: who.Role != Holder}
+		return &edge.InternalCaller{Token: who.Owner, Find: v.s.o.Token, Impersonates: who.Role != Holder}
 	}
-	return &edge.Insider{Operator: who.Owner, Role: edge.Role(who.Role)}
+	return &edge.InternalCaller{Operator: who.Owner, Role: edge.Role(who.Role)}
 }
 
 // asCaller is the context of a request to the API that acts for an operator or a token. A view without a session acts for nothing.
 func (v *View) asCaller(who Who) context.Context {
-	return edge.WithInsider(v.R.Context(), v.insider(who))
+	return edge.WithInternalCaller(v.R.Context(), v.internal(who))
 }

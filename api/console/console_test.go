@@ -71,13 +71,13 @@ func newHouse(t *testing.T, api http.HandlerFunc) *house {
 	h.server = New(Options{
 		Operator: service,
 		Backend: Backend{Account: own, Ready: func(context.Context) (string, map[string]string) { return "degraded", h.failed }, API: http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-			inside := edge.InsiderOf(r.Context())
+			inside := edge.InternalCallerOf(r.Context())
 			who := Who{Kind: OperatorKind, Owner: inside.Operator, Role: Role(inside.Role)}
 			if inside.Find != nil {
 				who = Who{Kind: TokenKind, Owner: inside.Token, Role: Holder}
 			}
 			h.mu.Lock()
-			h.asked = append(h.asked, asked{who, inside.Looks, r.Method, r.URL.Path})
+			h.asked = append(h.asked, asked{who, inside.Impersonates, r.Method, r.URL.Path})
 			h.mu.Unlock()
 			api(w, r)
 		})},
@@ -452,7 +452,7 @@ func TestGuard(t *testing.T) {
 		"nobody":                   {request("GET", "http://localhost/console/tokens"), 303},
 		"nobody's script":          {request("GET", "http://localhost/console/tokens", "Sec-Fetch-Dest", "empty"), 401},
 		"a link from elsewhere":    {request("GET", "http://localhost/console/tokens", "Sec-Fetch-Site", "cross-site", "Sec-Fetch-Mode", "navigate"), 200},
-		"the choice elsewhere":     {request("GET", "http://gateway.example/console/look"), 404},
+		"the choice elsewhere":     {request("GET", "http://gateway.example/console/appearance"), 404},
 		"assets to write":          {request("POST", "http://gateway.example/console/assets/x", "Origin", "http://gateway.example"), 404},
 		"a foreign asset folder":   {request("GET", "http://localhost/console/assets/x/app.js"), 404},
 	} {
@@ -499,7 +499,7 @@ func TestLandingAnywhere(t *testing.T) {
 			t.Errorf("%s: got %d", path, rec.Code)
 		}
 	}
-	chosen := ask("POST", "/console/look", "lang=zh&next=/")
+	chosen := ask("POST", "/console/appearance", "lang=zh&next=/")
 	if chosen.Code != http.StatusSeeOther || chosen.Header().Get("Location") != "../" {
 		t.Fatalf("the choice of a language: %d, to %q", chosen.Code, chosen.Header().Get("Location"))
 	}

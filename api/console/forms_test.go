@@ -41,7 +41,7 @@ func TestFormsAreBounded(t *testing.T) {
 		most      int
 	}{
 		{"", "/console/sign-in", maxEntry},
-		{"", "/console/look", maxEntry},
+		{"", "/console/appearance", maxEntry},
 		{"app", "/console/models", 0}, // the form of price lists is the operators'
 		{"vera", "/console/models", 0},
 		{"app", "/console/tokens", 0},

@@ -93,21 +93,21 @@ func allPages() []page {
 //go:embed all:pages
 var pageFiles embed.FS
 
-// looks are the templates by language and page. Those of a language are parsed for who first reads it: they take five
-// megabytes, which a process whose console nobody opens does not need.
-type looks map[string]func() map[string]*template.Template
+// templates are those of the pages by language and page. Those of a language are parsed when it is first read: they take five megabytes,
+// which a process without a reader does not need.
+type templates map[string]func() map[string]*template.Template
 
-// newLooks makes the looks of the words.
-func newLooks(w words.Texts) looks {
-	all := make(looks)
+// newTemplates makes the templates of the words.
+func newTemplates(w words.Texts) templates {
+	all := make(templates)
 	for _, language := range words.Languages() {
-		all[language] = sync.OnceValue(func() map[string]*template.Template { return parseLooks(w, language) })
+		all[language] = sync.OnceValue(func() map[string]*template.Template { return parseTemplates(w, language) })
 	}
 	return all
 }
 
-// parseLooks parses every page of a language with the layout and the parts (pages/_*.html).
-func parseLooks(w words.Texts, language string) map[string]*template.Template {
+// parseTemplates parses every page of a language with the layout and the parts (pages/_*.html).
+func parseTemplates(w words.Texts, language string) map[string]*template.Template {
 	parts, err := fs.Glob(pageFiles, "pages/_*.html")
 	if err != nil {
 		panic("console: " + err.Error()) // a pattern that is right
@@ -254,12 +254,12 @@ func (s *Server) refused(v *View, problem *Problem) {
 // render writes a page. It is made whole before the first byte is sent, so that a defect is a page of its own.
 func (s *Server) render(v *View, status int, name string, data any) {
 	v.Page, v.Status, v.Data = name, status, data
-	look := s.looks[v.Look.lang]()[name]
-	if look == nil {
+	page := s.templates[v.Appearance.lang]()[name]
+	if page == nil {
 		panic("console: no template pages/" + name + ".html")
 	}
 	var out bytes.Buffer
-	if err := look.ExecuteTemplate(&out, "layout", v); err != nil {
+	if err := page.ExecuteTemplate(&out, "layout", v); err != nil {
 		if name == "sentence" {
 			panic(fmt.Sprintf("console: %v", err)) // the page of defects has one
 		}

@@ -43,7 +43,7 @@ func accessTable() []routeRow {
 		{"GET /console/enter/{code}", none, none, none, none, none},       // a code that there is not
 		{"POST /console/enter/{code}", none, none, none, none, none},
 		{"POST /console/sign-out", away, away, away, away, away},
-		{"POST /console/look", away, away, away, away, away},
+		{"POST /console/appearance", away, away, away, away, away},
 		{"GET /console/as/{token}/", away, served, none, none, served},
 		{"POST /console/as/{token}/", over, served, none, none, unsaid},
 		{"GET /console/tasks/{id}/content", away, served, served, served, served},

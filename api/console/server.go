@@ -68,7 +68,7 @@ type Sessions interface {
 
 // Backend is what a console works with of the server that it belongs to.
 type Backend struct {
-	// API serves the whole API to requests of this process (edge.WithInsider).
+	// API serves the whole API to requests of this process (edge.WithInternalCaller).
 	API http.Handler
 	// Account reads what is a token's own.
 	Account *account.Service
@@ -110,13 +110,13 @@ type Options struct {
 
 // Server is the console's handler. It is safe for concurrent use and there is nothing to close.
 type Server struct {
-	o       Options
-	auth    *auth
-	words   words.Texts
-	looks   looks
-	assets  *assets.Files
-	pages   []page
-	handler http.Handler
+	o         Options
+	auth      *auth
+	words     words.Texts
+	templates templates
+	assets    *assets.Files
+	pages     []page
+	handler   http.Handler
 }
 
 // New makes a console. It panics where its own words or assets are broken.
@@ -126,7 +126,7 @@ func New(o Options) *Server {
 	}
 	s := &Server{o: o, words: words.Load(), assets: assets.Load(), pages: allPages()}
 	s.auth = &auth{s}
-	s.looks = newLooks(s.words)
+	s.templates = newTemplates(s.words)
 	mux := http.NewServeMux()
 	for _, route := range s.routes() {
 		mux.Handle(route.pattern, route.handler)
@@ -151,8 +151,8 @@ func (s *Server) routes() []route {
 		{"GET " + Root + "/enter/{code}", s.open(s.auth.showLink)},
 		{"POST " + Root + "/enter/{code}", s.open(s.auth.useLink)},
 		{"POST " + Root + "/sign-out", s.open(s.auth.signOut)},
-		{"POST " + Root + "/look", s.open(s.setLook)},
-		{Root + "/as/{token}/", s.signedIn(s.relay)},
+		{"POST " + Root + "/appearance", s.open(s.setAppearance)},
+		{Root + "/as/{token}/", s.signedIn(s.proxy)},
 		{"GET " + Root + "/tasks/{id}/content", s.signedIn(s.taskContent)},
 	}
 	for _, p := range s.pages {
@@ -190,7 +190,7 @@ func (s *Server) guard(next http.Handler) http.Handler {
 		h.Set("Vary", "Cookie, Accept-Language")
 		switch {
 		case r.URL.Path == "/", safe(r.Method) && strings.HasPrefix(r.URL.Path, Root+"/assets/"):
-		case !s.knownHost(r) && (r.Method != http.MethodPost || r.URL.Path != Root+"/look"): // the landing page has its forms at every host
+		case !s.knownHost(r) && (r.Method != http.MethodPost || r.URL.Path != Root+"/appearance"): // the landing page has its forms at every host
 			s.refuse(w, r, http.StatusNotFound, "refused.host")
 			return
 		case safe(r.Method):

@@ -21,9 +21,9 @@ type View struct {
 	Problem *Problem
 	// Away is why the main part of the page is not there, nil where it is. The page says so above what is there without it, its
 	// filters as they were, and a refresh keeps what was shown before.
-	Away *Problem
-	Form *Form
-	Look Look
+	Away       *Problem
+	Form       *Form
+	Appearance Appearance
 	// Page is the page's name, "" for one outside of the frame; Data is what its functions gave the template.
 	Page   string
 	Status int
@@ -36,7 +36,7 @@ type View struct {
 }
 
 func (s *Server) view(w http.ResponseWriter, r *http.Request) *View {
-	return &View{W: w, R: r, Form: new(Form), Look: lookOf(r), s: s}
+	return &View{W: w, R: r, Form: new(Form), Appearance: appearanceOf(r), s: s}
 }
 
 // LookingAt is who reads what is a token's own: its holder, or an operator or viewer, who take nothing of the token's limits.
@@ -45,11 +45,13 @@ func (v *View) LookingAt(token string) Who {
 }
 
 // T is a text in the view's language; see words.Texts.
-func (v *View) T(key string, pairs ...any) string { return v.s.words.Say(v.Look.lang, key, pairs...) }
+func (v *View) T(key string, pairs ...any) string {
+	return v.s.words.Say(v.Appearance.lang, key, pairs...)
+}
 
 // Finding is the sentence of a code in the view's language; see words.Texts.
 func (v *View) Finding(code string, values map[string]string) string {
-	return v.s.words.Finding(v.Look.lang, code, values)
+	return v.s.words.Finding(v.Appearance.lang, code, values)
 }
 
 // Link is the address of a path of the gateway, such as /console/tokens, as seen from the page: a proxy in front may have

@@ -55,21 +55,21 @@ func (f *Format) credential(r *http.Request) string {
 
 // authenticate names the caller and asks whether it may do this.
 func (x *Request) authenticate(r *http.Request, permission string) error {
-	inside := InsiderOf(r.Context())
+	inside := InternalCallerOf(r.Context())
 	return x.admit(r.Context(), x.edge.keyOf(x.Format, inside, r), inside, permission)
 }
 
 // ActAs makes the request one of the token that an internal caller names, whose limits and networks then hold for it. It does nothing
 // if the request has a caller already.
-func (x *Request) ActAs(ctx context.Context, inside *Insider) error {
+func (x *Request) ActAs(ctx context.Context, inside *InternalCaller) error {
 	if x.Caller != nil {
 		return nil
 	}
-	return x.admit(ctx, x.edge.insideKey+inside.Token, inside, "")
+	return x.admit(ctx, x.edge.internalKey+inside.Token, inside, "")
 }
 
 // admit finds the token of a key, or of an internal caller, and checks whether it may be used for this request.
-func (x *Request) admit(ctx context.Context, key string, inside *Insider, permission string) error {
+func (x *Request) admit(ctx context.Context, key string, inside *InternalCaller, permission string) error {
 	caller, err := x.edge.callerOf(ctx, key, inside)
 	if err != nil {
 		return x.edge.slowed(x.Source(), err)
@@ -100,14 +100,14 @@ func (x *Request) Permit(permission string) error {
 }
 
 // keyOf identifies the request's caller: by its key, or by a secret of this process for an internal caller, which has no key.
-func (e *Edge) keyOf(f *Format, inside *Insider, r *http.Request) string {
+func (e *Edge) keyOf(f *Format, inside *InternalCaller, r *http.Request) string {
 	if inside != nil {
-		return e.insideKey + inside.Token
+		return e.internalKey + inside.Token
 	}
 	return f.credential(r)
 }
 
-// Key is what the caller authenticated itself with; of an insider, a secret of this process for its token.
+// Key is what the caller authenticated itself with; of an internal caller, a secret of this process for its token.
 func (x *Request) Key() providers.Secret { return providers.Secret(x.presence.key) }
 
 // permit reports whether a caller may do this from where it is.
@@ -123,7 +123,7 @@ func (p *presence) permit(caller *tokens.Token, permission string) error {
 
 // admits reports whether the caller's networks have the request's source in them.
 func (p *presence) admits(caller *tokens.Token) bool {
-	return p.inside.looks() || caller.Admits(p.source)
+	return p.inside.impersonates() || caller.Admits(p.source)
 }
 
 // CallerNow finds the caller's token once more, for a request that continues for long. The token is nil when the key may no
@@ -162,10 +162,10 @@ func (e *Edge) slowed(source netip.Addr, err error) error {
 	}
 }
 
-// callerOf finds the token of a key, or the one that an insider acts as; inside is nil for a client.
-func (e *Edge) callerOf(ctx context.Context, key string, inside *Insider) (*tokens.Token, error) {
+// callerOf finds the token of a key, or the one that an internal caller acts as; inside is nil for a client.
+func (e *Edge) callerOf(ctx context.Context, key string, inside *InternalCaller) (*tokens.Token, error) {
 	if inside != nil {
-		return e.insideToken(ctx, inside)
+		return e.internalToken(ctx, inside)
 	}
 	if key == "" {
 		return nil, providers.Faultf(providers.Unauthenticated,

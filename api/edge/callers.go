@@ -30,7 +30,7 @@ type callers struct {
 	tokens map[string]*callerState // by presence.id
 	timed  bool                    // the next sweep is set
 	// find returns the token of a key, as Edge.callerOf does.
-	find func(ctx context.Context, key string, inside *Insider) (*tokens.Token, error)
+	find func(ctx context.Context, key string, inside *InternalCaller) (*tokens.Token, error)
 }
 
 // callerState is one token.
@@ -54,7 +54,7 @@ type presence struct {
 
 	caller     *tokens.Token
 	key        string
-	inside     *Insider // nil for a client
+	inside     *InternalCaller // nil for a client
 	permission string
 	source     netip.Addr
 	ctx        context.Context //nolint:containedctx // it lives within one request, as http.Request's own does
@@ -67,13 +67,13 @@ type presence struct {
 
 // id is the id of the request's token. Reads of an internal caller in its place are counted apart.
 func (p *presence) id() string {
-	if p.inside.looks() {
+	if p.inside.impersonates() {
 		return p.caller.ID + " looks" // is no id
 	}
 	return p.caller.ID
 }
 
-func newCallers(find func(context.Context, string, *Insider) (*tokens.Token, error)) *callers {
+func newCallers(find func(context.Context, string, *InternalCaller) (*tokens.Token, error)) *callers {
 	return &callers{tokens: make(map[string]*callerState), find: find}
 }
 
@@ -144,7 +144,7 @@ func (c *callers) sweepLater() {
 type inquiry struct {
 	state  *callerState
 	key    string
-	inside *Insider
+	inside *InternalCaller
 	ctx    context.Context //nolint:containedctx // it lives within one sweep
 }
 
@@ -218,7 +218,7 @@ func (x *Request) WhilePermitted() error { return x.edge.callers.hold(&x.presenc
 // TakeReads takes n of the caller's reads: of tasks, and of what else costs something and is not a call. A page of a list may take the last
 // ones and more: the next reads wait for that.
 func (x *Request) TakeReads(n int) error {
-	if x.presence.inside.looks() {
+	if x.presence.inside.impersonates() {
 		return nil
 	}
 	limit := x.Caller.Reads()

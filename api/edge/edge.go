@@ -76,14 +76,14 @@ type Edge struct {
 	open  [openKinds]*fair.Semaphore[string]
 	// wrongKeys are those of each network.
 	wrongKeys fair.Rate[netip.Prefix]
-	// insideKey begins what replaces the key of an internal caller, which has none. It is random and never leaves the process.
-	insideKey string
-	bodies    *fair.Semaphore[string] // in bytes, of each token
-	discards  *fair.Semaphore[string] // bodies of refused requests, of each token or network
-	records   sync.Pool               // of *calllog.Record
-	requests  atomic.Int64            // under way
-	draining  atomic.Bool
-	stopping  chan struct{} // closed once draining
+	// internalKey begins what replaces the key of an internal caller, which has none. It is random and never leaves the process.
+	internalKey string
+	bodies      *fair.Semaphore[string] // in bytes, of each token
+	discards    *fair.Semaphore[string] // bodies of refused requests, of each token or network
+	records     sync.Pool               // of *calllog.Record
+	requests    atomic.Int64            // under way
+	draining    atomic.Bool
+	stopping    chan struct{} // closed once draining
 }
 
 // New makes an edge for formats, of which the last one has the requests that are no other's. It starts nothing.
@@ -95,7 +95,7 @@ func New(o Options, formats ...*Format) *Edge {
 		o.Log = slog.New(slog.DiscardHandler)
 	}
 	e := &Edge{
-		options: o, formats: formats, insideKey: rand.Text(), stopping: make(chan struct{}),
+		options: o, formats: formats, internalKey: rand.Text(), stopping: make(chan struct{}),
 		bodies: bodyMemory(o.BodyMemory), discards: fair.New[string](fair.Bounds{Total: discardsAtOnce, Share: discardsOfOne}),
 	}
 	e.callers = newCallers(e.callerOf)

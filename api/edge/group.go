@@ -118,7 +118,7 @@ func (g *Group) enter(x *Request, r *http.Request, op *huma.Operation, access Ac
 	if err := x.authenticate(r, access.Permission); err != nil {
 		return err
 	}
-	if changes := r.Method != http.MethodGet && r.Method != http.MethodHead; x.presence.inside.looks() && (changes || calls) {
+	if changes := r.Method != http.MethodGet && r.Method != http.MethodHead; x.presence.inside.impersonates() && (changes || calls) {
 		return providers.Faultf(providers.Forbidden, "This is for the holder of the token: others may look at what is the token's.")
 	}
 	if access.Meter == MeterReads {

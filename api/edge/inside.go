@@ -54,7 +54,7 @@ type Act struct {
 
 // From returns where the request with ctx comes from, for the audit log: the host of a command, or an address; "" if it is not known.
 func (x *Request) From(ctx context.Context) string {
-	if inside := InsiderOf(ctx); inside != nil && inside.From != "" {
+	if inside := InternalCallerOf(ctx); inside != nil && inside.From != "" {
 		return inside.From
 	}
 	if source := x.Source(); source.IsValid() {
@@ -83,9 +83,9 @@ func (x report) audit() {
 	x.edge.options.Acted(x.presence.ctx, entry)
 }
 
-// Insider is who a request that this process makes of its own server acts for: an operator, or the holder of a token. It
+// InternalCaller is who a request that this process makes of its own server acts for: an operator, or the holder of a token. It
 // is in the request's context, where nothing that comes over the network can put it.
-type Insider struct {
+type InternalCaller struct {
 	// Operator is an operator's name, "" for a holder; Role is what that operator may do.
 	Operator string
 	Role     Role
@@ -95,30 +95,30 @@ type Insider struct {
 	// that is gone, storage.ErrUnavailable when it cannot be found out.
 	Token string
 	Find  func(ctx context.Context, id string) (*tokens.Token, error)
-	// Looks: somebody else looks at what is the token's. Nothing of that counts against its limits, its networks are not asked for, and
-	// nothing is changed or called.
-	Looks bool
+	// Impersonates reports that an operator or a viewer reads what is the token's. Nothing counts against its limits, its networks are not
+	// checked, and nothing is changed or called.
+	Impersonates bool
 }
 
-// looks tells of somebody who looks at what is another's.
-func (i *Insider) looks() bool { return i != nil && i.Looks }
+// impersonates reports whether an operator or a viewer reads what is a token's own.
+func (i *InternalCaller) impersonates() bool { return i != nil && i.Impersonates }
 
-type insiderKey struct{}
+type internalCallerKey struct{}
 
-// WithInsider returns the context of a request that acts for somebody. It has no key, and what it may do is asked of who
+// WithInternalCaller returns the context of a request that acts for somebody. It has no key, and what it may do is asked of who
 // it acts for, as of everybody.
-func WithInsider(ctx context.Context, who *Insider) context.Context {
-	return context.WithValue(ctx, insiderKey{}, who)
+func WithInternalCaller(ctx context.Context, who *InternalCaller) context.Context {
+	return context.WithValue(ctx, internalCallerKey{}, who)
 }
 
-// InsiderOf is who a request of this process's own acts for; nil for a request from the network.
-func InsiderOf(ctx context.Context) *Insider {
-	who, _ := ctx.Value(insiderKey{}).(*Insider)
+// InternalCallerOf is who a request of this process's own acts for; nil for a request from the network.
+func InternalCallerOf(ctx context.Context) *InternalCaller {
+	who, _ := ctx.Value(internalCallerKey{}).(*InternalCaller)
 	return who
 }
 
-// insideToken finds the token that an insider's request acts as.
-func (e *Edge) insideToken(ctx context.Context, who *Insider) (*tokens.Token, error) {
+// internalToken finds the token that an internal caller's request acts as.
+func (e *Edge) internalToken(ctx context.Context, who *InternalCaller) (*tokens.Token, error) {
 	if who.Token == "" || who.Find == nil {
 		return nil, providers.Faultf(providers.Unauthenticated, "This is for holders of a token.")
 	}

@@ -22,6 +22,6 @@ func (p *parts) inside(m *Main) (http.RoundTripper, error) {
 	}
 	host, _ := os.Hostname() // "" where the system does not say
 	return inprocess.Transport{Handler: server.InsideHandler(), As: func(ctx context.Context) context.Context {
-		return edge.WithInsider(ctx, &edge.Insider{Operator: string(audit.CLI), Role: edge.RoleOperator, From: host})
+		return edge.WithInternalCaller(ctx, &edge.InternalCaller{Operator: string(audit.CLI), Role: edge.RoleOperator, From: host})
 	}}, nil
 }

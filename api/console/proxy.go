@@ -17,8 +17,8 @@ func (v *View) request(who Who, path string, body io.Reader) (*http.Request, err
 	return inprocess.NewRequest(v.asCaller(who), v.R, v.R.Method, path, body)
 }
 
-// relayed are the operations that pages call as a token, by the beginning of their paths.
-func relayed() []string {
+// proxied are the operations that pages call as a token, by the beginning of their paths.
+func proxied() []string {
 	return []string{
 		"/v1/chat/completions", "/v1/responses", "/v1/messages", "/v1beta/models/", "/v1/images/generations", "/v1/audio/speech",
 		"/v1/audio/transcriptions", "/v1/videos", "/v1/models",
@@ -29,13 +29,13 @@ func relayed() []string {
 // first; the header is what says so to the server, and no form or link can send it.
 const paysHeader = "Console-Pays"
 
-// relay hands a request of a page's script to the API as a token: the holder's own, or the one that an operator names.
+// proxy passes a request of a page's script to the API as a token: the holder's own, or the one that an operator names.
 // The answer passes as it comes, with the API's own policy, under which it is no page.
-func (s *Server) relay(v *View) {
+func (s *Server) proxy(v *View) {
 	token := v.R.PathValue("token")
 	prefix := Root + "/as/" + inprocess.Segment(token)
 	path, found := strings.CutPrefix(v.R.URL.EscapedPath(), prefix)
-	known := slices.ContainsFunc(relayed(), func(begin string) bool {
+	known := slices.ContainsFunc(proxied(), func(begin string) bool {
 		return path == begin || strings.HasPrefix(path, strings.TrimSuffix(begin, "/")+"/")
 	})
 	if !found || !known || strings.Contains(path, "..") {
@@ -56,7 +56,7 @@ func (s *Server) relay(v *View) {
 	if token == consoleToken && v.Who.Role == Operator {
 		id, err := consoleTokenID(v, !safe(v.R.Method))
 		if err != nil {
-			s.relayFailed(v, err)
+			s.proxyFailed(v, err)
 			return
 		}
 		who.Owner = id
@@ -64,7 +64,7 @@ func (s *Server) relay(v *View) {
 	switch {
 	case v.Who.Role != Operator:
 	case !safe(v.R.Method) && token != consoleToken && v.R.Header.Get(paysHeader) != token:
-		s.relayFailed(v, &Problem{Status: http.StatusPreconditionRequired, Message: v.T("try.pays.missing")})
+		s.proxyFailed(v, &Problem{Status: http.StatusPreconditionRequired, Message: v.T("try.pays.missing")})
 		return
 	case !safe(v.R.Method):
 		v.note(v.Who, audit.TryAsToken, who.Owner, "")
@@ -99,8 +99,8 @@ func taskOf(path string) string {
 	return path[strings.LastIndexByte(path, '/')+1:]
 }
 
-// relayFailed answers a script with what kept its call from being made.
-func (s *Server) relayFailed(v *View, err error) {
+// proxyFailed answers a script with what kept its call from being made.
+func (s *Server) proxyFailed(v *View, err error) {
 	problem := v.problem(err)
 	if problem == nil {
 		s.failed(v, err)
