@@ -259,9 +259,9 @@ func (a *Admitter) assign(ctx context.Context, in AdmitInput, channel string, sl
 	}}
 }
 
-func pickRequest(in AdmitInput) router.Want {
-	return router.Want{
-		Group: in.Group, Token: in.Waiter.Token, Patient: true, Model: in.Model, Several: in.Several, Video: in.Video, Except: in.Except, ExceptKeys: in.ExceptKeys,
+func pickRequest(in AdmitInput) router.Request {
+	return router.Request{
+		Group: in.Group, Token: in.Waiter.Token, NoLastResort: true, Model: in.Model, Several: in.Several, Video: in.Video, Exclude: in.Except, ExcludeKeys: in.ExceptKeys,
 		Endpoint: providers.Endpoint{Format: in.Format, Operation: providers.VideoTask},
 	}
 }

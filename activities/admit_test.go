@@ -25,10 +25,10 @@ func (r *testEnv) limited(limits map[string]int, order ...string) {
 		return to
 	}
 	r.upstreams.Channels = fakeChannels{
-		candidates: func(want router.Want) ([]providers.Channel, error) {
+		candidates: func(want router.Request) ([]providers.Channel, error) {
 			var all []providers.Channel
 			for _, name := range order {
-				if !slices.Contains(want.Except, name) {
+				if !slices.Contains(want.Exclude, name) {
 					all = append(all, with(name).Channel)
 				}
 			}
@@ -37,7 +37,7 @@ func (r *testEnv) limited(limits map[string]int, order ...string) {
 			}
 			return all, nil
 		},
-		pick:    func(want router.Want) (providers.Target, error) { return with(want.Only[0]), nil },
+		pick:    func(want router.Request) (providers.Target, error) { return with(want.Only[0]), nil },
 		resolve: func(name, _, _ string) (providers.Target, error) { return with(name), nil },
 	}
 }
@@ -88,13 +88,13 @@ func TestAdmit(t *testing.T) {
 	in.Except, in.ExceptKeys = []string{"other"}, []providers.KeyRef{{Channel: "main", Fingerprint: "f"}}
 	r := newTestEnv(t, fakeAdapter{})
 	r.keeper.Slots = slots.New(storagetest.Client(t, "redis://127.0.0.1:1"))
-	var asked, picked router.Want
+	var asked, picked router.Request
 	r.upstreams.Channels = fakeChannels{
-		candidates: func(w router.Want) ([]providers.Channel, error) {
+		candidates: func(w router.Request) ([]providers.Channel, error) {
 			asked = w
 			return []providers.Channel{theTarget().Channel, {Name: "other"}}, nil
 		},
-		pick: func(w router.Want) (providers.Target, error) { picked = w; return theTarget(), nil },
+		pick: func(w router.Request) (providers.Target, error) { picked = w; return theTarget(), nil },
 	}
 	got := admit(t, r, in)
 	mine := assignment()
@@ -102,10 +102,10 @@ func TestAdmit(t *testing.T) {
 	if got.Assignment == nil || *got.Assignment != mine || got.Refused != nil || got.Full != nil {
 		t.Errorf("got %+v", got)
 	}
-	want := router.Want{
-		Group: "default", Token: "demo", Patient: true, Model: "sora-2",
+	want := router.Request{
+		Group: "default", Token: "demo", NoLastResort: true, Model: "sora-2",
 		Endpoint: providers.Endpoint{Format: providers.Generic, Operation: providers.VideoTask},
-		Except:   in.Except, ExceptKeys: in.ExceptKeys,
+		Exclude:  in.Except, ExcludeKeys: in.ExceptKeys,
 	}
 	if !reflect.DeepEqual(asked, want) {
 		t.Errorf("asked with %+v", asked)

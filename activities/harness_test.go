@@ -19,6 +19,7 @@ import (
 
 	"modelrelay/activities"
 	"modelrelay/providers"
+	"modelrelay/providers/health"
 	"modelrelay/providers/router"
 	"modelrelay/storage"
 	"modelrelay/storage/archive"
@@ -35,8 +36,8 @@ func assignment() activities.Assignment {
 // fakeChannels is a router of functions; nil ones mean: the one channel, always there.
 type fakeChannels struct {
 	// candidates and pick see the same want, pick with Only.
-	candidates func(router.Want) ([]providers.Channel, error)
-	pick       func(router.Want) (providers.Target, error)
+	candidates func(router.Request) ([]providers.Channel, error)
+	pick       func(router.Request) (providers.Target, error)
 	report     func(providers.Target, *providers.Fault)
 	resolve    func(channel, fingerprint, model string) (providers.Target, error)
 }
@@ -48,19 +49,19 @@ func theTarget() providers.Target {
 	return providers.Target{Channel: channel, Key: hushKey, Model: "up"}
 }
 
-func (c fakeChannels) Candidates(want router.Want) ([]providers.Channel, error) {
+func (c fakeChannels) Candidates(want router.Request) ([]providers.Channel, error) {
 	if c.candidates == nil {
 		return []providers.Channel{theTarget().Channel}, nil
 	}
 	return c.candidates(want)
 }
 
-func (c fakeChannels) Pick(want router.Want) (router.Pick, error) {
+func (c fakeChannels) Pick(want router.Request) (router.Pick, error) {
 	if c.pick == nil {
-		return router.Pick{Target: theTarget()}, nil
+		return router.Pick{Attempt: health.Attempt{Target: theTarget()}}, nil
 	}
 	target, err := c.pick(want)
-	return router.Pick{Target: target}, err
+	return router.Pick{Attempt: health.Attempt{Target: target}}, err
 }
 
 func (c fakeChannels) ReportPoll(to router.Pick, fault *providers.Fault) { c.Report(to, fault) }
@@ -73,10 +74,10 @@ func (c fakeChannels) Report(to router.Pick, fault *providers.Fault) {
 
 func (c fakeChannels) Resolve(channel, fingerprint, model string) (router.Pick, error) {
 	if c.resolve == nil {
-		return router.Pick{Target: theTarget()}, nil
+		return router.Pick{Attempt: health.Attempt{Target: theTarget()}}, nil
 	}
 	target, err := c.resolve(channel, fingerprint, model)
-	return router.Pick{Target: target}, err
+	return router.Pick{Attempt: health.Attempt{Target: target}}, err
 }
 
 // fakeObjects is an archive of functions; calling a nil one panics, and so fails the activity. Without getJSON there are no

@@ -16,6 +16,7 @@ import (
 
 	"modelrelay/activities"
 	"modelrelay/providers"
+	"modelrelay/providers/health"
 	"modelrelay/providers/router"
 	"modelrelay/storage"
 	"modelrelay/storage/archive"
@@ -498,7 +499,7 @@ func TestSubmitsAreEvidence(t *testing.T) {
 	if !admitted("poison") {
 		t.Error("attempts that fell over are held against the channel")
 	}
-	submits("poison", router.DefaultCooldownFailures, 1)
+	submits("poison", health.DefaultCooldownFailures, 1)
 	if admitted("poison") || !admitted("demo") {
 		t.Errorf("admitted: the token whose submits fail %t, another %t", admitted("poison"), admitted("demo"))
 	}

@@ -14,9 +14,9 @@ import (
 // Channels is the router as activities use it. *router.Router implements it.
 type Channels interface {
 	// Candidates lists the channels that Pick may choose, the preferred one first; its errors are those of Pick.
-	Candidates(want router.Want) ([]providers.Channel, error)
+	Candidates(want router.Request) ([]providers.Channel, error)
 	// Pick chooses a channel for a new attempt; a *providers.Fault has the reason if there is none.
-	Pick(want router.Want) (router.Pick, error)
+	Pick(want router.Request) (router.Pick, error)
 	// Report records the outcome of an attempt; nil is success. ReportPoll records that of a request about a running job.
 	Report(to router.Pick, fault *providers.Fault)
 	ReportPoll(to router.Pick, fault *providers.Fault)

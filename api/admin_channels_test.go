@@ -6,7 +6,7 @@ import (
 	"time"
 
 	"modelrelay/api/operator"
-	"modelrelay/providers/router"
+	"modelrelay/providers/health"
 	"modelrelay/storage/audit"
 	"modelrelay/storage/tokens"
 )
@@ -27,7 +27,7 @@ func TestAdminChannelVerbs(t *testing.T) {
 	if code, body := chat(); code != 200 {
 		t.Fatalf("before: %d %s", code, body)
 	}
-	var state router.ChannelState
+	var state health.ChannelState
 	o.tell(t, 200, "POST", "/admin/channels/main/pause", `{"minutes":30,"reason":"billing"}`, &state)
 	if left := time.Until(state.Pause.Until); state.State != "paused" || state.Pause.By != "admin" || state.Pause.Reason != "billing" || left < 29*time.Minute || left > 30*time.Minute {
 		t.Errorf("paused: %+v until %v", state, state.Pause)

@@ -22,6 +22,7 @@ import (
 	"modelrelay/api/operator"
 	"modelrelay/providers"
 	"modelrelay/providers/channeltest"
+	"modelrelay/providers/health"
 	"modelrelay/providers/pricing"
 	"modelrelay/providers/router"
 	"modelrelay/storage"
@@ -117,24 +118,24 @@ func (o *adminEnv) tell(t *testing.T, status int, method, path, body string, int
 // desk is the router's own, without other processes; its upstream has one answer.
 type desk struct{ *router.Router }
 
-func (d desk) States(_ context.Context, names []string) ([]router.ChannelState, error) {
-	states := d.StatesOf(names)
-	d.Describe(states)
+func (d desk) States(_ context.Context, names []string) ([]health.ChannelState, error) {
+	states := d.Health.StatesOf(names)
+	d.Health.Describe(states)
 	return states, nil
 }
 
 func (desk) Faulty(context.Context) ([]string, error) { return nil, nil }
 
-func (d desk) Pause(_ context.Context, channel string, pause *router.Pause) error {
+func (d desk) Pause(_ context.Context, channel string, pause *health.Pause) error {
 	if _, known := d.Channel(channel); !known {
 		return storage.ErrNotFound
 	}
-	d.Router.Pause(channel, pause)
+	d.Health.Pause(channel, pause)
 	return nil
 }
 
-func (d desk) Wake(_ context.Context, channel string) error {
-	if !d.Router.Wake(channel) {
+func (d desk) EndCooldowns(_ context.Context, channel string) error {
+	if !d.Health.EndCooldowns(channel) {
 		return storage.ErrNotFound
 	}
 	return nil
@@ -617,9 +618,9 @@ func TestAdminUsage(t *testing.T) {
 func TestAdminChannels(t *testing.T) {
 	t.Parallel()
 	o := newAdminEnv(t)
-	var list struct{ Data []router.ChannelState }
+	var list struct{ Data []health.ChannelState }
 	o.tell(t, 200, "GET", "/admin/channels", "", &list)
-	if len(list.Data) != 2 || list.Data[0].Name != "main" || list.Data[0].State != router.StateClosed || len(list.Data[0].Keys) != 1 || list.Data[0].Keys[0].Fingerprint == "" {
+	if len(list.Data) != 2 || list.Data[0].Name != "main" || list.Data[0].State != health.StateClosed || len(list.Data[0].Keys) != 1 || list.Data[0].Keys[0].Fingerprint == "" {
 		t.Errorf("got %+v", list.Data)
 	}
 	if rec := o.ask(t, "GET", "/admin/channels", ""); strings.Contains(rec.Body.String(), "up-key") {

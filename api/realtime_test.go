@@ -20,6 +20,7 @@ import (
 
 	"modelrelay/api"
 	"modelrelay/providers"
+	"modelrelay/providers/health"
 	"modelrelay/providers/relay"
 	"modelrelay/providers/router"
 	"modelrelay/providers/upstream"
@@ -383,11 +384,11 @@ func TestRealtimeFallsOver(t *testing.T) {
 		}
 		echo(context.WithoutCancel(r.Context()), conn)
 	})))
-	for range router.DefaultCooldownFailures + 2 {
+	for range health.DefaultCooldownFailures + 2 {
 		mustEcho(t, d.dial(t), websocket.MessageText, []byte("hi"))
 	}
-	if got := refused.Load(); got != router.DefaultCooldownFailures {
-		t.Errorf("the failing channel was asked %d times, want %d, then left alone", got, router.DefaultCooldownFailures)
+	if got := refused.Load(); got != health.DefaultCooldownFailures {
+		t.Errorf("the failing channel was asked %d times, want %d, then left alone", got, health.DefaultCooldownFailures)
 	}
 }
 

@@ -53,12 +53,12 @@ const (
 	BlameChannel
 )
 
-// KeyTrouble says how lasting what is wrong with a key is, where BlameKey blames one.
-type KeyTrouble int
+// KeyFault says how lasting what is wrong with a key is, where BlameKey blames one.
+type KeyFault int
 
 const (
 	// KeyBusy means that the key is limited for the moment, or that nothing more is known.
-	KeyBusy KeyTrouble = iota
+	KeyBusy KeyFault = iota
 	// KeyRefused means that the vendor refuses the key: it is wrong or revoked.
 	KeyRefused
 	// KeyExhausted means that the key's account is out of money, or of a quota that takes hours to return.
@@ -94,7 +94,7 @@ type Fault struct {
 	Delivered bool
 	Blame     Blame
 	// Key says how lasting the trouble is, where Blame is BlameKey.
-	Key KeyTrouble
+	Key KeyFault
 	// KeyNamed: the vendor names the key or the balance of its account as the cause. What else it refuses with such a status may be
 	// the content of one request: a scope, or more tokens than the account can pay for.
 	KeyNamed bool
@@ -102,9 +102,9 @@ type Fault struct {
 	Unrepeatable bool
 	// Unreached: no connection to the upstream came about, which no content of a request can bring about.
 	Unreached bool
-	// Odd: the upstream answered, though with nothing that makes sense of the operation. Like a slow answer, that does not
+	// Malformed: the upstream answered, though with nothing that makes sense of the operation. Like a slow answer, that does not
 	// stop calls to a channel.
-	Odd bool
+	Malformed bool
 	// Code is the upstream's own error code where it sent one, "" otherwise.
 	Code string
 	// Failed is what that code means of a video's create that was refused, one of the Failed words; "" where it is not known.
@@ -140,7 +140,7 @@ func (f *Fault) Error() string {
 func (f *Fault) Unwrap() error { return f.Err }
 
 // RefuseKey makes the fault one of the gateway's own key, which the vendor names, and which surely did not get the request through.
-func (f *Fault) RefuseKey(trouble KeyTrouble) {
+func (f *Fault) RefuseKey(trouble KeyFault) {
 	f.Kind, f.Message = Upstream, "The upstream refused the gateway's own key."
 	f.Blame, f.Key, f.KeyNamed, f.Accepted = BlameKey, trouble, true, NotAccepted
 }

@@ -196,7 +196,7 @@ func (c *Calls) check(x *edge.Request, call *Call) error {
 
 // refusesUnlisted reports whether there are channels for the call's model and none of them takes values that are not listed.
 func (c *Calls) refusesUnlisted(x *edge.Request, call Call) bool {
-	want := router.Want{Group: x.Caller.Group, Model: call.Model, Endpoint: call.Endpoint}
+	want := router.Request{Group: x.Caller.Group, Model: call.Model, Endpoint: call.Endpoint}
 	if !x.Caller.Allows(call.Model) || !c.options.Router.Serves(want) {
 		return false
 	}

@@ -19,9 +19,9 @@ type Router interface {
 	// Public is the public name of the model that a client asks for.
 	Public(asked string) string
 	// Serves reports whether some channel would take it, also one that cools down.
-	Serves(want router.Want) bool
+	Serves(want router.Request) bool
 	// Refusal is why no channel makes the video that is wanted, nil where one does or none serves the want at all.
-	Refusal(want router.Want) *providers.Fault
+	Refusal(want router.Request) *providers.Fault
 }
 
 // ModelShape is how a format shows models.

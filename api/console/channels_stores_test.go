@@ -10,6 +10,7 @@ import (
 
 	"modelrelay/providers"
 	"modelrelay/providers/channeltest"
+	"modelrelay/providers/health"
 	"modelrelay/providers/pricing"
 	"modelrelay/providers/router"
 	"modelrelay/storage/taskindex"
@@ -44,21 +45,21 @@ func channelOf(name string, models ...string) providers.Channel {
 
 // coolDown lets the channel of openai, or its key where it is named, cool down after a fault.
 func (s *stores) coolDown(channel, key string, left time.Duration) {
-	s.router.Learn(router.Event{
+	s.router.Health.Learn(health.Event{
 		Channel: channel, Upstream: providers.Secret("openai ").Fingerprint(), Key: key, Circuit: key == "", Left: left,
-		Trouble: &router.Trouble{At: time.Now().UTC(), Kind: providers.RateLimited, Status: 429, Code: "billing_hard_limit"},
+		LastFault: &health.LastFault{At: time.Now().UTC(), Kind: providers.RateLimited, Status: 429, Code: "billing_hard_limit"},
 	})
 }
 
 // channelHealth is the health of the channels in one process. It implements operator.ChannelHealth.
 type channelHealth struct{ *stores }
 
-func (s channelHealth) States(_ context.Context, names []string) ([]router.ChannelState, error) {
+func (s channelHealth) States(_ context.Context, names []string) ([]health.ChannelState, error) {
 	s.mu.Lock()
 	s.looked = append(s.looked, len(names))
 	s.mu.Unlock()
-	states := s.router.StatesOf(names)
-	s.router.Describe(states)
+	states := s.router.Health.StatesOf(names)
+	s.router.Health.Describe(states)
 	for i := range states {
 		if slots, limited := s.slots[states[i].Name]; limited {
 			states[i].Slots = &slots
@@ -68,7 +69,7 @@ func (s channelHealth) States(_ context.Context, names []string) ([]router.Chann
 }
 
 func (s channelHealth) Faulty(context.Context) (names []string, err error) {
-	for _, state := range s.router.States() {
+	for _, state := range s.router.Health.States() {
 		if state.Overall().LastFault != nil {
 			names = append(names, state.Name)
 		}
@@ -76,14 +77,14 @@ func (s channelHealth) Faulty(context.Context) (names []string, err error) {
 	return names, s.read("faults")
 }
 
-func (s channelHealth) Pause(_ context.Context, channel string, pause *router.Pause) error {
+func (s channelHealth) Pause(_ context.Context, channel string, pause *health.Pause) error {
 	if pause == nil {
 		return s.change("resume", channel)
 	}
 	return s.change("pause", channel, fmt.Sprint(time.Until(pause.Until).Round(time.Minute)), pause.By, pause.Reason)
 }
 
-func (s channelHealth) Wake(_ context.Context, channel string) error {
+func (s channelHealth) EndCooldowns(_ context.Context, channel string) error {
 	return s.change("wake", channel)
 }
 

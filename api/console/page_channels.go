@@ -7,28 +7,28 @@ import (
 	"time"
 
 	"modelrelay/api/operator"
-	"modelrelay/providers/router"
+	"modelrelay/providers/health"
 )
 
 // circuitCell is the state of a channel or a key in word and mark, with what is left of a cooldown.
-func circuitCell(v *View, h router.CircuitState) Cell {
+func circuitCell(v *View, h health.CircuitState) Cell {
 	marks := map[string]string{
-		router.StateClosed: "working", router.StateOpen: "hand", router.StateHalfOpen: "trial",
-		router.StatePaused: "paused", router.StateDisabled: "paused",
+		health.StateClosed: "working", health.StateOpen: "hand", health.StateHalfOpen: "trial",
+		health.StatePaused: "paused", health.StateDisabled: "paused",
 	}
 	mark, known := marks[h.State]
 	if !known {
 		return Text(h.State)
 	}
 	cell := Cell{Word: "channel.state." + h.State, Mark: mark}
-	if h.RestLeft > 0 {
-		cell.Note = v.T("channel.left", "time", time.Duration(h.RestLeft*float64(time.Second)).Round(time.Second))
+	if h.CooldownLeft > 0 {
+		cell.Note = v.T("channel.left", "time", time.Duration(h.CooldownLeft*float64(time.Second)).Round(time.Second))
 	}
 	return cell
 }
 
 // faultCell is a last fault in a line; nil is none.
-func faultCell(v *View, fault *router.Trouble) Cell {
+func faultCell(v *View, fault *health.LastFault) Cell {
 	if fault == nil {
 		return Cell{}
 	}
@@ -97,7 +97,7 @@ func showChannels(v *View) (*Table, error) {
 }
 
 // pauseNote is what an operator noted of a pause.
-func pauseNote(pause *router.Pause) string { return strings.TrimSpace(pause.By + " " + pause.Reason) }
+func pauseNote(pause *health.Pause) string { return strings.TrimSpace(pause.By + " " + pause.Reason) }
 
 // How many models and groups of a channel are in its row, and how many names elsewhere.
 const (
@@ -116,7 +116,7 @@ func some(names []string, most int) string {
 
 // channelData is the page of one channel.
 type channelData struct {
-	Channel router.ChannelState
+	Channel health.ChannelState
 	State   Cell
 	// Fault is its last one, with when that was.
 	Fault Cell
@@ -129,7 +129,7 @@ type channelData struct {
 }
 
 // changeChannel is an action on a channel.
-type changeChannel func(s *operator.Service, ctx context.Context, by operator.Actor, in *operator.ChannelName) (router.ChannelState, error)
+type changeChannel func(s *operator.Service, ctx context.Context, by operator.Actor, in *operator.ChannelName) (health.ChannelState, error)
 
 // channelAct is an action on the channel of the page.
 func channelAct(done string, do changeChannel) act {
@@ -166,9 +166,9 @@ func readChannel(v *View) (data channelData, err error) {
 	if err != nil {
 		return data, err
 	}
-	cools := func(h router.HealthState) bool { return h.State == router.StateOpen || h.State == router.StateHalfOpen }
+	cools := func(h health.TargetState) bool { return h.State == health.StateOpen || h.State == health.StateHalfOpen }
 	data = channelData{
-		Channel: c, State: circuitCell(v, c.CircuitState), Fault: faultCell(v, c.Overall().LastFault), CoolsDown: cools(c.HealthState),
+		Channel: c, State: circuitCell(v, c.CircuitState), Fault: faultCell(v, c.Overall().LastFault), CoolsDown: cools(c.TargetState),
 		Keys: &Table{ID: "keys", Caption: "channel.keys", Empty: "channel.keys.none", Columns: []Column{
 			{Word: "channel.key"},
 			{Word: "channel.state"},
@@ -178,7 +178,7 @@ func readChannel(v *View) (data channelData, err error) {
 		}},
 	}
 	for _, key := range c.Keys {
-		data.CoolsDown = data.CoolsDown || cools(key.HealthState)
+		data.CoolsDown = data.CoolsDown || cools(key.TargetState)
 		data.Keys.Rows = append(data.Keys.Rows, Row{Cells: []Cell{
 			{Text: key.Fingerprint, Code: true},
 			circuitCell(v, key.CircuitState),

@@ -17,6 +17,7 @@ import (
 	"modelrelay/api/setup"
 	"modelrelay/providers"
 	"modelrelay/providers/channeltest"
+	"modelrelay/providers/health"
 	"modelrelay/providers/router"
 	"modelrelay/storage"
 	"modelrelay/storage/audit"
@@ -32,10 +33,10 @@ func TestChannelAndAuditPages(t *testing.T) {
 	main := channelOf("main", "gpt-4o")
 	main.MaxJobs = 4
 	h.router.Load([]providers.Channel{main}, nil)
-	h.router.Pause("main", &router.Pause{Until: time.Now().Add(time.Hour), By: "anna", Reason: "billing"})
+	h.router.Health.Pause("main", &health.Pause{Until: time.Now().Add(time.Hour), By: "anna", Reason: "billing"})
 	key := main.Keys[0].Fingerprint()
 	h.coolDown("main", key, 41*time.Second)
-	h.slots = map[string]router.Slots{"main": {Max: 4, Taken: 1, Line: 2}}
+	h.slots = map[string]health.Slots{"main": {Max: 4, Taken: 1, Line: 2}}
 	h.tested = channeltest.Result{
 		Operation: "the list of models", Key: key, Status: 401, Code: "test.key_refused", Values: map[string]string{"detail": " (status 401: Incorrect API key provided: ***)"}, Took: 13,
 	}

@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"modelrelay/api/operator"
+	"modelrelay/providers/health"
 	"modelrelay/providers/router"
 	"modelrelay/storage/tokens"
 )
@@ -103,7 +104,7 @@ func modelRow(v *View, model operator.Model) Row {
 	serves, usual := "", Cell{}
 	var others []string
 	for _, channel := range model.Channels {
-		if serves == "" && (channel.State == router.StateClosed || channel.State == "") {
+		if serves == "" && (channel.State == health.StateClosed || channel.State == "") {
 			serves = channel.Name
 		} else {
 			others = append(others, channel.Name)

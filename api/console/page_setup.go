@@ -9,7 +9,7 @@ import (
 	"modelrelay/api/console/snippets"
 	"modelrelay/api/operator"
 	"modelrelay/api/setup"
-	"modelrelay/providers/router"
+	"modelrelay/providers/health"
 )
 
 // check is one line of the list: what is right, or what is wrong and the command that fixes it.
@@ -121,7 +121,7 @@ func testChannels(v *View) (string, any, error) {
 	if err != nil {
 		return "", nil, err
 	}
-	channels := slices.DeleteFunc(list.Data, func(c router.ChannelState) bool { return c.State == router.StateDisabled })
+	channels := slices.DeleteFunc(list.Data, func(c health.ChannelState) bool { return c.State == health.StateDisabled })
 	channels = channels[:min(len(channels), testsMost)]
 	rows := make([]Row, len(channels))
 	var all sync.WaitGroup

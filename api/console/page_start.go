@@ -11,7 +11,7 @@ import (
 	"modelrelay/api/console/chart"
 	"modelrelay/api/logs"
 	"modelrelay/api/operator"
-	"modelrelay/providers/router"
+	"modelrelay/providers/health"
 )
 
 // startPage is Overview for operators, and Home for holders.
@@ -71,7 +71,7 @@ type overviewData struct {
 const faultsMost = 5
 
 // faultsOf are the last faults of the channels within the page's span.
-func (d *overviewData) faultsOf(v *View, channels []router.ChannelState) {
+func (d *overviewData) faultsOf(v *View, channels []health.ChannelState) {
 	for _, c := range channels {
 		if f := c.Overall().LastFault; f != nil && d.At.Sub(f.At) < lasts()[d.Last] && len(d.Faults) < faultsMost {
 			d.Faults = append(d.Faults, faultNow{
@@ -127,13 +127,13 @@ func (d *overviewData) readChannels(v *View) error {
 	}
 	for _, c := range sum.FirstOut {
 		hand := Hand{Mark: "hand", Text: v.T("home.rests", "name", c.Name), Link: v.To("channels", c.Name), Do: "wake", Channel: c.Name}
-		if now := c.Overall(); now.State == router.StatePaused {
+		if now := c.Overall(); now.State == health.StatePaused {
 			hand.Mark, hand.Text, hand.Do = "paused", v.T("home.paused", "name", c.Name), "resume"
 			if c.Pause != nil {
 				hand.Note = pauseNote(c.Pause)
 			}
 		} else {
-			hand.Note = v.T("home.rests.left", "left", Lasted(1000*now.RestLeft))
+			hand.Note = v.T("home.rests.left", "left", Lasted(1000*now.CooldownLeft))
 		}
 		d.Hands = append(d.Hands, hand)
 	}

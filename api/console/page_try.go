@@ -8,6 +8,7 @@ import (
 	"modelrelay/api/console/snippets"
 	"modelrelay/api/operator"
 	"modelrelay/providers"
+	"modelrelay/providers/health"
 	"modelrelay/providers/router"
 	"modelrelay/storage/tokens"
 )
@@ -40,7 +41,7 @@ func tryModels(v *View) ([]tryModel, error) {
 	}
 	models := make([]tryModel, len(list.Data))
 	for i, model := range list.Data {
-		answers := func(c operator.ModelChannel) bool { return c.State == router.StateClosed || c.State == "" }
+		answers := func(c operator.ModelChannel) bool { return c.State == health.StateClosed || c.State == "" }
 		models[i] = tryModel{ID: model.ID, Video: model.Video, Price: model.Price, Down: !slices.ContainsFunc(model.Channels, answers)}
 	}
 	return models, err

@@ -14,6 +14,7 @@ import (
 	"modelrelay/api/operator"
 	"modelrelay/providers"
 	"modelrelay/providers/channeltest"
+	"modelrelay/providers/health"
 	"modelrelay/providers/router"
 	"modelrelay/storage/audit"
 	"modelrelay/storage/calllog"
@@ -47,7 +48,7 @@ func TestWhatOthersWroteIsText(t *testing.T) {
 		channel := channelOf(text, "m")
 		channel.Groups, channel.Models["m"] = []string{text}, text
 		h.router.Load([]providers.Channel{channel}, map[string]string{text: "m"})
-		h.router.Pause(text, &router.Pause{Until: time.Now().Add(time.Hour), By: text, Reason: text})
+		h.router.Health.Pause(text, &health.Pause{Until: time.Now().Add(time.Hour), By: text, Reason: text})
 		h.tested = channeltest.Result{Operation: text, Code: "test.key_refused", Values: map[string]string{"detail": text}, Reason: text}
 		h.groups = map[string]operator.GroupRules{text: {Channels: []string{text}}}
 		h.tokens = []tokens.Token{{

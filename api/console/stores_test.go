@@ -13,6 +13,7 @@ import (
 	"modelrelay/api/operator"
 	"modelrelay/providers"
 	"modelrelay/providers/channeltest"
+	"modelrelay/providers/health"
 	"modelrelay/providers/pricing"
 	"modelrelay/providers/router"
 	"modelrelay/providers/secret"
@@ -57,7 +58,7 @@ type stores struct {
 	models     []router.Model
 	windows    limits.Grant
 	router     *router.Router
-	slots      map[string]router.Slots // of channels
+	slots      map[string]health.Slots // of channels
 	looked     []int                   // of how many channels a read of states was
 	tested     channeltest.Result
 }

@@ -7,7 +7,7 @@ import (
 
 	"modelrelay/providers"
 	"modelrelay/providers/channeltest"
-	"modelrelay/providers/router"
+	"modelrelay/providers/health"
 	"modelrelay/storage"
 	"modelrelay/storage/audit"
 )
@@ -15,14 +15,14 @@ import (
 // ChannelHealth reads and changes the health of channels, as health.Sharer does.
 type ChannelHealth interface {
 	// States returns how the channels of these names are, by name, without those that the configuration does not have.
-	States(ctx context.Context, names []string) ([]router.ChannelState, error)
+	States(ctx context.Context, names []string) ([]health.ChannelState, error)
 	// Faulty names the channels with the last faults, the newest first.
 	Faulty(ctx context.Context) ([]string, error)
 	// Pause keeps a channel out of routing in every process within a second, or with nil lets it in again. The error is
 	// storage.ErrNotFound if the configuration does not have the channel.
-	Pause(ctx context.Context, channel string, pause *router.Pause) error
-	// Wake ends the cooldowns of a channel and its keys in every process within a second. Its errors are those of Pause.
-	Wake(ctx context.Context, channel string) error
+	Pause(ctx context.Context, channel string, pause *health.Pause) error
+	// EndCooldowns ends the cooldowns of a channel and its keys in every process within a second. Its errors are those of Pause.
+	EndCooldowns(ctx context.Context, channel string) error
 }
 
 // ChannelTester tests channels, as channeltest.Tester does.
@@ -37,7 +37,7 @@ type ChannelQuery struct{ NamesOf }
 // ChannelList is a page of channels.
 type ChannelList struct {
 	Object  string                `json:"object" enum:"list"`
-	Data    []router.ChannelState `json:"data" nullable:"false"`
+	Data    []health.ChannelState `json:"data" nullable:"false"`
 	HasMore bool                  `json:"has_more" doc:"There is a next page"`
 	After   *string               `json:"after" doc:"What to send as after for the next page; null at the end"`
 }
@@ -109,46 +109,46 @@ func findNames(by Actor, in any, page *NamesOf, all []string) (names []string, m
 }
 
 // Channel returns a channel.
-func (s *Service) Channel(ctx context.Context, by Actor, in *ChannelName) (router.ChannelState, error) {
+func (s *Service) Channel(ctx context.Context, by Actor, in *ChannelName) (health.ChannelState, error) {
 	if err := reads(by, nil); err != nil {
-		return router.ChannelState{}, err
+		return health.ChannelState{}, err
 	}
 	states, err := s.Channels.States(ctx, []string{in.Name})
 	if err == nil && len(states) == 0 {
 		err = storage.ErrNotFound
 	}
 	if err != nil {
-		return router.ChannelState{}, StoreFault("channel", in.Name, err)
+		return health.ChannelState{}, StoreFault("channel", in.Name, err)
 	}
 	return states[0], nil
 }
 
 // PauseChannel keeps a channel out of routing, in every process within a second. A pause that is there already is replaced.
-func (s *Service) PauseChannel(ctx context.Context, by Actor, in *PauseChannel) (router.ChannelState, error) {
+func (s *Service) PauseChannel(ctx context.Context, by Actor, in *PauseChannel) (health.ChannelState, error) {
 	return changeChannel(ctx, s, by, "pause_channel", &in.ChannelName, in, func(entry *audit.Entry) error {
 		entry.Changes = []audit.Change{audit.Set("minutes", in.Body.Minutes), audit.Set("reason", in.Body.Reason)}
 		until := time.Now().Add(time.Duration(in.Body.Minutes) * time.Minute).UTC()
-		return s.Channels.Pause(ctx, in.Name, &router.Pause{Until: until, By: by.Name, Reason: in.Body.Reason})
+		return s.Channels.Pause(ctx, in.Name, &health.Pause{Until: until, By: by.Name, Reason: in.Body.Reason})
 	})
 }
 
 // ResumeChannel ends a channel's pause, in every process within a second.
-func (s *Service) ResumeChannel(ctx context.Context, by Actor, in *ChannelName) (router.ChannelState, error) {
+func (s *Service) ResumeChannel(ctx context.Context, by Actor, in *ChannelName) (health.ChannelState, error) {
 	return changeChannel(ctx, s, by, "resume_channel", in, nil, func(*audit.Entry) error { return s.Channels.Pause(ctx, in.Name, nil) })
 }
 
 // WakeChannel ends the cooldowns of a channel, its models and keys, in every process within a second.
-func (s *Service) WakeChannel(ctx context.Context, by Actor, in *ChannelName) (router.ChannelState, error) {
-	return changeChannel(ctx, s, by, "wake_channel", in, nil, func(*audit.Entry) error { return s.Channels.Wake(ctx, in.Name) })
+func (s *Service) WakeChannel(ctx context.Context, by Actor, in *ChannelName) (health.ChannelState, error) {
+	return changeChannel(ctx, s, by, "wake_channel", in, nil, func(*audit.Entry) error { return s.Channels.EndCooldowns(ctx, in.Name) })
 }
 
 // changeChannel changes a channel and returns how it is then.
 func changeChannel(
 	ctx context.Context, s *Service, by Actor, what string, name *ChannelName, in any, do func(*audit.Entry) error,
-) (router.ChannelState, error) {
-	return change(ctx, s, by, what, name.Name, in, func(entry *audit.Entry) (router.ChannelState, error) {
+) (health.ChannelState, error) {
+	return change(ctx, s, by, what, name.Name, in, func(entry *audit.Entry) (health.ChannelState, error) {
 		if err := do(entry); err != nil {
-			return router.ChannelState{}, StoreFault("channel", name.Name, err)
+			return health.ChannelState{}, StoreFault("channel", name.Name, err)
 		}
 		return s.Channel(ctx, by, name)
 	})
@@ -175,7 +175,7 @@ type ChannelSummary struct {
 	// All counts the channels that are not disabled, Out those of them that get no calls: they are paused, or their circuits are open.
 	All, Out int
 	// FirstOut lists the first of those that get no calls, Faulty the channels with the last faults, the newest first.
-	FirstOut, Faulty []router.ChannelState
+	FirstOut, Faulty []health.ChannelState
 }
 
 // SummarizeChannels returns how all channels are. It reads the states of those that it lists.
@@ -184,8 +184,8 @@ func (s *Service) SummarizeChannels(ctx context.Context, by Actor) (sum ChannelS
 		return sum, err
 	}
 	var out []string
-	for _, state := range s.Router.States() { // processes share circuits and pauses
-		if state.State != router.StateDisabled {
+	for _, state := range s.Router.Health.States() { // processes share circuits and pauses
+		if state.State != health.StateDisabled {
 			sum.All++
 		}
 		if isOut(&state) {
@@ -208,12 +208,12 @@ func (s *Service) SummarizeChannels(ctx context.Context, by Actor) (sum ChannelS
 			sum.Faulty = append(sum.Faulty, states[i])
 		}
 	}
-	slices.SortFunc(sum.Faulty, func(a, b router.ChannelState) int { return b.Overall().LastFault.At.Compare(a.Overall().LastFault.At) })
+	slices.SortFunc(sum.Faulty, func(a, b health.ChannelState) int { return b.Overall().LastFault.At.Compare(a.Overall().LastFault.At) })
 	return sum, StoreFault("channel", "", err)
 }
 
 // isOut reports whether the channel gets no calls now.
-func isOut(state *router.ChannelState) bool {
+func isOut(state *health.ChannelState) bool {
 	now := state.Overall().State
-	return now == router.StateOpen || now == router.StatePaused
+	return now == health.StateOpen || now == health.StatePaused
 }

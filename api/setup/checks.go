@@ -14,6 +14,7 @@ import (
 	"github.com/redis/go-redis/v9"
 
 	"modelrelay/providers/channeltest"
+	"modelrelay/providers/health"
 	"modelrelay/providers/pricing"
 	"modelrelay/providers/router"
 	"modelrelay/storage"
@@ -66,7 +67,7 @@ type Temporal struct {
 
 // Processes are the processes that run, with the state of their channels.
 type Processes interface {
-	States(ctx context.Context, names []string) ([]router.ChannelState, error)
+	States(ctx context.Context, names []string) ([]health.ChannelState, error)
 	// Abouts are their Abouts as JSON.
 	Abouts(ctx context.Context) ([][]byte, error)
 }
@@ -284,9 +285,9 @@ func (s *Setup) channels(ctx context.Context) ([]Finding, error) {
 	var resting, never []string
 	for _, state := range states {
 		switch {
-		case state.State == router.StateOpen || state.State == router.StateHalfOpen:
+		case state.State == health.StateOpen || state.State == health.StateHalfOpen:
 			resting = append(resting, state.Name)
-		case state.State != router.StateDisabled && !called[state.Name] && state.LastFault == nil && state.CallsPerMinute == 0:
+		case state.State != health.StateDisabled && !called[state.Name] && state.LastFault == nil && state.CallsPerMinute == 0:
 			never = append(never, state.Name)
 		}
 	}

@@ -179,7 +179,7 @@ func (c *creator) forbidden(x *edge.Request, req providers.VideoRequest) error {
 // is not a reason: tasks wait for it.
 func (c *creator) served(x *edge.Request, in wording, req providers.VideoRequest) error {
 	shape := req.Shape()
-	pick := router.Want{
+	pick := router.Request{
 		Group: x.Caller.Group, Model: req.Model, Endpoint: providers.Endpoint{Operation: providers.VideoTask}, Several: req.N > 1, Video: &shape,
 	}
 	if req.RemixOf != "" { // the upstream of the source decides what it accepts

@@ -149,10 +149,10 @@ const storedWords = "For a day, a relayed interaction is requested from the chan
 
 // begin starts the task of an interaction that requests a video in the background; taken is false for other interactions.
 func (a interactions) begin(x *edge.Request, r *http.Request, ch *calls.Charge, b *body.JSON) (taken bool, err error) {
-	relayed := router.Want{Group: x.Caller.Group, Model: a.service.creator.router.Public(b.Text("model")), Endpoint: providers.Endpoint{Format: providers.Gemini, Operation: providers.Interactions}}
+	relayed := router.Request{Group: x.Caller.Group, Model: a.service.creator.router.Public(b.Text("model")), Endpoint: providers.Endpoint{Format: providers.Gemini, Operation: providers.Interactions}}
 	if !isVideo(b) {
 		if relayed.Model != "" && b.Flag("background") && x.Caller.Allows(relayed.Model) && !a.service.creator.router.Serves(relayed) {
-			if video := (router.Want{Group: relayed.Group, Model: relayed.Model, Endpoint: providers.Endpoint{Operation: providers.VideoTask}}); a.service.creator.router.Serves(video) {
+			if video := (router.Request{Group: relayed.Group, Model: relayed.Model, Endpoint: providers.Endpoint{Operation: providers.VideoTask}}); a.service.creator.router.Serves(video) {
 				return true, providers.InvalidField("background", "Invalid request: for this model, 'background' requires a video: 'response_format' with the type video.")
 			}
 		}

@@ -11,7 +11,7 @@ import (
 	"time"
 
 	"modelrelay/providers"
-	"modelrelay/providers/router"
+	"modelrelay/providers/health"
 	"modelrelay/storage/storagetest"
 )
 
@@ -71,19 +71,19 @@ channels:
 		}
 	}
 	// The second says hello, so that there is something to hear it with; then the first finds out.
-	states := func() map[string]router.ChannelState {
+	states := func() map[string]health.ChannelState {
 		t.Helper()
 		out, stderr, code := run(t, nil, "channels", "--config", first.config, "--json")
 		if code != 0 {
 			t.Fatalf("exit code %d: %s", code, stderr)
 		}
-		byName := make(map[string]router.ChannelState)
-		for _, state := range decode[[]router.ChannelState](t, out) {
+		byName := make(map[string]health.ChannelState)
+		for _, state := range decode[[]health.ChannelState](t, out) {
 			byName[state.Name] = state
 		}
 		return byName
 	}
-	await := func(what string, done func(map[string]router.ChannelState) bool) map[string]router.ChannelState {
+	await := func(what string, done func(map[string]health.ChannelState) bool) map[string]health.ChannelState {
 		t.Helper()
 		for limit := time.Now().Add(patience); ; {
 			got := states()
@@ -96,38 +96,38 @@ channels:
 			}
 		}
 	}
-	await("both processes", func(got map[string]router.ChannelState) bool { return got["dead"].Processes == 2 })
-	for range router.DefaultCooldownFailures {
+	await("both processes", func(got map[string]health.ChannelState) bool { return got["dead"].Processes == 2 })
+	for range health.DefaultCooldownFailures {
 		chat(first)
 	}
 	if code := ask(first, "busy"); code != http.StatusTooManyRequests {
 		t.Errorf("a model over its limit: answered %d", code)
 	}
-	got := await("the rests", func(got map[string]router.ChannelState) bool {
-		return got["dead"].State == router.StateOpen && got["mixed"].Keys[0].State == router.StateOpen && len(got["mixed"].Keys[1].Models) > 0
+	got := await("the rests", func(got map[string]health.ChannelState) bool {
+		return got["dead"].State == health.StateOpen && got["mixed"].Keys[0].State == health.StateOpen && len(got["mixed"].Keys[1].Models) > 0
 	})
 	if fault := got["dead"].LastFault; fault == nil || fault.Kind != providers.Upstream {
 		t.Errorf("got last fault %+v of the dead channel", fault)
 	}
 	key := got["mixed"].Keys[0]
-	if key.Fingerprint != broke.Fingerprint() || key.LastFault.Key != "exhausted" || key.LastFault.Code != "insufficient_quota" || key.RestLeft < 200 {
+	if key.Fingerprint != broke.Fingerprint() || key.LastFault.Key != "exhausted" || key.LastFault.Code != "insufficient_quota" || key.CooldownLeft < 200 {
 		t.Errorf("got key %+v", key)
 	}
-	if got["mixed"].State != router.StateClosed {
+	if got["mixed"].State != health.StateClosed {
 		t.Errorf("got %+v of a channel with one good key", got["mixed"])
 	}
-	if fine := got["mixed"].Keys[1]; fine.State != router.StateClosed || fine.Models[0].Model != "busy" || fine.Models[0].RestLeft < 200 {
+	if fine := got["mixed"].Keys[1]; fine.State != health.StateClosed || fine.Models[0].Model != "busy" || fine.Models[0].CooldownLeft < 200 {
 		t.Errorf("got key %+v, which is limited for one model", fine)
 	}
 	// The other gateway spends no attempt on any.
-	await("the other gateway's knowledge", func(map[string]router.ChannelState) bool {
+	await("the other gateway's knowledge", func(map[string]health.ChannelState) bool {
 		fellOver, one := strings.Count(second.err.String(), `"msg":"attempt"`), strings.Count(second.err.String(), `"attempts":1`)
 		chat(second)
 		log := second.err.String()
 		return strings.Count(log, `"msg":"attempt"`) == fellOver && strings.Count(log, `"attempts":1`) == one+1
 	})
 
-	await("the other gateway's knowledge of the model", func(map[string]router.ChannelState) bool {
+	await("the other gateway's knowledge of the model", func(map[string]health.ChannelState) bool {
 		return ask(second, "busy") == http.StatusServiceUnavailable
 	})
 
@@ -186,7 +186,7 @@ channels:
 	if code != 0 {
 		t.Fatalf("exit code %d: %s", code, stderr)
 	}
-	for _, state := range decode[[]router.ChannelState](t, text) {
+	for _, state := range decode[[]health.ChannelState](t, text) {
 		if state.Name == "films" && (len(state.Videos) != 1 || state.Videos[0].Upstream != "ray-3.2" || len(state.Videos[0].Video.Seconds) == 0) ||
 			state.Name == "words" && state.Videos != nil {
 			t.Errorf("%s: got %+v", state.Name, state.Videos)

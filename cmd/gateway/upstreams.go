@@ -27,15 +27,16 @@ type upstreams struct {
 
 // openUpstreams makes the channels of a configuration. Main's Close ends their connections.
 func (m *Main) openUpstreams(cfg config.Config, client redis.UniversalClient, log *slog.Logger) *upstreams {
-	u := &upstreams{trust: new(authorities), prices: pricing.NewList(nil), models: new(knownModels), health: health.New(client, introduce(), log)}
+	u := &upstreams{trust: new(authorities), prices: pricing.NewList(nil), models: new(knownModels)}
 	connections := upstreamClient(cfg.Egress, u.trust.config)
 	m.onClose(func() error { connections.CloseIdleConnections(); return nil })
 	u.catalog = vendors.New(connections)
-	u.router = router.New(u.catalog, nil, &router.Options{
+	monitor := health.NewMonitor(u.catalog, &health.Options{
 		Cooldown: cfg.Relay.Cooldown, CooldownFailures: cfg.Relay.CooldownFailures, CooldownShare: cfg.Relay.CooldownShare,
-		CooldownWindow: cfg.Relay.CooldownWindow, Reaches: translate.Reaches, Tell: u.health.Publish,
+		CooldownWindow: cfg.Relay.CooldownWindow,
 	})
-	u.health.Route(u.router)
+	u.health = health.NewSharer(monitor, client, introduce(), log)
+	u.router = router.New(u.catalog, nil, &router.Options{Health: monitor, Reaches: translate.Reaches})
 	u.load(cfg)
 	return u
 }

@@ -95,7 +95,7 @@ func (m *Main) wire(cfg config.Config) (*parts, error) {
 	m.onClose(func() error { p.receivers.Close(); return nil })
 	p.audit = audit.New(p.redis, p.log)
 	p.operators = admin.NewOperators(operatorKeys(cfg))
-	return p, p.metrics.WatchChannels(p.router)
+	return p, p.metrics.WatchChannels(p.router.Health)
 }
 
 // current is the configuration as it was loaded last.
@@ -138,10 +138,10 @@ func (p *parts) server(m *Main, tokens *tokens.Store, tasks *tasks.Client) (*api
 	}
 	calls := relay.New(p.router, p.catalog, &relay.Options{
 		MaxAttempts: p.cfg.Relay.MaxAttempts, FirstByte: p.cfg.Relay.FirstByteTimeout, Idle: p.cfg.Relay.IdleTimeout, Log: p.log,
-		Door:   translate.New(&translate.Options{Signatures: signatureCache{thoughts}}),
+		Door:    translate.New(&translate.Options{Signatures: signatureCache{thoughts}}),
 		Origins: stickyResponses{origins}, Tried: p.metrics.Tried(), Tracer: p.tracer,
 	})
-	if err := p.metrics.WatchSlots(p.router, calls.Waiting); err != nil {
+	if err := p.metrics.WatchSlots(p.router.Health, calls.Waiting); err != nil {
 		return nil, err
 	}
 	operators := p.admin(tokens, tasks)

@@ -230,7 +230,7 @@ func TestVideoRefusals(t *testing.T) {
 		status        int
 		code, message string
 		kind          providers.Kind
-		key           providers.KeyTrouble
+		key           providers.KeyFault
 		blame         providers.Blame
 	}{
 		{400, "InputTextSensitiveContentDetected.PolicyViolation", "x", providers.Invalid, 0, providers.BlameNone},

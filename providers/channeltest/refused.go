@@ -50,7 +50,7 @@ func codeOf(fault *providers.Fault) string {
 		case providers.KeyForbidden:
 			return "test.key_forbidden"
 		}
-	case fault.Odd:
+	case fault.Malformed:
 		return "test.odd"
 	case fault.Kind == providers.NotFound:
 		return "test.not_found"
@@ -63,7 +63,7 @@ func detailOf(fault *providers.Fault) string {
 	switch reply := fault.Upstream; {
 	case reply != nil:
 		detail := " (status " + strconv.Itoa(reply.Status)
-		if reason := upstream.Reason(reply.Body); reason != "" && !fault.Odd {
+		if reason := upstream.Reason(reply.Body); reason != "" && !fault.Malformed {
 			detail += ": " + reason
 		}
 		return detail + ")"

@@ -257,7 +257,7 @@ func TestVideoCodes(t *testing.T) {
 		body     string
 		kind     providers.Kind
 		blame    providers.Blame
-		key      providers.KeyTrouble
+		key      providers.KeyFault
 		accepted providers.Accepted
 	}{
 		{"MiniMax-Hailuo-02", 200, `{"base_resp":{"status_code":1026}}`, providers.Invalid, providers.BlameNone, 0, providers.NotAccepted},

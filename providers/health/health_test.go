@@ -1,247 +1,179 @@
 package health_test
 
 import (
-	"context"
-	"errors"
-	"log/slog"
-	"slices"
-	"strings"
+	"fmt"
 	"testing"
+	"testing/synctest"
 	"time"
-
-	"github.com/redis/go-redis/v9"
 
 	"modelrelay/providers"
 	"modelrelay/providers/health"
 	"modelrelay/providers/router"
-	"modelrelay/storage"
-	"modelrelay/storage/storagetest"
-	"modelrelay/storage/testwait"
 )
 
-// process is one process with a router over channels a and b.
-type process struct {
-	*health.Sharer
-
-	router *router.Router
-}
-
-func newProcess(client redis.UniversalClient, about string) process {
-	s := health.New(client, []byte(about), slog.New(slog.DiscardHandler))
-	channels := []providers.Channel{
-		{Name: "a", Vendor: "some", Groups: []string{"default"}, Keys: []providers.Secret{"key"}},
-		{Name: "b", Vendor: "some", Groups: []string{"default"}, Keys: []providers.Secret{"key"}},
-	}
-	r := router.New(providers.Catalog{"some": {Name: "some"}}, channels, &router.Options{Tell: s.Publish})
-	s.Route(r)
-	return process{s, r}
-}
-
-// run runs the process until the test ends, or until the function is called.
-func (p process) run(t *testing.T) (stop func()) {
-	t.Helper()
-	ctx, cancel := context.WithCancel(t.Context())
-	ended := make(chan struct{})
-	go func() {
-		defer close(ended)
-		p.Run(ctx)
-	}()
-	stop = func() { cancel(); <-ended }
-	t.Cleanup(stop)
-	return stop
-}
-
-// state is that of a channel as the process's own router sees it.
-func (p process) state(channel string) router.ChannelState {
-	states := p.router.States()
-	return states[slices.IndexFunc(states, func(state router.ChannelState) bool { return state.Name == channel })]
-}
-
-// TestSharing: an event of one process is applied by the others and stored for those that start later; a shorter one of its name is
-// not, unless it is an operator's.
-func TestSharing(t *testing.T) {
+// TestProbeOfKey: the same for one key of a channel.
+func TestProbeOfKey(t *testing.T) {
 	t.Parallel()
-	client := storagetest.Redis(t)
-	here, there := newProcess(client, "{}"), newProcess(client, "{}")
-	there.run(t)
-	tell := func(e router.Event) {
-		t.Helper()
-		if err := here.Tell(t.Context(), e); err != nil {
-			t.Fatal(err)
+	synctest.Test(t, func(t *testing.T) {
+		routes := router.New(vendors(), []providers.Channel{
+			channel("a", "talks", func(c *providers.Channel) { c.Keys = []providers.Secret{"k0", "k1"} }),
+		}, nil)
+		first := pickOf(t, routes)
+		routes.Report(first, &providers.Fault{Kind: providers.RateLimited, Blame: providers.BlameKey, RetryAfter: time.Second})
+		pass(time.Second)
+		tried := 0
+		for range 6 {
+			if pickOf(t, routes).Key == first.Key {
+				tried++
+			}
 		}
-	}
-	upstream := providers.Secret("some ").Fingerprint()
-	open := router.Event{Channel: "a", Upstream: upstream, Circuit: true, Left: time.Minute}
-	tell(open)
-	testwait.Eventually(t, "the circuit is open there", storagetest.Patience, func() bool { return there.state("a").State == router.StateOpen })
-	shorter := open
-	shorter.Left = time.Second
-	tell(shorter)
-	events, err := there.Events(t.Context())
-	if err != nil || len(events) != 1 || events[0].Left <= 50*time.Second || events[0].Left > time.Minute || events[0].Channel != "a" {
-		t.Fatalf("stored %+v, %v", events, err)
-	}
-	late := newProcess(client, "{}")
-	late.run(t)
-	testwait.Eventually(t, "the circuit is open in a process that starts later", storagetest.Patience, func() bool {
-		return late.state("a").State == router.StateOpen
-	})
-	for _, left := range []time.Duration{time.Hour, time.Minute} { // the second is shorter, and firm
-		if err := here.Pause(t.Context(), "b", &router.Pause{Until: time.Now().Add(left), By: "anna"}); err != nil {
-			t.Fatal(err)
+		if tried != 1 {
+			t.Errorf("the rested key was tried %d times of 6, want once", tried)
 		}
-		testwait.Eventually(t, "paused there", storagetest.Patience, func() bool {
-			pause := there.state("b").Pause
-			return pause != nil && pause.By == "anna" && time.Until(pause.Until) <= left
-		})
-	}
-	if err := here.Pause(t.Context(), "b", nil); err != nil {
-		t.Fatal(err)
-	}
-	if err := here.Wake(t.Context(), "a"); err != nil {
-		t.Fatal(err)
-	}
-	for _, p := range []process{there, late} {
-		testwait.Eventually(t, "both channels work", storagetest.Patience, func() bool {
-			return p.state("a").State == router.StateClosed && p.state("b").State == router.StateClosed
-		})
-	}
-	for _, err := range []error{here.Pause(t.Context(), "none", nil), here.Wake(t.Context(), "none")} {
-		if !errors.Is(err, storage.ErrNotFound) {
-			t.Errorf("of no channel: %v", err)
-		}
-	}
-	// A cooldown that is over stays stored: whether it has helped is not known yet.
-	tell(router.Event{Channel: "short", Upstream: upstream, Circuit: true, Left: time.Millisecond})
-	testwait.Eventually(t, "a cooldown that is over", storagetest.Patience, func() bool {
-		events, err := there.Events(t.Context())
-		return err == nil && slices.ContainsFunc(events, func(e router.Event) bool { return e.Channel == "short" && e.Left == 0 })
 	})
 }
 
-// TestEventNames: events of different channels, models and keys have different names.
-func TestEventNames(t *testing.T) {
+func TestKeyRests(t *testing.T) {
 	t.Parallel()
-	var names []string
-	for _, e := range []router.Event{
-		{Channel: "a", Upstream: "u"},
-		{Channel: "a", Upstream: "v"},
-		{Channel: "a", Upstream: "u", Key: "k"},
-		{Channel: "a", Upstream: "u", Key: "k", Model: "m"},
-		{Channel: "a", Upstream: "u", Circuit: true},
-		{Channel: "a u", Upstream: ""},
-		{Paused: "a"},
-		{Woken: "a"},
+	for _, tc := range []struct {
+		name   string
+		fault  providers.Fault
+		length []time.Duration // of the rests, one failure after the other
+	}{
+		{"busy", providers.Fault{Key: providers.KeyBusy, KeyNamed: true}, []time.Duration{30 * time.Second, time.Minute, 2 * time.Minute, 4 * time.Minute, 8 * time.Minute, 10 * time.Minute, 10 * time.Minute}},
+		{"refused", providers.Fault{Key: providers.KeyRefused, KeyNamed: true}, []time.Duration{
+			30 * time.Second, time.Minute, 2 * time.Minute, 4 * time.Minute, 8 * time.Minute, 16 * time.Minute, 32 * time.Minute, time.Hour, time.Hour,
+		}},
+		{"exhausted", providers.Fault{Key: providers.KeyExhausted, KeyNamed: true}, []time.Duration{5 * time.Minute, 10 * time.Minute, 20 * time.Minute, 40 * time.Minute, time.Hour, time.Hour}},
+		{"exhausted, told to come back soon", providers.Fault{Key: providers.KeyExhausted, KeyNamed: true, RetryAfter: 12 * time.Second}, []time.Duration{5 * time.Minute, 10 * time.Minute}},
+		{"exhausted, told to come back later", providers.Fault{Key: providers.KeyExhausted, KeyNamed: true, RetryAfter: 7 * time.Minute}, []time.Duration{7 * time.Minute, 10 * time.Minute}},
 	} {
-		names = append(names, e.Name())
-	}
-	slices.Sort(names)
-	if len(slices.Compact(slices.Clone(names))) != len(names) {
-		t.Errorf("two events have one name: %q", names)
-	}
-	paused, resumed := router.Event{Paused: "a"}, router.Event{Resumed: "a"}
-	if paused.Name() != resumed.Name() || !paused.Firm() || !resumed.Firm() {
-		t.Errorf("the end of a pause does not replace it: %q, %q", paused.Name(), resumed.Name())
-	}
-}
-
-// TestStates: the states of the processes that run are added up; those of a process that has ended, or was killed, are not.
-func TestStates(t *testing.T) {
-	t.Parallel()
-	server, _ := storagetest.Miniredis(t)
-	client := storagetest.Client(t, "redis://"+server.Addr())
-	one, two := newProcess(client, `"v1"`), newProcess(client, `"v2"`)
-	processes := func() int {
-		states, err := one.States(t.Context(), []string{"a", "b", "none"})
-		if err != nil || len(states) != 2 {
-			t.Fatalf("got %+v, %v", states, err)
-		}
-		return states[0].Processes
-	}
-	if n := processes(); n != 0 {
-		t.Errorf("%d processes before any runs", n)
-	}
-	abouts := func() string {
-		texts, err := one.Abouts(t.Context())
-		if err != nil {
-			t.Fatal(err)
-		}
-		var all []string
-		for _, text := range texts {
-			all = append(all, string(text))
-		}
-		slices.Sort(all)
-		return strings.Join(all, " ")
-	}
-	for _, p := range []process{one, two} { // which publishes its states
-		if err := p.Pause(t.Context(), "a", nil); err != nil {
-			t.Fatal(err)
-		}
-	}
-	if n, who := processes(), abouts(); n != 2 || who != `"v1" "v2"` {
-		t.Errorf("%d processes, %s", n, who)
-	}
-	stop := two.run(t)
-	stop()
-	if n, who := processes(), abouts(); n != 1 || who != `"v1"` {
-		t.Errorf("%d processes, %s after one has ended", n, who)
-	}
-	server.FastForward(16 * time.Second)
-	if n := processes(); n != 0 {
-		t.Errorf("%d processes after one was killed", n)
-	}
-	server.Close()
-	if _, err := one.States(t.Context(), []string{"a", "b", "none"}); !errors.Is(err, storage.ErrUnavailable) {
-		t.Errorf("got %v with Redis away", err)
+		t.Run(tc.name, func(t *testing.T) {
+			t.Parallel()
+			synctest.Test(t, func(t *testing.T) {
+				routes := router.New(vendors(), []providers.Channel{channel("a", "talks")}, nil)
+				tc.fault.Kind, tc.fault.Blame = providers.Upstream, providers.BlameKey
+				for i, want := range tc.length {
+					routes.Report(pickOf(t, routes), &tc.fault)
+					_, err := routes.Pick(router.Request{Group: "default", Model: "m", Endpoint: chat})
+					got := wantKind(t, err, providers.Overloaded).RetryAfter
+					if got != want {
+						t.Fatalf("rest %d: got %s, want %s", i, got, want)
+					}
+					pass(got)
+				}
+			})
+		})
 	}
 }
 
-// TestPublishedStates: a process publishes what has changed, all of it where Redis lost it, and the channels with faults are named.
-func TestPublishedStates(t *testing.T) {
+// TestNews: what one process tells of the rests of keys, another one knows.
+func TestNews(t *testing.T) {
 	t.Parallel()
-	server, _ := storagetest.Miniredis(t)
-	client := storagetest.Client(t, "redis://"+server.Addr())
-	p := newProcess(client, "{}")
-	publish := func() {
-		t.Helper()
-		if err := p.Pause(t.Context(), "a", nil); err != nil {
-			t.Fatal(err)
+	synctest.Test(t, func(t *testing.T) {
+		configured := []providers.Channel{channel("a", "talks", func(c *providers.Channel) { c.Keys = []providers.Secret{"k0", "k1"} })}
+		there := router.New(vendors(), configured, nil)
+		published := 0
+		here := withMonitor(configured, &health.Options{Publish: func(e health.Event) {
+			published++
+			there.Health.Learn(e)
+		}})
+		pass(time.Second)
+		key := pickOf(t, here)
+		here.Report(key, &providers.Fault{
+			Kind: providers.Upstream, Blame: providers.BlameKey, Key: providers.KeyExhausted, KeyNamed: true, Code: "broke " + key.Key.Reveal(),
+			Upstream: &providers.Reply{Status: 429},
+		})
+		for range 3 {
+			if got := pickOf(t, there).Key; got == key.Key {
+				t.Error("the other process uses the key that rests")
+			}
 		}
-	}
-	publish()
-	keys, err := client.Keys(t.Context(), storage.Prefix+"states:*").Result()
-	if err != nil || len(keys) != 1 {
-		t.Fatalf("got %v, %v", keys, err)
-	}
-	published := func() string {
-		names, err := client.HKeys(t.Context(), keys[0]).Result()
-		if err != nil {
-			t.Fatal(err)
+		for _, e := range []health.Event{
+			{Channel: "a", Upstream: "another", Key: key.Key.Fingerprint(), Left: time.Hour}, {Channel: "none", Left: time.Hour}, {Channel: "a", Key: "none", Left: time.Hour},
+		} {
+			there.Health.Learn(e)
 		}
-		slices.Sort(names)
-		return strings.Join(names, " ")
-	}
-	if got := published(); got != "a b" {
-		t.Errorf("published %q first", got)
-	}
-	client.HDel(t.Context(), keys[0], "a")
-	if publish(); published() != "b" {
-		t.Error("a state that has not changed is published again")
-	}
-	if err := p.Pause(t.Context(), "a", &router.Pause{Until: time.Now().Add(time.Hour)}); err != nil || published() != "a b" {
-		t.Errorf("a state that has changed is not published: %q, %v", published(), err)
-	}
-	server.FastForward(16 * time.Second)
-	if publish(); published() != "a b" {
-		t.Errorf("published %q after Redis lost all", published())
-	}
-	pick, err := p.router.Resolve("b", providers.Secret("key").Fingerprint(), "m")
-	if err != nil {
-		t.Fatal(err)
-	}
-	p.router.Report(pick, &providers.Fault{Kind: providers.Upstream, Blame: providers.BlameChannel})
-	publish()
-	if names, err := p.Faulty(t.Context()); err != nil || !slices.Equal(names, []string{"b"}) {
-		t.Errorf("channels with faults: %v, %v", names, err)
-	}
+		pickOf(t, there)
+
+		states := health.MergeStates(here.Health.States(), there.Health.States(), nil)
+		text := fmt.Sprintf("%+v", states)
+		if len(states) != 1 || states[0].Processes != 2 || states[0].State != health.StateClosed || states[0].CallsPerMinute == 0 {
+			t.Errorf("got %s", text)
+		}
+		for _, state := range states[0].Keys {
+			if (state.State == health.StateOpen) != (state.Fingerprint == key.Key.Fingerprint()) {
+				t.Errorf("got key %+v", state)
+			}
+			if state.State == health.StateOpen &&
+				(state.LastFault == nil || state.LastFault.Key != "exhausted" || state.LastFault.Status != 429 || state.LastFault.Code != "broke ***") {
+				t.Errorf("got last fault %+v", state.LastFault)
+			}
+		}
+		pass(10 * time.Minute)
+		// The first after the rest fails there, and it grows as if it had been its own.
+		again := pickOf(t, there, func(want *router.Request) {
+			for _, other := range configured[0].Keys {
+				if other != key.Key {
+					want.ExcludeKeys = append(want.ExcludeKeys, providers.KeyRef{Channel: "a", Fingerprint: other.Fingerprint()})
+				}
+			}
+		})
+		there.Report(again, &providers.Fault{Kind: providers.Upstream, Blame: providers.BlameKey, Key: providers.KeyExhausted, KeyNamed: true})
+		for _, state := range there.Health.States()[0].Keys {
+			if state.Fingerprint == key.Key.Fingerprint() && state.CooldownLeft != 600 {
+				t.Errorf("got %+v, want the next rest to grow from the one it was told of", state)
+			}
+		}
+		pass(10 * time.Minute)
+		here.Report(pickOf(t, here, func(want *router.Request) { want.Origin = key.Ref() }), nil)
+		for _, state := range there.Health.States()[0].Keys {
+			if state.State != health.StateClosed {
+				t.Errorf("after a success here: got %+v there", state)
+			}
+		}
+		if published != 2 {
+			t.Errorf("published %d events, want a cooldown and its end", published)
+		}
+	})
+}
+
+func TestFigures(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		routes := router.New(vendors(), []providers.Channel{
+			channel("a", "talks"), channel("off", "talks", func(c *providers.Channel) { c.Disabled = true }),
+		}, nil)
+		wantFigures := func(inFlight, calls, faults int64) {
+			t.Helper()
+			states := routes.Health.States()
+			a := states[0]
+			if a.InFlight != inFlight || a.CallsPerMinute != calls || a.FaultsPerMinute != faults || states[1].State != health.StateDisabled {
+				t.Errorf("got %+v, want %d in flight, %d calls, %d faults", states, inFlight, calls, faults)
+			}
+			if key := a.Keys[0]; key.InFlight != inFlight || key.CallsPerMinute != calls {
+				t.Errorf("got key %+v", key)
+			}
+		}
+		var first, second health.InFlight
+		first.Begin(pickOf(t, routes).Attempt, nil)
+		second.Begin(pickOf(t, routes).Attempt, nil)
+		wantFigures(2, 0, 0)
+		for range 4 {
+			routes.Report(pickOf(t, routes), nil)
+		}
+		routes.Report(pickOf(t, routes), &providers.Fault{Kind: providers.Invalid})
+		first.End()
+		first.End()
+		wantFigures(1, 5, 0)
+		pass(30 * time.Second)
+		routes.Report(pickOf(t, routes), &providers.Fault{Kind: providers.RateLimited, Blame: providers.BlameChannel})
+		wantFigures(1, 6, 1)
+		pass(40 * time.Second)
+		wantFigures(1, 1, 1)
+		pass(time.Hour)
+		second.End()
+		wantFigures(0, 0, 0)
+		new(health.InFlight).End()
+	})
 }

@@ -11,32 +11,30 @@ import (
 
 	"github.com/redis/go-redis/v9"
 
-	"modelrelay/providers/router"
 	"modelrelay/storage"
 )
 
 const (
-	// kept is how much longer than itself an event is stored: what comes after it shows whether a cooldown has helped, and the next
-	// one grows from it.
-	kept = time.Hour
-	// statesKept is how long the states of a process count after it has published them.
-	statesKept = 15 * time.Second
-	// faultsKept is for how long, and mostFaults how many, channels with a fault are named.
-	faultsKept = 24 * time.Hour
-	mostFaults = 100
+	// eventTTL is how long an event is stored after its end. The next cooldown grows from it.
+	eventTTL = time.Hour
+	// statesTTL is how long the states of a process are stored.
+	statesTTL = 15 * time.Second
+	// faultsTTL is how long a channel with a fault is listed. maxFaults bounds the list.
+	faultsTTL = 24 * time.Hour
+	maxFaults = 100
 )
 
-// The keys, and the channel of news.
+// The keys and the channel in Redis.
 //
 //	cooldowns          hash    name of an event -> "<end in ms> <JSON>", an hour longer than the last one
-//	cooldown-news      channel an event, as JSON
+//	cooldown-news      channel published events, as JSON
 //	figures            zset    process -> when it last published its states, in s
 //	states:<process>   hash    channel -> its state as JSON, fifteen seconds
-//	faults             zset    channel -> when a process saw its last fault, in ms: the last hundred of a day
-//	about:<process>    string  its About as JSON, fifteen seconds
+//	faults             zset    channel -> when a process saw its latest fault, in ms: the latest hundred of a day
+//	about:<process>    string  its description as JSON, fifteen seconds
 const (
 	cooldownsKey = storage.Prefix + "cooldowns"
-	newsKey      = storage.Prefix + "cooldown-news"
+	channelName  = storage.Prefix + "cooldown-news"
 	processesKey = storage.Prefix + "figures"
 	faultsKey    = storage.Prefix + "faults"
 )
@@ -44,11 +42,11 @@ const (
 func aboutKey(process string) string  { return storage.Prefix + "about:" + process }
 func statesKey(process string) string { return storage.Prefix + "states:" + process }
 
-// publishScript stores or ends one event and publishes it. Redis's own clock counts, so that those of the processes may differ. An
-// event that ends before the stored one of its name is not published, unless it is firm.
+// publishScript stores or removes one event and publishes it. It uses the clock of Redis, because those of the processes may differ. It
+// does not publish an event that ends before the stored one of its name, unless an operator caused it.
 //
-//	KEYS   cooldowns, the channel of news
-//	ARGV   name, ms left (0: it has ended), event, ms that an event is stored after its end, the news, 1 for a firm one
+//	KEYS   cooldowns, the channel
+//	ARGV   name, ms left (0: it has ended), event, ms to store it after its end, the published text, 1 for an operator's event
 const publishScript = `
 local t = redis.call('TIME')
 local now = t[1] * 1000 + math.floor(t[2] / 1000)
@@ -59,14 +57,14 @@ else
 	local known = redis.call('HGET', KEYS[1], ARGV[1])
 	if ARGV[6] ~= '1' and known and tonumber(string.match(known, '^%d+')) >= now + left then return 0 end
 	redis.call('HSET', KEYS[1], ARGV[1], string.format('%.0f', now + left) .. ' ' .. ARGV[3])
-	local life = left + ARGV[4]
-	if redis.call('PTTL', KEYS[1]) < life then redis.call('PEXPIRE', KEYS[1], life) end
+	local ttl = left + ARGV[4]
+	if redis.call('PTTL', KEYS[1]) < ttl then redis.call('PEXPIRE', KEYS[1], ttl) end
 end
 redis.call('PUBLISH', KEYS[2], ARGV[5])
 return 1
 `
 
-// published is what is published of an event.
+// published is the published form of an event.
 type published struct {
 	Process string          `json:"process"`
 	Name    string          `json:"name"`
@@ -74,15 +72,15 @@ type published struct {
 	Text    json.RawMessage `json:"text,omitempty"`
 }
 
-// event reads a stored or published event; false for one of another version, in another form.
-func event(text []byte, left time.Duration) (e router.Event, ok bool) {
+// parseEvent reads a stored or published event. It reports false for one that another version wrote in another form.
+func parseEvent(text []byte, left time.Duration) (e Event, ok bool) {
 	err := json.Unmarshal(text, &e)
 	e.Left = left
 	return e, err == nil
 }
 
-// Tell publishes an event now.
-func (s *Sharer) Tell(ctx context.Context, e router.Event) error {
+// sendEvent stores and publishes an event.
+func (s *Sharer) sendEvent(ctx context.Context, e Event) error {
 	text, err := json.Marshal(e)
 	if err != nil {
 		return fmt.Errorf("publish an event: %w", err)
@@ -91,22 +89,22 @@ func (s *Sharer) Tell(ctx context.Context, e router.Event) error {
 	if e.Left > 0 {
 		left = max(left, 1)
 	}
-	firm := 0
-	if e.Firm() {
-		firm = 1
+	byOperator := 0
+	if e.ByOperator() {
+		byOperator = 1
 	}
-	news, err := json.Marshal(published{Process: s.process, Name: e.Name(), Left: left, Text: text})
+	message, err := json.Marshal(published{Process: s.process, Name: e.Name(), Left: left, Text: text})
 	if err != nil {
 		return fmt.Errorf("publish an event: %w", err)
 	}
 	ctx, cancel := context.WithTimeout(ctx, timeout)
 	defer cancel()
-	keys := []string{cooldownsKey, newsKey}
-	return storage.RedisError("publish an event", s.script.Run(ctx, s.client, keys, e.Name(), left, string(text), kept.Milliseconds(), news, firm).Err())
+	keys := []string{cooldownsKey, channelName}
+	return storage.RedisError("publish an event", s.script.Run(ctx, s.client, keys, e.Name(), left, string(text), eventTTL.Milliseconds(), message, byOperator).Err())
 }
 
-// Events lists the stored events, with those that are over and that no other one has ended since.
-func (s *Sharer) Events(ctx context.Context) ([]router.Event, error) {
+// events lists the stored events. Those that are over have Left 0.
+func (s *Sharer) events(ctx context.Context) ([]Event, error) {
 	ctx, cancel := context.WithTimeout(ctx, timeout)
 	defer cancel()
 	var now *redis.TimeCmd
@@ -118,17 +116,17 @@ func (s *Sharer) Events(ctx context.Context) ([]router.Event, error) {
 	if err != nil {
 		return nil, storage.RedisError("read events", err)
 	}
-	var events []router.Event
+	var events []Event
 	var old []string
 	for name, value := range all.Val() {
 		digits, text, found := strings.Cut(value, " ")
 		until, err := strconv.ParseInt(digits, 10, 64)
 		left := time.UnixMilli(until).Sub(now.Val())
-		if !found || err != nil || left < -kept {
+		if !found || err != nil || left < -eventTTL {
 			old = append(old, name)
 			continue
 		}
-		if e, ok := event([]byte(text), max(left, 0)); ok {
+		if e, ok := parseEvent([]byte(text), max(left, 0)); ok {
 			events = append(events, e)
 		}
 	}
@@ -138,46 +136,46 @@ func (s *Sharer) Events(ctx context.Context) ([]router.Event, error) {
 	return events, storage.RedisError("remove old events", err)
 }
 
-// follow calls hear for the events of other processes until ctx ends or the client is closed; hear must not block. subscribed is
-// called whenever the connection to Redis is new: events before that were missed, and Events has them.
-func (s *Sharer) follow(ctx context.Context, subscribed func(), hear func(router.Event)) {
-	storage.Follow(ctx, s.client, newsKey, subscribed, func(payload string) {
-		var news published
-		if json.Unmarshal([]byte(payload), &news) != nil || news.Process == s.process || news.Name == "" {
+// follow calls receive for the events of other processes until ctx ends or the client is closed; receive must not block. It calls
+// subscribed for each new connection to Redis, because events before that were missed.
+func (s *Sharer) follow(ctx context.Context, subscribed func(), receive func(Event)) {
+	storage.Follow(ctx, s.client, channelName, subscribed, func(payload string) {
+		var message published
+		if json.Unmarshal([]byte(payload), &message) != nil || message.Process == s.process || message.Name == "" {
 			return
 		}
-		if e, ok := event(news.Text, time.Duration(news.Left)*time.Millisecond); ok {
-			hear(e)
+		if e, ok := parseEvent(message.Text, time.Duration(message.Left)*time.Millisecond); ok {
+			receive(e)
 		}
 	})
 }
 
-// publishStates publishes what has changed of the states of this process's channels, and its About. They count for fifteen seconds.
+// publishStates publishes the changed states of this process's channels, and its description.
 func (s *Sharer) publishStates(ctx context.Context) error {
 	s.publishing.Lock()
 	defer s.publishing.Unlock()
 	ctx, cancel := context.WithTimeout(ctx, timeout)
 	defer cancel()
 	key := statesKey(s.process)
-	there, err := s.client.Expire(ctx, key, statesKept).Result()
+	exists, err := s.client.Expire(ctx, key, statesTTL).Result()
 	if err != nil {
 		return storage.RedisError("publish states", err)
 	}
 	before := s.published
-	if !there {
+	if !exists {
 		before = nil
 	}
-	sums := make(map[string]uint64, len(before))
+	hashes := make(map[string]uint64, len(before))
 	var changed []any
 	var faults []redis.Z
-	for _, state := range s.router.States() {
+	for _, state := range s.monitor.States() {
 		text, err := json.Marshal(state)
 		if err != nil {
 			return err
 		}
-		sum := maphash.Bytes(s.seed, text)
-		sums[state.Name] = sum
-		if old, known := before[state.Name]; known && old == sum {
+		hash := maphash.Bytes(s.seed, text)
+		hashes[state.Name] = hash
+		if old, known := before[state.Name]; known && old == hash {
 			continue
 		}
 		changed = append(changed, state.Name, text)
@@ -187,7 +185,7 @@ func (s *Sharer) publishStates(ctx context.Context) error {
 	}
 	var gone []string
 	for name := range before {
-		if _, known := sums[name]; !known {
+		if _, known := hashes[name]; !known {
 			gone = append(gone, name)
 		}
 	}
@@ -198,23 +196,23 @@ func (s *Sharer) publishStates(ctx context.Context) error {
 		}
 		if len(changed) > 0 {
 			pipe.HSet(ctx, key, changed...)
-			pipe.Expire(ctx, key, statesKept)
+			pipe.Expire(ctx, key, statesTTL)
 		}
 		if len(faults) > 0 {
 			pipe.ZAddGT(ctx, faultsKey, faults...)
-			pipe.ZRemRangeByRank(ctx, faultsKey, 0, -mostFaults-1)
-			pipe.Expire(ctx, faultsKey, faultsKept)
+			pipe.ZRemRangeByRank(ctx, faultsKey, 0, -maxFaults-1)
+			pipe.Expire(ctx, faultsKey, faultsTTL)
 		}
-		pipe.Set(ctx, aboutKey(s.process), s.about, statesKept)
+		pipe.Set(ctx, aboutKey(s.process), s.about, statesTTL)
 		pipe.ZAdd(ctx, processesKey, redis.Z{Score: float64(now.Unix()), Member: s.process})
-		pipe.ZRemRangeByScore(ctx, processesKey, "-inf", strconv.FormatInt(now.Add(-kept).Unix(), 10))
-		pipe.Expire(ctx, processesKey, kept)
+		pipe.ZRemRangeByScore(ctx, processesKey, "-inf", strconv.FormatInt(now.Add(-eventTTL).Unix(), 10))
+		pipe.Expire(ctx, processesKey, eventTTL)
 		return nil
 	})
 	if err != nil {
 		return storage.RedisError("publish states", err)
 	}
-	s.published = sums
+	s.published = hashes
 	return nil
 }
 
@@ -230,13 +228,13 @@ func (s *Sharer) withdrawStates(ctx context.Context) error {
 	return storage.RedisError("withdraw states", err)
 }
 
-// processes are those that have published lately, and perhaps some that are gone.
+// processes returns the processes that have published in the last hour. Some may have ended.
 func (s *Sharer) processes(ctx context.Context) ([]string, error) {
 	names, err := s.client.ZRange(ctx, processesKey, 0, -1).Result()
 	return names, storage.RedisError("read processes", err)
 }
 
-// Abouts are those of the processes that run, in no order.
+// Abouts returns the descriptions of the running processes, in no order.
 func (s *Sharer) Abouts(ctx context.Context) ([][]byte, error) {
 	processes, err := s.processes(ctx)
 	if err != nil || len(processes) == 0 {
@@ -246,17 +244,17 @@ func (s *Sharer) Abouts(ctx context.Context) ([][]byte, error) {
 		processes[i] = aboutKey(process)
 	}
 	values, err := s.client.MGet(ctx, processes...).Result()
-	var all [][]byte
+	var abouts [][]byte
 	for _, value := range values {
 		if text, ok := value.(string); ok {
-			all = append(all, []byte(text))
+			abouts = append(abouts, []byte(text))
 		}
 	}
-	return all, storage.RedisError("read processes", err)
+	return abouts, storage.RedisError("read processes", err)
 }
 
-// publishedStates are the states of the channels of these names that the processes that run have published, a list for each process.
-func (s *Sharer) publishedStates(ctx context.Context, names []string) ([][]router.ChannelState, error) {
+// publishedStates returns the states of the named channels that the running processes have published, one list for each process.
+func (s *Sharer) publishedStates(ctx context.Context, names []string) ([][]ChannelState, error) {
 	processes, err := s.processes(ctx)
 	if err != nil || len(processes) == 0 || len(names) == 0 {
 		return nil, err
@@ -271,10 +269,10 @@ func (s *Sharer) publishedStates(ctx context.Context, names []string) ([][]route
 	if err != nil {
 		return nil, storage.RedisError("read states", err)
 	}
-	lists := make([][]router.ChannelState, len(reads))
+	lists := make([][]ChannelState, len(reads))
 	for i, read := range reads {
 		for _, value := range read.Val() {
-			var state router.ChannelState
+			var state ChannelState
 			if text, ok := value.(string); ok && json.Unmarshal([]byte(text), &state) == nil {
 				lists[i] = append(lists[i], state)
 			}
@@ -283,9 +281,9 @@ func (s *Sharer) publishedStates(ctx context.Context, names []string) ([][]route
 	return lists, nil
 }
 
-// Faulty names the channels with the last faults of a day that any process saw, the newest first, a hundred at most.
+// Faulty returns the channels with a fault in the last day, at any process, the latest first, a hundred at most.
 func (s *Sharer) Faulty(ctx context.Context) ([]string, error) {
-	since := strconv.FormatInt(time.Now().Add(-faultsKept).UnixMilli(), 10)
-	names, err := s.client.ZRevRangeByScore(ctx, faultsKey, &redis.ZRangeBy{Min: since, Max: "+inf", Count: mostFaults}).Result()
-	return names, storage.RedisError("read the last faults", err)
+	since := strconv.FormatInt(time.Now().Add(-faultsTTL).UnixMilli(), 10)
+	names, err := s.client.ZRevRangeByScore(ctx, faultsKey, &redis.ZRangeBy{Min: since, Max: "+inf", Count: maxFaults}).Result()
+	return names, storage.RedisError("read the latest faults", err)
 }

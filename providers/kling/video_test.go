@@ -273,7 +273,7 @@ func TestVideoCodes(t *testing.T) {
 		code     string
 		kind     providers.Kind
 		accepted providers.Accepted
-		key      providers.KeyTrouble
+		key      providers.KeyFault
 	}{
 		{429, "1102", providers.Upstream, providers.NotAccepted, providers.KeyExhausted},
 		{429, "1304", providers.Upstream, providers.NotAccepted, providers.KeyRefused},

@@ -207,7 +207,7 @@ func TestVideoRefusals(t *testing.T) {
 		status   int
 		body     string
 		kind     providers.Kind
-		key      providers.KeyTrouble
+		key      providers.KeyFault
 		accepted providers.Accepted
 		after    time.Duration
 	}{

@@ -223,7 +223,7 @@ func TestVideoCodes(t *testing.T) {
 		body     string
 		kind     providers.Kind
 		blame    providers.Blame
-		key      providers.KeyTrouble
+		key      providers.KeyFault
 		accepted providers.Accepted
 	}{
 		{200, `{"ErrCode":500063,"ErrMsg":"moderated"}`, providers.Invalid, providers.BlameNone, 0, providers.NotAccepted},

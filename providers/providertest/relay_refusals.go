@@ -21,7 +21,7 @@ type RelayRefusal struct {
 
 	Kind  providers.Kind
 	Blame providers.Blame
-	Key   providers.KeyTrouble
+	Key   providers.KeyFault
 	Code  string
 	Param string
 	Wait  time.Duration

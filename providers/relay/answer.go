@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"modelrelay/providers"
+	"modelrelay/providers/health"
 	"modelrelay/providers/relay/usage"
 	"modelrelay/providers/router"
 	"modelrelay/providers/translate"
@@ -106,7 +107,7 @@ type body struct {
 	// caller is the caller's context, and sent the upstream request's, whose cause says why it was cancelled.
 	caller, sent context.Context //nolint:containedctx // they live within one attempt, as the body does
 
-	underway router.InFlight // until the body ends
+	inFlight health.InFlight // until the body ends
 	span     *upstream.Span
 	counter  counter        // nil where nothing is counted
 	scanner  *usage.Scanner // the counter, if Read shows it the bytes that pass
@@ -215,7 +216,7 @@ func (b *body) read(p []byte) (int, error) {
 // ending turns what ended the upstream's body into what ends ours, and lets go of the request.
 func (b *body) ending(err error) error {
 	b.clock.stop()
-	b.underway.End()
+	b.inFlight.End()
 	defer b.cancel(nil)
 	if errors.Is(err, io.EOF) {
 		return io.EOF
@@ -236,7 +237,7 @@ func (b *body) ending(err error) error {
 // Close implements io.Closer.
 func (b *body) Close() error {
 	b.clock.stop()
-	b.underway.End()
+	b.inFlight.End()
 	b.trace()
 	b.cancel(nil)
 	return b.upstream.Close()

@@ -25,7 +25,7 @@ import (
 // The caller closes the Answer's body. It must not change or reuse call.Body afterwards, not even after an error: the
 // transport may still be reading it.
 func (r *Relay) Do(ctx context.Context, group string, call providers.Call) (*Answer, error) {
-	tries := r.attempts(router.Want{
+	tries := r.attempts(router.Request{
 		Group: group, Token: call.Token, Model: call.Model, Asked: call.Asked, Endpoint: call.Endpoint,
 		OpenValues: call.OpenValues, Affinity: call.Affinity,
 	}, call.RequestID, call.Trail)
@@ -95,7 +95,7 @@ func (l *Left) Unwrap() error { return l.Fault }
 // each target is skipped, given back, or asked between begin and end, which report the attempt to the router, the log and the trace.
 type attempts struct {
 	relay *Relay
-	want  router.Want
+	want  router.Request
 	// requestID is the client's, and trail records each attempt.
 	requestID string
 	trail     *providers.Trail
@@ -112,7 +112,7 @@ type attempts struct {
 	err error
 }
 
-func (r *Relay) attempts(want router.Want, requestID string, trail *providers.Trail) attempts {
+func (r *Relay) attempts(want router.Request, requestID string, trail *providers.Trail) attempts {
 	return attempts{relay: r, want: want, requestID: requestID, trail: trail}
 }
 
@@ -145,7 +145,7 @@ func (a *attempts) next(ctx context.Context) bool {
 
 // skip gives back a target that the call cannot be sent to, which is no attempt.
 func (a *attempts) skip(fault *providers.Fault) {
-	a.want.Except = append(a.want.Except, a.to.Channel.Name)
+	a.want.Exclude = append(a.want.Exclude, a.to.Channel.Name)
 	if a.unfit == nil {
 		a.unfit = fault
 	}
@@ -204,15 +204,15 @@ func (a *attempts) end(ctx context.Context, said reply, fault *providers.Fault) 
 
 // exclude keeps the next attempts from what the fault blames.
 func (a *attempts) exclude(to router.Pick, fault *providers.Fault) {
-	if to.Ref() == a.want.Maker {
+	if to.Ref() == a.want.Origin {
 		a.origin = fault
 	}
 	a.want.Blamed = a.want.Blamed || fault.Blame == providers.BlameChannel || fault.Key == providers.KeyForbidden
 	switch fault.Blame {
 	case providers.BlameKey:
-		a.want.ExceptKeys = append(a.want.ExceptKeys, to.Ref())
+		a.want.ExcludeKeys = append(a.want.ExcludeKeys, to.Ref())
 	case providers.BlameChannel:
-		a.want.Except = append(a.want.Except, to.Channel.Name)
+		a.want.Exclude = append(a.want.Exclude, to.Channel.Name)
 	case providers.BlameNone: // such as a kept connection that had just ended: the same target may do
 	}
 }
@@ -377,11 +377,11 @@ func (r *Relay) send(ctx context.Context, to router.Pick, s sending, span *upstr
 	sent, cancel := context.WithCancelCause(ctx)
 	clock := newWatch(cancel, r.waits.firstByte)
 	body := &body{clock: clock, idle: r.waits.idle, cancel: cancel, caller: ctx, sent: sent}
-	body.underway.Begin(to)
+	body.inFlight.Begin(to.Attempt, to.Done)
 	resp, err := vendor.Relay.Relay(sent, to.Target, call) //nolint:bodyclose // the answer's body closes it
 	if err != nil {
 		clock.stop()
-		body.underway.End()
+		body.inFlight.End()
 		cancel(nil)
 		fault := providers.AsFault(err)
 		scrub(fault, to.Key)

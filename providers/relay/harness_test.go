@@ -14,6 +14,7 @@ import (
 	"testing"
 
 	"modelrelay/providers"
+	"modelrelay/providers/health"
 	"modelrelay/providers/relay"
 	"modelrelay/providers/router"
 	"modelrelay/providers/upstream"
@@ -131,17 +132,17 @@ func (b bench) fault(ctx context.Context, t *testing.T, call providers.Call) *pr
 func (b bench) rests(channel string) bool { return isLeftAlone(b.router, channel) }
 
 func isLeftAlone(routes *router.Router, channel string) bool {
-	for _, state := range routes.States() {
+	for _, state := range routes.Health.States() {
 		if state.Name == channel {
 			key := state.Keys[0]
-			return state.State != router.StateClosed || len(state.Models) > 0 || key.State != router.StateClosed || len(key.Models) > 0
+			return state.State != health.StateClosed || len(state.Models) > 0 || key.State != health.StateClosed || len(key.Models) > 0
 		}
 	}
 	return false
 }
 
 // failures are as many as open a circuit.
-const failures = router.DefaultCooldownFailures
+const failures = health.DefaultCooldownFailures
 
 func answers(body string) http.HandlerFunc {
 	return func(w http.ResponseWriter, r *http.Request) {

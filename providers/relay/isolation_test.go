@@ -14,6 +14,7 @@ import (
 	"time"
 
 	"modelrelay/providers"
+	"modelrelay/providers/health"
 	"modelrelay/providers/relay"
 	"modelrelay/providers/router"
 )
@@ -216,7 +217,7 @@ func (s *simulation) run(t *testing.T, upstreams []simUpstream, tenants []tenant
 			Name: up.name, Vendor: up.name, Keys: []providers.Secret{"k0", "k1"}, Models: map[string]string{"m": ""}, Groups: []string{"default"},
 		})
 	}
-	routes := router.New(vendors, channels, &router.Options{Cooldown: simCooldown})
+	routes := router.New(vendors, channels, &router.Options{Health: health.NewMonitor(vendors, &health.Options{Cooldown: simCooldown})})
 	r := relay.New(routes, vendors, &relay.Options{FirstByte: simFirstByte})
 	var all sync.WaitGroup
 	for _, one := range tenants {

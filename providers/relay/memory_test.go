@@ -17,6 +17,7 @@ import (
 	"modelrelay/providers"
 	"modelrelay/providers/anthropic"
 	"modelrelay/providers/gemini"
+	"modelrelay/providers/health"
 	"modelrelay/providers/openai"
 	"modelrelay/providers/relay"
 	"modelrelay/providers/router"
@@ -94,7 +95,7 @@ func TestFirstByteTimeout(t *testing.T) {
 				if took := time.Since(began); answer.Channel != "b" || took != 7*time.Second {
 					t.Errorf("got channel %s after %s, want b after 7s", answer.Channel, took)
 				}
-				want := router.Want{Group: "default", Model: "m", Endpoint: chatCall().Endpoint}
+				want := router.Request{Group: "default", Model: "m", Endpoint: chatCall().Endpoint}
 				for range failures - 1 {
 					if to, _ := routes.Pick(want); to.Channel.Name != "a" {
 						t.Error("the slow channel is not the first after a few slow answers")
@@ -105,10 +106,10 @@ func TestFirstByteTimeout(t *testing.T) {
 					}
 					answer.Body.Close()
 				}
-				if to, _ := routes.Pick(want); to.Channel.Name != "b" || routes.States()[0].Models[0].State != router.StateClosed {
-					t.Errorf("got %s, %+v, want the other channel first, and the slow one closed", to.Channel.Name, routes.States()[0].Models)
+				if to, _ := routes.Pick(want); to.Channel.Name != "b" || routes.Health.States()[0].Models[0].State != health.StateClosed {
+					t.Errorf("got %s, %+v, want the other channel first, and the slow one closed", to.Channel.Name, routes.Health.States()[0].Models)
 				}
-				want.Except = []string{"b"}
+				want.Exclude = []string{"b"}
 				for range 100 { // it is slow, not dead: where there is nothing else it takes all calls
 					if _, err := routes.Pick(want); err != nil {
 						t.Fatal(err)
@@ -171,7 +172,7 @@ func TestIdleTimeout(t *testing.T) {
 				if waited := time.Since(began); waited != 5*time.Second {
 					t.Errorf("waited %s, want 5s", waited)
 				}
-				if _, err := routes.Pick(router.Want{Group: "default", Model: "m", Endpoint: chatCall().Endpoint}); err != nil {
+				if _, err := routes.Pick(router.Request{Group: "default", Model: "m", Endpoint: chatCall().Endpoint}); err != nil {
 					t.Errorf("the channel rests after an answer that began: %v", err)
 				}
 			})

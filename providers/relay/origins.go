@@ -23,7 +23,7 @@ type Origin struct {
 
 // findOrigin finds the channel and key that alone can serve a call which continues from an earlier answer. What was made for another token
 // does not exist for this one.
-func (r *Relay) findOrigin(ctx context.Context, call providers.Call, want *router.Want) error {
+func (r *Relay) findOrigin(ctx context.Context, call providers.Call, want *router.Request) error {
 	if r.origins == nil || len(call.ContinuesFrom) == 0 {
 		return nil
 	}
@@ -39,8 +39,8 @@ func (r *Relay) findOrigin(ctx context.Context, call providers.Call, want *route
 			fault.Param, fault.Accepted = from.Param, providers.NotAccepted
 			return fault
 		}
-		if want.Maker == (providers.KeyRef{}) {
-			want.Maker = origin.KeyRef
+		if want.Origin == (providers.KeyRef{}) {
+			want.Origin = origin.KeyRef
 		}
 	}
 	return nil

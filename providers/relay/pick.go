@@ -60,7 +60,7 @@ func (p *picker) waiting(channel string) int {
 // pick picks a target and, where its channel bounds its calls, takes a slot there. Full channels are passed over. Where no other is
 // left, the call waits for a slot at one of them; where that channel cools down by then, the call continues waiting for the others. The
 // pick must be asked, or returned by unasked.
-func (p *picker) pick(ctx context.Context, want router.Want) (router.Pick, error) {
+func (p *picker) pick(ctx context.Context, want router.Request) (router.Pick, error) {
 	for until := time.Now().Add(p.patience); ; {
 		to, full, at, err := p.free(want)
 		if len(full) == 0 {
@@ -85,13 +85,13 @@ func (p *picker) pick(ctx context.Context, want router.Want) (router.Pick, error
 		if len(full) == 1 {
 			return to, err
 		}
-		want.Except = append(slices.Clip(want.Except), full[index])
+		want.Exclude = append(slices.Clip(want.Exclude), full[index])
 	}
 }
 
 // free picks a target without a wait. full are the channels that would do and have no free slot, where no other does, and at are their
 // slots.
-func (p *picker) free(want router.Want) (to router.Pick, full []string, at []*slots, err error) {
+func (p *picker) free(want router.Request) (to router.Pick, full []string, at []*slots, err error) {
 	for {
 		to, err := p.router.Pick(want)
 		if err != nil {
@@ -107,10 +107,10 @@ func (p *picker) free(want router.Want) (to router.Pick, full []string, at []*sl
 		}
 		p.unasked(to)
 		full, at = append(full, to.Channel.Name), append(at, here)
-		if want.Maker.Channel != "" && to.Ref() == want.Maker {
+		if want.Origin.Channel != "" && to.Ref() == want.Origin {
 			return router.Pick{}, full, at, nil // no other channel can go on
 		}
-		want.Except = append(slices.Clip(want.Except), to.Channel.Name)
+		want.Exclude = append(slices.Clip(want.Exclude), to.Channel.Name)
 	}
 }
 

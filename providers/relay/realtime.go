@@ -10,6 +10,7 @@ import (
 	"github.com/coder/websocket"
 
 	"modelrelay/providers"
+	"modelrelay/providers/health"
 	"modelrelay/providers/relay/usage"
 	"modelrelay/providers/router"
 	"modelrelay/providers/upstream"
@@ -51,7 +52,7 @@ type Session struct {
 	Attempts int
 
 	sockets  *sockets
-	underway router.InFlight // until the upstream's side is closed
+	inFlight health.InFlight // until the upstream's side is closed
 	span     *upstream.Span  // as long
 	upstream *upstream.Socket
 	usage    *usage.Conversation // nil where nothing is counted
@@ -61,7 +62,7 @@ type Session struct {
 // Realtime dials a channel for a token of the group and falls over as Do does, so that a refusal can still be answered
 // as one. The error is a *providers.Fault, that of the last attempt. ctx bounds the dials alone.
 func (r *Relay) Realtime(ctx context.Context, group string, call providers.RealtimeCall) (*Session, error) {
-	tries := r.attempts(router.Want{
+	tries := r.attempts(router.Request{
 		Group: group, Token: call.Token, Model: call.Model, Asked: call.Asked, Endpoint: providers.RealtimeSession(),
 	}, call.RequestID, call.Trail)
 	defer tries.abandon()
@@ -84,13 +85,13 @@ func (r *Relay) dial(ctx context.Context, to router.Pick, call providers.Realtim
 	defer clock.stop()
 	vendor := r.catalog[to.Channel.Vendor]
 	session := &Session{sockets: r.sockets, span: span, Channel: to.Channel.Name, Vendor: to.Channel.Vendor, UpstreamModel: to.Model, Provider: vendor.Convention()}
-	session.underway.Begin(to)
+	session.inFlight.Begin(to.Attempt, to.Done)
 	err := vendor.Realtime.DialRealtime(to.Target, call, func(client *http.Client, address string, header http.Header) (err error) {
 		session.upstream, err = upstream.DialSocket(dialing, client, address, header)
 		return err
 	})
 	if err != nil {
-		session.underway.End()
+		session.inFlight.End()
 		fault := providers.AsFault(err)
 		scrub(fault, to.Key)
 		return nil, reply{}, fault
@@ -104,7 +105,7 @@ func (r *Relay) dial(ctx context.Context, to router.Pick, call providers.Realtim
 
 // Close drops a session that is not run.
 func (s *Session) Close() {
-	s.underway.End()
+	s.inFlight.End()
 	s.span.End(nil)
 	s.upstream.Close(websocket.StatusGoingAway, reasonClientGone)
 }
@@ -138,7 +139,7 @@ const (
 // event of the upstream counted. check, nil for none, reads each message of the client.
 // The error is a *providers.Fault where a side broke off without a word.
 func (s *Session) Run(ctx context.Context, client *upstream.Socket, check *upstream.Check, used func(providers.Usage)) error {
-	defer s.underway.End()
+	defer s.inFlight.End()
 	idle := time.NewTimer(s.sockets.idle)
 	defer idle.Stop()
 	carrying := context.WithoutCancel(ctx) // its end would cut both sides off before their close frames

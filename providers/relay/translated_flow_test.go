@@ -32,7 +32,7 @@ func begin(ctx context.Context, t *testing.T, first string) (*relay.Answer, *io.
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { _ = answer.Body.Close() })
-	return answer, out, func() int64 { return routes.States()[0].InFlight }
+	return answer, out, func() int64 { return routes.Health.States()[0].InFlight }
 }
 
 // TestEachEventAtOnce: what an upstream's event gives rise to can be read before the next one comes.

@@ -233,7 +233,7 @@ func TestUnfit(t *testing.T) {
 	if fault == nil || fault.Kind != providers.Invalid || fault.Param != "container" || fault.Blame != providers.BlameNone || len(*sent) != 0 {
 		t.Errorf("got %+v, sent %v", fault, *sent)
 	}
-	for _, state := range routes.States() {
+	for _, state := range routes.Health.States() {
 		if state.CallsPerMinute != 0 || state.FaultsPerMinute != 0 {
 			t.Errorf("%s: got %d calls, %d faults", state.Name, state.CallsPerMinute, state.FaultsPerMinute)
 		}

@@ -25,7 +25,7 @@ func TestInFlight(t *testing.T) {
 	b := newBench(t, &relay.Options{Tried: func(a relay.Attempt) { tried = append(tried, a) }}, func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(http.StatusBadGateway) }, half)
 	inFlight := func() int64 {
 		var n int64
-		for _, state := range b.router.States() {
+		for _, state := range b.router.Health.States() {
 			n += state.InFlight
 		}
 		return n
@@ -53,7 +53,7 @@ func TestInFlight(t *testing.T) {
 	if !slices.Equal(tried, want) {
 		t.Errorf("tried %v, want %v", tried, want)
 	}
-	states := b.router.States()
+	states := b.router.Health.States()
 	if got := states[0].FaultsPerMinute + states[1].FaultsPerMinute; got != 2 {
 		t.Errorf("got %d faults, want those of the attempts at the broken channel", got)
 	}

@@ -55,7 +55,7 @@ func TestUnfinishedStreams(t *testing.T) {
 					}
 					got, err := io.ReadAll(answer.Body)
 					_ = answer.Body.Close()
-					failures := routes.States()[0].LastFault != nil
+					failures := routes.Health.States()[0].LastFault != nil
 					if string(got) != stream || (err == nil) != whole || failures == whole {
 						t.Errorf("whole %v: %v, blamed %v, got %.200q", whole, err, failures, got)
 					}
@@ -98,8 +98,8 @@ func TestErrorInPlaceOfAnAnswer(t *testing.T) {
 			}
 			defer func() { _ = answer.Body.Close() }()
 			got, err := io.ReadAll(answer.Body)
-			if err != nil || string(got) != answered || answer.Channel != "b" || answer.Attempts != 2 || routes.States()[0].LastFault == nil {
-				t.Errorf("%s after %d: %s, %v, trouble %+v", answer.Channel, answer.Attempts, got, err, routes.States()[0].LastFault)
+			if err != nil || string(got) != answered || answer.Channel != "b" || answer.Attempts != 2 || routes.Health.States()[0].LastFault == nil {
+				t.Errorf("%s after %d: %s, %v, trouble %+v", answer.Channel, answer.Attempts, got, err, routes.Health.States()[0].LastFault)
 			}
 		})
 	}

@@ -1,115 +1,145 @@
 package router
 
 import (
-	"maps"
+	"cmp"
 	"slices"
-	"sync"
-	"sync/atomic"
-	"time"
+	"strings"
+
+	"modelrelay/providers"
 )
 
-const (
-	// modelsMost bounds how many models of a channel, or of a key, are looked at apart: a channel open to every name must
-	// not be led to remember what clients make up.
-	maxModels = 64
-	// modelsOfToken bounds how many of them the faults of one token begin. What it makes up beyond displaces its own.
-	maxModelsOfToken = 8
-)
-
-// byModel has something for single upstream models. The zero value has nothing, and to look there costs next to nothing.
-type byModel[T any] struct {
-	known atomic.Pointer[map[string]*T] // is replaced, never changed
-	mu    sync.Mutex                    // of those who replace it
+// Model is one entry of a model list.
+type Model struct {
+	// ID is the name that clients ask for. Public is the public name: the same, except for an alias.
+	ID, Public string
+	// Vendor is that of the first channel of the model.
+	Vendor string
+	// Endpoints are all that some channel serves for the model, natively or translated. A video create is {Operation: VideoTask}.
+	Endpoints []providers.Endpoint
+	// Video is the model's entry in the vendor's table; nil if it has none or makes no videos.
+	Video *providers.VideoModel
 }
 
-// of is the model's, nil where it has none.
-func (m *byModel[T]) of(model string) *T {
-	known := m.known.Load()
-	if known == nil {
-		return nil
+// Models lists by name what the group can call, including aliases, without patterns. The caller must not change the list.
+func (r *Router) Models(group string) []Model { return r.table.Load().models[group] }
+
+// Model returns the entry of a name that a group can call, also if only patterns match it. It reports false if the group cannot call
+// the name.
+func (r *Router) Model(group, name string) (Model, bool) {
+	t := r.table.Load()
+	if model, listed := t.listed(group, name); listed {
+		return model, true
 	}
-	return (*known)[model]
+	model, known := newModel(name, t.routesOf(&Request{Group: group, Model: name}))
+	model.Public = name
+	return model, known
 }
 
-// all lists them by the models' names.
-func (m *byModel[T]) all(yield func(string, *T) bool) {
-	known := m.known.Load()
-	if known == nil {
-		return
+// listed returns the entry of a name in a group's list.
+func (t *table) listed(group, name string) (Model, bool) {
+	list := t.models[group]
+	i, found := slices.BinarySearchFunc(list, name, func(m Model, name string) int { return strings.Compare(m.ID, name) })
+	if !found {
+		return Model{}, false
 	}
-	for _, model := range slices.Sorted(maps.Keys(*known)) {
-		if !yield(model, (*known)[model]) {
-			return
+	return list[i], true
+}
+
+// newModel returns the list entry of a model. It reports false if no channel serves anything for it.
+func newModel(id string, routes []route) (Model, bool) {
+	model := Model{ID: id}
+	for _, route := range routes {
+		endpoints := route.channel.endpoints
+		if len(endpoints) > 0 && model.Vendor == "" {
+			model.Vendor = route.channel.Vendor
+		}
+		if model.Video == nil {
+			if known, ok := route.channel.vendor.VideoModel(route.channel.Channel, cmp.Or(route.model, id)); ok && known.Tells() {
+				model.Video = &known
+			}
+		}
+		for _, endpoint := range endpoints {
+			if !slices.Contains(model.Endpoints, endpoint) {
+				model.Endpoints = append(model.Endpoints, endpoint)
+			}
 		}
 	}
+	slices.SortFunc(model.Endpoints, func(a, b providers.Endpoint) int { return strings.Compare(a.String(), b.String()) })
+	return model, len(model.Endpoints) > 0
 }
 
-// begin is of for a model that gets its first; make may remove others from what is known. It is nil where make gives nil.
-func (m *byModel[T]) begin(model string, make func(known map[string]*T) *T) *T {
-	if old := m.of(model); old != nil {
-		return old
-	}
-	m.mu.Lock()
-	defer m.mu.Unlock()
-	if old := m.of(model); old != nil {
-		return old
-	}
-	next := map[string]*T{}
-	if known := m.known.Load(); known != nil {
-		maps.Copy(next, *known)
-	}
-	made := make(next)
-	if made == nil {
-		return nil
-	}
-	next[model] = made
-	m.known.Store(&next)
-	return made
+// Listed is a model that some channel lists, or an alias of one, with its channels in all groups.
+type Listed struct {
+	Model
+	// Groups are the groups whose tokens may call it.
+	Groups []string
+	// Channels are the channels that serve it, in the order in which they are tried.
+	Channels []ListedChannel
 }
 
-// modelRests are the cooldowns of a key for single upstream models: vendors limit the rate of a key for each model, so one that
-// is over its limit for one model may serve the others.
-type modelCooldowns struct{ byModel[keyCooldown] }
+// ListedChannel is a channel that serves a model.
+type ListedChannel struct {
+	Name, Vendor string
+	// Upstream is the model's name there.
+	Upstream string
+	Groups   []string
+	Priority int
+	Weight   int
+}
 
-// begin is of for a model that is about to cool down. Where too many do, the one that ends first makes room.
-func (m *modelCooldowns) begin(model string, now time.Duration) *keyCooldown {
-	return m.byModel.begin(model, func(known map[string]*keyCooldown) *keyCooldown {
-		// What has long been over, or was ended by a success, makes room.
-		maps.DeleteFunc(known, func(_ string, r *keyCooldown) bool { return time.Duration(r.until.Load())+maxKeyCooldown < now })
-		if len(known) >= maxModels {
-			delete(known, least(known, func(r *keyCooldown) int64 { return r.until.Load() }))
+// ModelNames lists by name the models of all groups, including aliases, without patterns. The caller must not change the list.
+func (r *Router) ModelNames() []string { return r.table.Load().names }
+
+// ChannelNames lists the names of all channels. The caller must not change the list.
+func (r *Router) ChannelNames() []string { return r.table.Load().channelNames }
+
+// OpenChannels lists the names of the channels that have patterns. The caller must not change the list.
+func (r *Router) OpenChannels() []string { return r.table.Load().wideNames }
+
+// Listed returns a model of ModelNames. It reports false for another name.
+func (r *Router) Listed(name string) (Listed, bool) {
+	t := r.table.Load()
+	var listed *Listed
+	joined := make(map[*channel]bool)
+	for _, group := range t.groups {
+		model, known := t.listed(group, name)
+		if !known {
+			continue
 		}
-		return new(keyCooldown)
+		if listed == nil {
+			listed = &Listed{Model: model}
+			listed.Endpoints = slices.Clone(model.Endpoints)
+		}
+		listed.join(model, group, t.routes[routeKey{group, model.Public}], joined)
+	}
+	if listed == nil {
+		return Listed{}, false
+	}
+	slices.SortStableFunc(listed.Channels, func(a, b ListedChannel) int {
+		return cmp.Or(cmp.Compare(b.Priority, a.Priority), cmp.Compare(a.Name, b.Name))
 	})
+	slices.SortFunc(listed.Endpoints, func(a, b providers.Endpoint) int { return strings.Compare(a.String(), b.String()) })
+	return *listed, true
 }
 
-// circuits are those of the single upstream models of a channel, or of a key.
-type circuits struct{ byModel[circuit] }
-
-// begin is of for a model that a fault of the token speaks against, or that it tries because nothing else is left.
-func (m *circuits) begin(model string, now time.Duration, token string) *circuit {
-	return m.byModel.begin(model, func(known map[string]*circuit) *circuit {
-		maps.DeleteFunc(known, func(_ string, c *circuit) bool { return c.quiet(now) })
-		own := maps.Clone(known)
-		maps.DeleteFunc(own, func(_ string, c *circuit) bool { return c.by != token })
-		activeUntil := func(c *circuit) int64 { return c.activeUntil.Load() }
-		switch {
-		case len(own) >= maxModelsOfToken:
-			delete(known, least(own, activeUntil))
-		case len(known) >= maxModels:
-			delete(known, least(known, activeUntil))
-		}
-		return &circuit{by: token}
-	})
-}
-
-// least is the name of what the order has first.
-func least[T any](known map[string]*T, order func(*T) int64) string {
-	var first string
-	for name, one := range known {
-		if first == "" || order(one) < order(known[first]) {
-			first = name
+// join adds the model of a group. joined are the channels that were added before.
+func (l *Listed) join(model Model, group string, routes []route, joined map[*channel]bool) {
+	l.Groups = append(l.Groups, group)
+	for _, endpoint := range model.Endpoints {
+		if !slices.Contains(l.Endpoints, endpoint) {
+			l.Endpoints = append(l.Endpoints, endpoint)
 		}
 	}
-	return first
+	if l.Video == nil {
+		l.Video = model.Video
+	}
+	for _, route := range routes {
+		c := route.channel
+		if !joined[c] {
+			joined[c] = true
+			l.Channels = append(l.Channels, ListedChannel{
+				Name: c.Name, Vendor: c.Vendor, Upstream: cmp.Or(route.model, model.Public), Groups: c.Groups, Priority: c.Priority, Weight: max(c.Weight, 1),
+			})
+		}
+	}
 }

@@ -30,12 +30,12 @@ func TestNames(t *testing.T) {
 		{"haiku", "open", "haiku"},
 		{"org/haiku-4", "open", "org/haiku-4"},
 	} {
-		want := router.Want{Group: "default", Model: routes.Public(tc.asked), Endpoint: chat}
+		want := router.Request{Group: "default", Model: routes.Public(tc.asked), Endpoint: chat}
 		to, err := routes.Pick(want)
 		if err != nil || to.Channel.Name != tc.channel || to.Model != tc.upstream {
 			t.Errorf("%s: got %s %s, %v, want %s %s", tc.asked, to.Channel.Name, to.Model, err, tc.channel, tc.upstream)
 		}
-		want.Except = []string{tc.channel}
+		want.Exclude = []string{tc.channel}
 		if to, err := routes.Pick(want); tc.channel == "small" && tc.upstream != "theirs" && (err != nil || to.Channel.Name != "open") {
 			t.Errorf("%s: got %s, %v behind the first", tc.asked, to.Channel.Name, err)
 		}
@@ -47,7 +47,7 @@ func TestNames(t *testing.T) {
 	if want := []string{"exact=exact", "haiku-4=haiku-4", "renamed=exact", "small=haiku-4"}; !slices.Equal(listed, want) {
 		t.Errorf("got models %v, want %v", listed, want)
 	}
-	_, err := routes.Pick(router.Want{Group: "vip", Model: "exact", Asked: "renamed", Endpoint: chat})
+	_, err := routes.Pick(router.Request{Group: "vip", Model: "exact", Asked: "renamed", Endpoint: chat})
 	if fault := wantKind(t, err, providers.ModelNotFound); fault.Message != `The model "renamed" does not exist, or you do not have access to it.` {
 		t.Errorf("got %q, want the name that was asked for", fault.Message)
 	}
@@ -86,7 +86,7 @@ func TestNativeFirst(t *testing.T) {
 		channel("closed", "writes", priority(3), func(c *providers.Channel) { c.NativeOnly = true }),
 	}, options)
 	for _, affinity := range []uint64{0, 1, 2, 3} {
-		want := router.Want{Group: "default", Model: "m", Endpoint: chat, Affinity: affinity}
+		want := router.Request{Group: "default", Model: "m", Endpoint: chat, Affinity: affinity}
 		var got []string
 		for range 5 {
 			to, err := routes.Pick(want)
@@ -97,7 +97,7 @@ func TestNativeFirst(t *testing.T) {
 				t.Errorf("%s: translated: %v", to.Channel.Name, to.Translated)
 			}
 			got = append(got, to.Channel.Name)
-			want.Except = append(want.Except, to.Channel.Name)
+			want.Exclude = append(want.Exclude, to.Channel.Name)
 		}
 		slices.Sort(got[2:4]) // by weight, or by the affinity
 		if want := []string{"top", "native", "foreign", "heavy", "low"}; !slices.Equal(got, want) {
@@ -105,10 +105,10 @@ func TestNativeFirst(t *testing.T) {
 		}
 	}
 
-	want := router.Want{Group: "default", Model: "m", Endpoint: chat, Except: []string{"top"}}
+	want := router.Request{Group: "default", Model: "m", Endpoint: chat, Exclude: []string{"top"}}
 	for _, token := range []string{"a", "b", "c"} {
 		for range 5 {
-			to, err := routes.Pick(router.Want{Group: "default", Model: "m", Endpoint: chat, Only: []string{"native"}, Token: token})
+			to, err := routes.Pick(router.Request{Group: "default", Model: "m", Endpoint: chat, Only: []string{"native"}, Token: token})
 			if err != nil {
 				continue
 			}
@@ -119,7 +119,7 @@ func TestNativeFirst(t *testing.T) {
 		t.Errorf("got %s, %v, want a translated channel while the native one rests", to.Channel.Name, err)
 	}
 
-	maker := router.Want{Group: "default", Model: "m", Endpoint: chat, Maker: providers.KeyRef{Channel: "foreign", Fingerprint: providers.Secret("key-foreign").Fingerprint()}}
+	maker := router.Request{Group: "default", Model: "m", Endpoint: chat, Origin: providers.KeyRef{Channel: "foreign", Fingerprint: providers.Secret("key-foreign").Fingerprint()}}
 	if to, err := routes.Pick(maker); err != nil || to.Channel.Name == "foreign" {
 		t.Errorf("got %s, %v: nothing goes on from an answer through a translation", to.Channel.Name, err)
 	}
@@ -146,7 +146,7 @@ func TestDialect(t *testing.T) {
 	} {
 		routes := router.New(catalog, []providers.Channel{channel("a", "openai", func(c *providers.Channel) { c.Dialect = dialect })}, options)
 		for endpoint, way := range want {
-			to, err := routes.Pick(router.Want{Group: "default", Model: "m", Endpoint: endpoint})
+			to, err := routes.Pick(router.Request{Group: "default", Model: "m", Endpoint: endpoint})
 			got := "native"
 			switch {
 			case err != nil:

@@ -8,267 +8,245 @@ import (
 	"time"
 
 	"modelrelay/providers"
+	"modelrelay/providers/health"
 )
 
-// Pick is a target that the router has chosen, with what a report on it needs. Without the router's part, as tests make
-// one, nothing can be reported.
+// Pick is a target that the router has selected. A Pick that a test makes of a Target cannot be reported.
 type Pick struct {
-	providers.Target
-	// Translated: the channel does not take the call as it is, and gets it in another format.
+	health.Attempt
+
+	// Translated: the channel receives the call in another format.
 	Translated bool
-	// fingerprint is that of the key.
-	fingerprint string
-	// picked is when it was handed out, on the router's clock.
-	picked time.Duration
-	// token is whose call it is for, blamed what Want.Blamed says of it.
-	token  string
-	blamed bool
-	// channel and key are how the two are doing.
-	channel, key *health
-	// Done, unless nil, is called when the call at the pick has ended (InFlight.End).
+	// Done, unless nil, is called when the call has ended.
 	Done func()
 }
 
-// Fingerprint is that of the pick's key, worked out when the configuration was read.
-func (p Pick) Fingerprint() string { return p.fingerprint }
-
-// For is the pick for a call of the token, where Resolve was not told. Blamed is that of Want.
+// For returns the pick for a call of the token. Resolve does not know it. blamed is Request.Blamed.
 func (p Pick) For(token string, blamed bool) Pick {
-	p.token, p.blamed = token, blamed
+	p.Token, p.Blamed = token, blamed
 	return p
 }
 
-// Pick chooses a channel and one of its keys. The error is a *Fault: ModelNotFound when no channel of the group serves
-// the endpoint for the model, Overloaded when all that do are cooling down or were tried; RetryAfter is then the
-// shortest cooldown left, 0 when there is none.
+// Pick selects a channel and one of its keys. The error is a *Fault: ModelNotFound if no channel of the group serves the endpoint for
+// the model; Overloaded if all that do cool down or were tried. RetryAfter is then the shortest rest of a cooldown, 0 for none.
 //
-// Of a half-open circuit, or a key after its cooldown, few calls are let through; until one of them has succeeded, others go
-// elsewhere while they can. Where every circuit is open, the one that closes first is tried by a few calls at a time,
-// unless the upstream itself asked to be left alone.
-func (r *Router) Pick(want Want) (Pick, error) {
+// A half-open circuit, or a key after its cooldown, admits a few probes; other calls use other targets while they can. If every
+// circuit is open, a few calls at a time try the one that closes first, unless the upstream sent a Retry-After.
+func (r *Router) Pick(req Request) (Pick, error) {
 	t := r.table.Load()
-	routes := t.routesOf(&want)
-	now := r.now()
-	if want.Maker.Channel != "" {
-		if found := maker(routes, &want); found.route != nil {
-			return found.target(&want, now), nil
+	routes := t.routesOf(&req)
+	now := r.Health.Now()
+	if req.Origin.Channel != "" {
+		if found := origin(routes, &req); found.route != nil {
+			return found.pick(&req, now), nil
 		}
 	}
 	for full := time.Duration(0); ; {
-		found := choose(routes, &want, now, &r.rules)
+		found := choose(routes, &req, now)
 		switch {
 		case found.best.route != nil:
-			if found.best.take(&want, now, &r.rules) {
-				return found.best.target(&want, now), nil
+			if found.best.tryProbe(&req, now) {
+				return found.best.pick(&req, now), nil
 			}
-			// Another call was faster to try it, so it is no longer the best.
+			// Another call has taken the probe, so the choice is no longer the best.
 		case found.deferred.route != nil:
-			return found.deferred.target(&want, now), nil
-		case found.last.route != nil:
-			if found.last.takeLast(&want, now, &r.rules) {
-				return found.last.target(&want, now), nil
+			return found.deferred.pick(&req, now), nil
+		case found.lastResort.route != nil:
+			if found.lastResort.tryLastResort(&req, now) {
+				return found.lastResort.pick(&req, now), nil
 			}
-			// Enough others try it.
-			want.Except, full = append(slices.Clip(want.Except), found.last.route.channel.Name), lastResortRetry
+			req.Exclude, full = append(slices.Clip(req.Exclude), found.lastResort.route.channel.Name), health.LastResortRetry
 		default:
-			return Pick{}, t.nowhere(&want, found.served, cmp.Or(found.soon, full))
+			return Pick{}, t.noChannel(&req, found.served, cmp.Or(found.soon, full))
 		}
 	}
 }
 
-// choices are what there is to choose from.
+// choices are the routes to select from, by the access that they give.
 type choices struct {
-	best     choice // of those that are closed or half-open
-	deferred choice // of those that others come before
-	last     choice // of those that fail, the one whose cooldown ends first
-	// served tells whether there is any, and soon when the first may be tried that may not now, 0 for none.
+	best       choice // Allowed or Probe
+	deferred   choice
+	lastResort choice // the one whose cooldown ends first
+	// served reports whether any route serves the request. soon is when the first denied one may be tried, 0 for none.
 	served bool
 	soon   time.Duration
 }
 
-func choose(routes []route, want *Want, now time.Duration, rules *rules) (found choices) {
-	var lastLeft time.Duration
+func choose(routes []route, req *Request, now time.Duration) (found choices) {
+	var lastResortLeft time.Duration
 	for i := range routes {
 		candidate := &routes[i]
 		if found.best.route != nil && candidate.channel.Priority < found.best.route.channel.Priority {
 			break
 		}
-		way := candidate.way(want)
-		if way == unable {
+		fit := candidate.compatibility(req)
+		if fit == incompatible {
 			continue
 		}
 		found.served = true
-		free, how, left := candidate.freeKey(now, want, rules)
+		free, access, left := candidate.freeKey(now, req)
 		wait := left
 		if free != nil {
-			wait = min(left, lastResortRetry) // those who try it now may have told by then
+			wait = min(left, health.LastResortRetry) // the calls that try it now may have reported by then
 		}
 		if wait > 0 && (found.soon == 0 || wait < found.soon) {
 			found.soon = wait
 		}
 		switch {
 		case free == nil:
-		case how < deferred:
-			found.best.offer(candidate, way, free, want.Affinity)
-		case how == deferred:
-			found.deferred.offer(candidate, way, free, want.Affinity)
-		case found.last.route == nil || left < lastLeft:
-			found.last.route, found.last.way, found.last.key, lastLeft = candidate, way, free, left
+		case access < health.Deferred:
+			found.best.offer(candidate, fit, free, req.Affinity)
+		case access == health.Deferred:
+			found.deferred.offer(candidate, fit, free, req.Affinity)
+		case found.lastResort.route == nil || left < lastResortLeft:
+			found.lastResort = choice{route: candidate, fit: fit, key: free}
+			lastResortLeft = left
 		}
 	}
 	return found
 }
 
-// choice is the one of the routes offered so far that is taken: by priority, before those that need a translation where there
-// is another, and by weight.
+// choice is the preferred one of the routes offered so far: by priority, native before translated, and by weight.
 type choice struct {
 	route *route
-	way   way
-	key   *keyState
-	total int     // weight of the routes of its priority so far
-	place float64 // of the route where the want has an affinity; the least is taken
+	fit   compatibility
+	key   *health.Key
+	total int     // sum of the weights of the offered routes of its priority
+	rank  float64 // of the route, if the request has an affinity; the lowest is preferred
 }
 
-// offer takes the routes in the order of their priority.
-func (c *choice) offer(candidate *route, way way, key *keyState, affinity uint64) {
-	if c.route != nil && (candidate.channel.Priority < c.route.channel.Priority || way < c.way) {
+// offer accepts routes in the order of their priority.
+func (c *choice) offer(candidate *route, fit compatibility, key *health.Key, affinity uint64) {
+	if c.route != nil && (candidate.channel.Priority < c.route.channel.Priority || fit < c.fit) {
 		return
 	}
-	if way > c.way {
-		*c = choice{way: way}
+	if fit > c.fit {
+		*c = choice{fit: fit}
 	}
 	weight := max(candidate.channel.Weight, 1)
 	if affinity != 0 {
-		place := place(affinity, candidate.channel.seed, weight)
-		if c.route == nil || place < c.place {
-			c.route, c.key, c.place = candidate, key, place
+		rank := rank(affinity, candidate.channel.seed, weight)
+		if c.route == nil || rank < c.rank {
+			c.route, c.key, c.rank = candidate, key, rank
 		}
 		return
 	}
-	// Each route replaces the choice with the probability that keeps the shares right over all of them.
+	// Each route replaces the choice with the probability that gives every route its share in the end.
 	c.total += weight
 	if c.total == weight || rand.IntN(c.total) < weight { //nolint:gosec // a share of load needs no secrecy
 		c.route, c.key = candidate, key
 	}
 }
 
-// take takes the place of a probe where there is one to take. A call that has failed elsewhere takes none.
-func (c *choice) take(want *Want, now time.Duration, rules *rules) bool {
-	model := c.route.upstream(want)
-	return c.route.channel.health.tryChannel(now, model, want.Token, rules) && c.key.health.tryKey(now, model, want.Token, rules)
+// tryProbe takes the probes that the choice requires. It reports whether the call may use it.
+func (c *choice) tryProbe(req *Request, now time.Duration) bool {
+	model := c.route.upstream(req)
+	return c.route.channel.health.TryProbe(now, model, req.Token) && c.key.TryProbe(now, model, req.Token)
 }
 
-// takeLast takes one of the few places of calls that have nothing else left.
-func (c *choice) takeLast(want *Want, now time.Duration, rules *rules) bool {
-	model := c.route.upstream(want)
-	return c.route.channel.health.circuits.begin(model, now, want.Token).tryLast(now, want.Token, rules)
+func (c *choice) tryLastResort(req *Request, now time.Duration) bool {
+	return c.route.channel.health.TryLastResort(now, c.route.upstream(req), req.Token)
 }
 
-func (c *choice) target(want *Want, now time.Duration) Pick {
+func (c *choice) pick(req *Request, now time.Duration) Pick {
 	channel := c.route.channel
 	channel.turn.Add(1)
-	return Pick{
-		Target:      providers.Target{Channel: channel.Channel, Key: c.key.secret, Model: c.route.upstream(want)},
-		Translated:  c.way == translated,
-		fingerprint: c.key.fingerprint, picked: now, token: want.Token, blamed: want.Blamed, channel: channel.health, key: c.key.health,
-	}
+	to := Pick{Attempt: channel.health.Attempt(now, c.key, c.route.upstream(req)), Translated: c.fit == translated}
+	return to.For(req.Token, req.Blamed)
 }
 
-// maker finds the route and key that made what the want goes on from, whether they are cooling down or not: nobody else can serve it.
-func maker(routes []route, want *Want) choice {
+// origin returns the request's origin, also during a cooldown: no other channel can continue its answer.
+func origin(routes []route, req *Request) choice {
 	for i := range routes {
 		channel := routes[i].channel
-		if channel.Name != want.Maker.Channel || routes[i].way(want) != native || want.excepts(channel.Name) || channel.pauseLeft() > 0 {
+		if channel.Name != req.Origin.Channel || routes[i].compatibility(req) != native || req.excludes(channel.Name) || channel.health.PauseLeft() > 0 {
 			continue
 		}
 		for _, key := range channel.keys {
-			if key.fingerprint == want.Maker.Fingerprint && !want.exceptsKey(channel.Name, key.fingerprint) {
-				return choice{route: &routes[i], way: native, key: key}
+			if key.Fingerprint == req.Origin.Fingerprint && !req.excludesKey(channel.Name, key.Fingerprint) {
+				return choice{route: &routes[i], fit: native, key: key.Key}
 			}
 		}
 	}
 	return choice{}
 }
 
-func (w *Want) excepts(channel string) bool {
-	return len(w.Except) > 0 && slices.Contains(w.Except, channel) || len(w.Only) > 0 && !slices.Contains(w.Only, channel)
+func (r *Request) excludes(channel string) bool {
+	return len(r.Exclude) > 0 && slices.Contains(r.Exclude, channel) || len(r.Only) > 0 && !slices.Contains(r.Only, channel)
 }
 
-func (w *Want) exceptsKey(channel, fingerprint string) bool {
-	return len(w.ExceptKeys) > 0 && slices.Contains(w.ExceptKeys, providers.KeyRef{Channel: channel, Fingerprint: fingerprint})
+func (r *Request) excludesKey(channel, fingerprint string) bool {
+	return len(r.ExcludeKeys) > 0 && slices.Contains(r.ExcludeKeys, providers.KeyRef{Channel: channel, Fingerprint: fingerprint})
 }
 
-// freeKey finds the key that stands best for the model, the next in turn among equals, and how it and its channel stand
-// together. When there is none it returns nil and how long the channel or the first of its keys is still left alone, 0 when
-// all was tried. What is open has both.
-func (r *route) freeKey(now time.Duration, want *Want, rules *rules) (*keyState, standing, time.Duration) {
-	c, model := r.channel, r.upstream(want)
-	if left := c.pauseLeft(); left > 0 {
-		return nil, barred, left
+// freeKey returns the key with the best access for the model, the next in turn among equals, and the access through it and its
+// channel. If there is none it returns nil and the rest of the cooldown of the channel or of the first of its keys, 0 if all were
+// tried. With access LastResort it returns both.
+func (r *route) freeKey(now time.Duration, req *Request) (*health.Key, health.Access, time.Duration) {
+	c, model := r.channel, r.upstream(req)
+	access, left := c.health.Allows(now, model, req.Token)
+	if access == health.Denied || req.NoLastResort && access == health.LastResort {
+		return nil, health.Denied, left
 	}
-	channel, left := c.health.channelStanding(now, model, want.Token, rules)
-	if channel == barred || want.Patient && channel == open {
-		return nil, barred, left
-	}
-	if len(c.keys) == 0 || want.excepts(c.Name) {
-		return nil, channel, 0
+	if len(c.keys) == 0 || req.excludes(c.Name) {
+		return nil, access, 0
 	}
 	var (
-		best *keyState
-		how  standing
-		stay time.Duration // how long the best is still open
-		soon time.Duration // shortest cooldown left of a key
+		best     *health.Key
+		ofBest   health.Access
+		bestLeft time.Duration // rest of the cooldown of the best
+		soon     time.Duration // shortest rest of a cooldown
 	)
 	first := int(c.turn.Load() % uint64(len(c.keys)))
-	if want.Affinity != 0 && len(c.keys) > 1 {
-		first = c.preferred(want.Affinity)
+	if req.Affinity != 0 && len(c.keys) > 1 {
+		first = c.preferredKey(req.Affinity)
 	}
 	for i := range c.keys {
-		key := c.keys[(first+i)%len(c.keys)]
-		stands, wait := key.health.keyStanding(now, model, want.Token, rules)
-		if stands == barred || want.Patient && stands == open {
-			if soon == 0 || wait < soon {
-				soon = wait
+		key := c.keys[(first+i)%len(c.keys)].Key
+		ofKey, keyLeft := key.Allows(now, model, req.Token)
+		if ofKey == health.Denied || req.NoLastResort && ofKey == health.LastResort {
+			if soon == 0 || keyLeft < soon {
+				soon = keyLeft
 			}
 			continue
 		}
-		if want.exceptsKey(c.Name, key.fingerprint) {
+		if req.excludesKey(c.Name, key.Fingerprint) {
 			continue
 		}
-		if want.Blamed && max(stands, channel) == halfOpen {
-			stands = deferred
+		if req.Blamed && max(ofKey, access) == health.Probe {
+			ofKey = health.Deferred
 		}
-		if best == nil || stands < how {
-			best, how, stay = key, stands, wait
+		if best == nil || ofKey < ofBest {
+			best, ofBest, bestLeft = key, ofKey, keyLeft
 		}
-		if how < deferred {
+		if ofBest < health.Deferred {
 			break
 		}
 	}
-	switch how = max(how, channel); {
+	switch access = max(access, ofBest); {
 	case best == nil:
-		return nil, how, soon
-	case how == open:
-		return best, how, max(left, stay)
+		return nil, access, soon
+	case access == health.LastResort:
+		return best, access, max(left, bestLeft)
 	default:
-		return best, how, 0
+		return best, access, 0
 	}
 }
 
-// preferred is the key that calls of an affinity use before others.
-func (c *channelState) preferred(affinity uint64) int {
+// preferredKey returns the index of the key that calls of an affinity use before others.
+func (c *channel) preferredKey(affinity uint64) int {
 	best, least := 0, math.Inf(1)
 	for i, key := range c.keys {
-		if place := place(affinity, key.seed, 1); place < least {
-			best, least = i, place
+		if rank := rank(affinity, key.seed, 1); rank < least {
+			best, least = i, rank
 		}
 	}
 	return best
 }
 
-// place is where a candidate comes for calls of an affinity: as if each rang once, at random but always the same, in
-// proportion to its weight. The first to ring is taken, so one that leaves moves no calls but its own.
-func place(affinity, seed uint64, weight int) float64 {
+// rank orders candidates for calls of an affinity by weighted rendezvous hashing: the lowest is taken, each in proportion to its
+// weight. A candidate that leaves moves only its own calls.
+func rank(affinity, seed uint64, weight int) float64 {
 	const bits = 53 // of a float64's fraction
 	x := mix(affinity^seed)>>(64-bits) | 1
 	return -math.Log(float64(x)/(1<<bits)) / float64(weight)

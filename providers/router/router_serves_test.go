@@ -16,7 +16,7 @@ func TestServes(t *testing.T) {
 		channel("strict", "talks", func(c *providers.Channel) { c.Keys = []providers.Secret{"a", "b"} }),
 		channel("film", "films", func(c *providers.Channel) { c.Models = map[string]string{"clip": ""} }),
 	}, nil)
-	want := router.Want{Group: "default", Model: "m", Endpoint: chat}
+	want := router.Request{Group: "default", Model: "m", Endpoint: chat}
 	first, err := routes.Pick(want)
 	if err != nil {
 		t.Fatal(err)
@@ -32,7 +32,7 @@ func TestServes(t *testing.T) {
 	if !routes.Serves(want) {
 		t.Error("got no channel while it rests")
 	}
-	for _, other := range []router.Want{
+	for _, other := range []router.Request{
 		{Group: "vip", Model: "m", Endpoint: chat},
 		{Group: "default", Model: "n", Endpoint: chat},
 		{Group: "default", Model: "m", Endpoint: video},
@@ -42,7 +42,7 @@ func TestServes(t *testing.T) {
 			t.Errorf("%+v: got a channel", other)
 		}
 	}
-	if !routes.Serves(router.Want{Group: "default", Model: "clip", Endpoint: video}) {
+	if !routes.Serves(router.Request{Group: "default", Model: "clip", Endpoint: video}) {
 		t.Error("got no channel for a video")
 	}
 }
@@ -59,13 +59,13 @@ func TestSeveral(t *testing.T) {
 		channel("many", "several"),
 	}, nil)
 	for asked, name := range map[bool]string{false: "one", true: "many"} {
-		to, err := routes.Pick(router.Want{Group: "default", Model: "m", Endpoint: video, Several: asked})
+		to, err := routes.Pick(router.Request{Group: "default", Model: "m", Endpoint: video, Several: asked})
 		if err != nil || to.Channel.Name != name {
 			t.Errorf("several %v: got %s, %v, want %s", asked, to.Channel.Name, err, name)
 		}
 	}
 	alone := router.New(catalog, []providers.Channel{channel("one", "films")}, nil)
-	if alone.Serves(router.Want{Group: "default", Model: "m", Endpoint: video, Several: true}) {
+	if alone.Serves(router.Request{Group: "default", Model: "m", Endpoint: video, Several: true}) {
 		t.Error("got a channel that makes one video")
 	}
 }
@@ -78,7 +78,7 @@ func TestOpenValues(t *testing.T) {
 		channel("open", "talks", func(c *providers.Channel) { c.OpenValues = true }),
 	}, nil)
 	for open, name := range map[bool]string{false: "strict", true: "open"} {
-		to, err := routes.Pick(router.Want{Group: "default", Model: "m", Endpoint: chat, OpenValues: open})
+		to, err := routes.Pick(router.Request{Group: "default", Model: "m", Endpoint: chat, OpenValues: open})
 		if err != nil || to.Channel.Name != name {
 			t.Errorf("open values %v: got %s, %v, want %s", open, to.Channel.Name, err, name)
 		}

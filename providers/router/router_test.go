@@ -1,9 +1,7 @@
 package router_test
 
 import (
-	"context"
 	"errors"
-	"net/http"
 	"slices"
 	"strings"
 	"sync"
@@ -12,55 +10,9 @@ import (
 	"time"
 
 	"modelrelay/providers"
+	"modelrelay/providers/health"
 	"modelrelay/providers/router"
 )
-
-type noRelay struct{}
-
-func (noRelay) Relay(context.Context, providers.Target, providers.Call) (*http.Response, error) {
-	return nil, errors.New("not called in these tests")
-}
-
-type noVideo struct{ providers.VideoAdapter }
-
-var (
-	chat  = providers.Endpoint{Format: providers.OpenAI, Operation: providers.Chat}
-	embed = providers.Endpoint{Format: providers.OpenAI, Operation: providers.Embeddings}
-	video = providers.Endpoint{Format: providers.OpenAI, Operation: providers.VideoTask}
-)
-
-// vendors are one of chats, one of chats and videos, one of videos.
-func vendors() providers.Catalog {
-	return providers.Catalog{
-		"talks": {Name: "talks", Relay: noRelay{}, Endpoints: []providers.Endpoint{chat}},
-		"both":  {Name: "both", Relay: noRelay{}, Endpoints: []providers.Endpoint{chat, embed}, Video: noVideo{}},
-		"films": {Name: "films", Video: noVideo{}},
-	}
-}
-
-// channel makes a channel of the group "default" that carries model m.
-func channel(name, vendor string, change ...func(*providers.Channel)) providers.Channel {
-	c := providers.Channel{
-		Name: name, Vendor: vendor, BaseURL: "http://" + name + ".test", Keys: []providers.Secret{providers.Secret("key-" + name)},
-		Models: map[string]string{"m": ""}, Groups: []string{"default"},
-	}
-	for _, f := range change {
-		f(&c)
-	}
-	return c
-}
-
-func wantKind(t *testing.T, err error, kind providers.Kind) *providers.Fault {
-	t.Helper()
-	var fault *providers.Fault
-	if !errors.As(err, &fault) {
-		t.Fatalf("got error %v, want a fault of kind %s", err, kind)
-	}
-	if fault.Kind != kind {
-		t.Fatalf("got fault %v, want kind %s", fault, kind)
-	}
-	return fault
-}
 
 func TestPick(t *testing.T) {
 	t.Parallel()
@@ -79,31 +31,31 @@ func TestPick(t *testing.T) {
 	routes := router.New(vendors(), channels, nil)
 	for _, tc := range []struct {
 		name    string
-		want    router.Want
+		want    router.Request
 		channel string
 		model   string
 		kind    providers.Kind
 	}{
-		{name: "higher priority first, mapped", want: router.Want{Model: "m", Endpoint: chat}, channel: "high", model: "up-m"},
-		{name: "the next priority when the first was tried", want: router.Want{Model: "m", Endpoint: chat, Except: []string{"high"}}, channel: "open", model: "m"},
+		{name: "higher priority first, mapped", want: router.Request{Model: "m", Endpoint: chat}, channel: "high", model: "up-m"},
+		{name: "the next priority when the first was tried", want: router.Request{Model: "m", Endpoint: chat, Exclude: []string{"high"}}, channel: "open", model: "m"},
 		{
-			name: "the next when its only key was tried", want: router.Want{
-				Model: "m", Endpoint: chat, Except: []string{"open"},
-				ExceptKeys: []providers.KeyRef{{Channel: "high", Fingerprint: providers.Secret("key-high").Fingerprint()}},
+			name: "the next when its only key was tried", want: router.Request{
+				Model: "m", Endpoint: chat, Exclude: []string{"open"},
+				ExcludeKeys: []providers.KeyRef{{Channel: "high", Fingerprint: providers.Secret("key-high").Fingerprint()}},
 			}, channel: "low", model: "m",
 		},
-		{name: "all tried", want: router.Want{Model: "m", Endpoint: chat, Except: []string{"high", "open", "low"}}, kind: providers.Overloaded},
-		{name: "only vendors that serve the endpoint", want: router.Want{Model: "m", Endpoint: embed}, channel: "high", model: "up-m"},
-		{name: "nobody serves the endpoint", want: router.Want{Model: "renamed", Endpoint: embed}, kind: providers.ModelNotFound},
-		{name: "video needs an adapter", want: router.Want{Model: "m", Endpoint: video, Except: []string{"high"}}, channel: "film", model: "m"},
-		{name: "a film vendor relays nothing", want: router.Want{Model: "clip", Endpoint: chat}, channel: "open", model: "clip"},
-		{name: "any name through the open channel", want: router.Want{Model: "whatever-7", Endpoint: chat}, channel: "open", model: "whatever-7"},
-		{name: "an open channel still maps what it lists", want: router.Want{Model: "renamed", Endpoint: chat}, channel: "open", model: "other"},
-		{name: "the star is no model's name by itself", want: router.Want{Model: providers.AnyModel, Endpoint: embed}, kind: providers.ModelNotFound},
-		{name: "another group's model", want: router.Want{Group: "vip", Model: "mine", Endpoint: chat}, kind: providers.ModelNotFound},
-		{name: "another group", want: router.Want{Group: "vip", Model: "m", Endpoint: chat}, channel: "vip", model: "m"},
-		{name: "no such group", want: router.Want{Group: "nobody", Model: "m", Endpoint: chat}, kind: providers.ModelNotFound},
-		{name: "a vendor outside the catalog", want: router.Want{Group: "vip", Model: "lost", Endpoint: chat}, kind: providers.ModelNotFound},
+		{name: "all tried", want: router.Request{Model: "m", Endpoint: chat, Exclude: []string{"high", "open", "low"}}, kind: providers.Overloaded},
+		{name: "only vendors that serve the endpoint", want: router.Request{Model: "m", Endpoint: embed}, channel: "high", model: "up-m"},
+		{name: "nobody serves the endpoint", want: router.Request{Model: "renamed", Endpoint: embed}, kind: providers.ModelNotFound},
+		{name: "video needs an adapter", want: router.Request{Model: "m", Endpoint: video, Exclude: []string{"high"}}, channel: "film", model: "m"},
+		{name: "a film vendor relays nothing", want: router.Request{Model: "clip", Endpoint: chat}, channel: "open", model: "clip"},
+		{name: "any name through the open channel", want: router.Request{Model: "whatever-7", Endpoint: chat}, channel: "open", model: "whatever-7"},
+		{name: "an open channel still maps what it lists", want: router.Request{Model: "renamed", Endpoint: chat}, channel: "open", model: "other"},
+		{name: "the star is no model's name by itself", want: router.Request{Model: providers.AnyModel, Endpoint: embed}, kind: providers.ModelNotFound},
+		{name: "another group's model", want: router.Request{Group: "vip", Model: "mine", Endpoint: chat}, kind: providers.ModelNotFound},
+		{name: "another group", want: router.Request{Group: "vip", Model: "m", Endpoint: chat}, channel: "vip", model: "m"},
+		{name: "no such group", want: router.Request{Group: "nobody", Model: "m", Endpoint: chat}, kind: providers.ModelNotFound},
+		{name: "a vendor outside the catalog", want: router.Request{Group: "vip", Model: "lost", Endpoint: chat}, kind: providers.ModelNotFound},
 	} {
 		t.Run(tc.name, func(t *testing.T) {
 			t.Parallel()
@@ -137,7 +89,7 @@ func TestPickShares(t *testing.T) {
 	const picks = 16000
 	got := make(map[string]int)
 	for range picks {
-		to, err := routes.Pick(router.Want{Group: "default", Model: "m", Endpoint: chat})
+		to, err := routes.Pick(router.Request{Group: "default", Model: "m", Endpoint: chat})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -157,7 +109,7 @@ func TestKeysTakeTurns(t *testing.T) {
 		routes := router.New(vendors(), []providers.Channel{
 			channel("a", "talks", func(c *providers.Channel) { c.Keys = []providers.Secret{"k0", "k1", "k2"} }),
 		}, nil)
-		want := router.Want{Group: "default", Model: "m", Endpoint: chat}
+		want := router.Request{Group: "default", Model: "m", Endpoint: chat}
 		turn := func(n int) string {
 			var keys []string
 			for range n {
@@ -177,116 +129,28 @@ func TestKeysTakeTurns(t *testing.T) {
 		if got := turn(4); strings.Contains(got, "k1") || !strings.Contains(got, "k0") || !strings.Contains(got, "k2") {
 			t.Errorf("got keys %s while k1 rests", got)
 		}
-		want.ExceptKeys = []providers.KeyRef{{Channel: "a", Fingerprint: providers.Secret("k0").Fingerprint()}}
+		want.ExcludeKeys = []providers.KeyRef{{Channel: "a", Fingerprint: providers.Secret("k0").Fingerprint()}}
 		if got := turn(2); got != "k2 k2" {
 			t.Errorf("got keys %s, want only k2", got)
 		}
-		want.ExceptKeys = append(want.ExceptKeys, providers.KeyRef{Channel: "a", Fingerprint: providers.Secret("k2").Fingerprint()})
+		want.ExcludeKeys = append(want.ExcludeKeys, providers.KeyRef{Channel: "a", Fingerprint: providers.Secret("k2").Fingerprint()})
 		_, err := routes.Pick(want)
-		if fault := wantKind(t, err, providers.Overloaded); fault.RetryAfter != router.DefaultCooldown {
+		if fault := wantKind(t, err, providers.Overloaded); fault.RetryAfter != health.DefaultCooldown {
 			t.Errorf("got RetryAfter %s, want that of the resting key", fault.RetryAfter)
 		}
-		pass(router.DefaultCooldown)
-		want.ExceptKeys = nil
+		pass(health.DefaultCooldown)
+		want.ExcludeKeys = nil
 		if got := turn(3); !strings.Contains(got, "k1") {
 			t.Errorf("got keys %s, want k1 back after its rest", got)
 		}
 	})
 }
 
-// pass lets the time of a synctest bubble pass.
-func pass(d time.Duration) { <-time.NewTimer(d).C }
-
-// TestRest drives one key through its rests on a fake clock.
-func TestRest(t *testing.T) {
-	t.Parallel()
-	refused := &providers.Fault{Kind: providers.Upstream, Blame: providers.BlameKey, Key: providers.KeyRefused, KeyNamed: true}
-	synctest.Test(t, func(t *testing.T) {
-		routes := router.New(vendors(), []providers.Channel{channel("a", "talks")}, &router.Options{Cooldown: 10 * time.Second})
-		want := router.Want{Group: "default", Model: "m", Endpoint: chat}
-		pick := func() router.Pick {
-			t.Helper()
-			to, err := routes.Pick(want)
-			if err != nil {
-				t.Fatalf("Pick: %v", err)
-			}
-			return to
-		}
-		rests := func(left time.Duration) {
-			t.Helper()
-			_, err := routes.Pick(want)
-			if fault := wantKind(t, err, providers.Overloaded); fault.RetryAfter != left {
-				t.Fatalf("got %s of rest left, want %s", fault.RetryAfter, left)
-			}
-		}
-		pass(time.Second)
-		early, early2, early3 := pick(), pick(), pick()
-		pass(time.Second)
-
-		routes.Report(early, refused)
-		rests(10 * time.Second)
-		pass(4 * time.Second)
-		routes.Report(early2, refused) // in flight since before the rest: nothing new
-		rests(6 * time.Second)
-		pass(6 * time.Second)
-
-		first, second := pick(), pick()
-		routes.Report(early3, refused) // began before the rest that is over
-		pick()
-		routes.Report(early3, nil)
-		pass(time.Second)
-		routes.Report(first, refused) // the first call after the rest fails: it grows
-		rests(20 * time.Second)
-		routes.Report(second, refused) // the second does not add
-		rests(20 * time.Second)
-		routes.Report(second, nil) // and its success is older than the rest
-		rests(20 * time.Second)
-		pass(20 * time.Second)
-		routes.Report(pick(), nil)
-		pass(time.Second)
-		routes.Report(pick(), refused) // a success in between: the first length again
-		rests(10 * time.Second)
-	})
-}
-
-func TestRestRetryAfter(t *testing.T) {
-	t.Parallel()
-	for _, tc := range []struct {
-		name  string
-		after []time.Duration
-		left  time.Duration
-	}{
-		{"shorter than our own", []time.Duration{2 * time.Second}, 2 * time.Second},
-		{"longer than our own", []time.Duration{2 * time.Minute}, 2 * time.Minute},
-		{"beyond belief", []time.Duration{72 * time.Hour}, 15 * time.Minute},
-		{"shorter while it rests", []time.Duration{30 * time.Second, 2 * time.Second}, 30 * time.Second},
-	} {
-		t.Run(tc.name, func(t *testing.T) {
-			t.Parallel()
-			synctest.Test(t, func(t *testing.T) {
-				routes := router.New(vendors(), []providers.Channel{channel("a", "talks")}, nil)
-				want := router.Want{Group: "default", Model: "m", Endpoint: chat}
-				to, err := routes.Pick(want)
-				if err != nil {
-					t.Fatal(err)
-				}
-				for _, after := range tc.after {
-					routes.Report(to, limited(func(fault *providers.Fault) { fault.RetryAfter = after }))
-				}
-				_, err = routes.Pick(want)
-				if fault := wantKind(t, err, providers.Overloaded); fault.RetryAfter != tc.left {
-					t.Errorf("got RetryAfter %s, want %s", fault.RetryAfter, tc.left)
-				}
-			})
-		})
-	}
-}
-
 func TestPickShortestRest(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		routes := router.New(vendors(), []providers.Channel{channel("a", "talks"), channel("b", "both")}, nil)
-		want := router.Want{Group: "default", Model: "m", Endpoint: chat}
+		want := router.Request{Group: "default", Model: "m", Endpoint: chat}
 		for _, after := range []time.Duration{50 * time.Second, 20 * time.Second} {
 			to, err := routes.Pick(want)
 			if err != nil {
@@ -298,43 +162,6 @@ func TestPickShortestRest(t *testing.T) {
 		_, err := routes.Pick(want)
 		if fault := wantKind(t, err, providers.Overloaded); fault.RetryAfter != 15*time.Second {
 			t.Errorf("got RetryAfter %s, want 15s", fault.RetryAfter)
-		}
-	})
-}
-
-func TestLoad(t *testing.T) {
-	t.Parallel()
-	synctest.Test(t, func(t *testing.T) {
-		keys := func(keys ...providers.Secret) func(*providers.Channel) {
-			return func(c *providers.Channel) { c.Keys = keys }
-		}
-		routes := router.New(vendors(), []providers.Channel{channel("a", "talks", keys("k0", "k1"))}, nil)
-		want := router.Want{Group: "default", Model: "m", Endpoint: chat}
-		to, _ := routes.Pick(want)
-		routes.Report(to, &providers.Fault{Kind: providers.Upstream, Blame: providers.BlameKey, KeyNamed: true})
-
-		routes.Load([]providers.Channel{channel("a", "talks", keys("k2", "k0"))}, nil) // k1 leaves, k2 comes, k0 rests on
-		for range 3 {
-			got, err := routes.Pick(want)
-			if err != nil || got.Key != "k2" {
-				t.Fatalf("got key %q, %v, want k2", got.Key.Reveal(), err)
-			}
-		}
-		got, _ := routes.Pick(want)
-		routes.Load([]providers.Channel{channel("b", "both")}, nil)
-		routes.Report(got, &providers.Fault{Kind: providers.Upstream, Blame: providers.BlameChannel}) // of a channel that is gone
-		if got, err := routes.Pick(want); err != nil || got.Channel.Name != "b" {
-			t.Fatalf("got channel %s, %v, want b", got.Channel.Name, err)
-		}
-
-		calls(t, routes, failures, down())
-		routes.Load([]providers.Channel{channel("b", "both", func(c *providers.Channel) { c.Models = map[string]string{"m": "", "n": ""} })}, nil)
-		want.Patient = true
-		_, err := routes.Pick(want)
-		_ = wantKind(t, err, providers.Overloaded) // the circuit is open still
-		routes.Load([]providers.Channel{channel("b", "both", func(c *providers.Channel) { c.BaseURL = "http://elsewhere.test" })}, nil)
-		if _, err := routes.Pick(want); err != nil {
-			t.Errorf("another upstream under the same name is left alone as well: %v", err)
 		}
 	})
 }
@@ -390,13 +217,13 @@ func TestResolve(t *testing.T) {
 func TestRouterRace(t *testing.T) {
 	t.Parallel()
 	configured := []providers.Channel{channel("a", "talks"), channel("b", "both"), channel("c", "both", func(c *providers.Channel) { c.Keys = []providers.Secret{"x", "y"} })}
-	routes := router.New(vendors(), configured, &router.Options{Cooldown: time.Microsecond})
+	routes := router.New(vendors(), configured, &router.Options{Health: health.NewMonitor(vendors(), &health.Options{Cooldown: time.Microsecond})})
 	faults := []*providers.Fault{nil, {Kind: providers.Upstream, Blame: providers.BlameKey}, {Kind: providers.Upstream, Blame: providers.BlameChannel}, nil}
 	var all sync.WaitGroup
 	for i := range 4 {
 		all.Go(func() {
 			for n := range 500 {
-				if to, err := routes.Pick(router.Want{Group: "default", Model: "m", Endpoint: chat}); err == nil {
+				if to, err := routes.Pick(router.Request{Group: "default", Model: "m", Endpoint: chat}); err == nil {
 					routes.Report(to, faults[(n+i)%len(faults)])
 				}
 				if n%50 == 0 {
@@ -415,7 +242,7 @@ func BenchmarkPick(b *testing.B) {
 		channels = append(channels, channel(name, "both", func(c *providers.Channel) { c.Keys = []providers.Secret{"k0", "k1"} }))
 	}
 	routes := router.New(vendors(), channels, nil)
-	want := router.Want{Group: "default", Model: "m", Endpoint: embed}
+	want := router.Request{Group: "default", Model: "m", Endpoint: embed}
 	b.ReportAllocs()
 	for b.Loop() {
 		to, err := routes.Pick(want)
@@ -435,7 +262,7 @@ func TestCandidates(t *testing.T) {
 		channel("talk", "talks", func(c *providers.Channel) { c.Priority = 2 }),
 		channel("off", "films", func(c *providers.Channel) { c.Disabled = true }),
 	}, nil)
-	want := router.Want{Group: "default", Model: "m", Endpoint: video}
+	want := router.Request{Group: "default", Model: "m", Endpoint: video}
 	const rounds = 2000
 	heavyFirst := 0
 	for range rounds {

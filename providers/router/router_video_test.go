@@ -22,8 +22,8 @@ func TestVideoModels(t *testing.T) {
 		channel("second", "films", func(c *providers.Channel) { c.Models = map[string]string{"m": "long"} }),
 		channel("other", "films", func(c *providers.Channel) { c.Models = map[string]string{"n": "unknown"} }),
 	}, nil)
-	want := func(model, seconds string) router.Want {
-		return router.Want{Group: "default", Model: model, Endpoint: video, Video: &providers.VideoShape{Seconds: seconds}}
+	want := func(model, seconds string) router.Request {
+		return router.Request{Group: "default", Model: model, Endpoint: video, Video: &providers.VideoShape{Seconds: seconds}}
 	}
 	for seconds, name := range map[string]string{"5": "first", "10": "second"} {
 		channels, err := routes.Candidates(want("m", seconds))
@@ -72,7 +72,7 @@ func TestVideoFields(t *testing.T) {
 			}),
 		}, nil)
 		shape := &providers.VideoShape{Inputs: []providers.InputShape{{Role: providers.LastFrame, Link: true}}}
-		channels, err := routes.Candidates(router.Want{Group: "default", Model: "m", Endpoint: video, Video: shape})
+		channels, err := routes.Candidates(router.Request{Group: "default", Model: "m", Endpoint: video, Video: shape})
 		if want == "" && providers.AsFault(err).Param != "last_image" || want != "" && (err != nil || len(channels) != 1 || channels[0].Name != want) {
 			t.Errorf("hosts %t: got %v, %v, want %q", hosts, channels, err, want)
 		}

@@ -9,128 +9,113 @@ import (
 	"sync/atomic"
 
 	"modelrelay/providers"
+	"modelrelay/providers/health"
 )
 
-// table is what the router knows of one configuration, worked out once so that a pick is a lookup. Only the health
-// and the turns of the keys change in it.
+// table is the routing of one configuration, computed once so that a pick is a lookup. Only the health and the turns of the keys
+// change in it.
 type table struct {
-	// routes has the channels of each group and listed model, channels open to every name among them, by priority.
+	// routes has the channels of each group and listed model by priority, including those with a pattern that matches.
 	routes map[routeKey][]route
-	// open has each group's channels that are open to every name, for models that no channel lists, and wide all that have
-	// patterns, where one has another than that.
+	// open has the channels of each group that take every name, for models that no channel lists. wide has all channels of a group
+	// with patterns, if a channel has another pattern than that.
 	open     map[string][]route
-	wide     map[string][]*channelState
-	channels map[string]*channelState
-	// channelNames are those of all channels, wideNames those of the channels that are open to names by patterns.
-	channelNames, wideNames []string
-	models                  map[string][]Model
-	// groups are those with models, names the models of all groups.
-	groups, names []string
-	// aliases are public names by the names that clients may ask for in their place.
+	wide     map[string][]*channel
+	channels map[string]*channel
+	models   map[string][]Model // by group
+	// The sorted names of all channels, of the channels with patterns, of the groups with models, and of the models of all groups.
+	channelNames, wideNames, groups, names []string
+	// aliases maps names that clients may ask for to public names.
 	aliases map[string]string
-	// compared counts how often a model was looked for at a channel: a test bounds its growth.
+	// compared counts the look-ups of a model at a channel. A test bounds its growth.
 	compared int
 }
 
 type routeKey struct{ group, model string }
 
-// route is one channel that carries a model.
+// route is one channel that has a model.
 type route struct {
-	channel *channelState
-	// model is the upstream model, "" for the public name itself.
+	channel *channel
+	// model is the upstream model, "" for the public name.
 	model string
 }
 
-// upstream is the name of the want's model there.
-func (r *route) upstream(want *Want) string {
+// upstream returns the upstream model of the request.
+func (r *route) upstream(req *Request) string {
 	if r.model == "" {
-		return want.Model
+		return req.Model
 	}
 	return r.model
 }
 
-// way is how a channel takes a want.
-type way int
+// compatibility is how a channel serves a request.
+type compatibility int
 
 const (
-	unable way = iota
+	incompatible compatibility = iota
 	translated
 	native
 )
 
-func (r *route) way(want *Want) way {
+func (r *route) compatibility(req *Request) compatibility {
 	c := r.channel
 	switch {
-	case want.OpenValues && !c.OpenValues, want.Several && !c.vendor.Several,
-		want.Video != nil && c.vendor.CheckVideo(c.Channel, r.upstream(want), *want.Video) != nil:
-		return unable
-	case c.native(want.Endpoint):
+	case req.OpenValues && !c.OpenValues, req.Several && !c.vendor.Several,
+		req.Video != nil && c.vendor.CheckVideo(c.Channel, r.upstream(req), *req.Video) != nil:
+		return incompatible
+	case c.native(req.Endpoint):
 		return native
-	case len(c.translated) > 0 && slices.Contains(c.translated, want.Endpoint):
+	case len(c.translated) > 0 && slices.Contains(c.translated, req.Endpoint):
 		return translated
 	default:
-		return unable
+		return incompatible
 	}
 }
 
-func (r *route) serves(want *Want) bool { return r.way(want) != unable }
+func (r *route) serves(req *Request) bool { return r.compatibility(req) != incompatible }
 
-// channelState is a channel with its vendor and its health.
-type channelState struct {
+// channel is a configured channel with its vendor and its health.
+type channel struct {
 	providers.Channel
+
 	vendor providers.Vendor
-	// translated are the endpoints whose calls the channel gets in another format.
+	// translated are the endpoints whose calls the channel receives in another format.
 	translated []providers.Endpoint
-	// endpoints are all that it takes, as they are or translated.
+	// endpoints are all that it serves, natively or translated.
 	endpoints []providers.Endpoint
-	health    *health
-	pause     *atomic.Pointer[Pause]
-	keys      []*keyState
-	// seed places the channel for an affinity, the same in every process.
+	health    *health.Channel
+	keys      []key
+	// seed ranks the channel for an affinity. It is the same in every process.
 	seed uint64
 	// turn counts the picks, so that the keys take turns.
-	turn *atomic.Uint64
+	turn atomic.Uint64
 }
 
-type keyState struct {
-	secret      providers.Secret
-	fingerprint string
-	seed        uint64
-	health      *health
+type key struct {
+	*health.Key
+
+	seed uint64
 }
 
-// vendors are those of which there can be channels.
-type vendors struct {
-	catalog providers.Catalog
-	reaches func(from, to providers.Endpoint) bool // nil: no call is translated
-}
-
-// table works out the table of the channels. old, which may be nil, lends the health of what stays.
-func (v vendors) table(channels []providers.Channel, aliases map[string]string, pauses pauses, old *table) *table {
+// newTable computes the table of the channels.
+func (r *Router) newTable(channels []*health.Channel, aliases map[string]string) *table {
 	t := &table{
 		routes:   make(map[routeKey][]route),
 		open:     make(map[string][]route),
-		wide:     make(map[string][]*channelState),
+		wide:     make(map[string][]*channel),
 		aliases:  aliases,
-		channels: make(map[string]*channelState, len(channels)),
+		channels: make(map[string]*channel, len(channels)),
 		models:   make(map[string][]Model),
 	}
-	ordered := make([]*channelState, 0, len(channels))
-	for _, channel := range channels {
-		var before *channelState
-		if old != nil {
-			before = old.channels[channel.Name]
-		}
-		state := newChannelState(channel, v.catalog[channel.Vendor], before)
-		state.pause = pauses.of(channel.Name)
-		state.translated = v.translations(state)
-		state.endpoints = state.takes()
-		t.channels[channel.Name] = state
-		if !channel.Disabled {
-			ordered = append(ordered, state)
+	ordered := make([]*channel, 0, len(channels))
+	for _, configured := range channels {
+		c := r.newChannel(configured)
+		t.channels[c.Name] = c
+		if !c.Disabled {
+			ordered = append(ordered, c)
 		}
 	}
-	slices.SortStableFunc(ordered, func(a, b *channelState) int { return cmp.Compare(b.Priority, a.Priority) })
+	slices.SortStableFunc(ordered, func(a, b *channel) int { return cmp.Compare(b.Priority, a.Priority) })
 
 	groups := make(map[string]*groupIndex)
 	for _, state := range ordered {
@@ -168,11 +153,11 @@ func (v vendors) table(channels []providers.Channel, aliases map[string]string, 
 	return t
 }
 
-// list puts the names of channels, groups and models in order.
+// list sorts the names of channels, groups and models.
 func (t *table) list() {
 	t.channelNames, t.groups = slices.Sorted(maps.Keys(t.channels)), slices.Sorted(maps.Keys(t.models))
 	for _, name := range t.channelNames {
-		if channel := t.channels[name]; !channel.Disabled && hasPattern(channel.Models) {
+		if c := t.channels[name]; !c.Disabled && hasPattern(c.Models) {
 			t.wideNames = append(t.wideNames, name)
 		}
 	}
@@ -194,9 +179,9 @@ func hasPattern(models map[string]string) bool {
 	return false
 }
 
-// groupIndex has the channels of one group, by priority.
+// groupIndex holds the channels of one group, by priority.
 type groupIndex struct {
-	states []*channelState
+	states []*channel
 	listed map[string][]int // the channels that list a model by its name
 	wide   []int            // the channels that have patterns
 	// compared counts how often a model was looked for at a channel.
@@ -204,20 +189,22 @@ type groupIndex struct {
 }
 
 // add adds a channel after those of higher or the same priority.
-func (g *groupIndex) add(state *channelState) {
-	at := len(g.states)
+func (g *groupIndex) add(state *channel) {
+	at, wide := len(g.states), false
 	g.states = append(g.states, state)
 	for model := range state.Models {
-		if !providers.IsPattern(model) {
+		if providers.IsPattern(model) {
+			wide = true
+		} else {
 			g.listed[model] = append(g.listed[model], at)
 		}
 	}
-	if hasPattern(state.Models) {
+	if wide {
 		g.wide = append(g.wide, at)
 	}
 }
 
-// models are the names that channels of the group list, the aliases, and the models behind them, in their order.
+// models returns the sorted names that channels of the group list, the aliases, and their models.
 func (g *groupIndex) models(aliases map[string]string) []string {
 	names := slices.Collect(maps.Keys(g.listed))
 	for asked, public := range aliases {
@@ -227,8 +214,8 @@ func (g *groupIndex) models(aliases map[string]string) []string {
 	return slices.Compact(names)
 }
 
-// routes are the routes of a model to the channels that list it and to those with a pattern that fits, by priority. The work grows
-// with the channels that list the model and with those that have patterns, not with all channels.
+// routes returns the routes of a model to the channels that list it and to those with a pattern that matches, by priority. Its cost
+// grows with the channels that list the model and those with patterns, not with all channels.
 func (g *groupIndex) routes(model string) []route {
 	listed, wide := g.listed[model], g.wide
 	routes := make([]route, 0, len(listed))
@@ -250,7 +237,7 @@ func (g *groupIndex) routes(model string) []route {
 	return routes
 }
 
-// onlyOpen tells whether the only pattern of a channel is the one that fits every name.
+// onlyOpen reports whether a channel has no other pattern than the one that matches every name.
 func onlyOpen(models map[string]string) bool {
 	for model := range models {
 		if providers.IsPattern(model) && model != providers.AnyModel {
@@ -260,25 +247,25 @@ func onlyOpen(models map[string]string) bool {
 	return true
 }
 
-// matching are the ways of a model that no channel of a group lists to those whose patterns it fits.
-func matching(states []*channelState, model string) (routes []route) {
-	for _, state := range states {
-		if upstream, ok := state.UpstreamModel(model); ok {
-			routes = append(routes, route{channel: state, model: upstream})
+// matching returns the routes of a model that no channel of a group lists, to the channels with a pattern that matches.
+func matching(channels []*channel, model string) (routes []route) {
+	for _, c := range channels {
+		if upstream, ok := c.UpstreamModel(model); ok {
+			routes = append(routes, route{channel: c, model: upstream})
 		}
 	}
 	return routes
 }
 
-// translations lists the endpoints whose calls the channel can get in another format.
-func (v vendors) translations(c *channelState) (from []providers.Endpoint) {
-	if v.reaches == nil || c.NativeOnly || c.vendor.Relay == nil {
+// translations lists the endpoints whose calls the channel can receive in another format.
+func (r *Router) translations(c *channel) (from []providers.Endpoint) {
+	if r.reaches == nil || c.NativeOnly || c.vendor.Relay == nil {
 		return nil
 	}
-	for _, vendor := range v.catalog {
+	for _, vendor := range r.catalog {
 		for _, endpoint := range vendor.Endpoints {
 			if !c.native(endpoint) && !slices.Contains(from, endpoint) && slices.ContainsFunc(c.vendor.Takes, func(to providers.Endpoint) bool {
-				return c.Speaks(to) && v.reaches(endpoint, to)
+				return c.Speaks(to) && r.reaches(endpoint, to)
 			}) {
 				from = append(from, endpoint)
 			}
@@ -287,11 +274,11 @@ func (v vendors) translations(c *channelState) (from []providers.Endpoint) {
 	return from
 }
 
-// native tells whether the channel takes the endpoint as it is.
-func (c *channelState) native(e providers.Endpoint) bool { return c.vendor.Serves(e) && c.Speaks(e) }
+// native reports whether the channel serves the endpoint without translation.
+func (c *channel) native(e providers.Endpoint) bool { return c.vendor.Serves(e) && c.Speaks(e) }
 
-// takes lists what the channel takes, as it is or translated.
-func (c *channelState) takes() []providers.Endpoint {
+// served lists the endpoints that the channel serves, natively or translated.
+func (c *channel) served() []providers.Endpoint {
 	v, endpoints := c.vendor, slices.Clone(c.translated)
 	for _, endpoint := range v.Endpoints {
 		if c.native(endpoint) {
@@ -307,49 +294,20 @@ func (c *channelState) takes() []providers.Endpoint {
 	return endpoints
 }
 
-func newChannelState(channel providers.Channel, vendor providers.Vendor, before *channelState) *channelState {
-	if channel.BaseURL == "" {
-		channel.BaseURL = vendor.BaseURL
+func (r *Router) newChannel(configured *health.Channel) *channel {
+	config := configured.Config
+	c := &channel{Channel: config, vendor: r.catalog[config.Vendor], seed: seed(config.Name), health: configured}
+	for _, k := range configured.Keys {
+		c.keys = append(c.keys, key{k, seed(k.Fingerprint)})
 	}
-	if before != nil && !before.same(channel) {
-		before = nil
-	}
-	state := &channelState{Channel: channel, vendor: vendor, seed: seed(channel.Name), health: new(health), turn: new(atomic.Uint64)}
-	if before != nil {
-		state.health, state.turn = before.health, before.turn
-	}
-	for _, secret := range channel.Keys {
-		key := before.key(secret)
-		if key == nil {
-			key = &keyState{secret: secret, fingerprint: secret.Fingerprint(), health: new(health)}
-			key.seed = seed(key.fingerprint)
-		}
-		state.keys = append(state.keys, key)
-	}
-	return state
+	c.translated = r.translations(c)
+	c.endpoints = c.served()
+	return c
 }
 
-// seed is the number of a name, the same in every process.
+// seed is a hash of a name, the same in every process.
 func seed(name string) uint64 {
 	hash := fnv.New64a()
-	_, _ = io.WriteString(hash, name) // a hash takes everything
+	_, _ = io.WriteString(hash, name) // never fails
 	return hash.Sum64()
-}
-
-// same tells whether the other channel is this one, with perhaps other models, groups or keys.
-func (c *channelState) same(other providers.Channel) bool {
-	return c.Name == other.Name && c.Vendor == other.Vendor && c.BaseURL == other.BaseURL
-}
-
-// key finds a key's state, nil when the channel has it not. c may be nil.
-func (c *channelState) key(secret providers.Secret) *keyState {
-	if c == nil {
-		return nil
-	}
-	for _, key := range c.keys {
-		if key.secret == secret {
-			return key
-		}
-	}
-	return nil
 }

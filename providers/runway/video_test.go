@@ -216,7 +216,7 @@ func TestVideoKeys(t *testing.T) {
 		status int
 		body   string
 		kind   providers.Kind
-		key    providers.KeyTrouble
+		key    providers.KeyFault
 	}{
 		{http.StatusBadRequest, `{"error":"You do not have enough credits to run this task."}`, providers.Upstream, providers.KeyExhausted},
 		{http.StatusForbidden, `{"error":"no such model for you"}`, providers.Upstream, providers.KeyForbidden},

@@ -57,7 +57,7 @@ func TestAnswersThatBreak(t *testing.T) {
 			}
 			out, err := io.ReadAll(answer)
 			fault := new(providers.Fault)
-			if !errors.As(err, &fault) || fault.Kind != providers.Upstream || fault.Odd != test.odd || test.because != nil && !errors.Is(err, test.because) {
+			if !errors.As(err, &fault) || fault.Kind != providers.Upstream || fault.Malformed != test.odd || test.because != nil && !errors.Is(err, test.because) {
 				t.Errorf("got %v", err)
 			}
 			if answer.Over() || bytes.Contains(out, []byte("[DONE]")) || bytes.Contains(out, []byte("response.completed")) {

@@ -86,7 +86,7 @@ func TestCountsWhereItCan(t *testing.T) {
 				t.Errorf("got %s, want %s", got, test.want)
 			}
 			nonsense := tr.Answer(strings.NewReader(`{"error":null}`), false, 0)
-			if fault := nonsense.Begin(); fault == nil || fault.Kind != providers.Upstream || !fault.Odd {
+			if fault := nonsense.Begin(); fault == nil || fault.Kind != providers.Upstream || !fault.Malformed {
 				_, err := io.ReadAll(nonsense)
 				t.Errorf("got %v, %v of no count", fault, err)
 			}

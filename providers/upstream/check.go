@@ -42,7 +42,7 @@ func object(body []byte) bool {
 // strange is the fault of an answer that is not as the vendor's are.
 func strange(reply *providers.Reply) *providers.Fault {
 	return &providers.Fault{
-		Kind: providers.Upstream, Message: "What answers at the address is not this vendor's API.", Blame: providers.BlameChannel, Odd: true, Upstream: reply,
+		Kind: providers.Upstream, Message: "What answers at the address is not this vendor's API.", Blame: providers.BlameChannel, Malformed: true, Upstream: reply,
 	}
 }
 
@@ -106,7 +106,7 @@ func (j *Jobs) CheckModels(ctx context.Context, to providers.Target, path string
 		_, err := j.Free(ctx, to, path+"/"+url.PathEscape(model))
 		switch fault := providers.AsFault(err); {
 		case fault == nil:
-		case fault.Upstream != nil && fault.Upstream.Status/100 == 4 && fault.Kind != providers.RateLimited, fault.Odd:
+		case fault.Upstream != nil && fault.Upstream.Status/100 == 4 && fault.Kind != providers.RateLimited, fault.Malformed:
 			checked.Lacks = append(checked.Lacks, model)
 		default:
 			return checked, err

@@ -51,7 +51,7 @@ func refusal(status int) *providers.Fault {
 	return &providers.Fault{Kind: providers.Upstream, Message: "The upstream answered with status " + strconv.Itoa(status) + ".", Blame: providers.BlameChannel}
 }
 
-func refusedKey(trouble providers.KeyTrouble) *providers.Fault {
+func refusedKey(trouble providers.KeyFault) *providers.Fault {
 	fault := new(providers.Fault)
 	fault.RefuseKey(trouble)
 	fault.KeyNamed = false // a status names nothing

@@ -135,7 +135,7 @@ func SendCall(client *http.Client, req *http.Request, call providers.Call, answe
 	_ = resp.Body.Close() // the answer is of no use
 	return nil, &providers.Fault{
 		Kind: providers.Upstream, Message: "The upstream answered with a content type that is not the operation's.",
-		Blame: providers.BlameChannel, Odd: true,
+		Blame: providers.BlameChannel, Malformed: true,
 	}
 }
 

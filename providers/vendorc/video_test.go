@@ -131,7 +131,7 @@ func TestVideoRefusals(t *testing.T) {
 		kind      providers.Kind
 		accepted  providers.Accepted
 		blame     providers.Blame
-		key       providers.KeyTrouble
+		key       providers.KeyFault
 		retryable bool
 		code      string
 		message   string

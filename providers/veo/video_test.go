@@ -372,7 +372,7 @@ func TestToken(t *testing.T) {
 	if fault := submit(); fault != nil || tokens.made.Load() != 2 {
 		t.Errorf("got %v, %d tokens, want a new one", fault, tokens.made.Load())
 	}
-	for answer, trouble := range map[int32]providers.KeyTrouble{http.StatusBadRequest: providers.KeyRefused, http.StatusServiceUnavailable: providers.KeyBusy} {
+	for answer, trouble := range map[int32]providers.KeyFault{http.StatusBadRequest: providers.KeyRefused, http.StatusServiceUnavailable: providers.KeyBusy} {
 		fresh := onCloud(t, to, tokens)
 		tokens.refuse.Store(answer)
 		_, err := adapter.Submit(t.Context(), fresh, providers.VideoRequest{Prompt: "p"})

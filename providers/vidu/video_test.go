@@ -210,7 +210,7 @@ func TestVideoReasons(t *testing.T) {
 		reason   string
 		kind     providers.Kind
 		blame    providers.Blame
-		key      providers.KeyTrouble
+		key      providers.KeyFault
 		accepted providers.Accepted
 	}{
 		{400, "CreditInsufficient", providers.Upstream, providers.BlameKey, providers.KeyExhausted, providers.NotAccepted},

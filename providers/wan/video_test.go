@@ -265,7 +265,7 @@ func TestVideoRefusals(t *testing.T) {
 		status        int
 		code, message string
 		kind          providers.Kind
-		key           providers.KeyTrouble
+		key           providers.KeyFault
 		accepted      providers.Accepted
 	}{
 		{400, "Arrearage", "x", providers.Upstream, providers.KeyExhausted, providers.NotAccepted},

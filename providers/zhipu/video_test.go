@@ -145,7 +145,7 @@ func TestVideoCodes(t *testing.T) {
 		code     string
 		kind     providers.Kind
 		accepted providers.Accepted
-		key      providers.KeyTrouble
+		key      providers.KeyFault
 	}{
 		{429, "1113", providers.Upstream, providers.NotAccepted, providers.KeyExhausted},
 		{429, "1305", providers.RateLimited, providers.NotAccepted, 0},

@@ -88,7 +88,7 @@ func (a *answer) Document(document rawjson.Value, to []form.Event) []form.Event 
 	}
 	if len(a.choices) == 0 {
 		return a.fail(&providers.Fault{
-			Kind: providers.Upstream, Message: "The upstream gave no answer.", Blame: providers.BlameChannel, Odd: true,
+			Kind: providers.Upstream, Message: "The upstream gave no answer.", Blame: providers.BlameChannel, Malformed: true,
 		}, to)
 	}
 	return a.finish(to)

@@ -18,7 +18,7 @@ func TestOpenAIFaultCodes(t *testing.T) {
 	type meaning struct {
 		kind  providers.Kind
 		blame providers.Blame
-		key   providers.KeyTrouble
+		key   providers.KeyFault
 	}
 	exhausted := meaning{providers.Upstream, providers.BlameKey, providers.KeyExhausted}
 	refused := meaning{providers.Upstream, providers.BlameKey, providers.KeyRefused}

@@ -17,7 +17,7 @@ func TestReadsErrorCodes(t *testing.T) {
 	type meaning struct {
 		kind  providers.Kind
 		blame providers.Blame
-		key   providers.KeyTrouble
+		key   providers.KeyFault
 	}
 	refused := meaning{providers.Upstream, providers.BlameKey, providers.KeyRefused}
 	forbidden := meaning{providers.Upstream, providers.BlameKey, providers.KeyForbidden}

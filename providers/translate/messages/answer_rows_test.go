@@ -82,7 +82,7 @@ func TestAnswerRows(t *testing.T) {
 // messages that issues of anthropics/claude-code quote.
 func TestKeyFaults(t *testing.T) {
 	t.Parallel()
-	for err, want := range map[string]providers.KeyTrouble{
+	for err, want := range map[string]providers.KeyFault{
 		`"type":"authentication_error"`: providers.KeyRefused,
 		`"type":"permission_error"`:     providers.KeyForbidden,
 		`"type":"billing_error"`:        providers.KeyExhausted,

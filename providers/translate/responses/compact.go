@@ -71,7 +71,7 @@ func (w *writer) summarize(event *form.Event) {
 // compacted ends the answer's one item.
 func (w *writer) compacted() {
 	if len(w.summary) == 0 {
-		w.fault = &providers.Fault{Kind: providers.Upstream, Message: "The model gave no summary of the conversation.", Blame: providers.BlameChannel, Odd: true}
+		w.fault = &providers.Fault{Kind: providers.Upstream, Message: "The model gave no summary of the conversation.", Blame: providers.BlameChannel, Malformed: true}
 		return
 	}
 	w.keep(w.ask.Seal(string(w.summary)), `"}`)

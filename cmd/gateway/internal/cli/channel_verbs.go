@@ -13,7 +13,7 @@ import (
 	"modelrelay/api/console/inprocess"
 	"modelrelay/api/operator"
 	"modelrelay/providers"
-	"modelrelay/providers/router"
+	"modelrelay/providers/health"
 )
 
 type channelPauseCmd struct {
@@ -26,11 +26,11 @@ type channelPauseCmd struct {
 
 // Run pauses the channel.
 func (c *channelPauseCmd) Run(ctx context.Context, p *Program) error {
-	if c.For < time.Minute || c.For > router.PauseMost {
+	if c.For < time.Minute || c.For > health.MaxPause {
 		return &UsageError{Err: errors.New("--for: wants 1m to 720h")}
 	}
 	body := operator.ChannelPause{Minutes: int(c.For.Minutes()), Reason: c.Reason}
-	return p.channelVerb(ctx, c.Name, "pause", body, func(state router.ChannelState) string { return "paused until " + moment(state.Pause.Until) })
+	return p.channelVerb(ctx, c.Name, "pause", body, func(state health.ChannelState) string { return "paused until " + moment(state.Pause.Until) })
 }
 
 // channelName names the one channel of a command.
@@ -44,19 +44,19 @@ type channelResumeCmd struct{ channelName }
 
 // Run ends the channel's pause.
 func (c *channelResumeCmd) Run(ctx context.Context, p *Program) error {
-	return p.channelVerb(ctx, c.Name, "resume", nil, func(router.ChannelState) string { return "not paused any more" })
+	return p.channelVerb(ctx, c.Name, "resume", nil, func(health.ChannelState) string { return "not paused any more" })
 }
 
 type channelWakeCmd struct{ channelName }
 
 // Run ends the channel's cooldowns.
 func (c *channelWakeCmd) Run(ctx context.Context, p *Program) error {
-	return p.channelVerb(ctx, c.Name, "wake", nil, func(router.ChannelState) string { return "awake: it has no cooldowns any more" })
+	return p.channelVerb(ctx, c.Name, "wake", nil, func(health.ChannelState) string { return "awake: it has no cooldowns any more" })
 }
 
 // channelVerb calls an operation on a channel, and prints the state that done reads from the answer.
-func (p *Program) channelVerb(ctx context.Context, name, verb string, body any, done func(router.ChannelState) string) error {
-	var state router.ChannelState
+func (p *Program) channelVerb(ctx context.Context, name, verb string, body any, done func(health.ChannelState) string) error {
+	var state health.ChannelState
 	if err := p.call(ctx, http.MethodPost, channelPath(name, verb), body, &state); err != nil {
 		return err
 	}
@@ -81,7 +81,7 @@ func (c *channelsTestCmd) Run(ctx context.Context, p *Program) error {
 		if err != nil {
 			return err
 		}
-		channels, err := entries[router.ChannelState](list)
+		channels, err := entries[health.ChannelState](list)
 		if err != nil {
 			return err
 		}

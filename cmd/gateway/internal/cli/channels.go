@@ -7,7 +7,7 @@ import (
 	"strings"
 	"time"
 
-	"modelrelay/providers/router"
+	"modelrelay/providers/health"
 )
 
 // Channels is gateway channels.
@@ -33,7 +33,7 @@ func (c *channelsListCmd) Run(ctx context.Context, p *Program) error {
 	if err != nil {
 		return err
 	}
-	channels, err := entries[router.ChannelState](list)
+	channels, err := entries[health.ChannelState](list)
 	if err != nil {
 		return err
 	}
@@ -46,7 +46,7 @@ func (c *channelsListCmd) Run(ctx context.Context, p *Program) error {
 }
 
 // printVideoModels shows what the channels' models take of a video request. "any" is a field that is not checked.
-func printVideoModels(p *Program, states []router.ChannelState) error {
+func printVideoModels(p *Program, states []health.ChannelState) error {
 	words := func(list []string) string {
 		if list == nil {
 			return "any"
@@ -79,28 +79,28 @@ func printVideoModels(p *Program, states []router.ChannelState) error {
 	return printTable(p.Stdout, head, rows)
 }
 
-func printChannels(p *Program, states []router.ChannelState) error {
+func printChannels(p *Program, states []health.ChannelState) error {
 	head := []string{"CHANNEL", "VENDOR", "PRIORITY", "WEIGHT", "STATE", "COOLDOWN LEFT", "IN FLIGHT", "CALLS/MIN", "FAULTS/MIN", "LAST FAULT"}
 	var rows [][]string
 	unseen := 0
 	for _, state := range states {
 		if state.Processes == 0 {
 			unseen++
-			if state.State == router.StateClosed {
+			if state.State == health.StateClosed {
 				state.State = "unknown"
 			}
 		}
-		rows = append(rows, append([]string{state.Name, state.Vendor, strconv.Itoa(state.Priority), strconv.Itoa(state.Weight)}, healthCells(state.HealthState)...))
+		rows = append(rows, append([]string{state.Name, state.Vendor, strconv.Itoa(state.Priority), strconv.Itoa(state.Weight)}, healthCells(state.TargetState)...))
 		for _, model := range state.Models {
-			rows = append(rows, append([]string{"  model " + model.Model, "", "", ""}, healthCells(router.HealthState{CircuitState: model.CircuitState})...))
+			rows = append(rows, append([]string{"  model " + model.Model, "", "", ""}, healthCells(health.TargetState{CircuitState: model.CircuitState})...))
 		}
 		for i, key := range state.Keys {
 			if state.Processes == 0 {
 				key.State = ""
 			}
-			rows = append(rows, append([]string{"  " + strconv.Itoa(i+1) + ". key " + key.Fingerprint, "", "", ""}, healthCells(key.HealthState)...))
+			rows = append(rows, append([]string{"  " + strconv.Itoa(i+1) + ". key " + key.Fingerprint, "", "", ""}, healthCells(key.TargetState)...))
 			for _, model := range key.Models {
-				rows = append(rows, append([]string{"       for " + model.Model, "", "", ""}, healthCells(router.HealthState{CircuitState: model.CircuitState})...))
+				rows = append(rows, append([]string{"       for " + model.Model, "", "", ""}, healthCells(health.TargetState{CircuitState: model.CircuitState})...))
 			}
 		}
 	}
@@ -113,18 +113,18 @@ func printChannels(p *Program, states []router.ChannelState) error {
 	return nil
 }
 
-func healthCells(h router.HealthState) []string {
+func healthCells(h health.TargetState) []string {
 	left := ""
-	if h.RestLeft > 0 {
-		left = time.Duration(h.RestLeft * float64(time.Second)).Round(time.Second).String()
+	if h.CooldownLeft > 0 {
+		left = time.Duration(h.CooldownLeft * float64(time.Second)).Round(time.Second).String()
 	}
-	return []string{stateText(h.CircuitState), left, number(h.InFlight), number(h.CallsPerMinute), number(h.FaultsPerMinute), troubleText(h.LastFault)}
+	return []string{stateText(h.CircuitState), left, number(h.InFlight), number(h.CallsPerMinute), number(h.FaultsPerMinute), faultText(h.LastFault)}
 }
 
 // stateText is the state with what restricts it.
-func stateText(c router.CircuitState) string {
+func stateText(c health.CircuitState) string {
 	switch {
-	case c.Slow && c.State == router.StateClosed:
+	case c.Slow && c.State == health.StateClosed:
 		return c.State + " (slow, others first)"
 	case c.Tokens == 1:
 		return c.State + " (open for 1 token)"
@@ -137,20 +137,20 @@ func stateText(c router.CircuitState) string {
 // number prints a figure for people; "" for 0.
 func number(n int64) string { return count(int(n)) }
 
-// troubleText says what a fault was, and how long ago.
-func troubleText(trouble *router.Trouble) string {
-	if trouble == nil {
+// faultText says what a fault was, and how long ago.
+func faultText(fault *health.LastFault) string {
+	if fault == nil {
 		return ""
 	}
-	words := []string{string(trouble.Kind)}
-	if trouble.Key != "" {
-		words = append(words, "key "+trouble.Key)
+	words := []string{string(fault.Kind)}
+	if fault.Key != "" {
+		words = append(words, "key "+fault.Key)
 	}
-	if trouble.Status != 0 {
-		words = append(words, strconv.Itoa(trouble.Status))
+	if fault.Status != 0 {
+		words = append(words, strconv.Itoa(fault.Status))
 	}
-	if trouble.Code != "" {
-		words = append(words, trouble.Code)
+	if fault.Code != "" {
+		words = append(words, fault.Code)
 	}
-	return strings.Join(words, " ") + ", " + time.Since(trouble.At).Round(time.Second).String() + " ago"
+	return strings.Join(words, " ") + ", " + time.Since(fault.At).Round(time.Second).String() + " ago"
 }

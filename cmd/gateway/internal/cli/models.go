@@ -13,7 +13,7 @@ import (
 	"time"
 
 	"modelrelay/api/operator"
-	"modelrelay/providers/router"
+	"modelrelay/providers/health"
 )
 
 // Models is gateway models.
@@ -66,7 +66,7 @@ func modelCells(m operator.Model) []string {
 	channels := make([]string, 0, len(m.Channels)+1)
 	for _, channel := range m.Channels {
 		text := channel.Name
-		if channel.State != "" && channel.State != router.StateClosed {
+		if channel.State != "" && channel.State != health.StateClosed {
 			text += " " + channel.State
 		}
 		if channel.UsualSeconds != nil {

@@ -11,7 +11,7 @@ import (
 	"time"
 
 	"modelrelay/providers"
-	"modelrelay/providers/router"
+	"modelrelay/providers/health"
 	"modelrelay/storage"
 	"modelrelay/storage/archive"
 	"modelrelay/storage/calllog"
@@ -233,8 +233,8 @@ func Default() Config {
 		},
 		Relay: Relay{
 			MaxBody: 64 << 20, FirstByteTimeout: 2 * time.Minute, IdleTimeout: 2 * time.Minute, MaxAttempts: 3,
-			Cooldown: router.DefaultCooldown, CooldownFailures: router.DefaultCooldownFailures,
-			CooldownShare: router.DefaultCooldownShare, CooldownWindow: router.DefaultCooldownWindow,
+			Cooldown: health.DefaultCooldown, CooldownFailures: health.DefaultCooldownFailures,
+			CooldownShare: health.DefaultCooldownShare, CooldownWindow: health.DefaultCooldownWindow,
 			Grace: 30 * time.Second, RedisGrace: 10 * time.Minute,
 		},
 		Calls: Calls{Recent: calllog.DefaultRecent}, Memory: Memory{LeastHeap: defaultLeastHeap},

@@ -6,7 +6,7 @@ import (
 	"slices"
 
 	"modelrelay/providers"
-	"modelrelay/providers/router"
+	"modelrelay/providers/health"
 )
 
 // validator collects what is wrong with a configuration.
@@ -142,8 +142,8 @@ func checkRelay(v *validator, r Relay) {
 		v.add("relay.max_attempts", "wants 1 or more")
 	}
 	v.notNegative("relay.cooldown", r.Cooldown)
-	if r.CooldownFailures < 1 || r.CooldownFailures > router.MaxCooldownFailures {
-		v.add("relay.cooldown_failures", "wants 1 to %d", router.MaxCooldownFailures)
+	if r.CooldownFailures < 1 || r.CooldownFailures > health.MaxCooldownFailures {
+		v.add("relay.cooldown_failures", "wants 1 to %d", health.MaxCooldownFailures)
 	}
 	if !(r.CooldownShare > 0 && r.CooldownShare <= 1) { // nor NaN
 		v.add("relay.cooldown_share", "wants a number above 0, up to 1")

@@ -8,7 +8,7 @@ import (
 	"go.opentelemetry.io/otel/metric"
 
 	"modelrelay/api"
-	"modelrelay/providers/router"
+	"modelrelay/providers/health"
 	"modelrelay/storage/calllog"
 	"modelrelay/storage/ledger"
 	"modelrelay/storage/limits"
@@ -16,7 +16,7 @@ import (
 )
 
 // WatchChannels shows how this process finds the channels.
-func (m *Metrics) WatchChannels(routes *router.Router) error {
+func (m *Metrics) WatchChannels(monitor *health.Monitor) error {
 	if m == nil {
 		return nil
 	}
@@ -31,7 +31,7 @@ func (m *Metrics) WatchChannels(routes *router.Router) error {
 		names := m.names.Load()
 		available := map[string]bool{}
 		troubled := map[carried]string{}
-		for _, channel := range routes.States() {
+		for _, channel := range monitor.States() {
 			name := attribute.String("channel", names.channel(channel.Name))
 			vendor := attribute.String("vendor", channel.Vendor)
 			for _, state := range channelStates() {
@@ -42,7 +42,7 @@ func (m *Metrics) WatchChannels(routes *router.Router) error {
 				of[key.State]++
 			}
 			for _, state := range channelStates() {
-				if state != router.StateDisabled { // which keys never are
+				if state != health.StateDisabled { // which keys never are
 					o.ObserveInt64(keys, of[state], metric.WithAttributes(name, attribute.String("state", state)))
 				}
 			}
@@ -50,16 +50,16 @@ func (m *Metrics) WatchChannels(routes *router.Router) error {
 				troubled[carried{channel.Name, model.Model}] = model.State
 			}
 			o.ObserveInt64(inFlight, channel.InFlight, metric.WithAttributes(name, vendor))
-			available[channel.Name] = works(channel.State) && (len(channel.Keys) == 0 || of[router.StateClosed]+of[router.StateHalfOpen] > 0)
+			available[channel.Name] = works(channel.State) && (len(channel.Keys) == 0 || of[health.StateClosed]+of[health.StateHalfOpen] > 0)
 		}
 		others := map[string]int64{} // pairs without labels of their own, by their state
 		least, leastOf := int64(-1), int64(0)
 		for model, channels := range names.carriers {
 			n := int64(0)
 			for _, channel := range channels {
-				state := cmp.Or(troubled[carried{channel, names.upstreams[carried{channel, model}]}], router.StateClosed)
+				state := cmp.Or(troubled[carried{channel, names.upstreams[carried{channel, model}]}], health.StateClosed)
 				n += is(available[channel] && works(state))
-				if state == router.StateClosed {
+				if state == health.StateClosed {
 					continue
 				}
 				pair := m.labels.pairs.of(carried{channel, model})
@@ -94,7 +94,7 @@ func pairLabels(pair carried, state string) metric.MeasurementOption {
 }
 
 // WatchSlots shows the calls at channels that bound them. waiting counts those that wait for a slot at a channel.
-func (m *Metrics) WatchSlots(routes *router.Router, waiting func(channel string) int) error {
+func (m *Metrics) WatchSlots(monitor *health.Monitor, waiting func(channel string) int) error {
 	if m == nil {
 		return nil
 	}
@@ -103,7 +103,7 @@ func (m *Metrics) WatchSlots(routes *router.Router, waiting func(channel string)
 	line := in.gauge("gateway.channel.calls_waiting", "Calls that wait for a slot at a channel with as many under way as it may have.")
 	return m.observe(in, func(_ context.Context, o metric.Observer) {
 		names := m.names.Load()
-		for _, channel := range routes.States() {
+		for _, channel := range monitor.States() {
 			if channel.MaxCalls > 0 {
 				of := metric.WithAttributes(attribute.String("channel", names.channel(channel.Name)), attribute.String("vendor", channel.Vendor))
 				o.ObserveInt64(most, int64(channel.MaxCalls), of)
@@ -114,11 +114,11 @@ func (m *Metrics) WatchSlots(routes *router.Router, waiting func(channel string)
 }
 
 func channelStates() []string {
-	return []string{router.StateClosed, router.StateHalfOpen, router.StateOpen, router.StateDisabled}
+	return []string{health.StateClosed, health.StateHalfOpen, health.StateOpen, health.StateDisabled}
 }
 
 func works(state string) bool {
-	return state == router.StateClosed || state == router.StateHalfOpen
+	return state == health.StateClosed || state == health.StateHalfOpen
 }
 
 func is(yes bool) int64 {

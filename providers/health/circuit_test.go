@@ -1,4 +1,4 @@
-package router_test
+package health_test
 
 import (
 	"fmt"
@@ -8,52 +8,9 @@ import (
 	"time"
 
 	"modelrelay/providers"
+	"modelrelay/providers/health"
 	"modelrelay/providers/router"
 )
-
-const failures = router.DefaultCooldownFailures
-
-// by makes a want one of the token.
-func by(token string) func(*router.Want) {
-	return func(want *router.Want) { want.Token = token }
-}
-
-func only(channels ...string) func(*router.Want) {
-	return func(want *router.Want) { want.Only = channels }
-}
-
-func blamed(want *router.Want) { want.Blamed = true }
-
-// calls makes so many calls of a token to the one channel, each of which ends so, a moment after one another.
-func calls(t *testing.T, routes *router.Router, n int, fault *providers.Fault, change ...func(*router.Want)) {
-	t.Helper()
-	for range n {
-		pass(time.Millisecond)
-		to := pickOf(t, routes, change...)
-		pass(time.Millisecond)
-		routes.Report(to, fault)
-	}
-}
-
-func unreached() *providers.Fault {
-	return &providers.Fault{Kind: providers.Upstream, Blame: providers.BlameChannel, Unreached: true}
-}
-
-func late() *providers.Fault {
-	return &providers.Fault{Kind: providers.Timeout, Blame: providers.BlameChannel}
-}
-
-func forbidden() *providers.Fault {
-	return &providers.Fault{Kind: providers.Upstream, Blame: providers.BlameKey, Key: providers.KeyForbidden}
-}
-
-// pair has two channels, "best" before "spare", each of two models.
-func pair() []providers.Channel {
-	models := func(c *providers.Channel) { c.Models = map[string]string{"m": "", "n": "", "o": ""} }
-	return []providers.Channel{
-		channel("best", "talks", models, func(c *providers.Channel) { c.Priority = 1 }), channel("spare", "talks", models),
-	}
-}
 
 // TestCircuitOpens: what it takes to open a circuit, and for whom it is then open.
 func TestCircuitOpens(t *testing.T) {
@@ -74,17 +31,17 @@ func TestCircuitOpens(t *testing.T) {
 		state string
 	}{
 		{"too few failures", []step{{"a", failures - 1, down()}}, "", false, ""},
-		{"of one who is alone", []step{{"a", failures, down()}}, "a", false, router.StateOpen},
-		{"of one beside another", []step{{"b", 1, down()}, {"b", 3, nil}, {"a", 20, down()}}, "a", false, router.StateClosed},
-		{"of a flood beside another", []step{{"b", 1, down()}, {"b", 1, nil}, {"a", 500, down()}}, "a", false, router.StateClosed},
-		{"of two", []step{{"a", 3, down()}, {"b", 3, down()}}, "a b c", false, router.StateOpen},
+		{"of one who is alone", []step{{"a", failures, down()}}, "a", false, health.StateOpen},
+		{"of one beside another", []step{{"b", 1, down()}, {"b", 3, nil}, {"a", 20, down()}}, "a", false, health.StateClosed},
+		{"of a flood beside another", []step{{"b", 1, down()}, {"b", 1, nil}, {"a", 500, down()}}, "a", false, health.StateClosed},
+		{"of two", []step{{"a", 3, down()}, {"b", 3, down()}}, "a b c", false, health.StateOpen},
 		{"of two, too few", []step{{"a", 2, down()}, {"b", 2, down()}}, "", false, ""},
-		{"of two of five", []step{{"a", 1, down()}, {"c", 2, nil}, {"d", 2, nil}, {"e", 2, nil}, {"a", 9, down()}, {"b", 9, down()}}, "a b", false, router.StateClosed},
+		{"of two of five", []step{{"a", 1, down()}, {"c", 2, nil}, {"d", 2, nil}, {"e", 2, nil}, {"a", 9, down()}, {"b", 9, down()}}, "a b", false, health.StateClosed},
 		{"a small share", []step{{"a", 1, down()}, {"a", 4, nil}, {"a", 4, down()}, {"a", 6, nil}, {"a", 4, down()}}, "", false, ""},
 		{"the caller's own", []step{{"a", 20, &providers.Fault{Kind: providers.Invalid}}}, "", false, ""},
 		{"canceled", []step{{"a", 20, &providers.Fault{Kind: providers.Canceled}}}, "", false, ""},
-		{"slow", []step{{"a", failures, late()}}, "a", false, router.StateClosed},
-		{"odd", []step{{"a", 3, &providers.Fault{Kind: providers.Upstream, Blame: providers.BlameChannel, Odd: true}}, {"b", 3, late()}}, "a b c", false, router.StateClosed},
+		{"slow", []step{{"a", failures, late()}}, "a", false, health.StateClosed},
+		{"odd", []step{{"a", 3, &providers.Fault{Kind: providers.Upstream, Blame: providers.BlameChannel, Malformed: true}}, {"b", 3, late()}}, "a b c", false, health.StateClosed},
 		{"unreached", []step{{"a", 3, unreached()}, {"b", 3, unreached()}}, "a b c", true, ""},
 		{"not for the key, once", []step{{"a", 1, forbidden()}}, "", false, ""},
 		{"not for the key", []step{{"a", 3, forbidden()}, {"b", 3, forbidden()}}, "a b c", false, ""},
@@ -104,12 +61,12 @@ func TestCircuitOpens(t *testing.T) {
 						}
 					}
 				}
-				best := routes.States()[0]
+				best := routes.Health.States()[0]
 				state := ""
 				if len(best.Models) > 0 {
 					state = best.Models[0].State
 				}
-				if state != tc.state || best.State == router.StateOpen != tc.other {
+				if state != tc.state || best.State == health.StateOpen != tc.other {
 					t.Errorf("got state %s of the channel, %+v of its models", best.State, best.Models)
 				}
 			})
@@ -136,12 +93,12 @@ func TestHalfOpen(t *testing.T) {
 			t.Errorf("open: calls go to %s", got)
 		}
 		routes.Report(early, down()) // began before it opened: nothing new
-		pass(router.DefaultCooldown - time.Second)
+		pass(health.DefaultCooldown - time.Second)
 		if got := goes("a", "d"); got != "spare spare" {
 			t.Errorf("before the end of the cooldown: calls go to %s", got)
 		}
 		pass(time.Second)
-		if state := routes.States()[0].Models[0].State; state != router.StateHalfOpen {
+		if state := routes.Health.States()[0].Models[0].State; state != health.StateHalfOpen {
 			t.Errorf("got state %s after the cooldown", state)
 		}
 		probe := pickOf(t, routes, by("poison"))
@@ -160,12 +117,12 @@ func TestHalfOpen(t *testing.T) {
 		}
 		pass(time.Millisecond)
 		routes.Report(second, nil)
-		if got := goes("poison", "a", "b", "d"); got != "best best best best" || len(routes.States()[0].Models) != 0 {
-			t.Errorf("closed: calls go to %s, %+v", got, routes.States()[0].Models)
+		if got := goes("poison", "a", "b", "d"); got != "best best best best" || len(routes.Health.States()[0].Models) != 0 {
+			t.Errorf("closed: calls go to %s, %+v", got, routes.Health.States()[0].Models)
 		}
 		routes.Report(third, down()) // it was picked before the circuit closed
-		if len(routes.States()[0].Models) != 0 {
-			t.Errorf("got %+v after a call of before", routes.States()[0].Models)
+		if len(routes.Health.States()[0].Models) != 0 {
+			t.Errorf("got %+v after a call of before", routes.Health.States()[0].Models)
 		}
 	})
 }
@@ -178,7 +135,7 @@ func TestHalfOpenFails(t *testing.T) {
 		calls(t, routes, 3, down(), by("a"), only("best"))
 		calls(t, routes, 3, down(), by("b"), only("best"))
 		seen := 0
-		for range 6 * router.DefaultCooldown / time.Second {
+		for range 6 * health.DefaultCooldown / time.Second {
 			pass(time.Second)
 			for i := range 20 {
 				if to := pickOf(t, routes, by(fmt.Sprint("t", i))); to.Channel.Name == "best" {
@@ -193,13 +150,13 @@ func TestHalfOpenFails(t *testing.T) {
 			t.Errorf("in six cooldowns the dead channel saw %d calls, want up to three in each", seen)
 		}
 		// With the same two tokens only, it is tried in each cooldown too.
-		for range 2 * router.DefaultCooldown / time.Second {
+		for range 2 * health.DefaultCooldown / time.Second {
 			pass(time.Second)
 			for _, token := range []string{"a", "b"} {
 				routes.Report(pickOf(t, routes, by(token)), nil)
 			}
 		}
-		if models := routes.States()[0].Models; len(models) != 0 {
+		if models := routes.Health.States()[0].Models; len(models) != 0 {
 			t.Errorf("two cooldowns after it was mended: got %+v", models)
 		}
 	})
@@ -213,11 +170,11 @@ func TestSpoken(t *testing.T) {
 		calls(t, routes, 100, down(), by("a"), only("best"), blamed)
 		calls(t, routes, 100, unreached(), by("b"), only("best"), blamed)
 		calls(t, routes, 100, forbidden(), by("b"), only("best"), blamed)
-		if best := routes.States()[0]; best.State != router.StateClosed || len(best.Models) != 0 || len(best.Keys[0].Models) != 0 || best.FaultsPerMinute != 300 {
+		if best := routes.Health.States()[0]; best.State != health.StateClosed || len(best.Models) != 0 || len(best.Keys[0].Models) != 0 || best.FaultsPerMinute != 300 {
 			t.Errorf("got %+v", best)
 		}
 		calls(t, routes, failures, down(), by("a"), only("best"))
-		pass(router.DefaultCooldown)
+		pass(health.DefaultCooldown)
 		if got := pickOf(t, routes, by("a"), blamed).Channel.Name; got != "spare" {
 			t.Errorf("a call that fell over tries %s", got)
 		}
@@ -262,7 +219,7 @@ func TestLastResort(t *testing.T) {
 			}
 			pass(time.Second)
 		}
-		want := router.Want{Group: "default", Model: "m", Endpoint: chat}
+		want := router.Request{Group: "default", Model: "m", Endpoint: chat}
 		pick := func(token string) (to router.Pick, channel string) {
 			want.Token = token
 			to, err := routes.Pick(want)
@@ -308,7 +265,7 @@ func TestLastResort(t *testing.T) {
 			}
 		}
 
-		want.Patient = true
+		want.NoLastResort = true
 		if _, err := routes.Candidates(want); err == nil {
 			// it was answered at spare
 		} else {
@@ -347,7 +304,7 @@ func TestRetryAfterIsObeyed(t *testing.T) {
 			pass(time.Millisecond)
 			routes.Report(to, fault)
 			for _, token := range []string{"a", "b", "c"} {
-				_, err := routes.Pick(router.Want{Group: "default", Model: "m", Endpoint: chat, Token: token})
+				_, err := routes.Pick(router.Request{Group: "default", Model: "m", Endpoint: chat, Token: token})
 				if left := wantKind(t, err, providers.Overloaded).RetryAfter; left != tc.left {
 					t.Errorf("token %s: got RetryAfter %s, want %s", token, left, tc.left)
 				}
@@ -363,7 +320,7 @@ func TestSpan(t *testing.T) {
 		answered bool
 		state    string
 	}{
-		"nothing answers": {false, router.StateOpen}, "another model does": {true, router.StateClosed},
+		"nothing answers": {false, health.StateOpen}, "another model does": {true, health.StateClosed},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -377,19 +334,19 @@ func TestSpan(t *testing.T) {
 						calls(t, routes, 1, nil, by("c"), ofModel("o"), only("best"))
 					}
 				}
-				best := routes.States()[0]
+				best := routes.Health.States()[0]
 				if best.State != tc.state || len(best.Models) != 2 {
 					t.Errorf("got %+v", best)
 				}
-				if got := pickOf(t, routes, by("d"), ofModel("o")).Channel.Name; (got == "spare") != (tc.state == router.StateOpen) {
+				if got := pickOf(t, routes, by("d"), ofModel("o")).Channel.Name; (got == "spare") != (tc.state == health.StateOpen) {
 					t.Errorf("the third model goes to %s", got)
 				}
-				pass(router.DefaultCooldown)
+				pass(health.DefaultCooldown)
 				for _, model := range []string{"m", "n", "o"} {
 					calls(t, routes, 1, nil, by("a"), ofModel(model))
 					calls(t, routes, 1, nil, by("b"), ofModel(model))
 				}
-				if best := routes.States()[0]; best.State != router.StateClosed || len(best.Models) != 0 {
+				if best := routes.Health.States()[0]; best.State != health.StateClosed || len(best.Models) != 0 {
 					t.Errorf("after the cooldown: got %+v", best)
 				}
 			})
@@ -414,21 +371,21 @@ func TestReportPoll(t *testing.T) {
 		}
 		look(20, "a", down())
 		look(20, "b", forbidden())
-		if best := routes.States()[0]; best.State != router.StateClosed || len(best.Models) != 0 || len(best.Keys[0].Models) != 0 || best.FaultsPerMinute != 40 {
+		if best := routes.Health.States()[0]; best.State != health.StateClosed || len(best.Models) != 0 || len(best.Keys[0].Models) != 0 || best.FaultsPerMinute != 40 {
 			t.Errorf("got %+v", best)
 		}
 		look(3, "a", unreached())
 		look(3, "b", unreached())
-		if best := routes.States()[0]; best.State != router.StateOpen {
+		if best := routes.Health.States()[0]; best.State != health.StateOpen {
 			t.Errorf("a channel that is away: got %+v", best)
 		}
-		pass(router.DefaultCooldown)
+		pass(health.DefaultCooldown)
 		look(1, "c", nil)
-		if best := routes.States()[0]; best.State != router.StateClosed {
+		if best := routes.Health.States()[0]; best.State != health.StateClosed {
 			t.Errorf("one that is there again: got %+v", best)
 		}
 		look(1, "a", &providers.Fault{Kind: providers.Upstream, Blame: providers.BlameKey, Key: providers.KeyRefused, KeyNamed: true})
-		if key := routes.States()[0].Keys[0]; key.State != router.StateOpen {
+		if key := routes.Health.States()[0].Keys[0]; key.State != health.StateOpen {
 			t.Errorf("a refused key: got %+v", key)
 		}
 	})
@@ -448,11 +405,11 @@ func TestMadeUpModels(t *testing.T) {
 			calls(t, routes, 1, down(), by("poison"), ofModel(fmt.Sprint("made-up-", i)))
 			calls(t, routes, 1, limited(), by("poison"), ofModel(fmt.Sprint("made-up-", i)))
 		}
-		models := routes.States()[0].Models
-		if len(models) != 1 || models[0].Model != "real" || models[0].State != router.StateOpen {
+		models := routes.Health.States()[0].Models
+		if len(models) != 1 || models[0].Model != "real" || models[0].State != health.StateOpen {
 			t.Errorf("got models %+v", models)
 		}
-		if known := len(routes.States()[0].Keys[0].Models); known > 8 {
+		if known := len(routes.Health.States()[0].Keys[0].Models); known > 8 {
 			t.Errorf("one token is remembered with %d models of a key", known)
 		}
 	})
@@ -485,31 +442,31 @@ func TestCircuitNews(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		there := router.New(vendors(), pair(), nil)
-		var told []router.Event
-		here := router.New(vendors(), pair(), &router.Options{Tell: func(rest router.Event) {
-			told = append(told, rest)
-			there.Learn(rest)
+		var published []health.Event
+		here := withMonitor(pair(), &health.Options{Publish: func(e health.Event) {
+			published = append(published, e)
+			there.Health.Learn(e)
 		}})
 		calls(t, here, 50, down(), by("poison"), only("best"))
-		if len(told) != 0 || pickOf(t, there, by("poison")).Channel.Name != "best" {
-			t.Errorf("one token's faults are told: %+v", told)
+		if len(published) != 0 || pickOf(t, there, by("poison")).Channel.Name != "best" {
+			t.Errorf("one token's faults are told: %+v", published)
 		}
 		calls(t, here, 5, down(), by("other"), only("best"))
-		if len(told) != 1 || !told[0].Circuit || told[0].Model != "m" || told[0].Key != "" || told[0].Left != router.DefaultCooldown || told[0].Trouble == nil {
-			t.Fatalf("told %+v", told)
+		if len(published) != 1 || !published[0].Circuit || published[0].Model != "m" || published[0].Key != "" || published[0].Left != health.DefaultCooldown || published[0].LastFault == nil {
+			t.Fatalf("published %+v", published)
 		}
 		if got := pickOf(t, there, by("third")).Channel.Name + pickOf(t, there, by("third"), ofModel("n")).Channel.Name; got != "sparebest" {
 			t.Errorf("the other process goes to %s", got)
 		}
-		pass(router.DefaultCooldown)
+		pass(health.DefaultCooldown)
 		calls(t, here, 1, nil, by("third"))
-		if len(told) != 2 || told[1].Left != 0 || pickOf(t, there, by("third")).Channel.Name != "best" || len(there.States()[0].Models) != 0 {
-			t.Errorf("after a success told %+v", told)
+		if len(published) != 2 || published[1].Left != 0 || pickOf(t, there, by("third")).Channel.Name != "best" || len(there.Health.States()[0].Models) != 0 {
+			t.Errorf("after a success told %+v", published)
 		}
 		calls(t, here, 3, late(), by("a"), only("best"))
 		calls(t, here, 3, late(), by("b"), only("best"))
-		if models := there.States()[0].Models; len(told) != 3 || !told[2].Slow || len(models) != 1 || !models[0].Slow || pickOf(t, there).Channel.Name != "spare" {
-			t.Errorf("of a slow model told %+v, known there as %+v", told[2:], models)
+		if models := there.Health.States()[0].Models; len(published) != 3 || !published[2].Slow || len(models) != 1 || !models[0].Slow || pickOf(t, there).Channel.Name != "spare" {
+			t.Errorf("of a slow model told %+v, known there as %+v", published[2:], models)
 		}
 	})
 }

@@ -1,4 +1,4 @@
-package router_test
+package health_test
 
 import (
 	"fmt"
@@ -7,20 +7,9 @@ import (
 	"time"
 
 	"modelrelay/providers"
+	"modelrelay/providers/health"
 	"modelrelay/providers/router"
 )
-
-func limited(change ...func(*providers.Fault)) *providers.Fault {
-	fault := &providers.Fault{Kind: providers.RateLimited, Blame: providers.BlameKey}
-	for _, f := range change {
-		f(fault)
-	}
-	return fault
-}
-
-func ofModel(model string) func(*router.Want) {
-	return func(want *router.Want) { want.Model = model }
-}
 
 // TestRestOfAModel: a key that is over its limit for one model serves the others, here and in other processes.
 func TestRestOfAModel(t *testing.T) {
@@ -33,10 +22,10 @@ func TestRestOfAModel(t *testing.T) {
 			channel("spare", "talks", func(c *providers.Channel) { c.Models = map[string]string{"*": ""} }),
 		}
 		there := router.New(vendors(), channels, nil)
-		var told []router.Event
-		here := router.New(vendors(), channels, &router.Options{Tell: func(rest router.Event) {
-			told = append(told, rest)
-			there.Learn(rest)
+		var published []health.Event
+		here := withMonitor(channels, &health.Options{Publish: func(e health.Event) {
+			published = append(published, e)
+			there.Health.Learn(e)
 		}})
 		wants := func(routes *router.Router, big, alias, small string) {
 			t.Helper()
@@ -54,10 +43,10 @@ func TestRestOfAModel(t *testing.T) {
 		here.Report(pickOf(t, here, ofModel("small")), nil) // proves nothing for the other model
 		wants(here, "spare", "spare", "best")
 
-		state := router.MergeStates(here.States(), there.States())[0]
+		state := health.MergeStates(here.Health.States(), there.Health.States())[0]
 		key := state.Keys[0]
-		if state.State != router.StateClosed || key.State != router.StateClosed || key.LastFault == nil || len(key.Models) != 1 ||
-			key.Models[0] != (router.ModelHealth{Model: "upstream-big", CircuitState: router.CircuitState{State: router.StateOpen, RestLeft: 600}}) {
+		if state.State != health.StateClosed || key.State != health.StateClosed || key.LastFault == nil || len(key.Models) != 1 ||
+			key.Models[0] != (health.ModelState{Model: "upstream-big", CircuitState: health.CircuitState{State: health.StateOpen, CooldownLeft: 600}}) {
 			t.Errorf("got %+v", state)
 		}
 
@@ -72,10 +61,10 @@ func TestRestOfAModel(t *testing.T) {
 		here.Report(probe, nil)
 		wants(here, "best", "best", "best")
 		wants(there, "best", "best", "best")
-		if len(told) != 2 || told[0].Model != "upstream-big" || told[0].Key == "" || told[1].Model != "upstream-big" || told[1].Left != 0 {
-			t.Errorf("told %+v", told)
+		if len(published) != 2 || published[0].Model != "upstream-big" || published[0].Key == "" || published[1].Model != "upstream-big" || published[1].Left != 0 {
+			t.Errorf("published %+v", published)
 		}
-		if models := here.States()[0].Keys[0].Models; len(models) != 0 {
+		if models := here.Health.States()[0].Keys[0].Models; len(models) != 0 {
 			t.Errorf("got models %+v after the success", models)
 		}
 	})
@@ -93,7 +82,7 @@ func TestRestOfAKeyOrItsModel(t *testing.T) {
 		"over its rate":      {limited(func(f *providers.Fault) { f.RetryAfter = time.Minute }), true, time.Minute},
 		"over a day's quota": {limited(func(f *providers.Fault) { f.Key, f.KeyNamed = providers.KeyExhausted, true }), true, 5 * time.Minute},
 		"out of money":       {&providers.Fault{Kind: providers.Upstream, Blame: providers.BlameKey, Key: providers.KeyExhausted, KeyNamed: true}, false, 5 * time.Minute},
-		"refused":            {&providers.Fault{Kind: providers.Upstream, Blame: providers.BlameKey, Key: providers.KeyRefused, KeyNamed: true}, false, router.DefaultCooldown},
+		"refused":            {&providers.Fault{Kind: providers.Upstream, Blame: providers.BlameKey, Key: providers.KeyRefused, KeyNamed: true}, false, health.DefaultCooldown},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -102,11 +91,11 @@ func TestRestOfAKeyOrItsModel(t *testing.T) {
 					channel("a", "talks", func(c *providers.Channel) { c.Models = map[string]string{"*": ""} }),
 				}, nil)
 				routes.Report(pickOf(t, routes), tc.fault)
-				_, err := routes.Pick(router.Want{Group: "default", Model: "m", Endpoint: chat})
+				_, err := routes.Pick(router.Request{Group: "default", Model: "m", Endpoint: chat})
 				if fault := wantKind(t, err, providers.Overloaded); fault.RetryAfter != tc.rest {
 					t.Errorf("rests for %s, want %s", fault.RetryAfter, tc.rest)
 				}
-				if _, err := routes.Pick(router.Want{Group: "default", Model: "n", Endpoint: chat}); (err == nil) != tc.other {
+				if _, err := routes.Pick(router.Request{Group: "default", Model: "n", Endpoint: chat}); (err == nil) != tc.other {
 					t.Errorf("another model: got %v", err)
 				}
 			})
@@ -127,10 +116,10 @@ func TestRestsOfManyModels(t *testing.T) {
 			})
 			routes.Report(pickOf(t, routes, ofModel(fmt.Sprint("made-up-", i))), fault)
 		}
-		if got := len(routes.States()[0].Keys[0].Models); got != 64 {
+		if got := len(routes.Health.States()[0].Keys[0].Models); got != 64 {
 			t.Errorf("got %d models", got)
 		}
-		_, err := routes.Pick(router.Want{Group: "default", Model: "made-up-69", Endpoint: chat})
+		_, err := routes.Pick(router.Request{Group: "default", Model: "made-up-69", Endpoint: chat})
 		_ = wantKind(t, err, providers.Overloaded)
 		pickOf(t, routes)
 	})

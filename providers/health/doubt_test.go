@@ -1,4 +1,4 @@
-package router_test
+package health_test
 
 import (
 	"testing"
@@ -14,7 +14,7 @@ import (
 func TestOneTokensRefusals(t *testing.T) {
 	t.Parallel()
 	reply := func(body string) *providers.Reply { return &providers.Reply{Status: 402, Body: []byte(body)} }
-	refused := func(key providers.KeyTrouble, body string) providers.Fault {
+	refused := func(key providers.KeyFault, body string) providers.Fault {
 		return providers.Fault{Kind: providers.Upstream, Blame: providers.BlameKey, Key: key, Upstream: reply(body)}
 	}
 	for name, tc := range map[string]struct {
@@ -33,7 +33,7 @@ func TestOneTokensRefusals(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				routes := router.New(vendors(), []providers.Channel{channel("a", "talks")}, nil)
 				pick := func(token string) (router.Pick, error) {
-					return routes.Pick(router.Want{Group: "default", Model: "m", Token: token, Endpoint: chat})
+					return routes.Pick(router.Request{Group: "default", Model: "m", Token: token, Endpoint: chat})
 				}
 				open := func(token string) bool {
 					to, err := pick(token)
@@ -73,7 +73,7 @@ func TestSuccessEndsDoubt(t *testing.T) {
 		routes := router.New(vendors(), []providers.Channel{channel("a", "talks")}, nil)
 		report := func(token string, fault *providers.Fault) {
 			t.Helper()
-			to, err := routes.Pick(router.Want{Group: "default", Model: "m", Token: token, Endpoint: chat})
+			to, err := routes.Pick(router.Request{Group: "default", Model: "m", Token: token, Endpoint: chat})
 			if err != nil {
 				t.Fatal(token, err)
 			}

@@ -1,0 +1,145 @@
+package health
+
+import (
+	"net/url"
+	"time"
+
+	"modelrelay/providers"
+)
+
+// Event is what processes share: the beginning, growth or end of a cooldown, an operator's pause or its end, or the end of all
+// cooldowns of a channel. A circuit shares an opening for all tokens, not one for a single token.
+type Event struct {
+	Channel string `json:"channel,omitempty"`
+	// Upstream identifies the vendor and base URL of the channel. Processes with another configuration ignore the event.
+	Upstream string `json:"upstream,omitempty"`
+	// Key is the fingerprint of the key, "" for the channel. Model is the upstream model, "" for all.
+	Key   string `json:"key,omitempty"`
+	Model string `json:"model,omitempty"`
+	// Left is the rest of the cooldown or pause, 0 at its end. Length is the length of a key's cooldown, from which the next one
+	// grows.
+	Left   time.Duration `json:"-"`
+	Length time.Duration `json:"length,omitempty"`
+	// Circuit: the cooldown is that of a circuit. Otherwise it is that of a key which the upstream refused.
+	Circuit bool `json:"circuit,omitempty"`
+	// Slow: the channel is used after others. Asked: the upstream sent a Retry-After, so no call is sent.
+	Slow  bool `json:"slow,omitempty"`
+	Asked bool `json:"asked,omitempty"`
+	// LastFault is the cause of a cooldown; nil at its end.
+	LastFault *LastFault `json:"last_fault,omitempty"`
+
+	// Paused is the channel that an operator pauses. Resumed is the channel whose pause an operator ends; that event is stored as
+	// long as a pause may last, for processes that missed it. Woken is the channel whose cooldowns an operator ends.
+	Paused  string `json:"paused,omitempty"`
+	Resumed string `json:"resumed,omitempty"`
+	Woken   string `json:"woken,omitempty"`
+	By      string `json:"by,omitempty"`
+	Reason  string `json:"reason,omitempty"`
+}
+
+// Name identifies the subject of the event. A later event of the same name replaces it.
+func (e *Event) Name() string {
+	switch {
+	case e.Paused != "", e.Resumed != "":
+		return "pause " + url.QueryEscape(e.Paused+e.Resumed)
+	case e.Woken != "":
+		return "wake " + url.QueryEscape(e.Woken)
+	}
+	name := url.QueryEscape(e.Channel) + " " + e.Upstream + " " + e.Key
+	if e.Model != "" {
+		name += " " + url.QueryEscape(e.Model)
+	}
+	if e.Circuit {
+		name = "circuit " + name
+	}
+	return name
+}
+
+// ByOperator reports whether an operator caused the event. It then also replaces one of its name that ends later.
+func (e *Event) ByOperator() bool { return e.Paused != "" || e.Resumed != "" }
+
+// upstreamOf identifies the upstream of a channel.
+func upstreamOf(c providers.Channel) string {
+	return providers.Secret(c.Vendor + " " + c.BaseURL).Fingerprint()
+}
+
+// publishOf publishes an event of a channel.
+func (m *Monitor) publishOf(c providers.Channel, e Event) {
+	if m.publish != nil {
+		e.Channel, e.Upstream = c.Name, upstreamOf(c)
+		m.publish(e)
+	}
+}
+
+// Learn applies an event of another process. It ignores events of channels, upstreams and keys that this process does not have.
+func (m *Monitor) Learn(e Event) {
+	switch {
+	case e.Paused != "":
+		m.Pause(e.Paused, &Pause{Until: time.Now().Add(e.Left).UTC(), By: e.By, Reason: e.Reason})
+		return
+	case e.Resumed != "":
+		m.Pause(e.Resumed, nil)
+		return
+	case e.Woken != "":
+		m.EndCooldowns(e.Woken)
+		return
+	}
+	channel := m.channel(e.Channel)
+	if channel == nil || upstreamOf(channel.Config) != e.Upstream {
+		return
+	}
+	now, of := m.Now(), &channel.target
+	var key *Key
+	if e.Key != "" {
+		if key = channel.key(func(k *Key) bool { return k.Fingerprint == e.Key }); key == nil {
+			return
+		}
+		of = &key.target
+	}
+	if old := of.lastFault.Load(); e.LastFault != nil && (old == nil || old.At.Before(e.LastFault.At)) {
+		of.lastFault.Store(e.LastFault)
+	}
+	switch {
+	case e.Circuit && key == nil && e.Model == "":
+		channel.whole.learnEvent(now, e)
+	case e.Circuit:
+		of.circuits.learn(now, e)
+	case key != nil:
+		key.learn(now, e)
+	}
+}
+
+// learn applies an event of a circuit of one model.
+func (m *circuits) learn(now time.Duration, e Event) {
+	c := m.of(e.Model)
+	if c == nil && e.Left > 0 {
+		c = m.ensure(e.Model, now, "")
+	}
+	if c != nil {
+		c.learnEvent(now, e)
+	}
+}
+
+func (c *circuit) learnEvent(now time.Duration, e Event) {
+	access := LastResort
+	switch {
+	case e.Slow:
+		access = Deferred
+	case e.Asked:
+		access = Denied
+	}
+	c.learn(now, min(e.Left, maxRetryAfter), access)
+}
+
+// learn applies an event of the key's cooldown.
+func (k *Key) learn(now time.Duration, e Event) {
+	cooldown := &k.cooldown
+	if e.Model != "" {
+		if cooldown = k.cooldowns.of(e.Model); cooldown == nil && e.Left > 0 {
+			cooldown = k.cooldowns.ensure(e.Model, now)
+		}
+	}
+	if cooldown != nil {
+		cooldown.learn(now, e.Left, e.Length)
+	}
+}
