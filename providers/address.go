@@ -6,7 +6,7 @@ import (
 	"strings"
 )
 
-// HostPort is where an address leads, in lower case and with its port: https means 443.
+// HostPort returns the host and port of a URL, in lower case. The default port is 443.
 func HostPort(u *url.URL) string {
 	port := u.Port()
 	if port == "" {

@@ -15,79 +15,79 @@ import (
 // Span is a half-open range of byte offsets. The zero Span names nothing.
 type Span struct{ From, To int }
 
-// Edit replaces the bytes of a span of a body, or inserts where the span is empty.
+// Edit replaces the bytes of a span of a body, or inserts at an empty span.
 type Edit struct {
 	At   Span
 	Text []byte
 }
 
-// Call is one synchronous request as it arrived.
+// Call is one synchronous request of a client.
 type Call struct {
 	Endpoint Endpoint
 	// Model is the public name.
 	Model string
-	// Asked is the name under which the client asked for the model where that is another, an alias: Body has it.
+	// Asked is the alias under which the client asked for the model, which Body has; "" for none.
 	Asked  string
 	Stream bool
-	// RequestID names the client's request in logs.
+	// RequestID is the client's request id, for logs.
 	RequestID string
-	// Trail is told of each request that the call takes; nil: nobody asks.
+	// Trail records each attempt of the call; nil: they are not recorded.
 	Trail *Trail
-	// Header holds only the client headers that may travel upstream; never a credential.
+	// Header holds the client's headers that may be sent upstream, never a credential.
 	Header http.Header
 	Content
-	// OpenValues: the body holds an enum value that the contract does not list, so only a channel open to such takes it.
+	// OpenValues: the body has an enum value that the contract does not list. Only a channel with open values accepts it.
 	OpenValues bool
-	// Affinity is that of Want.
+	// Affinity is that of router.Request.
 	Affinity uint64
 	// Token is the id of the caller's token.
 	Token string
-	// Key is the caller's own, for what nobody else may read.
+	// Key is the client's own key, for data that only this client may read.
 	Key Secret
-	// ContinuesFrom names what earlier answers made and this call goes on from: the answer before it in front, then the rest. Only the
-	// key that made it can, for the token that it was made for.
+	// ContinuesFrom lists what earlier answers created and this call continues: first the previous answer, then the rest. Only the
+	// key that created it can continue it, for the same token.
 	ContinuesFrom []Made
-	// HideUsage: the gateway asked for the usage chunk, the client did not, so the client must not see it.
+	// HideUsage: the gateway has asked for the usage chunk and the client has not, so the client must not receive it.
 	HideUsage bool
-	// AnyAnswer: a document will do where a stream is asked for, and the other way around.
+	// AnyAnswer: a document is accepted in place of a stream, and a stream in place of a document.
 	AnyAnswer bool
 }
 
-// Content is what a call sends. Body is owned by the Call and never changed: Payload weaves the few permitted edits around it,
-// so number formatting, key order and unknown fields survive.
+// Content is the content of a call. Body is owned by the Call and never changed. Payload adds the few permitted edits, so number
+// formatting, key order and unknown fields stay.
 type Content struct {
 	ContentType string
 	Body        []byte
-	// ModelAt is where the model's name stands in Body, a JSON string with its quotes; zero when the body does not name it.
-	// An upstream that knows the model under another name gets that name there.
+	// ModelAt is the span of the model's name in Body, a JSON string with its quotes; zero if the body does not have it. The
+	// upstream model is written there.
 	ModelAt Span
-	// ModelUnset: what stands at ModelAt, if anything, does not name Model, so the name is always written.
+	// ModelUnset: the text at ModelAt, if any, is not Model, so the name is always written.
 	ModelUnset bool
 	// EncodeModel writes a model's name for ModelAt; nil writes a JSON string.
 	EncodeModel func(model string) []byte
-	// NamesAt are where the name stands within longer JSON strings of Body, such as "models/NAME".
+	// NamesAt are the spans of the name within longer JSON strings of Body, such as "models/NAME".
 	NamesAt []Span
-	// UsageEdit is the one of Edits that asks for the counts of a stream though the client did not, the zero Edit for none.
+	// UsageEdit is the one of Edits that asks for the usage of a stream when the client does not, the zero Edit for none.
 	UsageEdit Edit
-	// Edits are the format's own insertions. They do not overlap one another, ModelAt nor NamesAt.
+	// Edits are the format's insertions. They do not overlap each other, ModelAt or NamesAt.
 	Edits []Edit
-	// Pieces are what is sent in place of Body, for a call that was translated; nil for any other.
+	// Pieces replace Body in a translated call; nil in any other.
 	Pieces Payload
 }
 
-// Named is the name of the model that Body has, and that the client expects to read.
+// Named returns the model's name in Body, which the client expects in the answer.
 func (c Call) Named() string { return cmp.Or(c.Asked, c.Model) }
 
-// Made is something that an answer made: the answer itself, or such as a container.
+// Made is something that an answer created: the answer itself, or for example a container.
 type Made struct {
-	// ID is the upstream's name of it, Param the request field that has it.
+	// ID is the upstream's id of it. Param is the request field that has it.
 	ID, Param string
 }
 
-// Payload returns the body to send to an upstream that knows the model under the given name. Nothing is copied.
+// Payload returns the body for an upstream that knows the model under the given name. It copies nothing.
 func (c Call) Payload(model string) Payload { return c.payload(model, c.Named()) }
 
-// payload is the content for an upstream that knows the model under the given name, where the body has the other.
+// payload returns the content for an upstream that knows the model under the given name. The body has the other name.
 func (c *Content) payload(model, named string) Payload {
 	if c.Pieces != nil {
 		return c.Pieces
@@ -97,7 +97,7 @@ func (c *Content) payload(model, named string) Payload {
 		edits = append(slices.Clip(edits), Edit{At: c.ModelAt, Text: c.encodeModel(model)})
 	}
 	if model != named {
-		name, _ := json.Marshal(model) // a string always marshals
+		name, _ := json.Marshal(model) // never fails
 		for _, at := range c.NamesAt {
 			edits = append(slices.Clip(edits), Edit{At: at, Text: name[1 : len(name)-1]})
 		}
@@ -119,11 +119,11 @@ func (c *Content) encodeModel(model string) []byte {
 	if c.EncodeModel != nil {
 		return c.EncodeModel(model)
 	}
-	name, _ := json.Marshal(model) // a string always marshals
+	name, _ := json.Marshal(model) // never fails
 	return name
 }
 
-// Payload is a body in pieces that are sent one after the other.
+// Payload is a body in pieces that are sent in order.
 type Payload [][]byte
 
 // Len is the length of the whole body in bytes.
@@ -135,13 +135,12 @@ func (p Payload) Len() int64 {
 	return n
 }
 
-// smallBody is the size up to which a body is one piece of memory until the answer has ended: net/http sends header and
-// body in one write only when the body is a reader it knows.
+// smallBody is the size up to which a body is copied to one piece of memory. net/http sends header and body in one write only if it
+// knows the type of the reader.
 const smallBody = 8 << 10
 
-// Reader reads the whole body from its start, for one request; each call gives a reader of its own. A large one lets go
-// of its bytes as soon as it is closed, which net/http does once it has sent them, so that a long answer does not keep
-// them in memory.
+// Reader returns a new reader of the whole body, for one request. The reader of a large body drops its bytes when it is closed,
+// which net/http does after sending them, so a long answer does not keep them in memory.
 func (p Payload) Reader() io.ReadCloser {
 	switch size := p.Len(); {
 	case size > smallBody:
@@ -153,7 +152,7 @@ func (p Payload) Reader() io.ReadCloser {
 	}
 }
 
-// payloadBody reads pieces where they are. net/http may close it while it reads.
+// payloadBody reads the pieces without copying them. net/http may close it during a read.
 type payloadBody struct {
 	mu   sync.Mutex
 	rest Payload
@@ -182,35 +181,35 @@ func (b *payloadBody) Close() error {
 	return nil
 }
 
-// Relayer sends a call that is already in the channel's format. A non-2xx answer comes back as *Fault with its Reply;
-// so does a 200 whose Content-Type is not the operation's. The caller closes the body. A cancelled ctx ends the
-// upstream request at once.
+// Relayer sends a call that is already in the channel's format. It returns a *Fault with its Reply for an answer that is not 2xx,
+// and for a 200 whose Content-Type is not the operation's. The caller closes the body. A canceled ctx ends the upstream request at
+// once.
 type Relayer interface {
 	Relay(ctx context.Context, to Target, call Call) (*http.Response, error)
 }
 
-// RealtimeCall asks for one realtime conversation.
+// RealtimeCall is a request for one realtime conversation.
 type RealtimeCall struct {
 	// Model is the public name.
 	Model string
 	// Asked is that of Call.
 	Asked string
-	// Unnamed: the client named no model, which a conversation that only transcribes does not need. The upstream gets none either.
+	// Unnamed: the client has sent no model, which a conversation that only transcribes does not need. None is sent upstream.
 	Unnamed bool
-	// Header and Query hold only what of the client's may travel upstream; never a credential nor the model.
+	// Header and Query hold what may be sent upstream of the client's, never a credential or the model.
 	Header http.Header
 	Query  url.Values
-	// RequestID names the client's request in logs.
+	// RequestID is the client's request id, for logs.
 	RequestID string
 	// Trail is that of Call.
 	Trail *Trail
-	// Token is the stable id of the token that calls.
+	// Token is the stable id of the calling token.
 	Token string
 }
 
 // Dialer opens realtime conversations at one vendor. It is safe for concurrent use.
 type Dialer interface {
-	// DialRealtime calls dial once, with the client, the address and the header of the handshake. The error is dial's, a
-	// *Fault, in which the vendor's own error codes have been read.
+	// DialRealtime calls dial once with the client, the address and the header of the handshake. The error is dial's *Fault,
+	// refined by the vendor's error codes.
 	DialRealtime(to Target, call RealtimeCall, dial func(client *http.Client, address string, header http.Header) error) error
 }

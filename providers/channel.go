@@ -8,16 +8,16 @@ import (
 	"modelrelay/providers/secret"
 )
 
-// AnyModel as a public model name opens a channel to every model name, unmapped.
+// AnyModel as a public name in Channel.Models matches every name and maps it to itself.
 const AnyModel = "*"
 
-// wildcard stands in a pattern for any run of characters, slashes too. A pattern has one.
+// wildcard matches any text in a pattern, including slashes. A pattern has one.
 const wildcard = "*"
 
-// IsPattern tells whether a public name of Channel.Models stands for all names that fit it.
+// IsPattern reports whether a public name of Channel.Models is a pattern.
 func IsPattern(name string) bool { return strings.Contains(name, wildcard) }
 
-// OpenAI's two APIs for chats, of which an upstream of its kind may lack one.
+// The values of Channel.Dialect: OpenAI's two APIs for chats.
 const (
 	DialectBoth      = "both"
 	DialectChat      = "chat"
@@ -27,58 +27,56 @@ const (
 // Secret is a credential of an upstream.
 type Secret = secret.Text
 
-// Channel is one configured way to one upstream. It is immutable once loaded.
+// Channel is one configured route to an upstream. It is immutable once loaded.
 type Channel struct {
 	// Name is unique among the configured channels.
 	Name string
-	// Vendor names an entry of the catalog.
+	// Vendor is the name of a vendor in the catalog.
 	Vendor string
-	// BaseURL is the upstream's address as that vendor's own SDK takes it, without a trailing slash.
+	// BaseURL is the upstream's address in the form that the vendor's own SDK accepts, without a trailing slash.
 	BaseURL string
-	// Keys are used in turn; a refused one rests alone. At least one.
+	// Keys are used in turn. A refused one cools down without the others. There is at least one.
 	Keys []Secret
-	// Models maps public names, and patterns of them with one "*", to the upstream's. An empty value means the same name; a "*"
-	// in one stands for what the pattern's matched. AnyModel opens every name.
+	// Models maps public names, and patterns of them with one "*", to upstream models. An empty value means the same name. A "*" in
+	// the value is replaced by the text that the pattern's "*" matched.
 	Models map[string]string
 	// Groups are the token groups that may use the channel.
 	Groups []string
-	// Priority orders channels, higher first; Weight shares calls among equals, 0 counts as 1.
+	// Priority orders channels, higher first. Weight shares calls among equals; 0 counts as 1.
 	Priority, Weight int
 	Capacity
-	// Dialect says which of OpenAI's APIs for chats the upstream has, "" for both. Of other vendors it says nothing.
+	// Dialect is which of OpenAI's APIs for chats the upstream has, "" for both. It applies only to vendors with Vendor.Dialects.
 	Dialect string
 	// NativeOnly: calls in other formats are not translated for this channel.
 	NativeOnly bool
 	ModelFacts
-	// NoStreamUsage: the upstream refuses the field that asks for the counts of a stream, so it is not added.
+	// NoStreamUsage: the upstream refuses the field that asks for the usage of a stream, so the gateway does not add it.
 	NoStreamUsage bool
-	// OpenValues lets enum values pass that the contract does not list.
+	// OpenValues permits enum values that the contract does not list.
 	OpenValues bool
-	// AllowPrivateResults lets links and redirects to results lead to private and loopback addresses beyond the channel's own
-	// origin.
+	// AllowPrivateResults permits links and redirects to results at private and loopback addresses beyond the channel's own origin.
 	AllowPrivateResults bool
-	// Disabled takes the channel out of routing. Tasks that already run on it go on.
+	// Disabled removes the channel from routing. Its running tasks continue.
 	Disabled bool
 }
 
-// Capacity is how much a channel's upstream may have under way at a time.
+// Capacity limits what is in progress at a channel's upstream.
 type Capacity struct {
-	// MaxJobs limits video jobs in flight at this upstream; 0 means no limit.
+	// MaxJobs limits the video jobs in flight at this upstream; 0 means no limit.
 	MaxJobs int
-	// MaxCalls limits the synchronous calls and conversations that one process has under way at this upstream; 0 means no limit.
+	// MaxCalls limits the synchronous calls and conversations of one process at this upstream; 0 means no limit.
 	MaxCalls int
 }
 
-// ModelFacts are what the operator says of upstream models, by the beginning of their names.
+// ModelFacts are the operator's facts about upstream models, by prefixes of their names.
 type ModelFacts struct {
-	// Traits overrule what the names say of chats: words.
+	// Traits override the traits of chats that are derived from the name.
 	Traits map[string][]string
-	// Fields are what models call the fields of a video request, at vendors that host many models.
+	// Fields are the names of a video request's fields at vendors that host many models.
 	Fields map[string]VideoFields
 }
 
-// FieldsOf are what an upstream model calls the fields of a video request, by the longest beginning of its name; nil where
-// nobody says.
+// FieldsOf returns the Fields of an upstream model by the longest matching prefix; nil for none.
 func (f ModelFacts) FieldsOf(model string) VideoFields {
 	best, found := "", false
 	for name := range f.Fields {
@@ -89,8 +87,8 @@ func (f ModelFacts) FieldsOf(model string) VideoFields {
 	return f.Fields[best]
 }
 
-// UpstreamModel returns the upstream's name of a public model and whether the channel carries it: by its name, else by the
-// longest pattern that fits.
+// UpstreamModel returns the upstream model of a public name and whether the channel has it: by its name, otherwise by the longest
+// matching pattern.
 func (c Channel) UpstreamModel(public string) (string, bool) {
 	if name, ok := c.Models[public]; ok && !IsPattern(public) {
 		return cmp.Or(name, public), true
@@ -109,7 +107,8 @@ func (c Channel) UpstreamModel(public string) (string, bool) {
 	return strings.Replace(upstream, wildcard, matched, 1), true
 }
 
-// match tells whether a name fits a pattern, and what stands for its wildcard. A name without one is no pattern.
+// match reports whether a name matches a pattern, and returns the text that the wildcard matched. A name without a wildcard matches
+// nothing.
 func match(pattern, name string) (between string, fits bool) {
 	before, after, is := strings.Cut(pattern, wildcard)
 	if !is || len(name) < len(before)+len(after) || !strings.HasPrefix(name, before) || !strings.HasSuffix(name, after) {
@@ -118,7 +117,7 @@ func match(pattern, name string) (between string, fits bool) {
 	return name[len(before) : len(name)-len(after)], true
 }
 
-// Speaks tells whether the upstream has an endpoint that its vendor has.
+// Speaks reports whether the upstream has an endpoint of its vendor.
 func (c Channel) Speaks(e Endpoint) bool {
 	if e.Format != OpenAI {
 		return true
@@ -133,10 +132,10 @@ func (c Channel) Speaks(e Endpoint) bool {
 	}
 }
 
-// Serves tells whether tokens of the group may use the channel.
+// Serves reports whether tokens of the group may use the channel.
 func (c Channel) Serves(group string) bool { return slices.Contains(c.Groups, group) }
 
-// KeyByFingerprint finds the key a ticket remembers; false when the configuration no longer has it.
+// KeyByFingerprint returns the key of a ticket. It reports false if the configuration no longer has it.
 func (c Channel) KeyByFingerprint(fingerprint string) (Secret, bool) {
 	for _, key := range c.Keys {
 		if key.Fingerprint() == fingerprint {
@@ -146,18 +145,17 @@ func (c Channel) KeyByFingerprint(fingerprint string) (Secret, bool) {
 	return "", false
 }
 
-// Target is one channel with the one key chosen for this attempt and the model's name at the upstream.
+// Target is a channel with the key of an attempt and the upstream model.
 type Target struct {
 	Channel Channel
 	Key     Secret
-	// Model is the upstream model, already mapped.
-	Model string
+	Model   string
 }
 
-// KeyRef names one key of one channel without giving it away.
+// KeyRef identifies a key of a channel without containing it.
 type KeyRef struct{ Channel, Fingerprint string }
 
-// Ref names the target's key.
+// Ref returns the KeyRef of the target.
 func (t Target) Ref() KeyRef {
 	return KeyRef{Channel: t.Channel.Name, Fingerprint: t.Key.Fingerprint()}
 }

@@ -1,9 +1,9 @@
 package providers
 
-// Format is a client's wire dialect: what its SDK sends and how it reads errors.
+// Format is a client's wire format: what its SDK sends and how it reads errors.
 type Format string
 
-// The dialects of the contract.
+// The formats of the contract.
 const (
 	OpenAI    Format = "openai"
 	Anthropic Format = "anthropic" // format A
@@ -12,10 +12,10 @@ const (
 	Generic   Format = "generic"   // the contract's own video dialect
 )
 
-// Operation is what a call asks for, whatever the dialect.
+// Operation is what a call requests, independent of the format.
 type Operation string
 
-// Operations of the relay path. A format need not have all of them.
+// The operations of relayed calls. A format need not have all of them.
 const (
 	Chat            Operation = "chat"
 	Responses       Operation = "responses"
@@ -39,10 +39,11 @@ const (
 	Realtime        Operation = "realtime"
 )
 
-// VideoTask is the operation of a video create. It names no relayed call: it asks the router for channels whose vendor has a VideoAdapter.
+// VideoTask is the operation of a video create. It is not a relayed call. The router selects a channel whose vendor has a
+// VideoAdapter for it.
 const VideoTask Operation = "video"
 
-// Endpoint is a format and an operation in it, the unit a vendor serves. It is comparable and serves as a map key.
+// Endpoint is a format and one of its operations. It is comparable.
 type Endpoint struct {
 	Format    Format
 	Operation Operation
@@ -51,10 +52,10 @@ type Endpoint struct {
 // String returns "format.operation", for logs.
 func (e Endpoint) String() string { return string(e.Format) + "." + string(e.Operation) }
 
-// RealtimeSession is the endpoint of a realtime conversation, the only format that has one.
+// RealtimeSession returns the endpoint of realtime conversations, which only OpenAI's format has.
 func RealtimeSession() Endpoint { return Endpoint{Format: OpenAI, Operation: Realtime} }
 
-// Endpoints are those of a format's operations, of whatever a vendor keeps a table.
+// Endpoints returns the endpoints of the operations in a vendor's table.
 func Endpoints[T any](format Format, operations map[Operation]T) []Endpoint {
 	endpoints := make([]Endpoint, 0, len(operations))
 	for name := range operations {

@@ -5,7 +5,7 @@ import (
 	"strings"
 )
 
-// The codes of failures that vendors report, over all of them; what a vendor calls it stands in the message.
+// The codes of failures that the gateway reports for all vendors. The vendor's own code is in the message.
 const (
 	FailedContent   = "content_policy"
 	FailedInput     = "invalid_input"
@@ -15,10 +15,10 @@ const (
 	FailedForgotten = "job_not_found"
 )
 
-// Listed is the failure under a code of the list that clients read: one of the Failed words. Another is the upstream's own and stands
-// before the message; it counts as what its words mean, else as otherwise. The gateway's own codes are no exception: an upstream that
-// is such a gateway says "cancelled" of its task, not of ours. Codes that begin with "upstream_" are an adapter's, for an upstream that
-// gives none, and are not repeated.
+// Listed returns the failure with one of the Failed codes. Another code is the upstream's own: it is added to the message, and its
+// text decides the new code, otherwise the given one. That includes the gateway's own codes, because the upstream may be such a
+// gateway whose own task was canceled. Codes with the prefix "upstream_" are those of an adapter whose vendor has none, and are not
+// added.
 func (f VideoFailure) Listed(otherwise string) VideoFailure {
 	if slices.Contains([]string{FailedContent, FailedInput, FailedVendor, FailedTimeout, FailedQuota, FailedForgotten}, f.Code) {
 		return f
@@ -45,7 +45,7 @@ func (f VideoFailure) Listed(otherwise string) VideoFailure {
 	return f
 }
 
-// As is the failure under a Failed word that is known to be meant, with the upstream's own code before the message.
+// As returns the failure with a Failed code that is known to be right. It adds the upstream's own code to the message.
 func (f VideoFailure) As(word string) VideoFailure {
 	f = f.Listed(word)
 	f.Code = word

@@ -7,7 +7,7 @@ import (
 	"time"
 )
 
-// Kind classes a fault by what the client should make of it. The api package renders each once per format.
+// Kind classifies a fault by its meaning for the client. The api package renders each kind once per format.
 type Kind string
 
 // The kinds of faults. Each format has a status and a code of its own for each; reference/error-codes.md of the manual lists them.
@@ -31,104 +31,102 @@ const (
 	Timeout          Kind = "timeout"
 )
 
-// Accepted tells whether the upstream may have accepted the work of a failed request.
+// Accepted is whether the upstream may have accepted the work of a failed request.
 type Accepted int
 
 const (
-	// AcceptedUnknown means that the request may have been accepted and may be billed. The zero value, because it is the careful one.
+	// AcceptedUnknown means that the request may have been accepted and may be billed. It is the zero value because it is the safe
+	// one.
 	AcceptedUnknown Accepted = iota
-	// NotAccepted means that the upstream surely did not accept it: nothing was written, or it said so in a documented way.
+	// NotAccepted means that the upstream has certainly not accepted it: nothing was written, or a documented refusal arrived.
 	NotAccepted
 )
 
-// Blame says which part of a channel a fault speaks against, so that only that part is left alone for a while.
+// Blame is the part of a channel that a fault counts against.
 type Blame int
 
 const (
-	// BlameNone means the caller's fault or nobody's.
+	// BlameNone means the caller's fault, or none.
 	BlameNone Blame = iota
-	// BlameKey means that this key is refused, limited or out of quota; others of the channel may work.
+	// BlameKey means that this key is refused, limited or out of quota. Other keys of the channel may work.
 	BlameKey
-	// BlameChannel means that the upstream fails whatever the key. One such fault proves nothing: circuits count them.
+	// BlameChannel means that the upstream fails with any key. A circuit counts such faults before it opens.
 	BlameChannel
 )
 
-// KeyFault says how lasting what is wrong with a key is, where BlameKey blames one.
+// KeyFault is how long a fault with BlameKey is expected to last.
 type KeyFault int
 
 const (
-	// KeyBusy means that the key is limited for the moment, or that nothing more is known.
+	// KeyBusy means that the key is limited for a moment, or that nothing more is known.
 	KeyBusy KeyFault = iota
 	// KeyRefused means that the vendor refuses the key: it is wrong or revoked.
 	KeyRefused
 	// KeyExhausted means that the key's account is out of money, or of a quota that takes hours to return.
 	KeyExhausted
-	// KeyForbidden means that the key may not do this: use the model, for one. It is good for others.
+	// KeyForbidden means that the key may not do this, for example use the model. It may do other things.
 	KeyForbidden
 )
 
-// Reply is an upstream's own error answer, bounded. It goes to the client untouched only as a 4xx in the caller's
-// format; otherwise it goes to the log alone.
+// Reply is an upstream's error answer, bounded. A client receives it unchanged only as a 4xx in the client's format. Otherwise it
+// is only logged.
 type Reply struct {
 	Status      int
 	ContentType string
 	Body        []byte
-	// Format is the dialect the body is written in.
+	// Format is the format of the body.
 	Format Format
-	// RequestID is what the upstream calls the request, "" where it does not say.
+	// RequestID is the upstream's id of the request, "" for none.
 	RequestID string
 }
 
-// Fault is every failure a client may learn of. Message is safe to show: it never holds a key, a prompt or an
-// upstream's text.
+// Fault is a failure that a client may receive. Message is safe to show: it never contains a key, a prompt or an upstream's text.
 type Fault struct {
 	Kind    Kind
 	Message string
-	// Param names the request field at fault, "" for none.
+	// Param is the invalid request field, "" for none.
 	Param string
-	// RetryAfter is how long to wait before another try, 0 when unknown.
+	// RetryAfter is how long to wait before the next try, 0 if unknown.
 	RetryAfter time.Duration
 	Accepted   Accepted
-	// Delivered: the upstream has all of the request and has not refused it, so that it may want to be paid. Only of a
-	// synchronous call.
+	// Delivered: the upstream has received the whole request and has not refused it, so it may bill it. Only of a synchronous call.
 	Delivered bool
 	Blame     Blame
-	// Key says how lasting the trouble is, where Blame is BlameKey.
+	// Key is valid if Blame is BlameKey.
 	Key KeyFault
-	// KeyNamed: the vendor names the key or the balance of its account as the cause. What else it refuses with such a status may be
-	// the content of one request: a scope, or more tokens than the account can pay for.
+	// KeyNamed: the vendor names the key or the balance of its account as the cause. Otherwise such a status may be due to the
+	// content of one request, such as a scope, or more tokens than the account can pay for.
 	KeyNamed bool
-	// Unrepeatable: the request may have been carried out, and a repeat would do it again. SDKs are told not to send it by themselves.
+	// Unrepeatable: the request may have been executed, and a repeat would execute it again. SDKs are asked not to repeat it.
 	Unrepeatable bool
-	// Unreached: no connection to the upstream came about, which no content of a request can bring about.
+	// Unreached: there was no connection to the upstream. The content of a request cannot cause this.
 	Unreached bool
-	// Malformed: the upstream answered, though with nothing that makes sense of the operation. Like a slow answer, that does not
-	// stop calls to a channel.
+	// Malformed: the upstream's answer makes no sense for the operation. Like a slow answer, it stops no calls to the channel.
 	Malformed bool
-	// Code is the upstream's own error code where it sent one, "" otherwise.
+	// Code is the upstream's error code, "" for none.
 	Code string
-	// Failed is what that code means of a video's create that was refused, one of the Failed words; "" where it is not known.
+	// Failed is the Failed constant of that code for a refused video create; "" if unknown.
 	Failed string
-	// Said is what the upstream says of the client's own request where its answer is in another format than the client's;
-	// without the gateway's key, bounded, and meant for the client. "" where there is nothing such.
+	// Said is the upstream's reason for a refusal in another format than the client's, without the gateway's key, bounded, and
+	// meant for the client. "" for none.
 	Said string
-	// Upstream is the upstream's own answer, nil where there was none.
+	// Upstream is the upstream's answer, nil for none.
 	Upstream *Reply
-	// Err is the cause, for the log; errors.Is and errors.As see it.
+	// Err is the cause, for the log. errors.Is and errors.As find it.
 	Err error
 }
 
-// Faultf makes a fault with a formatted message.
+// Faultf returns a fault with a formatted message.
 func Faultf(kind Kind, format string, args ...any) *Fault {
 	return &Fault{Kind: kind, Message: fmt.Sprintf(format, args...)}
 }
 
-// InvalidField is the fault of one bad request field.
+// InvalidField returns the fault of one invalid request field.
 func InvalidField(param, format string, args ...any) *Fault {
 	return &Fault{Kind: Invalid, Param: param, Message: fmt.Sprintf(format, args...), Accepted: NotAccepted}
 }
 
-// Error gives kind, message and cause, for logs.
+// Error returns kind, message and cause, for logs.
 func (f *Fault) Error() string {
 	if f.Err != nil {
 		return string(f.Kind) + ": " + f.Message + ": " + f.Err.Error()
@@ -139,16 +137,16 @@ func (f *Fault) Error() string {
 // Unwrap returns the cause.
 func (f *Fault) Unwrap() error { return f.Err }
 
-// RefuseKey makes the fault one of the gateway's own key, which the vendor names, and which surely did not get the request through.
+// RefuseKey turns the fault into one of the gateway's own key that the vendor names. The request was certainly not accepted.
 func (f *Fault) RefuseKey(trouble KeyFault) {
 	f.Kind, f.Message = Upstream, "The upstream refused the gateway's own key."
 	f.Blame, f.Key, f.KeyNamed, f.Accepted = BlameKey, trouble, true, NotAccepted
 }
 
-// maxNaming bounds what is read of an answer to find out whether it names the key, in bytes.
+// maxNaming bounds how much of an answer NamesKey reads, in bytes.
 const maxNaming = 4 << 10
 
-// NamesKey reports whether the vendor's code or words name the key or the balance of its account.
+// NamesKey reports whether the vendor's code or message names the key or the balance of its account.
 func (f *Fault) NamesKey() bool {
 	if f.KeyNamed || f.Upstream == nil {
 		return f.KeyNamed
@@ -163,7 +161,7 @@ func (f *Fault) NamesKey() bool {
 	)
 }
 
-// Retryable tells whether another channel may succeed where this one failed.
+// Retryable reports whether another channel may succeed.
 func (f *Fault) Retryable() bool {
 	switch f.Kind {
 	case RateLimited, Quota, Upstream, Overloaded, Timeout:
@@ -173,8 +171,8 @@ func (f *Fault) Retryable() bool {
 	}
 }
 
-// AsFault returns the *Fault in err's chain. A cancelled context becomes a Canceled fault, an expired one a Timeout,
-// anything else an Internal one that wraps err. nil stays nil.
+// AsFault returns the *Fault in err's chain. A canceled context becomes a Canceled fault, an expired one a Timeout, anything else
+// an Internal one that wraps err. nil stays nil.
 func AsFault(err error) *Fault {
 	if err == nil {
 		return nil

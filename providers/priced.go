@@ -5,27 +5,27 @@ import (
 	"slices"
 )
 
-// What a group may forbid its tokens: members of a call that change what it costs.
+// The features of a call that change its cost and that a group may forbid.
 const (
-	// ForbidBackground is a response that the vendor works on behind its answer.
+	// ForbidBackground is a response that the vendor computes in the background.
 	ForbidBackground = "background"
-	// ForbidServiceTier is a choice of how soon, or how dear, a call is answered.
+	// ForbidServiceTier is a choice of the speed or price class.
 	ForbidServiceTier = "service_tier"
-	// ForbidHostedTools are tools that the vendor runs, and bills by their use.
+	// ForbidHostedTools are tools that the vendor runs and bills by use.
 	ForbidHostedTools = "hosted_tools"
-	// ForbidInferenceGeo is a choice of where a call is worked on, which may be billed higher than anywhere.
+	// ForbidInferenceGeo is a choice of the region, which may cost more.
 	ForbidInferenceGeo = "inference_geo"
-	// ForbidCachedContent is what a vendor keeps of earlier calls, whose storage it may bill by the hour.
+	// ForbidCachedContent is content that the vendor stores from earlier calls and may bill by the hour.
 	ForbidCachedContent = "cached_content"
-	// ForbidLongCache is a mark whose part of the prompt is kept for longer than usual, at a higher price of input.
+	// ForbidLongCache marks a part of the prompt that is cached for longer than usual, at a higher input price.
 	ForbidLongCache = "long_cache"
-	// ForbidLongContext is a beta of long prompts, all of whose tokens cost more.
+	// ForbidLongContext is a beta of long prompts, in which all tokens cost more.
 	ForbidLongContext = "long_context"
-	// ForbidOtherModels is a choice of models, or of their hosts, beside the one that the call names and is priced by.
+	// ForbidOtherModels is a choice of models or hosts other than the model that the call names and is priced by.
 	ForbidOtherModels = "other_models"
 )
 
-// Forbiddable lists what a group may forbid.
+// Forbiddable lists the features that a group may forbid.
 func Forbiddable() []string {
 	return []string{
 		ForbidBackground, ForbidServiceTier, ForbidHostedTools, ForbidInferenceGeo, ForbidCachedContent, ForbidLongCache, ForbidLongContext,
@@ -33,14 +33,14 @@ func Forbiddable() []string {
 	}
 }
 
-// Priced is what a vendor, and the servers that speak its format, bill beside the tokens of the model that a call names.
+// Priced is what a vendor, and servers of its format, bill in addition to the tokens of the call's model.
 type Priced struct {
 	Members []PricedMember
 	// Within are members whose object is read as if its members were the call's own, in lower case.
 	Within []string
 	// Marks keep parts of a prompt in a cache.
 	Marks []PricedMark
-	// Headers are those of a call by which it costs more.
+	// Headers are headers of a call that increase its cost.
 	Headers []PricedHeader
 	// Tools are those that cost nothing beside tokens. Any other tool counts as one that the vendor runs.
 	Tools ClientTools
@@ -56,37 +56,37 @@ type ClientTools struct {
 	Arguments []string
 }
 
-// PricedMember is a member of a call's JSON object. null and an empty array never cost anything.
+// PricedMember is a member of a call's JSON object. null and an empty array cost nothing.
 type PricedMember struct {
-	// Name is in lower case: upstreams differ in whether a name in another case is the same name.
+	// Name is in lower case, because some upstreams ignore case.
 	Name string
-	// Forbid is the word by which a group forbids it.
+	// Forbid is the feature by which a group forbids it.
 	Forbid string
-	// Begins is the first byte of the values that cost something: '"' of a text, '{' of an object, '[' of an array; 0: any.
+	// Begins is the first byte of values that cost something: '"' of a text, '{' of an object, '[' of an array; 0: any.
 	Begins byte
-	// Of names the member of an object whose value Only and Unless are about; "": the value itself.
+	// Of is the member of an object to which Only and Unless apply; "": the value itself.
 	Of string
-	// Only is the one value that costs something, and Unless one that does not, in JSON; "": each does.
+	// Only is the one value that costs something, Unless one that does not, in JSON; "": every value does.
 	Only, Unless string
 }
 
 // PricedMark is a text in a member of objects anywhere in a call.
 type PricedMark struct {
-	// In names the object, and Name its member.
+	// In is the name of the object, Name that of its member.
 	In, Name string
-	// Usual is the text that costs no more.
+	// Usual is the text that costs nothing extra.
 	Usual string
 }
 
 // PricedHeader is a word in a list.
 type PricedHeader struct {
 	Name string
-	// Begins begins the words that cost more, in lower case.
+	// Begins is the prefix of words that cost extra, in lower case.
 	Begins string
 	Forbid string
 }
 
-// Priced is that of all vendors together.
+// Priced returns that of all vendors together.
 func (c Catalog) Priced() Priced {
 	var all Priced
 	for _, name := range slices.Sorted(maps.Keys(c)) {

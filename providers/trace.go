@@ -5,20 +5,20 @@ import (
 	semconv "go.opentelemetry.io/otel/semconv/v1.41.0"
 )
 
-// Attributes of spans that no convention names.
+// Span attributes that no convention defines.
 const (
 	TraceChannel = attribute.Key("gateway.channel")
 	TraceAttempt = attribute.Key("gateway.attempt")
-	TraceToken   = attribute.Key("gateway.token")   // a token's name, never its key
-	TraceRequest = attribute.Key("gateway.request") // the request's id, as the log has it
+	TraceToken   = attribute.Key("gateway.token")   // the token's name, never its key
+	TraceRequest = attribute.Key("gateway.request") // the request's id, as in the log
 	TraceTask    = attribute.Key("gateway.task")
-	// Of a call that was translated: the client's endpoint and the upstream's.
+	// The client's endpoint and the upstream's, of a translated call.
 	TraceEndpoint         = attribute.Key("gateway.endpoint")
 	TraceUpstreamEndpoint = attribute.Key("gateway.upstream_endpoint")
 )
 
-// Convention is what the OpenTelemetry conventions for generative AI call the operation, under which other programs'
-// figures and traces stand as well. An operation that they do not know keeps its own name.
+// Convention returns the operation's name in the OpenTelemetry conventions for generative AI, which other programs use too. An
+// unknown operation keeps its own name.
 func (o Operation) Convention() string {
 	switch o {
 	case Chat, Responses, Messages:
@@ -34,7 +34,7 @@ func (o Operation) Convention() string {
 	}
 }
 
-// TraceUsage is what a span says of tokens.
+// TraceUsage returns the span attributes of a usage.
 func TraceUsage(usage Usage) []attribute.KeyValue {
 	attributes := []attribute.KeyValue{
 		semconv.GenAIUsageInputTokens(int(usage.Input)), semconv.GenAIUsageOutputTokens(int(usage.Output)),

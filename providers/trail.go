@@ -2,32 +2,32 @@ package providers
 
 import "time"
 
-// Try is one request of a call to an upstream, or one dial of a conversation.
+// Try is one attempt of a call, or one dial of a conversation.
 type Try struct {
 	Channel string
-	// Model is the upstream's name of the model.
+	// Model is the upstream model.
 	Model string
 	// Key is the fingerprint of the channel's key.
 	Key string
-	// Fault is how it failed, "" where its answer began; Code is the upstream's own word for it.
+	// Fault is the kind of its failure, "" if an answer began. Code is the upstream's error code.
 	Fault Kind
 	Code  string
-	// RequestID is what the upstream calls the request, "" where it does not say.
+	// RequestID is the upstream's id of the request, "" for none.
 	RequestID string
 	Took      time.Duration
 }
 
-// Trail is the way of one call through its channels. The zero value is ready. It must not be copied once it has tries; one
-// goroutine uses it.
+// Trail records the attempts of one call. The zero value is ready. It must not be copied after the first attempt. One goroutine
+// uses it.
 type Trail struct {
 	tries []Try
 	room  [usualTries]Try
 }
 
-// usualTries are as many as a call makes that does not fall over: they need no memory of their own.
+// usualTries is how many attempts need no allocation: those of a call that does not fall over.
 const usualTries = 1
 
-// Add adds a try. A nil Trail keeps none.
+// Add adds an attempt. A nil Trail records none.
 func (t *Trail) Add(try Try) {
 	if t == nil {
 		return
@@ -38,5 +38,5 @@ func (t *Trail) Add(try Try) {
 	t.tries = append(t.tries, try)
 }
 
-// Tries are all of them in their order. The caller must not keep them longer than the Trail.
+// Tries returns all attempts in order. The caller must not keep them longer than the Trail.
 func (t *Trail) Tries() []Try { return t.tries }

@@ -4,49 +4,48 @@ import "time"
 
 // Usage is what one call consumed.
 type Usage struct {
-	// Input, Cached and Output are in the vendor's tokens. Cached is the part of Input that the vendor served from its cache.
+	// Input, Cached and Output are in the vendor's tokens. Cached is the part of Input from the vendor's cache.
 	Input, Cached, Output int64
-	// Images are those made.
+	// Images is the number of images made.
 	Images int64
-	// Audio is the length of the sound that was heard, where the vendor says it.
+	// Audio is the length of the input audio, if the vendor reports it.
 	Audio time.Duration
 }
 
-// UsageShape says where the answers of one endpoint count what was used. Each string but the last is the path of a
-// member, its names joined by dots, from the root of the answer or of one stream event's data, with [] behind the name of an array of
-// objects. Paths joined by | are one member under several names. A later number of a member, in the same document or a later event,
-// replaces an earlier one, unless it is zero. The members of one counter add up. The zero shape counts nothing.
+// UsageShape describes where the answers of one endpoint contain usage. Each string except the last is the path of a member: its
+// names joined by dots, from the root of the answer or of one stream event's data, with [] after the name of an array of objects.
+// Paths joined by | are one member under several names. A later number of a member, in the same document or a later event, replaces
+// an earlier one, unless it is zero. The members of one counter add up. The zero shape counts nothing.
 type UsageShape struct {
 	Input, Cached, Output []string
-	// Seconds are numbers of seconds of audio.
+	// Seconds are lengths of audio in seconds.
 	Seconds []string
-	// Answer are paths of the text that names the answer, where a later call may go on from it by that name; none: it may
-	// not.
+	// Answer are paths of the answer's id, if a later call may continue the answer by its id; none: it may not.
 	Answer []string
-	// Made are paths of texts that name what else a later call may go on from, with [] behind the name of an array of objects.
-	// MadeMark is a text in every event of a stream that has one.
+	// Made are paths of other ids that a later call may continue, with [] after the name of an array of objects. MadeMark is a text
+	// in every stream event that has one.
 	Made     []string
 	MadeMark string
-	// Content is the path of the array that is empty in a stream event which carries counts and nothing else, "" where
-	// the endpoint has no such event.
+	// Content is the path of the array that is empty in a stream event with nothing but usage, "" if the endpoint has no such
+	// event.
 	Content string
-	// Images is the path of the array of images made. Of a stream, each event that counts tokens made one.
+	// Images is the path of the array of images. In a stream, each event with tokens made one image.
 	Images string
-	// ImageMark is what stands in an answer, or in an event of it, once for each image made, whatever spaces JSON has
-	// there: a member's name and how its text begins.
+	// ImageMark is in an answer or event once for each image, with any JSON white space: a member's name and the beginning of its
+	// text.
 	ImageMark string
-	// FreeMark is a member's name and the brace of its object, such as the arguments of a function call, whose members a model
-	// names: no ImageMark counts there. "" for none.
+	// FreeMark is a member's name and the brace of its object, such as the arguments of a function call. The model chooses the
+	// members in it, so ImageMark does not count there. "" for none.
 	FreeMark string
-	// Ends are marks of which a whole stream has one: a member's name and how its value begins, whatever spaces JSON has there. None: a
-	// stream may end anywhere. A stream without them broke off, though its connection ended cleanly.
+	// Ends are marks of which a complete stream has one: a member's name and the beginning of its value, with any JSON white space.
+	// None: a stream may end anywhere. A stream without them is incomplete, even if its connection ended cleanly.
 	Ends []string
-	// Turn is how a conversation's turns show, for one that breaks off before its event with the counts; the zero Turn says
-	// nothing.
+	// Turn describes the turns of a conversation, for one that ends before its usage event; the zero Turn counts nothing.
 	Turn TurnShape
 }
 
-// UsageShapes are those of a format's operations that count anything: of says which an entry of a vendor's table has.
+// UsageShapes returns the shapes of a format's operations that count anything. of returns the shape of an entry in a vendor's
+// table.
 func UsageShapes[T any](format Format, operations map[Operation]T, of func(T) UsageShape) map[Endpoint]UsageShape {
 	shapes := make(map[Endpoint]UsageShape)
 	for name, operation := range operations {
@@ -57,17 +56,16 @@ func UsageShapes[T any](format Format, operations map[Operation]T, of func(T) Us
 	return shapes
 }
 
-// TurnShape says what the events of one turn of a conversation are. Marks are text that stands near the beginning of an
-// event.
+// TurnShape describes the events of one turn of a conversation. Marks are texts near the beginning of an event.
 type TurnShape struct {
 	Parts []TurnPart
-	// End marks the event that counts the turn's tokens.
+	// End marks the event with the turn's tokens.
 	End string
 }
 
-// TurnPart is a kind of event that carries a piece of the answer.
+// TurnPart is a kind of event with a part of the answer.
 type TurnPart struct {
 	Marks []string
-	// TokenBytes is about how many bytes of such events one token of output takes.
+	// TokenBytes is the approximate size of such events for each output token, in bytes.
 	TokenBytes int64
 }

@@ -6,54 +6,54 @@ import (
 	"slices"
 )
 
-// Vendor is the code for one kind of upstream, as the catalog lists it.
+// Vendor is the code for one kind of upstream, an entry of the catalog.
 type Vendor struct {
 	Name string
-	// Provider is what the OpenTelemetry conventions call the service, "" where that is the vendor's name.
+	// Provider is the service's name in the OpenTelemetry conventions, "" for the vendor's name.
 	Provider string
-	// Relay sends synchronous calls; nil where the vendor has none.
+	// Relay sends synchronous calls; nil for none.
 	Relay Relayer
-	// Endpoints are those Relay takes as they are. Other formats need a translator.
+	// Endpoints are those that Relay accepts without translation.
 	Endpoints []Endpoint
-	// Takes are those that calls of other formats may be translated to, best first; none: there is no translation to this
+	// Takes are the endpoints to which calls of other formats may be translated, best first; none: there is no translation to this
 	// vendor.
 	Takes []Endpoint
-	// Usage says where the answers of an endpoint count tokens. An endpoint that is missing counts nothing.
+	// Usage describes where the answers of an endpoint contain usage. A missing endpoint counts nothing.
 	Usage map[Endpoint]UsageShape
-	// Video drives the vendor's jobs; nil where it has none.
+	// Video drives the vendor's jobs; nil for none.
 	Video VideoAdapter
-	// Several tells that Video makes several videos of one request where it asks for them (VideoRequest.N).
+	// Several: Video makes several videos of one request (VideoRequest.N).
 	Several bool
-	// VideoModels is the vendor's table of what its models take, by the upstream's name; false for a model that is not in it, whose
-	// requests pass unchecked. nil: there is no table.
+	// VideoModels returns what an upstream model accepts. It reports false for an unknown model, whose requests are not checked.
+	// nil: there is no table.
 	VideoModels func(model string) (VideoModel, bool)
-	// VideoUsual is what the vendor's models make of a request that does not say it.
+	// VideoUsual is what the vendor's models make of a request that leaves it open.
 	VideoUsual Footage
-	// VideoPaths are where a create says what the vendor bills.
+	// VideoPaths are where a create contains what the vendor bills.
 	VideoPaths VideoPaths
-	// RefuseVideo is the fault of what a model takes, but not together, as far as a request's shape tells, which the model's table
-	// takes; nil where there is none. The adapter asks it as well. nil: the table says everything.
+	// RefuseVideo returns the fault of values that a model accepts, but not together; nil for none. The adapter calls it as well.
+	// nil: the table is complete.
 	RefuseVideo func(model string, shape VideoShape) *Fault
-	// NamesFields tells that Video writes a request by Channel.Fields: the vendor hosts models that have names of their own.
+	// NamesFields: Video writes a request with Channel.Fields, because the vendor hosts models with their own field names.
 	NamesFields bool
-	// Realtime opens conversations; nil where it has none.
+	// Realtime opens conversations; nil for none.
 	Realtime Dialer
-	// Priced is what the vendor bills beside the tokens of a call.
+	// Priced is what the vendor bills in addition to the tokens of a call.
 	Priced Priced
-	// Traits are what a model takes in chats, by its name; nil: calls are not written by its name.
+	// Traits returns what a model accepts in chats, by its name; nil: calls are the same for all models.
 	Traits func(model string) Traits
-	// Dialects tells that a channel may serve only one of the vendor's two chat endpoints (Channel.Dialect).
+	// Dialects: a channel may serve only one of the vendor's two chat endpoints (Channel.Dialect).
 	Dialects bool
-	// BaseURL is the vendor's own address, for a channel that names none; "" where each channel must.
+	// BaseURL is the vendor's own address, for a channel without one; "" if every channel requires one.
 	BaseURL string
-	// CheckBaseURL tells whether an address is as the vendor's own SDK takes it; nil accepts any.
+	// CheckBaseURL returns an error if a URL is not as the vendor's own SDK accepts it; nil accepts any.
 	CheckBaseURL func(*url.URL) error
-	// CheckKey tells whether a key has the vendor's shape; nil accepts any non-empty one.
+	// CheckKey returns an error if a key does not have the vendor's form; nil accepts any that is not empty.
 	CheckKey func(Secret) error
 }
 
-// Serves tells whether the vendor takes the endpoint as it is. VideoTask asks for a VideoAdapter, whatever the format,
-// and Realtime for a Dialer.
+// Serves reports whether the vendor accepts the endpoint without translation. VideoTask requires a VideoAdapter, whatever the
+// format, and Realtime a Dialer.
 func (v Vendor) Serves(e Endpoint) bool {
 	switch e.Operation {
 	case VideoTask:
@@ -64,8 +64,8 @@ func (v Vendor) Serves(e Endpoint) bool {
 	return v.Relay != nil && slices.Contains(v.Endpoints, e)
 }
 
-// VideoModel is what an upstream model takes at a channel of the vendor; false for one that is not known, whose requests pass
-// unchecked.
+// VideoModel returns what an upstream model accepts at a channel of the vendor. It reports false for an unknown model, whose
+// requests are not checked.
 func (v Vendor) VideoModel(c Channel, model string) (VideoModel, bool) {
 	if v.VideoModels == nil {
 		return VideoModel{}, false
@@ -77,8 +77,8 @@ func (v Vendor) VideoModel(c Channel, model string) (VideoModel, bool) {
 	return known, ok
 }
 
-// CheckVideo tells whether an upstream model makes what is asked for at a channel of the vendor: nil, or the fault of the field
-// that it does not take. A model that is not known passes.
+// CheckVideo returns the fault of the field that an upstream model does not accept at a channel of the vendor, nil for none. An
+// unknown model accepts everything.
 func (v Vendor) CheckVideo(c Channel, model string, shape VideoShape) *Fault {
 	known, ok := v.VideoModel(c, model)
 	if !ok {
@@ -90,7 +90,7 @@ func (v Vendor) CheckVideo(c Channel, model string, shape VideoShape) *Fault {
 	return v.RefuseVideo(model, shape)
 }
 
-// Made completes what a vendor says of a job that is done by what its model always makes.
+// Made completes the status of a finished job with what its model always makes.
 func (v Vendor) Made(model string, status VideoStatus) VideoStatus {
 	if v.VideoModels == nil {
 		return status
@@ -111,7 +111,7 @@ func (v Vendor) Made(model string, status VideoStatus) VideoStatus {
 	return status
 }
 
-// Convention is what the OpenTelemetry conventions for generative AI call the vendor's service.
+// Convention returns the vendor's name in the OpenTelemetry conventions for generative AI.
 func (v Vendor) Convention() string {
 	if v.Provider != "" {
 		return v.Provider

@@ -8,20 +8,20 @@ import (
 	"strings"
 )
 
-// VideoField says what a hosted model calls one field of a request, and how it is written there.
+// VideoField is a hosted model's name for a field of a request, and the form of its value.
 type VideoField struct {
-	// Name is the model's own; "" for the usual one.
+	// Name is the model's name of the field; "" for the usual one.
 	Name string
-	// As is how the value is written; "" for the usual way.
+	// As is the form of the value; "" for the usual one.
 	As FieldForm
-	// Absent: the model has no such field, so that a request which sets it is refused.
+	// Absent: the model does not have the field. A request that sets it is refused.
 	Absent bool
 }
 
-// FieldForm is a way to write a value.
+// FieldForm is a form in which a value is written.
 type FieldForm string
 
-// The ways to write a value.
+// The forms of values.
 const (
 	AsNumber FieldForm = "number" // 8, of seconds, fps and seed
 	AsText   FieldForm = "text"   // "8", of seconds, fps and seed
@@ -32,11 +32,10 @@ const (
 	AsOne    FieldForm = "one"    // one input that stands in no list
 )
 
-// VideoFields are what one hosted model calls the fields of a request, by VideoFieldNames. A field that is missing has its
-// usual name.
+// VideoFields are a hosted model's names of the fields of a request, by VideoFieldNames. A missing field has its usual name.
 type VideoFields map[string]VideoField
 
-// videoFieldForms are the fields that may have another name at a model, with the ways to write them.
+// videoFieldForms lists the fields that may have another name, with the forms of their values.
 func videoFieldForms() map[string][]FieldForm {
 	inputs, numbers := []FieldForm{AsOne, AsList}, []FieldForm{AsNumber, AsText}
 	return map[string][]FieldForm{
@@ -46,18 +45,18 @@ func videoFieldForms() map[string][]FieldForm {
 	}
 }
 
-// VideoFieldNames are the fields that may have another name at a model, in the words of the generic format; extend is a video
-// to go on from.
+// VideoFieldNames lists the fields that may have another name at a model, by their names in the generic format. extend is a video
+// to continue.
 func VideoFieldNames() []string { return slices.Sorted(maps.Keys(videoFieldForms())) }
 
-// roleFields are the fields of inputs.
+// roleFields are the fields of inputs by name.
 func roleFields() map[string]InputRole {
 	return map[string]InputRole{
 		"image": FirstFrame, "last_image": LastFrame, "reference_images": Reference, "video": SourceVideo, "extend": ExtendVideo, "audio": SourceAudio,
 	}
 }
 
-// Of is what the model calls the inputs of a role.
+// Of returns the model's field for the inputs of a role.
 func (f VideoFields) Of(role InputRole) VideoField {
 	if role == ExtendVideo {
 		return f["extend"]
@@ -65,7 +64,7 @@ func (f VideoFields) Of(role InputRole) VideoField {
 	return f[InputField(role)]
 }
 
-// Check tells what is wrong with the field of that name, and nil for nothing.
+// Check returns the error of the field of that name, nil for none.
 func (f VideoFields) Check(name string) error {
 	forms, known := videoFieldForms()[name]
 	field := f[name]
@@ -87,16 +86,16 @@ func (f VideoFields) Check(name string) error {
 	return nil
 }
 
-// listed tells whether a field is written as a list.
+// listed reports whether a field is written as a list.
 func (f VideoFields) listed(name string) bool {
 	return f[name].As == AsList || name == "reference_images" && f[name].As == ""
 }
 
-// maxNamedReferences bounds the references of a model to which the operator gave a field for them.
+// maxNamedReferences bounds the references of a model whose field for them comes from the operator.
 const maxNamedReferences = 9
 
-// Open is what a model takes whose fields these are: it has those that are named, and none that is absent. What it has not been
-// known for takes every word.
+// Open returns what a model with these fields accepts: it has those that are named, and none that is absent. Fields that the table
+// does not know accept every value.
 func (f VideoFields) Open(m VideoModel) VideoModel {
 	if len(f) == 0 {
 		return m
@@ -132,7 +131,7 @@ func (f VideoFields) Open(m VideoModel) VideoModel {
 	return m
 }
 
-// inputs are a model's with those that are named and without those that are absent.
+// inputs returns a model's inputs with those that are named and without those that are absent.
 func (f VideoFields) inputs(known []VideoInput) []VideoInput {
 	fields := roleFields()
 	inputs := slices.Clone(known)

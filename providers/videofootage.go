@@ -9,19 +9,20 @@ import (
 	"strings"
 )
 
-// Footage is what a video costs by: what a request asks for, what a vendor was sent, or what it made. It is in workflow histories.
+// Footage is what the cost of a video depends on: as requested, as sent to the vendor, or as made. It is stored in workflow
+// histories.
 type Footage struct {
-	// Seconds is the length of one video as decimal text, "" where nothing says it.
+	// Seconds is the length of one video as decimal text, "" if unknown.
 	Seconds string `json:"seconds,omitempty"`
-	Videos  int    `json:"videos,omitempty"` // 0: 1
-	// Resolution is a word, and Audio "true" or "false"; "" where nothing says it.
+	Videos  int    `json:"videos,omitempty"` // 0 means 1
+	// Resolution is a word, Audio "true" or "false"; "" if unknown.
 	Resolution string `json:"resolution,omitempty"`
 	Audio      string `json:"audio,omitempty"`
-	// Tokens are those that the vendor counted, of all videos together.
+	// Tokens are the vendor's count for all videos together.
 	Tokens VideoTokens `json:"tokens,omitzero"`
 }
 
-// Footage is what the request asks for in the contract's own fields.
+// Footage returns what the request asks for in the contract's own fields.
 func (r VideoRequest) Footage() Footage {
 	f := Footage{Seconds: r.Seconds, Videos: r.N, Resolution: ResolutionWord(r.Resolution, r.Width, r.Height)}
 	if r.GenerateAudio != nil {
@@ -30,31 +31,31 @@ func (r VideoRequest) Footage() Footage {
 	return f
 }
 
-// Or completes what is missing in f by what other has. Tokens are left alone.
+// Or fills the empty fields of f from other, except Tokens.
 func (f Footage) Or(other Footage) Footage {
 	f.Seconds, f.Resolution, f.Audio = cmp.Or(f.Seconds, other.Seconds), cmp.Or(f.Resolution, other.Resolution), cmp.Or(f.Audio, other.Audio)
 	f.Videos = cmp.Or(f.Videos, other.Videos)
 	return f
 }
 
-// Made is the footage of a job that is done, with so many videos: what the vendor measured, else what it was sent, else the length
-// of the file, else what was asked for. The length of its sources is added where the vendor bills it.
+// Made returns the footage of a finished job with so many videos: as the vendor measured it, otherwise as it was sent, otherwise
+// the length of the file, otherwise as requested. It adds the length of the sources if the vendor bills it.
 func (f Footage) Made(status VideoStatus, sent Footage, file string, videos int) Footage {
 	made := Footage{Seconds: status.Seconds, Resolution: ResolutionWord(status.Resolution, 0, 0), Audio: status.Audio}
 	made = made.Or(sent).Or(Footage{Seconds: file}).Or(f)
 	made.Resolution = cmp.Or(made.Resolution, ResolutionWord("", status.Width, status.Height))
 	made.Videos, made.Tokens = videos, status.Tokens
-	source, _ := strconv.ParseFloat(status.Source, 64) // what is no number is no length
+	source, _ := strconv.ParseFloat(status.Source, 64) // not a number: 0
 	if own, err := strconv.ParseFloat(made.Seconds, 64); err == nil && source > 0 {
 		made.Seconds = strconv.FormatFloat(own+source/float64(max(videos, 1)), 'f', -1, 64)
 	}
 	return made
 }
 
-// VideoPaths are the members of a create by which a vendor reads what it bills, as paths from its root with dots between the names.
-// A caller may write them in Metadata or Extra; what the contract's fields say overrules them.
+// VideoPaths are the members of a create that the vendor bills by, as paths from its root with dots between the names. A caller may
+// write them in Metadata or Extra. The contract's fields override them.
 type VideoPaths struct {
-	// Seconds are lengths: 8, "8" or "8s". Frames are lengths in frames, FPS how many of them make a second.
+	// Seconds are lengths: 8, "8" or "8s". Frames are lengths in frames, FPS the frames of a second.
 	Seconds, Frames []string
 	FPS             float64
 	// Resolutions are words ("1080p", "4k") or pixels ("1280x720", "1280*720", "1280:720"). Modes are other words for resolutions.
@@ -64,7 +65,7 @@ type VideoPaths struct {
 	Audio, Videos []string
 }
 
-// Footage is what the own parameters of a request say at the paths. Values that the vendor could not read say nothing.
+// Footage returns the values at the paths in the request's vendor parameters. It ignores values that the vendor could not read.
 func (p VideoPaths) Footage(req VideoRequest) Footage {
 	fields, err := req.Parameters()
 	if err != nil || len(fields) == 0 {
@@ -76,18 +77,18 @@ func (p VideoPaths) Footage(req VideoRequest) Footage {
 	if frames, err := strconv.ParseFloat(firstOf(fields, p.Frames, secondsText), 64); f.Seconds == "" && err == nil && p.FPS > 0 {
 		f.Seconds = strconv.FormatFloat(math.Round(frames/p.FPS), 'f', -1, 64)
 	}
-	f.Videos, _ = strconv.Atoi(firstOf(fields, p.Videos, secondsText)) // what is no number says nothing
+	f.Videos, _ = strconv.Atoi(firstOf(fields, p.Videos, secondsText)) // not a number: 0
 	return f
 }
 
-// firstOf is the first value at one of the paths that read understands, "" for none.
+// firstOf returns the first value at one of the paths that read accepts, "" for none.
 func firstOf(fields map[string]json.RawMessage, paths []string, read func(json.RawMessage) string) string {
 	for _, path := range paths {
 		object, value := fields, json.RawMessage(nil)
 		for name := range strings.SplitSeq(path, ".") {
 			value = object[name]
 			object = nil
-			_ = json.Unmarshal(value, &object) // what is no object has no members
+			_ = json.Unmarshal(value, &object) // anything but an object has no members
 		}
 		if text := read(value); text != "" {
 			return text
@@ -96,7 +97,7 @@ func firstOf(fields map[string]json.RawMessage, paths []string, read func(json.R
 	return ""
 }
 
-// plainText is a text or a number as text.
+// plainText returns a text or a number as text.
 func plainText(value json.RawMessage) string {
 	var text string
 	if json.Unmarshal(value, &text) != nil {
@@ -105,7 +106,7 @@ func plainText(value json.RawMessage) string {
 	return strings.ToLower(strings.TrimSpace(text))
 }
 
-// secondsText is a positive number, with or without the unit of seconds.
+// secondsText returns a positive number, with or without the unit of seconds.
 func secondsText(value json.RawMessage) string {
 	text := strings.TrimSpace(strings.TrimSuffix(plainText(value), "s"))
 	if n, err := strconv.ParseFloat(text, 64); err != nil || n <= 0 || math.IsInf(n, 0) || math.IsNaN(n) {
@@ -114,7 +115,7 @@ func secondsText(value json.RawMessage) string {
 	return text
 }
 
-// resolution is the one word for what a value says.
+// resolution returns the standard word for a value.
 func (p VideoPaths) resolution(value json.RawMessage) string {
 	text := plainText(value)
 	if word := p.Modes[text]; word != "" {
@@ -140,8 +141,8 @@ func switchText(value json.RawMessage) string {
 	return ""
 }
 
-// usual is what the model makes where a request says nothing, by the vendor's usual footage. A video that is changed or continued
-// has the length of its source.
+// usual returns what the model makes of a request that leaves it open, by the vendor's usual footage. A video that is changed or
+// continued has the length of its source.
 func (m VideoModel) usual(vendor Footage, shape VideoShape) Footage {
 	if shape.Has(SourceVideo) || shape.Has(ExtendVideo) {
 		return Footage{}
@@ -151,7 +152,7 @@ func (m VideoModel) usual(vendor Footage, shape VideoShape) Footage {
 	}
 }
 
-// oneOf is the word, or the first of those that a model knows if the word is not among them.
+// oneOf returns the word if the model knows it, otherwise the first word that the model knows.
 func oneOf(known []string, word string) string {
 	if word == "" || len(known) == 0 || takesAny(known) || slices.Contains(known, word) {
 		return word
@@ -159,8 +160,8 @@ func oneOf(known []string, word string) string {
 	return known[0]
 }
 
-// Complete returns the request as it is sent to an upstream model at a channel of the vendor, and what that asks for: with the
-// model's usual length and resolution where the caller says none and the model has fields for them.
+// Complete returns the request as it is sent to an upstream model at a channel of the vendor, and its footage: with the model's
+// usual length and resolution if the caller has none and the model has fields for them.
 func (v Vendor) Complete(c Channel, model string, req VideoRequest) (VideoRequest, Footage) {
 	shape, said := req.Shape(), req.Footage().Or(v.paths(c, model).Footage(req))
 	known, ok := v.VideoModel(c, model)
@@ -168,7 +169,7 @@ func (v Vendor) Complete(c Channel, model string, req VideoRequest) (VideoReques
 	if !ok {
 		return req, said.Or(usual)
 	}
-	if known.Resolutions == nil && takesAny(known.Sizes) { // of a size the model reads only its ratio
+	if known.Resolutions == nil && takesAny(known.Sizes) { // the model reads only the ratio of a size
 		said.Resolution = cmp.Or(known.UsualResolution, said.Resolution)
 	}
 	fuller := req
@@ -184,7 +185,7 @@ func (v Vendor) Complete(c Channel, model string, req VideoRequest) (VideoReques
 	return req, said.Or(usual)
 }
 
-// paths are the vendor's, and those that the channel names for a hosted model.
+// paths returns the vendor's paths and those of the channel's fields for a hosted model.
 func (v Vendor) paths(c Channel, model string) VideoPaths {
 	paths := v.VideoPaths
 	if !v.NamesFields {

@@ -9,8 +9,8 @@ import (
 	"strings"
 )
 
-// Frame is a request's size in the words of a model: those of Size, AspectRatio and Resolution that the model has a list for, and
-// "" for each that the request says nothing of.
+// Frame is a request's size in the model's values: Size, AspectRatio and Resolution if the model has a list of them, "" for each
+// that the request leaves open.
 type Frame struct {
 	Size, AspectRatio, Resolution string
 	Width, Height                 int
@@ -24,7 +24,7 @@ func (m VideoModel) Accept(s VideoShape) (Frame, *Fault) {
 	return m.Frame(s)
 }
 
-// Frame reads what a request says of its size in the model's own words. Nothing is rounded: what does not fit is a fault.
+// Frame maps a request's size to the model's values. It rounds nothing: a size that does not fit is a fault.
 func (m VideoModel) Frame(s VideoShape) (Frame, *Fault) {
 	frame := Frame{Size: s.Size, AspectRatio: s.AspectRatio, Resolution: s.Resolution, Width: s.Width, Height: s.Height}
 	field := "size"
@@ -95,7 +95,7 @@ func (m VideoModel) checkFrame(s VideoShape) *Fault {
 	return fault
 }
 
-// frames are the words of a model's sizes, for a message.
+// frames returns the model's sizes, for a message.
 func (m VideoModel) frames() string {
 	var words []string
 	for _, list := range [...][]string{m.AspectRatios, m.Resolutions} {
@@ -106,7 +106,7 @@ func (m VideoModel) frames() string {
 	return strings.Join(words, " in ")
 }
 
-// sizeOf is the model's size that words mean: the first that fits.
+// sizeOf returns the first of the model's sizes that matches the words of a request.
 func (m VideoModel) sizeOf(s VideoShape) (string, *Fault) {
 	for _, size := range m.Sizes {
 		width, height := pixelsOf(size)
@@ -121,10 +121,10 @@ func (m VideoModel) sizeOf(s VideoShape) (string, *Fault) {
 	return "", notTaken("resolution", m.Sizes, "")
 }
 
-// sameRatio is how far two ratios may be apart and still have one name: 854x480 is called 16:9.
+// sameRatio is the largest difference of two ratios with the same name: 854x480 is called 16:9.
 const sameRatio = 0.01
 
-// wordsOf is the one of the words for aspect ratios that pixels have, "" for none.
+// wordsOf returns the word for the aspect ratio of pixels, "" for none.
 func wordsOf(known []string, width, height int) string {
 	if takesAny(known) {
 		divisor := gcd(width, height)
@@ -148,7 +148,7 @@ func gcd(a, b int) int {
 	return a
 }
 
-// resolutionOf is the word for pixels: that of the shorter side.
+// resolutionOf returns the word for pixels, by the shorter side.
 func resolutionOf(width, height int) string {
 	const fourK = 2160
 	if short := min(width, height); short != fourK {
@@ -157,8 +157,8 @@ func resolutionOf(width, height int) string {
 	return "4k"
 }
 
-// Makes tells whether the model may make a video of a resolution, a word as ResolutionWord writes it, with sound ("true") or
-// without ("false"); "" says nothing.
+// Makes reports whether the model may make a video of a resolution, written as ResolutionWord does, with sound ("true") or without
+// ("false"). "" matches all.
 func (m VideoModel) Makes(resolution, audio string) bool {
 	if audio == "true" && m.Audio == AudioNever || audio == "false" && m.Audio == AudioAlways {
 		return false
@@ -173,7 +173,7 @@ func (m VideoModel) Makes(resolution, audio string) bool {
 	return slices.ContainsFunc(m.Resolutions, is) || slices.ContainsFunc(m.Sizes, is)
 }
 
-// ResolutionWord is the one word for a resolution that was given as a word, or as pixels where there is none; "" for neither.
+// ResolutionWord returns the standard word for a resolution given as a word, or as pixels without one; "" for neither.
 func ResolutionWord(word string, width, height int) string {
 	const fourK, asPixels = "4k", "2160p"
 	word = strings.ToLower(strings.TrimSpace(word))
@@ -186,7 +186,7 @@ func ResolutionWord(word string, width, height int) string {
 	return word
 }
 
-// pixelsOf reads "1280x720"; 0, 0 for another word.
+// pixelsOf reads "1280x720"; 0, 0 for another text.
 func pixelsOf(size string) (width, height int) {
 	w, h, _ := strings.Cut(size, "x")
 	width, errW := strconv.Atoi(w)
@@ -197,7 +197,7 @@ func pixelsOf(size string) (width, height int) {
 	return width, height
 }
 
-// nearestSize is the size with the most alike sides.
+// nearestSize returns the size whose sides differ the least.
 func nearestSize(sizes []string, width, height int) string {
 	return slices.MinFunc(sizes, func(a, b string) int {
 		return cmp.Compare(distance(a, width, height), distance(b, width, height))

@@ -10,53 +10,52 @@ import (
 	"unicode/utf8"
 )
 
-// VideoModel is what one model of a vendor takes, as the vendor's own documents say. A list that is nil names a field that
-// the model does not have, so that a request which sets it is refused; AnyWord is a list that takes everything.
+// VideoModel is what one model of a vendor accepts, by the vendor's documentation. A nil list is a field that the model does not
+// have: a request that sets it is refused. AnyWord is a list that accepts everything.
 type VideoModel struct {
-	// Seconds are the lengths it makes, Sizes what it makes in pixels ("1280x720"), AspectRatios and Resolutions the words it
-	// takes for them, in lower case. A request's pixels are read as words, and words as pixels, where the model knows only
-	// the others.
+	// Seconds are the lengths that it makes, Sizes its sizes in pixels ("1280x720"), AspectRatios and Resolutions its words for
+	// them, in lower case. If the model knows only words, a request's pixels are mapped to words, and the other way around.
 	Seconds, Sizes, AspectRatios, Resolutions []string
-	// UsualSeconds and UsualResolution are what it makes of a request that says none; "" where that is what the vendor's models make. A
-	// model of any size and without Resolutions always makes UsualResolution.
+	// UsualSeconds and UsualResolution are what it makes of a request that leaves them open; "" for those of the vendor. A model of
+	// any size and without Resolutions always makes UsualResolution.
 	UsualSeconds, UsualResolution string
-	// FPS is the one frame rate that it has, AnyFPS where it takes several, 0 where it takes none.
+	// FPS is its only frame rate, AnyFPS if it accepts several, 0 if it has no such field.
 	FPS int
-	// Inputs are what it takes beside the prompt.
+	// Inputs are the inputs that it accepts in addition to the prompt.
 	Inputs []VideoInput
-	// Apart: references cannot stand beside first and last frames.
+	// Apart: references cannot be combined with first and last frames.
 	Apart bool
-	// Audio says whether the videos have sound.
+	// Audio is whether the videos have sound.
 	Audio VideoAudio
-	// N is how many videos one job makes at most, 0 means one, AnyNumber as many as are asked for.
+	// N is the most videos of one job; 0 means one, AnyNumber any number.
 	N int
-	// MaxPrompt bounds the prompt in characters, 0 where the vendor does not say. UTF16: the vendor counts UTF-16 code units. NeedsPrompt: there must be one, whatever
-	// the inputs. Negative: a negative prompt is taken.
+	// MaxPrompt bounds the prompt in characters, 0 if unknown. UTF16: the vendor counts UTF-16 code units. NeedsPrompt: a prompt is
+	// required with any inputs. Negative: a negative prompt is accepted.
 	MaxPrompt                    int
 	UTF16, NeedsPrompt, Negative bool
-	// Seed: a seed is taken.
+	// Seed: a seed is accepted.
 	Seed bool
-	// NeedsInput: there must be one of the Inputs.
+	// NeedsInput: one of the Inputs is required.
 	NeedsInput bool
 }
 
-// AnyFPS and AnyNumber take every number.
+// AnyFPS and AnyNumber accept every number.
 const (
 	AnyFPS    = -1
 	AnyNumber = -1
 )
 
-// AnyWord is a list of a VideoModel that takes everything.
+// AnyWord returns a list of a VideoModel that accepts everything.
 func AnyWord() []string { return []string{"*"} }
 
-// Tells is false for a table that has nothing to tell of a model: it takes every word, as AnyVideoModel does, and the model
-// may as well be none of videos.
+// Tells reports whether the table contains anything about the model. It does not if it accepts every word, as AnyVideoModel does;
+// the model may then not make videos at all.
 func (m VideoModel) Tells() bool {
 	return !slices.Equal(m.Seconds, AnyWord()) || !slices.Equal(m.Sizes, AnyWord()) || !slices.Equal(m.Resolutions, AnyWord())
 }
 
-// AnyVideoModel is a model of a vendor whose table is not known, such as a compatible server: it takes every word, one
-// video, and the inputs.
+// AnyVideoModel returns a model of a vendor without a table, such as a compatible server: it accepts every word, one video, and the
+// inputs.
 func AnyVideoModel(inputs ...VideoInput) VideoModel {
 	return VideoModel{
 		Seconds: AnyWord(), Sizes: AnyWord(), AspectRatios: AnyWord(), Resolutions: AnyWord(), FPS: AnyFPS, Audio: AudioOption,
@@ -64,41 +63,41 @@ func AnyVideoModel(inputs ...VideoInput) VideoModel {
 	}
 }
 
-// VideoAudio says whether a model's videos have sound.
+// VideoAudio is whether a model's videos have sound.
 type VideoAudio string
 
-// What there is. The zero VideoAudio is a model that makes no sound.
+// The values of VideoAudio. The zero value is a model without sound.
 const (
 	AudioNever  VideoAudio = ""
 	AudioOption VideoAudio = "optional" // as the request says
 	AudioAlways VideoAudio = "always"
 )
 
-// VideoInput is one role of inputs that a model takes.
+// VideoInput is one role of inputs that a model accepts.
 type VideoInput struct {
 	Role InputRole
-	// Max is how many, 0 means one.
+	// Max is how many; 0 means one.
 	Max int
-	// Types are the media types taken, nil for PNG, JPEG and WebP of images, and for whatever comes of others.
+	// Types are the accepted media types; nil means PNG, JPEG and WebP for images, and any for other inputs.
 	Types []string
-	// MaxBytes bounds an upload, 0 where the vendor does not say.
+	// MaxBytes bounds an upload, 0 if unknown.
 	MaxBytes int64
-	// NoLinks: only uploads are taken. LinksOnly: only links are.
+	// NoLinks: only uploads are accepted. LinksOnly: only links are accepted.
 	NoLinks, LinksOnly bool
-	// Needed: there must be one.
+	// Needed: one is required.
 	Needed bool
-	// With is a role that must be there as well, FirstFrame for a LastFrame; nil for none.
+	// With is a role that is required as well, FirstFrame for a LastFrame; nil for none.
 	With *InputRole
 }
 
-// Frames are a first and a last frame that are alike. A last one wants a first.
+// Frames returns a first and a last frame with the same limits. A last frame requires a first frame.
 func Frames(like VideoInput) []VideoInput {
 	last, first := like, FirstFrame
 	last.Role, last.With = LastFrame, &first
 	return []VideoInput{like, last}
 }
 
-// VideoShape is what of a request a VideoModel is asked about. It stands in workflow histories.
+// VideoShape is the part of a request that a VideoModel checks. It is stored in workflow histories.
 type VideoShape struct {
 	Seconds       string `json:"seconds,omitempty"`
 	Size          string `json:"size,omitempty"`
@@ -117,16 +116,16 @@ type VideoShape struct {
 	Inputs      []InputShape `json:"inputs,omitempty"`
 }
 
-// InputShape is what a VideoModel is asked of one input.
+// InputShape is the part of an input that a VideoModel checks.
 type InputShape struct {
 	Role InputRole `json:"role,omitempty"`
-	// Type and Bytes are an upload's; of a link neither is known.
+	// Type and Bytes are those of an upload; unknown for a link.
 	Type  string `json:"type,omitempty"`
 	Bytes int64  `json:"bytes,omitempty"`
 	Link  bool   `json:"link,omitempty"`
 }
 
-// Shape is what of the request a VideoModel is asked about.
+// Shape returns the part of the request that a VideoModel checks.
 func (r VideoRequest) Shape() VideoShape {
 	shape := VideoShape{
 		Seconds: r.Seconds, Size: r.Size, Width: r.Width, Height: r.Height, AspectRatio: r.AspectRatio, Resolution: r.Resolution,
@@ -141,7 +140,7 @@ func (r VideoRequest) Shape() VideoShape {
 	return shape
 }
 
-// Count is how many inputs of a role there are.
+// Count returns the number of inputs of a role.
 func (s VideoShape) Count(role InputRole) int {
 	n := 0
 	for _, input := range s.Inputs {
@@ -152,10 +151,10 @@ func (s VideoShape) Count(role InputRole) int {
 	return n
 }
 
-// Has tells whether there are inputs of a role.
+// Has reports whether there are inputs of a role.
 func (s VideoShape) Has(role InputRole) bool { return s.Count(role) > 0 }
 
-// RatioField is the field by which the request says a ratio: the words of one, or pixels.
+// RatioField returns the field with which the request sets a ratio: as a word or in pixels.
 func (s VideoShape) RatioField() string {
 	switch {
 	case s.AspectRatio != "":
@@ -166,8 +165,8 @@ func (s VideoShape) RatioField() string {
 	return "width"
 }
 
-// Check tells whether the model takes a request: nil, or the fault of the field that it does not take, with what it takes
-// instead. The field's name is that of the generic format but for "seconds" and "size".
+// Check returns the fault of the field that the model does not accept, with the accepted values; nil for none. The field's name is
+// that of the generic format except for "seconds" and "size".
 func (m VideoModel) Check(s VideoShape) *Fault {
 	for _, check := range [...]func(VideoShape) *Fault{m.checkSeconds, m.checkFrame, m.checkWords, m.checkInputs} {
 		if fault := check(s); fault != nil {
@@ -187,7 +186,7 @@ func (m VideoModel) checkSeconds(s VideoShape) *Fault {
 	}
 	near, best := "", math.Inf(1)
 	for _, word := range m.Seconds {
-		seconds, _ := strconv.ParseFloat(word, 64) // a vendor's own table
+		seconds, _ := strconv.ParseFloat(word, 64) // a valid number of the vendor's table
 		if off := math.Abs(seconds - given); off < best {
 			near, best = word, off
 		}
@@ -198,7 +197,7 @@ func (m VideoModel) checkSeconds(s VideoShape) *Fault {
 	return notTaken("seconds", m.Seconds, near)
 }
 
-// promptLength is how long a prompt is as the vendor counts it.
+// promptLength returns the length of a prompt as the vendor counts it.
 func (m VideoModel) promptLength(s VideoShape) int {
 	if m.UTF16 {
 		return s.Prompt + s.PromptUTF16
@@ -232,7 +231,7 @@ func (m VideoModel) checkWords(s VideoShape) *Fault {
 	return nil
 }
 
-// InputField is the generic format's name for inputs of a role.
+// InputField returns the generic format's name for inputs of a role.
 func InputField(role InputRole) string {
 	switch role {
 	case LastFrame:
@@ -279,10 +278,10 @@ func (m VideoModel) checkInputs(s VideoShape) *Fault {
 	return nil
 }
 
-// pictureTypes are what nearly every vendor takes.
+// pictureTypes are the types that nearly every vendor accepts.
 func pictureTypes() []string { return []string{"image/png", "image/jpeg", "image/webp"} }
 
-// types are the media types taken, nil for whatever comes.
+// types returns the accepted media types, nil for any.
 func (v VideoInput) types() []string {
 	if v.Types == nil && (v.Role == FirstFrame || v.Role == LastFrame || v.Role == Reference) {
 		return pictureTypes()
@@ -309,12 +308,12 @@ func (v VideoInput) check(field string, input InputShape) *Fault {
 
 func takesAny(words []string) bool { return len(words) == 1 && words[0] == "*" }
 
-// noField is the fault of a field that the model does not have.
+// noField returns the fault of a field that the model does not have.
 func noField(field string) *Fault {
 	return InvalidField(field, "Invalid request: this model does not take '%s'.", field)
 }
 
-// notTaken is the fault of a value that the model does not take.
+// notTaken returns the fault of a value that the model does not accept.
 func notTaken(field string, takes []string, near string) *Fault {
 	text := fmt.Sprintf("Invalid request: '%s' is not possible with this model, which takes %s.", field, strings.Join(takes, ", "))
 	if near != "" && len(takes) > 1 {

@@ -1,7 +1,7 @@
 package providers
 
-// VideoTable is a VideoModel as clients and operators read it. A list that takes every word is absent, and so is a number
-// without a bound; an empty list is a field that the model does not have.
+// VideoTable is a VideoModel for clients and operators. A list that accepts every word and a number without a bound are absent. An
+// empty list is a field that the model does not have.
 type VideoTable struct {
 	Seconds      []string     `json:"seconds,omitzero" doc:"Lengths in seconds"`
 	Sizes        []string     `json:"sizes,omitzero" doc:"Widths and heights in pixels"`
@@ -21,7 +21,7 @@ type VideoTakes struct {
 	From     string   `json:"from,omitempty" enum:"link,upload" doc:"Only links are taken, or only uploads"`
 }
 
-// Table is what clients and operators read of the model.
+// Table returns the VideoTable of the model.
 func (m VideoModel) Table() VideoTable {
 	words := func(list []string) []string {
 		switch {

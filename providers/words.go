@@ -11,14 +11,14 @@ import (
 	"modelrelay/providers/secret"
 )
 
-// query finds the query string of an address in a text.
+// query finds the query string of a URL in a text.
 var query = regexp.MustCompile(`(://[^\s"'<>?]*)\?[^\s"'<>]*`)
 
-// Words takes out of an upstream's words what must be neither shown nor kept: the query string of every address. An
-// upstream that could not fetch an input repeats the client's link, signature and all.
+// Words removes the query strings of all URLs from an upstream's text, which must be neither shown nor stored. An upstream that
+// cannot fetch an input repeats the client's link with its signature.
 func Words(text string) string { return query.ReplaceAllString(text, "${1}?…") }
 
-// Cut shortens an upstream's words to a number of bytes, between two characters.
+// Cut shortens a text to a number of bytes, between two characters.
 func Cut(s string, limit int) string {
 	if len(s) <= limit {
 		return s
@@ -26,12 +26,12 @@ func Cut(s string, limit int) string {
 	return strings.ToValidUTF8(s[:limit], "") + "…"
 }
 
-// Says tells whether an upstream's text has one of the phrases, in lower case, word by word: "risk" is in "TextRiskDetected", in
-// "text_risk" and in "Text Risk Not Pass", not in "asterisk".
+// Says reports whether an upstream's text contains one of the phrases, in lower case and word by word: "risk" is in
+// "TextRiskDetected", in "text_risk" and in "Text Risk Not Pass", not in "asterisk".
 func Says(text string, phrases ...string) bool {
 	var words strings.Builder
 	words.WriteByte(' ')
-	lower, gap := false, true // what came before: a small letter; the end of a word
+	lower, gap := false, true // of the previous character: a small letter; the end of a word
 	for _, r := range text {
 		switch {
 		case !unicode.IsLetter(r) && !unicode.IsDigit(r):
@@ -50,19 +50,19 @@ func Says(text string, phrases ...string) bool {
 	return slices.ContainsFunc(phrases, func(phrase string) bool { return strings.Contains(words.String(), " "+phrase+" ") })
 }
 
-// Limits of what is kept of an upstream's words, in bytes.
+// Limits of an upstream's texts, in bytes.
 const (
-	// ReasonLimit bounds its reason for a refusal or a failure.
+	// ReasonLimit bounds the reason for a refusal or a failure.
 	ReasonLimit = 400
-	// WordLimit bounds its status words and error codes.
+	// WordLimit bounds status words and error codes.
 	WordLimit = 100
 )
 
-// leastSecret is how long the secret half of a pair is at least: a shorter one is a word that any text may have.
+// leastSecret is the shortest secret half of a pair that Reason removes. A shorter one may be an ordinary word.
 const leastSecret = 8
 
-// Reason makes an upstream's reason for a refusal fit to be shown: short, without query strings, and without the
-// credentials it may repeat, whole or, of ACCESS_KEY:SECRET_KEY, the secret alone.
+// Reason prepares an upstream's reason for a refusal for display: short, without query strings, and without the credentials that it
+// may repeat, whole or, of ACCESS_KEY:SECRET_KEY, only the secret.
 func Reason(said string, hidden ...Secret) string {
 	for _, key := range hidden {
 		if key != "" {
@@ -75,8 +75,8 @@ func Reason(said string, hidden ...Secret) string {
 	return Cut(Words(said), ReasonLimit)
 }
 
-// Plain tells whether a text shows what it holds: it has no control characters, and none that change the direction or
-// take no room, so that no terminal obeys it and no reader is deceived.
+// Plain reports whether a text has only graphic characters: no control characters, none that change the direction of text, and none
+// without width. A terminal shows such a text unchanged.
 func Plain(text string) bool {
 	for i, r := range text {
 		if !unicode.IsGraphic(r) || r == utf8.RuneError && !strings.HasPrefix(text[i:], "\uFFFD") {
@@ -86,7 +86,7 @@ func Plain(text string) bool {
 	return true
 }
 
-// Shown is a text of a stranger's for a terminal: what is not plain stands as an escape.
+// Shown returns a text for a terminal. It escapes the characters that are not plain.
 func Shown(text string) string {
 	if Plain(text) {
 		return text

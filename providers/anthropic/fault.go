@@ -16,7 +16,7 @@ func classify(fault *providers.Fault) {
 			Message string `json:"message"`
 		} `json:"error"`
 	}
-	// Where these are not the vendor's words, what can be read of them is empty, and the status has said enough.
+	// Errors leave the fields empty; the status is enough.
 	_ = json.Unmarshal(fault.Upstream.Body, &answer)
 	fault.Code = providers.Cut(answer.Error.Type, providers.WordLimit)
 	switch {
@@ -26,7 +26,7 @@ func classify(fault *providers.Fault) {
 	case fault.Code == "billing_error",
 		fault.Kind == providers.Invalid && (strings.Contains(answer.Error.Message, "credit balance is too low") ||
 			strings.Contains(answer.Error.Message, "specified API usage limits")):
-		// The gateway's account is out of money, or at the spend limit its owner set, which this vendor says with a 400 too.
+		// The gateway's account is out of money, or at the spend limit of its owner. This vendor reports both with a 400 too.
 		fault.RefuseKey(providers.KeyExhausted)
 	case fault.Kind == providers.Invalid && strings.Contains(answer.Error.Message, "organization has been disabled"):
 		fault.RefuseKey(providers.KeyRefused)

@@ -2,7 +2,8 @@ package anthropic
 
 import "modelrelay/providers"
 
-// Priced is what the vendor bills beside tokens: its pages "Pricing", "Service tiers", "Prompt caching" and "Data residency".
+// Priced returns what the vendor bills in addition to tokens: its pages "Pricing", "Service tiers", "Prompt caching" and "Data
+// residency".
 func Priced() providers.Priced {
 	const usualCache = "5m" // what is written for an hour costs twice the price of input
 	return providers.Priced{

@@ -1,6 +1,6 @@
-// Package anthropic adapts upstreams that speak Anthropic's Messages API.
+// Package anthropic adapts upstreams with Anthropic's Messages API.
 //
-// Of the product it imports providers and providers/upstream alone.
+// Of the product it imports only providers and providers/upstream.
 package anthropic
 
 import (
@@ -25,21 +25,21 @@ type Relayer struct {
 	operations map[providers.Operation]operation
 }
 
-// operation is how one operation is called.
+// operation describes one operation.
 type operation struct {
 	// path follows the channel's base URL, which like the SDKs' has no version in it.
 	path string
-	// usage says where the answer counts tokens, streamed or not.
+	// usage describes the usage in the answer, streamed or not.
 	usage providers.UsageShape
 }
 
-// operations is the table of what this vendor serves.
+// operations returns the operations that this vendor serves.
 func operations() map[providers.Operation]operation {
 	return map[providers.Operation]operation{
 		providers.Messages: {
 			path: "/v1/messages",
-			// A stream counts its input in message_start, below "message", and its output in message_delta, which may
-			// repeat the input. What is read from or written to the cache is no part of input_tokens.
+			// A stream counts its input in message_start, below "message", and its output in message_delta, which may repeat the
+			// input. input_tokens does not include tokens that are read from or written to the cache.
 			usage: providers.UsageShape{
 				Input: []string{
 					"usage.input_tokens|message.usage.input_tokens", "usage.cache_read_input_tokens|message.usage.cache_read_input_tokens",
@@ -59,20 +59,20 @@ func operations() map[providers.Operation]operation {
 	}
 }
 
-// NewRelayer returns a relayer that sends through the process's client to upstreams.
+// NewRelayer returns a relayer over the process's client.
 func NewRelayer(client *http.Client) *Relayer {
 	return &Relayer{client: client, operations: operations()}
 }
 
-// Endpoints are what the relayer takes.
+// Endpoints returns the endpoints that the relayer serves.
 func Endpoints() []providers.Endpoint { return providers.Endpoints(providers.Anthropic, operations()) }
 
-// Usage says where the answers of the endpoints count tokens.
+// Usage returns where the answers of the endpoints contain usage.
 func Usage() map[providers.Endpoint]providers.UsageShape {
 	return providers.UsageShapes(providers.Anthropic, operations(), func(o operation) providers.UsageShape { return o.usage })
 }
 
-// CheckBaseURL refuses an address that the vendor's SDKs would not take: they add the version themselves.
+// CheckBaseURL refuses an address that the vendor's SDKs would not accept. The SDK adds the version.
 func CheckBaseURL(base *url.URL) error {
 	path := strings.TrimRight(base.Path, "/")
 	if strings.HasSuffix(path, "/v1") || strings.HasSuffix(path, "/v1/messages") {
@@ -109,7 +109,7 @@ func (r *Relayer) Relay(ctx context.Context, to providers.Target, call providers
 	return resp, upstream.Refine(err, providers.Anthropic, classify)
 }
 
-// Check implements providers.Checker, by the list of models.
+// Check implements providers.Checker, with the list of models.
 func (r *Relayer) Check(ctx context.Context, to providers.Target, models []string) (providers.Checked, error) {
 	list := upstream.NewJobs(r.client, upstream.JobVendor{
 		Name: "anthropic", Classify: classify,

@@ -17,7 +17,7 @@ const (
 	maxSeed = 1<<31 - 1
 )
 
-// item is one of a create's contents, with the payload of its type alone.
+// item is one of a create's contents. It has only the payload of its type.
 type item struct {
 	Type     string `json:"type"`
 	Text     string `json:"text,omitempty"`
@@ -31,7 +31,7 @@ type place struct {
 	URL string `json:"url"`
 }
 
-// createBody writes a create. Every failure is before anything was sent.
+// createBody writes a create. It fails only before anything was sent.
 func createBody(ctx context.Context, model string, req providers.VideoRequest) ([]byte, error) {
 	table := modelOf(model)
 	frame, seconds, err := upstream.Accept(req, table, refuse(table, model, req.Shape()), "callback_url")
@@ -64,7 +64,7 @@ func createBody(ctx context.Context, model string, req providers.VideoRequest) (
 	return body, upstream.Fits(body, maxBody)
 }
 
-// settings are the members beside the content.
+// settings returns the members other than the content.
 func settings(model string, table providers.VideoModel, req providers.VideoRequest, frame providers.Frame, seconds int) (upstream.Members, error) {
 	members := upstream.Members{"model": model}
 	if seconds > 0 { // "frames" outranks it
@@ -125,8 +125,8 @@ func contents(ctx context.Context, req providers.VideoRequest) ([]item, error) {
 	return items, nil
 }
 
-// RefuseVideo refuses what the vendor does not take with one another. Seedance 2.5 says so of a fixed ratio only after
-// minutes in the queue.
+// RefuseVideo refuses combinations that the vendor does not accept. Seedance 2.5 refuses a fixed ratio only after minutes in the
+// queue.
 func RefuseVideo(model string, shape providers.VideoShape) *providers.Fault {
 	return refuse(modelOf(model), model, shape)
 }

@@ -10,7 +10,7 @@ import (
 	"modelrelay/providers/upstream"
 )
 
-// failureCode is the product's word for the vendor's code of a failed job.
+// failureCode maps the vendor's code of a failed job to a Failed constant.
 func failureCode(code string) string {
 	switch {
 	case strings.Contains(code, "SensitiveContentDetected"), strings.Contains(code, "RiskDetection"):
@@ -28,12 +28,12 @@ func hasPrefix(code string, prefixes ...string) bool {
 	return slices.ContainsFunc(prefixes, func(prefix string) bool { return strings.HasPrefix(code, prefix) })
 }
 
-// classify reads what the vendor's codes say beside the status.
+// classify interprets the vendor's error beyond the status.
 func classify(fault *providers.Fault) {
 	var answer struct {
 		Error json.RawMessage `json:"error"`
 	}
-	_ = json.Unmarshal(fault.Upstream.Body, &answer) // another shape says nothing more than the status
+	_ = json.Unmarshal(fault.Upstream.Body, &answer) // errors leave it empty; the status is enough
 	code, message := upstream.Words(answer.Error)
 	fault.Code, message = providers.Cut(code, providers.WordLimit), strings.ToLower(message)
 	switch status := fault.Upstream.Status; {

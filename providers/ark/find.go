@@ -12,15 +12,15 @@ import (
 )
 
 const (
-	// pageSize is the largest of a list's pages, and mostPages how many of them are read for one look.
+	// pageSize is the largest page of the list. mostPages is how many pages one look-up reads.
 	pageSize  = 500
 	mostPages = 4
 	// listEvery is how often an account may ask for a page, with something to spare.
 	listEvery = 1500 * time.Millisecond
 )
 
-// Find looks through the vendor's list of a week's jobs for the one that bears the attempt's safety_identifier. That it is not
-// there proves nothing: how soon the list shows a job is not documented.
+// Find searches the vendor's list of a week's jobs for the attempt's safety_identifier. A job that is not listed may still exist:
+// how soon a job is listed is not documented.
 func (v *Videos) Find(ctx context.Context, to providers.Target, req providers.VideoRequest) (providers.Ticket, error) {
 	name, err := named(req)
 	if err != nil {

@@ -29,7 +29,7 @@ const (
 	seedance10f = "seedance-1-0-pro-fast-251015"
 )
 
-// family is a model's name without what the two sites write before it.
+// family returns a model's name without the prefixes of the two sites.
 func family(model string) string {
 	return strings.TrimPrefix(strings.TrimPrefix(model, "doubao-"), "dreamina-")
 }
@@ -70,7 +70,7 @@ func VideoModels(model string) (providers.VideoModel, bool) {
 	return table, true
 }
 
-// modelOf is what a model takes, and of one that is not in the table what the vendor has fields for.
+// modelOf returns what a model accepts. A model that is not in the table accepts every field of the vendor.
 func modelOf(model string) providers.VideoModel {
 	if known, ok := VideoModels(model); ok {
 		return known

@@ -1,6 +1,6 @@
 // Package ark adapts the video jobs of Volcengine Ark and BytePlus ModelArk (Seedance).
 //
-// Of the product it imports providers and providers/upstream alone.
+// Of the product it imports only providers and providers/upstream.
 package ark
 
 import (
@@ -24,16 +24,16 @@ const BaseURL = "https://ark.cn-beijing.volces.com/api/v3"
 
 const (
 	tasksPath = "/contents/generations/tasks"
-	// leastPoll is how often the vendor's own samples ask at most.
+	// leastPoll is the interval between polls in the vendor's own samples.
 	leastPoll = 10 * time.Second
 	// linkLife is how long a link to a result works from the job's end.
 	linkLife = 24 * time.Hour
 )
 
-// Videos drives the jobs of POST /contents/generations/tasks.
+// Videos implements the jobs of POST /contents/generations/tasks.
 type Videos struct{ upstream.Linked[task] }
 
-// NewVideos makes the adapter over the process's client.
+// NewVideos returns the adapter over the process's client.
 func NewVideos(client *http.Client) *Videos {
 	return &Videos{upstream.Linked[task]{
 		Paced: providers.Pace{Least: leastPoll},
@@ -89,19 +89,19 @@ type task struct {
 	Error      json.RawMessage `json:"error"`
 }
 
-// tokens are what the vendor bills.
+// tokens returns the tokens that the vendor bills.
 func (t task) tokens() providers.VideoTokens {
 	var usage struct {
 		Output upstream.Loose `json:"completion_tokens"`
 	}
-	_ = json.Unmarshal(t.Usage, &usage) // another shape counts nothing
+	_ = json.Unmarshal(t.Usage, &usage) // errors leave it empty
 	return providers.VideoTokens{Output: usage.Output.Count()}
 }
 
-// VideoLinks is where the video lies, at a link that takes no key.
+// VideoLinks returns the link to the video, which requires no key.
 func (t task) VideoLinks() []string { return []string{string(t.Content.VideoURL)} }
 
-// VideoStatus reads the vendor's words.
+// VideoStatus implements upstream.Record.
 func (t task) VideoStatus(key providers.Secret) (providers.VideoStatus, error) {
 	word := string(t.Status)
 	switch word {

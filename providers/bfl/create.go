@@ -12,7 +12,7 @@ const (
 	usualSeconds      = "5"
 )
 
-// resolutions are the vendor's words by ours.
+// resolutions maps our resolutions to the vendor's.
 func resolutions() map[string]string { return map[string]string{"720p": "hd", "1080p": "fhd"} }
 
 // VideoModels is the table of the vendor's models.
@@ -29,7 +29,7 @@ func VideoModels(model string) (providers.VideoModel, bool) {
 	}, true
 }
 
-// modelOf is what a model takes, and of one that is not in the table what the vendor has fields for.
+// modelOf returns what a model accepts. A model that is not in the table accepts every field of the vendor.
 func modelOf(model string) providers.VideoModel {
 	if known, ok := VideoModels(model); ok {
 		return known
@@ -39,7 +39,7 @@ func modelOf(model string) providers.VideoModel {
 	return known
 }
 
-// RefuseVideo refuses what the vendor does not take with one another: a video is continued, or made from frames.
+// RefuseVideo refuses combinations that the vendor does not accept: a video is continued, or made from frames.
 func RefuseVideo(_ string, shape providers.VideoShape) *providers.Fault {
 	if shape.Has(providers.ExtendVideo) && shape.Has(providers.FirstFrame) {
 		return providers.InvalidField("image", "The upstream takes 'image' or a video to go on from, not both.")
@@ -47,7 +47,7 @@ func RefuseVideo(_ string, shape providers.VideoShape) *providers.Fault {
 	return nil
 }
 
-// createBody writes a create. Every failure is before anything was sent.
+// createBody writes a create. It fails only before anything was sent.
 func createBody(ctx context.Context, model string, req providers.VideoRequest) ([]byte, error) {
 	table := modelOf(model)
 	frame, seconds, err := upstream.Accept(req, table, RefuseVideo(model, req.Shape()), "webhook_url", "webhook_secret")

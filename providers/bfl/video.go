@@ -1,6 +1,6 @@
 // Package bfl adapts the video API of Black Forest Labs (FLUX 3 video).
 //
-// Of the product it imports providers and providers/upstream alone.
+// Of the product it imports only providers and providers/upstream.
 package bfl
 
 import (
@@ -31,15 +31,15 @@ const (
 // ownHosts are the hosts of the vendor: an answer to a create names the one that has the job.
 const ownHosts = ".bfl.ai"
 
-// Videos drives the jobs of POST /v1/{model}. The vendor takes no key of an attempt, lists no jobs and cancels none.
+// Videos implements the jobs of POST /v1/{model}. The vendor accepts no idempotency key, lists no jobs and cancels none.
 type Videos struct{ upstream.Linked[job] }
 
-// NewVideos makes the adapter over the process's client.
+// NewVideos returns the adapter over the process's client.
 func NewVideos(client *http.Client) *Videos {
 	v := &Videos{upstream.Linked[job]{
 		Paced:  providers.Pace{Least: leastPoll, Most: mostPoll},
 		Jobs:   upstream.NewJobs(client, upstream.JobVendor{Name: "bfl", Authorize: authorize, Classify: classify, Reason: reason}),
-		Nobody: upstream.NobodysJob,
+		Nobody: upstream.NoJob,
 	}}
 	v.Read = v.read
 	return v
@@ -57,7 +57,7 @@ func classify(fault *providers.Fault) {
 	}
 }
 
-// handle is the adapter's part of a ticket: where the job is read, and what it costs.
+// handle is the adapter's data of a ticket: the URL of the job, and its cost.
 type handle struct {
 	PollingURL upstream.Loose `json:"polling_url,omitempty"`
 	Cost       upstream.Loose `json:"cost,omitempty"`
@@ -133,10 +133,10 @@ type job struct {
 	Details  json.RawMessage `json:"details"`
 }
 
-// VideoLinks is where the video lies, at a link that takes no key.
+// VideoLinks returns the link to the video, which requires no key.
 func (j job) VideoLinks() []string { return []string{string(j.Result.Sample)} }
 
-// VideoStatus reads the vendor's words.
+// VideoStatus implements upstream.Record.
 func (j job) VideoStatus(key providers.Secret) (providers.VideoStatus, error) {
 	failed := func(code string) (providers.VideoStatus, error) {
 		return upstream.FailedJob(string(j.Status), code, "", j.reason(), false, key), nil
@@ -152,12 +152,12 @@ func (j job) VideoStatus(key providers.Secret) (providers.VideoStatus, error) {
 	return upstream.States{Queued: "Pending", Done: "Ready", Life: resultLife - mostPoll}.Status(j.Status, j.VideoLinks())
 }
 
-// reason is what the vendor says of a failed job, else its word for that.
+// reason returns the vendor's reason for a failed job, otherwise its status.
 func (j job) reason() string {
 	var details struct {
 		Reasons []upstream.Loose `json:"Moderation Reasons"`
 	}
-	_ = json.Unmarshal(j.Details, &details) // another shape says nothing
+	_ = json.Unmarshal(j.Details, &details) // errors leave it empty
 	words := []string{string(j.Status)}
 	for _, one := range details.Reasons {
 		words = append(words, string(one))
@@ -170,7 +170,7 @@ func reason(body []byte) string {
 	var said struct {
 		Detail json.RawMessage `json:"detail"`
 	}
-	_ = json.Unmarshal(body, &said) // another shape says nothing
+	_ = json.Unmarshal(body, &said) // errors leave it empty
 	var text upstream.Loose
 	_ = json.Unmarshal(said.Detail, &text)
 	var members []struct {

@@ -104,7 +104,7 @@ func (r *Result) ask(ctx context.Context, vendor providers.Vendor, to providers.
 		return
 	case len(models) == 0:
 		r.Code = "test.good"
-	case !checked.Told:
+	case !checked.Listed:
 		r.Code = "test.untold"
 	case len(models) == 1:
 		r.Code, r.Values = "test.right", map[string]string{"model": providers.Shown(models[0])}

@@ -14,25 +14,25 @@ import (
 )
 
 const (
-	// resultLife and largeResultLife are how long the vendor keeps a result, in which the links stand; largeResult is what it
-	// calls large, in bytes.
+	// resultLife and largeResultLife are how long the vendor stores a result, which contains the links. largeResult is the size of
+	// a large one, in bytes.
 	resultLife      = time.Hour
 	largeResultLife = 6 * time.Minute
 	largeResult     = 10_000
-	// leastPoll is the shortest wait between two looks at a job that the vendor wants.
+	// leastPoll is the shortest interval between two polls that the vendor permits.
 	leastPoll = 2 * time.Second
-	// mostPoll leaves two minutes of a large result's life for looks that fail.
+	// mostPoll leaves two minutes of a large result's life for polls that fail.
 	mostPoll = 4 * time.Minute
 )
 
-// state is what the vendor says of a request. COMPLETED is no success: it may hold an error.
+// state is the vendor's state of a request. COMPLETED may contain an error.
 type state struct {
 	Status upstream.Loose `json:"status"`
 	Error  upstream.Loose `json:"error"`
 	Kind   upstream.Loose `json:"error_type"`
 }
 
-// going is the status of a request that has not ended. An unknown word, and none at all, means still running.
+// going returns the status of a request that has not ended. An unknown status, or none, means running.
 func (s state) going() providers.VideoStatus {
 	status := providers.VideoStatus{State: providers.JobRunning, Progress: -1, Word: providers.Cut(string(s.Status), providers.WordLimit)}
 	if s.Status == "IN_QUEUE" {
@@ -43,7 +43,7 @@ func (s state) going() providers.VideoStatus {
 
 func (s state) failure() failure { return failure{kind: string(s.Kind), message: string(s.Error)} }
 
-// failure is what the vendor, or the model, says went wrong.
+// failure is an error of the vendor or the model.
 type failure struct {
 	kind, message string
 	// server: it is an answer of status 5xx, which the vendor does not bill.
@@ -61,7 +61,7 @@ func readFailure(body []byte) failure {
 		Kind    upstream.Loose `json:"type"`
 	}
 	var text upstream.Loose
-	// Another shape says nothing.
+	// Errors leave it empty
 	_ = json.Unmarshal(body, &answer)
 	_ = json.Unmarshal(answer.Detail, &text)
 	_ = json.Unmarshal(answer.Detail, &list)
@@ -73,13 +73,13 @@ func readFailure(body []byte) failure {
 
 func reason(body []byte) string { return readFailure(body).message }
 
-// status is that of a job that ended so. What the vendor answers with a 5xx is its own, and costs nothing.
+// status returns the status of a job that ended with the failure. A 5xx is the vendor's fault and is not billed.
 func (f failure) status(key providers.Secret) providers.VideoStatus {
 	code, retryable := f.code()
 	return upstream.FailedJob("COMPLETED", code, f.kind, f.message, retryable, key)
 }
 
-// code is the product's word for it, and whether it is the vendor's own.
+// code returns the Failed constant for it, and whether it is the vendor's own.
 func (f failure) code() (code string, own bool) {
 	switch {
 	case f.kind == "content_policy_violation":
@@ -95,7 +95,7 @@ func (f failure) code() (code string, own bool) {
 	}
 }
 
-// ended reads the answer to the question for a result that is not 2xx: the failure of the job, where it is one.
+// ended interprets an answer that is not 2xx to the read of a result: the failure of the job, if it is one.
 func ended(err error, key providers.Secret) (providers.VideoStatus, error) {
 	if upstream.Forgotten(err) {
 		return upstream.ForgottenJob(), nil
@@ -123,12 +123,12 @@ type file struct {
 	Duration upstream.Loose `json:"duration"`
 }
 
-// UnmarshalJSON implements json.Unmarshaler: some models say the link alone.
+// UnmarshalJSON implements json.Unmarshaler: some models send only the link.
 func (f *file) UnmarshalJSON(raw []byte) error {
 	type plain file
 	var read plain
 	var link upstream.Loose
-	_ = json.Unmarshal(raw, &link) // another shape has no link
+	_ = json.Unmarshal(raw, &link) // errors leave it empty
 	_ = json.Unmarshal(raw, &read)
 	*f = file(read)
 	if link != "" {
@@ -147,7 +147,7 @@ func readFiles(body []byte) ([]file, error) {
 		return nil, err
 	}
 	var list, files []file
-	_ = json.Unmarshal(result.Videos, &list) // what is no list has none
+	_ = json.Unmarshal(result.Videos, &list) // errors leave it empty
 	for _, one := range append([]file{result.Video}, list...) {
 		if one.URL != "" {
 			files = append(files, one)
@@ -156,7 +156,7 @@ func readFiles(body []byte) ([]file, error) {
 	return files, nil
 }
 
-// linksOf are where the videos of a result lie.
+// linksOf returns the links of the videos of a result.
 func linksOf(files []file) []string {
 	links := make([]string, 0, len(files))
 	for _, one := range files {
@@ -165,18 +165,17 @@ func linksOf(files []file) []string {
 	return links
 }
 
-// mostFound bounds what is kept of a result beside its task, in bytes: the links of several videos. Those of a larger one are asked
-// for again.
-const mostFound = 8 << 10
+// maxFound bounds the links of a result that are stored with its task, in bytes. A larger result is read again.
+const maxFound = 8 << 10
 
-// private tells whether a link has a signature, or anything else that is for few: the vendor's own have none, but a model may name a
-// file that lies elsewhere. What is found stands in the task's history, where no such link belongs.
+// private reports whether a link has a signature or another secret. The vendor's own links have none, but a model may return a file
+// at another place. Found is stored in the task's history, which must not contain such a link.
 func private(link string) bool {
 	at, err := url.Parse(link)
 	return err != nil || at.RawQuery != "" || at.User != nil || at.Fragment != ""
 }
 
-// done is the status of a request with a result, which lies under the app.
+// done returns the status of a request with a result, which is below the app.
 func done(body []byte, app string) (providers.VideoStatus, error) {
 	files, err := readFiles(body)
 	if err != nil {
@@ -191,7 +190,7 @@ func done(body []byte, app string) (providers.VideoStatus, error) {
 	}
 	links := linksOf(files)
 	found, err := json.Marshal(handle{App: app, Links: links})
-	if err != nil || len(found) > mostFound || slices.ContainsFunc(links, private) {
+	if err != nil || len(found) > maxFound || slices.ContainsFunc(links, private) {
 		found = nil
 	}
 	return providers.VideoStatus{
@@ -200,7 +199,7 @@ func done(body []byte, app string) (providers.VideoStatus, error) {
 	}, nil
 }
 
-// classify reads the kind of an error, and tells an account without credit, which is a 403, from a key that may not.
+// classify interprets the kind of an error. It distinguishes an account without credit, a 403, from a key without permission.
 func classify(fault *providers.Fault) {
 	read := readFailure(fault.Upstream.Body)
 	fault.Code = providers.Cut(read.kind, providers.WordLimit)

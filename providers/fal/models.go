@@ -8,8 +8,9 @@ import (
 	"modelrelay/providers/upstream"
 )
 
-// What models take: fal-ai/fal-js libs/client/src/types/endpoints.ts, the types of each model's input; of FLUX 3 and LTX-2.5 the pages
-// fal.ai/models/blackforestlabs/flux-3/text-to-video/api, …/flux-3-max/text-to-video/llms.txt and fal.ai/models/fal-ai/ltx-2.5/text-to-video/fast/llms.txt.
+// Sources of the table: fal-ai/fal-js libs/client/src/types/endpoints.ts, the types of each model's input; for FLUX 3 and LTX-2.5
+// the pages fal.ai/models/blackforestlabs/flux-3/text-to-video/api, …/flux-3-max/text-to-video/llms.txt and
+// fal.ai/models/fal-ai/ltx-2.5/text-to-video/fast/llms.txt.
 
 const (
 	first     = providers.FirstFrame
@@ -21,12 +22,11 @@ const (
 // maxReferences bounds the references of every model that takes some.
 const maxReferences = 9
 
-// VideoModels is the table of the models that are used most. The vendor's many others take each word, in the fields that most
-// have.
+// VideoModels is the table of the most used models. The vendor's many others accept every word, in the usual fields.
 func VideoModels(model string) (providers.VideoModel, bool) { return hostedOf(model).Model, true }
 
-// hostedOf is a model, and one that is not in the table by the names that most have. For a last frame and for references there
-// are too many of them: a model that ignores what it does not know would make, and bill, another video.
+// hostedOf returns a model. One that is not in the table has the usual names, except for a last frame and for references, which
+// have too many: a model that ignores an unknown field would make, and bill, another video.
 func hostedOf(model string) upstream.Hosted {
 	if known, ok := lookUp(model); ok {
 		return known
@@ -47,7 +47,7 @@ func taking(model providers.VideoModel, length providers.FieldForm, names map[pr
 	return hosted
 }
 
-// lookUp finds a model by its family and, at the end of its name, by what it makes a video from.
+// lookUp returns a model by its family and by the input kind at the end of its name.
 func lookUp(model string) (upstream.Hosted, bool) {
 	if name, fast := strings.CutSuffix(model, ltxFast); fast && strings.HasPrefix(name, "fal-ai/ltx-2.5/") {
 		_, from := splitModel(name)
@@ -81,7 +81,7 @@ func lookUp(model string) (upstream.Hosted, bool) {
 	return upstream.Hosted{}, false
 }
 
-// The words at the end of a model's name, "" for a text where it has none.
+// The input kinds at the end of a model's name, "" for text.
 const (
 	fromText       = "text-to-video"
 	fromImage      = "image-to-video"
@@ -236,7 +236,7 @@ func fastLTX(from string) (upstream.Hosted, bool) {
 	return hosted, ok
 }
 
-// flux is FLUX 3 from a text; its other models take what the vendor's many others do.
+// flux is FLUX 3 from text. Its other models accept what unknown models do.
 func flux(family, from string) (upstream.Hosted, bool) {
 	model := providers.VideoModel{
 		Seconds: upstream.SecondsFrom(5, 20), AspectRatios: []string{"auto", "21:9", "2:1", "16:9", "4:3", "1:1", "3:4", "9:16"},

@@ -1,6 +1,6 @@
-// Package fal adapts fal's queue, which hosts many models with inputs of their own.
+// Package fal adapts fal's queue, which hosts many models with their own inputs.
 //
-// Of the product it imports providers and providers/upstream alone.
+// Of the product it imports only providers and providers/upstream.
 package fal
 
 import (
@@ -21,11 +21,11 @@ import (
 // BaseURL is the vendor's own address.
 const BaseURL = "https://queue.fal.run"
 
-// Videos drives the queue's requests. The vendor takes no key of ours, and lists ended requests alone, so a lost one is not
-// looked up.
+// Videos implements the queue's requests. The vendor accepts no idempotency key, and lists only ended requests, so a lost one is
+// not looked up.
 type Videos struct{ jobs *upstream.Jobs }
 
-// NewVideos makes the adapter over the process's client.
+// NewVideos returns the adapter over the process's client.
 func NewVideos(client *http.Client) *Videos {
 	return &Videos{upstream.NewJobs(client, upstream.JobVendor{Name: "fal", Authorize: authorize, Classify: classify, Reason: reason})}
 }
@@ -35,14 +35,14 @@ func authorize(req *http.Request, key providers.Secret) error {
 	return nil
 }
 
-// handle is the adapter's part of a ticket: where the request lies, which is not the whole of the model's name.
+// handle is the adapter's data of a ticket: the path of the request, which is not the whole of the model's name.
 type handle struct {
 	App string `json:"app"`
 	// Links are those of a result that was seen: they outlive the result, which names them.
 	Links []string `json:"links,omitempty"`
 }
 
-// Submit starts a job. The queue takes what the model may refuse: that is then a failed job.
+// Submit starts a job. The queue accepts requests that the model may refuse later: that is a failed job.
 func (v *Videos) Submit(ctx context.Context, to providers.Target, req providers.VideoRequest) (providers.Ticket, error) {
 	members, err := hostedOf(to.Model).Members(ctx, req, to.Channel.FieldsOf(to.Model))
 	if err != nil {
@@ -66,8 +66,8 @@ func (v *Videos) Submit(ctx context.Context, to providers.Target, req providers.
 	return upstream.NewTicket(made.RequestID, handle{App: appOf(to, string(made.ResponseURL))})
 }
 
-// appOf is the path before /requests in the address that the vendor names, where it names one; else the model's first two words.
-// The address itself is not followed: the key goes to the channel's own alone.
+// appOf returns the path before /requests in the URL that the vendor sends, otherwise the model's first two words. The URL itself
+// is not followed, because the key is only for the channel.
 func appOf(to providers.Target, named string) string {
 	at, err := url.Parse(named)
 	base, wrong := url.Parse(to.Channel.BaseURL)
@@ -81,7 +81,7 @@ func appOf(to providers.Target, named string) string {
 	return (&url.URL{Path: "/" + strings.Join(words[:min(len(words), 2)], "/")}).EscapedPath()
 }
 
-// Poll reads the request's state, and once it is done its result, which alone tells a video from a failure.
+// Poll reads the request's state, and once it is done its result, which distinguishes a video from a failure.
 func (v *Videos) Poll(ctx context.Context, to providers.Target, ticket providers.Ticket) (providers.VideoStatus, error) {
 	var s state
 	if err := v.jobs.Read(ctx, to, upstream.JobRequest{Path: requestPath(to, ticket) + "/status"}, &s); err != nil {
@@ -103,8 +103,8 @@ func (v *Videos) Poll(ctx context.Context, to providers.Target, ticket providers
 // Pace implements providers.Paced: a large result is to be read before it is gone.
 func (v *Videos) Pace() providers.Pace { return providers.Pace{Least: leastPoll, Most: mostPoll} }
 
-// Open reads a video of the result at its link, which takes no key. Where the vendor has let the result go, its files are there for
-// days: they are read at the links that Poll found.
+// Open reads a video of the result at its link, which requires no key. Where the vendor has let the result go, its files are there
+// for days: they are read at the links that Poll found.
 func (v *Videos) Open(ctx context.Context, to providers.Target, ticket providers.Ticket, output int) (providers.Video, error) {
 	links, err := v.links(ctx, to, ticket)
 	if err != nil {
@@ -116,7 +116,7 @@ func (v *Videos) Open(ctx context.Context, to providers.Target, ticket providers
 	return v.jobs.Open(ctx, to, links[output], false)
 }
 
-// links are where the videos of a result lie.
+// links returns the links of the videos of a result.
 func (v *Videos) links(ctx context.Context, to providers.Target, ticket providers.Ticket) ([]string, error) {
 	answer, err := v.jobs.Do(ctx, to, upstream.JobRequest{Path: requestPath(to, ticket)})
 	if err != nil {
@@ -143,7 +143,7 @@ func (v *Videos) Cancel(ctx context.Context, to providers.Target, ticket provide
 }
 
 func handleOf(to providers.Target, ticket providers.Ticket) (h handle) {
-	_ = json.Unmarshal(ticket.Data, &h) // where it says nothing the model does
+	_ = json.Unmarshal(ticket.Data, &h) // errors leave it empty; then the model decides
 	if h.App == "" {
 		h.App = appOf(to, "")
 	}
@@ -154,12 +154,12 @@ func requestPath(to providers.Target, ticket providers.Ticket) string {
 	return handleOf(to, ticket).App + "/requests/" + url.PathEscape(ticket.Job)
 }
 
-// Check implements providers.Checker, by a look-up of a job that nobody has made.
+// Check implements providers.Checker, with a look-up of a job that does not exist.
 func (v *Videos) Check(ctx context.Context, to providers.Target, models []string) (providers.Checked, error) {
 	to.Model = "fal-ai/any"
 	if len(models) > 0 {
 		to.Model = models[0]
 	}
-	_, err := v.jobs.Free(ctx, to, requestPath(to, providers.Ticket{Job: upstream.NobodysJob})+"/status")
+	_, err := v.jobs.Free(ctx, to, requestPath(to, providers.Ticket{Job: upstream.NoJob})+"/status")
 	return upstream.LookedUp(err, nil)
 }

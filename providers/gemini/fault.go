@@ -19,7 +19,7 @@ type errorBody struct {
 			Reason string `json:"reason"`
 			// RetryDelay is of a google.rpc.RetryInfo, such as "34s".
 			RetryDelay string `json:"retryDelay"`
-			// Violations are of a google.rpc.QuotaFailure. The name of a quota says its period.
+			// Violations are of a google.rpc.QuotaFailure. The name of a quota contains its period.
 			Violations []struct {
 				QuotaID string `json:"quotaId"`
 			} `json:"violations"`
@@ -39,7 +39,7 @@ func classify(fault *providers.Fault) {
 			fault.Code = providers.Cut(detail.Reason, providers.WordLimit)
 		}
 		for _, violation := range detail.Violations {
-			// A day's quota returns at the end of a day. The delay told beside it is that of a minute's.
+			// A daily quota returns at the end of the day. The delay in the answer is that of a minute's quota.
 			if fault.Kind == providers.RateLimited && strings.Contains(violation.QuotaID, "PerDay") {
 				fault.Key, fault.KeyNamed = providers.KeyExhausted, true
 			}
@@ -62,6 +62,6 @@ func accountWords() []string { return []string{"billing", "location", "free tier
 
 // readError reads an error body.
 func readError(body []byte) (answer errorBody) {
-	_ = json.Unmarshal(body, &answer) // what is not the vendor's own words leaves it to the status
+	_ = json.Unmarshal(body, &answer) // errors leave it empty; the status is enough
 	return answer
 }

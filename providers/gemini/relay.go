@@ -1,6 +1,6 @@
-// Package gemini adapts upstreams that speak Google's Gemini API.
+// Package gemini adapts upstreams with Google's Gemini API.
 //
-// Of the product it imports providers and providers/upstream alone.
+// Of the product it imports only providers and providers/upstream.
 package gemini
 
 import (
@@ -20,17 +20,17 @@ type Relayer struct {
 	operations map[providers.Operation]operation
 }
 
-// operation is how one operation is called.
+// operation describes one operation.
 type operation struct {
 	// verb follows the model in the path; of the one operation whose body names the model it is "", and path is its path.
 	verb, path string
-	// usage says where the answer counts tokens, streamed or not.
+	// usage describes the usage in the answer, streamed or not.
 	usage providers.UsageShape
 }
 
-// operations is the table of what this vendor serves.
+// operations returns the operations that this vendor serves.
 func operations() map[providers.Operation]operation {
-	// Each event of a stream counts anew from the start. What was thought is billed as output.
+	// Each event of a stream counts from the start. Thoughts are billed as output.
 	generated := providers.UsageShape{
 		Input:  []string{"usageMetadata.promptTokenCount", "usageMetadata.toolUsePromptTokenCount"},
 		Cached: []string{"usageMetadata.cachedContentTokenCount"},
@@ -60,20 +60,20 @@ func operations() map[providers.Operation]operation {
 	}
 }
 
-// NewRelayer returns a relayer that sends through the process's client to upstreams.
+// NewRelayer returns a relayer over the process's client.
 func NewRelayer(client *http.Client) *Relayer {
 	return &Relayer{client: client, operations: operations()}
 }
 
-// Endpoints are what the relayer takes.
+// Endpoints returns the endpoints that the relayer serves.
 func Endpoints() []providers.Endpoint { return providers.Endpoints(providers.Gemini, operations()) }
 
-// Usage says where the answers of the endpoints count tokens.
+// Usage returns where the answers of the endpoints contain usage.
 func Usage() map[providers.Endpoint]providers.UsageShape {
 	return providers.UsageShapes(providers.Gemini, operations(), func(o operation) providers.UsageShape { return o.usage })
 }
 
-// CheckBaseURL refuses an address that the vendor's SDK would not take: it adds the version itself.
+// CheckBaseURL refuses an address that the vendor's SDK would not accept. The SDK adds the version.
 func CheckBaseURL(base *url.URL) error {
 	path := strings.TrimRight(base.Path, "/")
 	for _, end := range [...]string{"/v1", "/v1beta", "/models"} {
@@ -104,7 +104,7 @@ func (r *Relayer) Relay(ctx context.Context, to providers.Target, call providers
 	address, answer := to.Channel.BaseURL+"/v1beta/"+path, "application/json"
 	if call.Stream {
 		answer = "text/event-stream"
-		if operation.path == "" { // a body that names its model says that it wants events
+		if operation.path == "" { // a body with the model has "stream" as well
 			address += "?alt=sse"
 		}
 	}
@@ -122,8 +122,8 @@ func (r *Relayer) Relay(ctx context.Context, to providers.Target, call providers
 	return resp, upstream.Refine(err, providers.Gemini, classify)
 }
 
-// modelPath is where a model stands in a path: below models/ unless its name says otherwise. A name that would lead to
-// another place in the upstream's tree has none.
+// modelPath returns the path of a model: below models/ unless the name has a folder. It reports false for a name that would lead to
+// another place.
 func modelPath(model string) (path string, ok bool) {
 	if !strings.HasPrefix(model, "models/") && !strings.HasPrefix(model, "tunedModels/") {
 		model = "models/" + model
@@ -138,7 +138,7 @@ func modelPath(model string) (path string, ok bool) {
 	return strings.Join(segments, "/"), true
 }
 
-// Check implements providers.Checker, by the list of models.
+// Check implements providers.Checker, with the list of models.
 func (r *Relayer) Check(ctx context.Context, to providers.Target, models []string) (providers.Checked, error) {
 	list := upstream.NewJobs(r.client, upstream.JobVendor{
 		Name: "gemini", Classify: classify,

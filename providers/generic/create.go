@@ -22,8 +22,8 @@ func VideoModels(string) (providers.VideoModel, bool) {
 // maxReferences is how many inputs a create of the contract may have.
 const maxReferences = 16
 
-// createBody writes a create. The same request has the same bytes each time: the upstream compares them where it knows
-// the idempotency key. Every failure is before anything was sent.
+// createBody writes a create. The same request has the same bytes each time: the upstream compares them where it knows the
+// idempotency key. It fails only before anything was sent.
 func createBody(ctx context.Context, model string, req providers.VideoRequest) ([]byte, error) {
 	metadata := req.Metadata
 	req.Metadata = nil // it travels whole, and its members are the upstream's to take apart
@@ -44,7 +44,7 @@ func createBody(ctx context.Context, model string, req providers.VideoRequest) (
 		}
 	}
 	if req.Width == 0 && req.Height == 0 && req.Size != "" {
-		members["size"] = req.Size // a word of the vendor's behind the upstream
+		members["size"] = req.Size // a vendor's word that the upstream may know
 	}
 	members.Seed(req)
 	if req.Seconds != "" {
@@ -77,7 +77,7 @@ func createBody(ctx context.Context, model string, req providers.VideoRequest) (
 	return upstream.Fields(fields, members) // by name
 }
 
-// remixBody writes a remix, which has the source's model, length and size. Every failure is before anything was sent.
+// remixBody writes a remix, which has the source's model, length and size. It fails only before anything was sent.
 func remixBody(req providers.VideoRequest) ([]byte, error) {
 	if len(req.Inputs) > 0 {
 		return nil, providers.InvalidField("input_reference", "The upstream takes no input image for a remix.")
@@ -100,7 +100,7 @@ func inputText(ctx context.Context, input providers.Media) (string, error) {
 		return input.URL, nil
 	}
 	data, err := upstream.InputBase64(ctx, input)
-	// A type that is none is the client's word about its file and nothing more: bare Base64 says as much.
+	// The client's type may be invalid. Then bare Base64 is sent.
 	if kind, _, wrong := mime.ParseMediaType(input.ContentType); wrong == nil {
 		data = "data:" + kind + ";base64," + data
 	}

@@ -19,7 +19,7 @@ var errNoKeys = fmt.Errorf("%w: its description declares no Idempotency-Key for 
 // paid again, so an upstream must first declare it in its own OpenAPI document. A failure says nothing about the lost
 // create, so each is AcceptedUnknown.
 func (v *Videos) Find(ctx context.Context, to providers.Target, req providers.VideoRequest) (providers.Ticket, error) {
-	if err := v.honoursKeys(ctx, to, req.Source != nil); err != nil {
+	if err := v.honorsKeys(ctx, to, req.Source != nil); err != nil {
 		return providers.Ticket{}, upstream.Undecided(err)
 	}
 	var (
@@ -37,9 +37,8 @@ func (v *Videos) Find(ctx context.Context, to providers.Target, req providers.Vi
 	return ticket, nil
 }
 
-// honoursKeys reads in the upstream's OpenAPI document, which lies beside its /v1, whether a create, or a remix, takes
-// the key.
-func (v *Videos) honoursKeys(ctx context.Context, to providers.Target, remix bool) error {
+// honorsKeys reports whether the upstream's OpenAPI document, at the level of its /v1, declares the key for a create or a remix.
+func (v *Videos) honorsKeys(ctx context.Context, to providers.Target, remix bool) error {
 	root := to
 	root.Channel.BaseURL = strings.TrimSuffix(to.Channel.BaseURL, "/v1")
 	var document struct {
@@ -62,8 +61,7 @@ func (v *Videos) honoursKeys(ctx context.Context, to providers.Target, remix boo
 	return &providers.Fault{Kind: providers.Upstream, Message: "Nobody can tell whether the upstream took the job.", Err: errNoKeys}
 }
 
-// undocumented reports whether an upstream answered that it has no document, or with something else in its place. Another look would find
-// no more.
+// undocumented reports whether an upstream has no such document. Another look-up would not find one.
 func undocumented(err error) bool {
 	var fault *providers.Fault
 	if !errors.As(err, &fault) {
@@ -86,7 +84,7 @@ type operations struct {
 	} `json:"post"`
 }
 
-// takesKey tells whether the POST declares an Idempotency-Key.
+// takesKey reports whether the POST declares an Idempotency-Key.
 func (o operations) takesKey() bool {
 	for _, parameter := range o.Post.Parameters {
 		if parameter.In == "header" && strings.EqualFold(parameter.Name, "Idempotency-Key") {

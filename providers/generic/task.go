@@ -10,8 +10,7 @@ import (
 	"modelrelay/providers/upstream"
 )
 
-// task is the upstream's task. A member of another type than the contract's must not lose a paid one, so none is an
-// error.
+// task is the upstream's task. A member of an unexpected type must not lose a paid job, so it is not an error.
 type task struct {
 	ID       upstream.Loose `json:"id"`
 	TaskID   upstream.Loose `json:"task_id"`
@@ -46,10 +45,10 @@ func decode(body []byte) (t task, err error) {
 	return t, err
 }
 
-// links are where the videos lie, in order; none where the task does not say.
+// links returns the links of the videos in order, none if the task has none.
 func (t task) links() []string {
 	var all []upstream.Loose
-	_ = json.Unmarshal(t.URLs, &all) // what is no list has no links
+	_ = json.Unmarshal(t.URLs, &all) // errors leave it empty
 	if len(all) == 0 {
 		old := t.FailReason
 		if !strings.HasPrefix(string(old), "http") {
@@ -69,7 +68,7 @@ func (t task) links() []string {
 	return links
 }
 
-// status reads the upstream's words. An unknown one, and none at all, means still running.
+// status maps the upstream's status. An unknown status, or none, means running.
 func (t task) status(key providers.Secret) providers.VideoStatus {
 	s := providers.VideoStatus{
 		State: providers.JobRunning, Progress: t.Progress.Percent(), Word: providers.Cut(string(t.Status), providers.WordLimit),
@@ -119,7 +118,7 @@ func readError(raw json.RawMessage) failing {
 		Param   upstream.Loose `json:"param"`
 	}
 	if json.Unmarshal(raw, &object) != nil {
-		_ = json.Unmarshal(raw, &object.Message) // what is neither says nothing
+		_ = json.Unmarshal(raw, &object.Message) // errors leave it empty
 	}
 	if object.Code == "" {
 		object.Code = object.Type
@@ -146,17 +145,17 @@ func classify(fault *providers.Fault) {
 	}
 }
 
-// reason finds the words of a refusal.
+// reason returns the reason of a refusal.
 func reason(body []byte) string { return readRefusal(body).message }
 
-// readRefusal reads the error in an answer, or what stands in its place.
+// readRefusal reads the error in an answer.
 func readRefusal(body []byte) failing {
 	var answer struct {
 		Error   json.RawMessage `json:"error"`
 		Code    upstream.Loose  `json:"code"`
 		Message upstream.Loose  `json:"message"`
 	}
-	_ = json.Unmarshal(body, &answer) // where the words are not these, the status has said enough
+	_ = json.Unmarshal(body, &answer) // errors leave the fields empty; the status is enough
 	said := readError(answer.Error)
 	if said.message == "" {
 		said.message, said.code = string(answer.Message), string(answer.Code)

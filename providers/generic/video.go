@@ -20,12 +20,11 @@ const (
 	videos = "/videos"
 )
 
-// Videos drives the tasks of POST /video/generations, makes variations of them and reads their pictures. The upstream
-// makes one task of all creates with one Idempotency-Key, which makes it a Finder, and stops tasks, which makes it a
-// Canceler.
+// Videos implements the tasks of POST /video/generations, makes variations of them and reads their pictures. The upstream makes one
+// task of all creates with one Idempotency-Key, which makes it a Finder, and stops tasks, which makes it a Canceler.
 type Videos struct{ jobs *upstream.Jobs }
 
-// NewVideos makes the adapter over the process's client.
+// NewVideos returns the adapter over the process's client.
 func NewVideos(client *http.Client) *Videos {
 	return &Videos{upstream.NewJobs(client, upstream.JobVendor{Name: "generic", Authorize: authorize, Classify: classify, Reason: reason})}
 }
@@ -48,7 +47,7 @@ func (v *Videos) Remix(ctx context.Context, to providers.Target, source provider
 	return v.start(ctx, to, videos+"/"+url.PathEscape(source.Job)+"/remix", body, req.IdempotencyKey)
 }
 
-// start posts what is paid for, once.
+// start posts a paid request once.
 func (v *Videos) start(ctx context.Context, to providers.Target, path string, body []byte, key string) (providers.Ticket, error) {
 	create := upstream.Create(path, body)
 	if key != "" {
@@ -58,7 +57,7 @@ func (v *Videos) start(ctx context.Context, to providers.Target, path string, bo
 	if err != nil {
 		return providers.Ticket{}, err
 	}
-	// Some gateways number their tasks besides: the number is not what they know the task by.
+	// Some gateways also number their tasks. The number is not the id.
 	return upstream.NewTicket(cmp.Or(made.TaskID, made.ID), nil)
 }
 
@@ -102,7 +101,7 @@ func (v *Videos) OpenVariant(ctx context.Context, to providers.Target, ticket pr
 	return v.jobs.Content(ctx, to, contentPath(ticket, output, variant))
 }
 
-// contentPath is where the contract serves what a task has.
+// contentPath returns the contract's path of a task's content.
 func contentPath(ticket providers.Ticket, output int, variant string) string {
 	query := make(url.Values)
 	if output > 0 {
@@ -115,7 +114,7 @@ func contentPath(ticket providers.Ticket, output int, variant string) string {
 	return address.String()
 }
 
-// Cancel stops the task. One that has ended, or is unknown, is no error, and neither is an upstream that cannot stop any.
+// Cancel stops the task. A task that has ended or is unknown is not an error, nor is an upstream that cannot stop tasks.
 func (v *Videos) Cancel(ctx context.Context, to providers.Target, ticket providers.Ticket) error {
 	_, err := v.jobs.Do(ctx, to, upstream.JobRequest{Method: http.MethodPost, Path: taskPath(ticket) + "/cancel"})
 	var fault *providers.Fault
@@ -147,7 +146,7 @@ func authorize(req *http.Request, key providers.Secret) error {
 	return nil
 }
 
-// Check implements providers.Checker, by the list of models.
+// Check implements providers.Checker, with the list of models.
 func (v *Videos) Check(ctx context.Context, to providers.Target, models []string) (providers.Checked, error) {
 	return v.jobs.CheckModels(ctx, to, "/models", models)
 }

@@ -19,7 +19,7 @@ const (
 	codeNotSupported = "2061" // not in the key's plan
 )
 
-// statusOf is the HTTP status that a code means. Of a code that is not listed, what became of the request is unknown.
+// statusOf returns the HTTP status that a code stands for. After an unlisted code, the outcome of the request is unknown.
 func statusOf(code string) int {
 	switch code {
 	case codeInvalid, "1042", codeOutput:
@@ -41,7 +41,7 @@ func statusOf(code string) int {
 	}
 }
 
-// failureCode is the product's word for a code of a failed job.
+// failureCode maps the code of a failed job to a Failed constant.
 func failureCode(code string) string {
 	switch code {
 	case codeInput, codeOutput:
@@ -55,12 +55,12 @@ func failureCode(code string) string {
 	}
 }
 
-// ownFailure tells whether a code of a failed job is trouble of the vendor's.
+// ownFailure reports whether a code of a failed job is trouble of the vendor's.
 func ownFailure(code string) bool {
 	return slices.Contains([]string{"1000", "1001", "1013", "1024", "1033"}, code)
 }
 
-// said is what the first API says with every answer, and the second with an error.
+// said is in every answer of the first API, and in an error of the second.
 type said struct {
 	BaseResp struct {
 		StatusCode upstream.Loose `json:"status_code"`
@@ -71,13 +71,13 @@ type said struct {
 	} `json:"error"`
 }
 
-// numbered finds the code in the second API's words: "invalid params (2013)".
+// numbered finds the code in a message of the second API: "invalid params (2013)".
 var numbered = regexp.MustCompile(`\((\d{4})\)\s*$`)
 
 // codeOf is the code in an answer, "" for none.
 func codeOf(body []byte) string {
 	var s said
-	_ = json.Unmarshal(body, &s) // another shape has no code
+	_ = json.Unmarshal(body, &s) // errors leave it empty
 	if s.BaseResp.StatusCode != "" {
 		return string(s.BaseResp.StatusCode)
 	}
@@ -87,18 +87,18 @@ func codeOf(body []byte) string {
 	return ""
 }
 
-// reason finds the words of a refusal.
+// reason returns the reason of a refusal.
 func reason(body []byte) string {
 	var s said
-	_ = json.Unmarshal(body, &s) // another shape has no words to show
+	_ = json.Unmarshal(body, &s) // errors leave it empty
 	if s.Error.Message != "" {
 		return string(s.Error.Message)
 	}
 	return string(s.BaseResp.StatusMsg)
 }
 
-// classify reads the code of a refusal, which says more than a status of 4xx. A status of 5xx leaves the outcome unknown, and so
-// does a code that means one.
+// classify interprets the code of a refusal, which is more precise than a 4xx status. After a 5xx status, or a code that means one,
+// the outcome is unknown.
 func classify(fault *providers.Fault) {
 	fault.Code = providers.Cut(codeOf(fault.Upstream.Body), providers.WordLimit)
 	if fault.Upstream.Status/100 == 4 && fault.Code != "" {
@@ -108,7 +108,7 @@ func classify(fault *providers.Fault) {
 	}
 }
 
-// lost tells whether an error is the vendor's word that it does not know the job.
+// lost reports whether an error is the vendor's code for an unknown job.
 func lost(err error) bool {
 	var fault *providers.Fault
 	return upstream.Forgotten(err) || errors.As(err, &fault) && fault.Code == codeInvalid

@@ -9,7 +9,7 @@ import (
 	"modelrelay/providers/upstream"
 )
 
-// What is sent to the second API, which requires it, where the caller says nothing.
+// The values for members that the second API requires, if the caller leaves them open.
 const (
 	usualSeconds    = 5
 	usualRatio      = "16:9"
@@ -19,7 +19,7 @@ const (
 // callback is a parameter of both APIs: a create fails where the address does not answer a challenge.
 const callback = "callback_url"
 
-// firstBody writes a create of the first API. Every failure is before anything was sent.
+// firstBody writes a create of the first API. It fails only before anything was sent.
 func firstBody(ctx context.Context, model string, req providers.VideoRequest) ([]byte, error) {
 	table, shape := firstOf(model), req.Shape()
 	if fault := table.Check(shape); fault != nil {
@@ -55,7 +55,7 @@ func firstBody(ctx context.Context, model string, req providers.VideoRequest) ([
 	return upstream.Encode(req, members)
 }
 
-// RefuseVideo refuses what the vendor does not take with one another.
+// RefuseVideo refuses combinations that the vendor does not accept.
 func RefuseVideo(model string, shape providers.VideoShape) *providers.Fault {
 	if second(model) {
 		return refuseSecond(shape)
@@ -64,7 +64,7 @@ func RefuseVideo(model string, shape providers.VideoShape) *providers.Fault {
 	return fault
 }
 
-// firstFrame is the size and the length of a create of the first API, which refuses what it does not make together.
+// firstFrame returns the size and the length of a create of the first API, which refuses some combinations.
 func firstFrame(table providers.VideoModel, shape providers.VideoShape) (frame providers.Frame, seconds int, fault *providers.Fault) {
 	const longSeconds = 10
 	if len(shape.Inputs) == 0 {
@@ -90,7 +90,7 @@ func firstFrame(table providers.VideoModel, shape providers.VideoShape) (frame p
 	return frame, seconds, fault
 }
 
-// refuseSecond refuses what the second API does not make together.
+// refuseSecond refuses combinations that the second API does not accept.
 func refuseSecond(shape providers.VideoShape) *providers.Fault {
 	framed := shape.Has(providers.FirstFrame)
 	switch {
@@ -107,7 +107,7 @@ func refuseSecond(shape providers.VideoShape) *providers.Fault {
 // item is a part of the second API's content.
 type item map[string]any
 
-// secondBody writes a create of the second API. Every failure is before anything was sent.
+// secondBody writes a create of the second API. It fails only before anything was sent.
 func secondBody(ctx context.Context, model string, req providers.VideoRequest) ([]byte, error) {
 	table, _ := secondModel(model)
 	frame, seconds, err := upstream.Accept(req, table, refuseSecond(req.Shape()), callback)
@@ -155,7 +155,7 @@ func secondBody(ctx context.Context, model string, req providers.VideoRequest) (
 	return body, upstream.Fits(body, maxSecondBody)
 }
 
-// contentOf is the prompt, the inputs, and what the caller gave in the vendor's own "content". framed: there is a first frame.
+// contentOf returns the prompt, the inputs, and the caller's own "content". framed: there is a first frame.
 func contentOf(ctx context.Context, req providers.VideoRequest, own json.RawMessage) (content []any, framed bool, err error) {
 	content = append(content, item{"type": "text", "text": req.Prompt})
 	for _, input := range req.Inputs {

@@ -9,7 +9,7 @@ import (
 	"modelrelay/providers/upstream"
 )
 
-// firstJob is the first API's job. A refusal of the look at it is a fault.
+// firstJob is the first API's job. A refused poll is a fault.
 type firstJob struct {
 	Status upstream.Loose `json:"status"`
 	FileID upstream.Loose `json:"file_id"`
@@ -18,7 +18,7 @@ type firstJob struct {
 	said
 }
 
-// firstJob asks for the job. One that failed has its reason where others have that of a refused look.
+// firstJob reads the job. A failed job has its reason in the members of a refused poll.
 func (v *Videos) firstJob(ctx context.Context, to providers.Target, ticket providers.Ticket) (j firstJob, err error) {
 	answer, err := v.Jobs.Do(ctx, to, upstream.JobRequest{Path: "/v1/query/video_generation?task_id=" + url.QueryEscape(ticket.Job)})
 	if err != nil {
@@ -33,14 +33,14 @@ func (v *Videos) firstJob(ctx context.Context, to providers.Target, ticket provi
 	return j, nil
 }
 
-// VideoLinks implements upstream.Record: the link stands elsewhere, see firstLink.
+// VideoLinks implements upstream.Record. firstLink returns the link.
 func (firstJob) VideoLinks() []string { return nil }
 
-// VideoStatus reads the first API's words.
+// VideoStatus implements upstream.Record.
 func (j firstJob) VideoStatus(key providers.Secret) (providers.VideoStatus, error) {
 	if j.Status == "Fail" {
 		code, words := string(j.BaseResp.StatusCode), string(j.BaseResp.StatusMsg)
-		if code == "0" { // it speaks of the look, which succeeded
+		if code == "0" { // this is the poll's own code
 			code, words = "", ""
 		}
 		// The vendor does not say of these models that a failed job costs nothing.

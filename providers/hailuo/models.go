@@ -60,10 +60,10 @@ func firstModel(name string) (providers.VideoModel, bool) {
 	return table, true
 }
 
-// fixed tells whether a model has one length and size, and no fields for them.
+// fixed reports whether a model has one length and size, and no fields for them.
 func fixed(name string) bool { return strings.Contains(name, "2V-01") }
 
-// firstOf is what a model of the first API takes, and of one that is not in the table what that has fields for.
+// firstOf returns what a model of the first API accepts. A model that is not in the table accepts every field of that API.
 func firstOf(name string) providers.VideoModel {
 	if known, ok := firstModel(name); ok {
 		return known

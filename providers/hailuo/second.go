@@ -28,7 +28,7 @@ type secondJob struct {
 	} `json:"error"`
 }
 
-// ended tells whether nothing is left to stop.
+// ended reports whether nothing is left to stop.
 func (j secondJob) ended() bool {
 	return slices.Contains([]upstream.Loose{"succeeded", "failed", "cancelled", "expired"}, j.Status)
 }
@@ -45,10 +45,10 @@ func (v *Videos) secondJob(ctx context.Context, to providers.Target, ticket prov
 	return found.Task, err
 }
 
-// VideoLinks is where the video lies, at a link that takes no key.
+// VideoLinks returns the link to the video, which requires no key.
 func (j secondJob) VideoLinks() []string { return []string{string(j.Content.URL)} }
 
-// VideoStatus reads the second API's words.
+// VideoStatus implements upstream.Record.
 func (j secondJob) VideoStatus(key providers.Secret) (providers.VideoStatus, error) {
 	word, code, message := string(j.Status), string(j.Error.Code), string(j.Error.Message)
 	switch word {

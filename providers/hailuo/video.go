@@ -1,9 +1,9 @@
 // Package hailuo adapts MiniMax's video API (Hailuo and MiniMax-H3).
 //
-// There are two APIs with the host and the key in common: the first makes videos with the Hailuo models, the second with those
-// whose names begin with MiniMax-H3. A job stays with the one that made it.
+// There are two APIs with the same host and key: the first makes videos with the Hailuo models, the second with those whose names
+// begin with MiniMax-H3. A job belongs to the API that made it.
 //
-// Of the product it imports providers and providers/upstream alone.
+// Of the product it imports only providers and providers/upstream.
 package hailuo
 
 import (
@@ -26,18 +26,19 @@ import (
 const BaseURL = "https://api.minimax.io"
 
 const (
-	// leastPoll is how often the vendor wants to be asked about a job at most.
+	// leastPoll is the shortest interval between two polls that the vendor permits.
 	leastPoll = 10 * time.Second
 	// linkLife is how long a link to a result works; asking again gives a fresh one.
 	linkLife = 9 * time.Hour
 )
 
-// Videos drives the jobs of POST /v1/video_generation and /v2/video_generation. The vendor looks no job up by a key of ours.
+// Videos implements the jobs of POST /v1/video_generation and /v2/video_generation. The vendor looks up no job by the gateway's
+// key.
 type Videos struct {
 	upstream.Linked[upstream.Record]
 }
 
-// NewVideos makes the adapter over the process's client.
+// NewVideos returns the adapter over the process's client.
 func NewVideos(client *http.Client) *Videos {
 	v := &Videos{upstream.Linked[upstream.Record]{
 		Paced: providers.Pace{Least: leastPoll},
@@ -47,13 +48,13 @@ func NewVideos(client *http.Client) *Videos {
 	return v
 }
 
-// handle is the adapter's part of a ticket.
+// handle is the adapter's data of a ticket.
 type handle struct {
 	// Second: the job is the second API's.
 	Second bool `json:"second,omitempty"`
 }
 
-// second tells whether a model is the second API's.
+// second reports whether a model is the second API's.
 func second(model string) bool { return strings.HasPrefix(strings.ToLower(model), "minimax-h3") }
 
 // Submit starts a job.
@@ -96,7 +97,7 @@ func (v *Videos) look(ctx context.Context, to providers.Target, ticket providers
 	return v.firstJob(ctx, to, ticket)
 }
 
-// Open reads the job's one video at its link, which is asked for anew and takes no key.
+// Open reads the job's one video at its link, which is asked for anew and requires no key.
 func (v *Videos) Open(ctx context.Context, to providers.Target, ticket providers.Ticket, output int) (providers.Video, error) {
 	at, err := handleOf(ticket)
 	switch {
@@ -117,8 +118,8 @@ func (v *Videos) Open(ctx context.Context, to providers.Target, ticket providers
 	return v.Jobs.Open(ctx, to, link, false)
 }
 
-// Cancel stops a job of the second API that has not begun: the vendor stops no other, and the same request erases a job that
-// has ended. Such a one is left alone.
+// Cancel stops a job of the second API that has not begun. The vendor stops no other, and the same request deletes a job that has
+// ended, so Cancel leaves that alone.
 func (v *Videos) Cancel(ctx context.Context, to providers.Target, ticket providers.Ticket) error {
 	at, err := handleOf(ticket)
 	if err != nil {
@@ -167,7 +168,7 @@ func (v *Videos) do(ctx context.Context, to providers.Target, r upstream.JobRequ
 	return answer, nil
 }
 
-// Check implements providers.Checker, by a look-up of a job that nobody has made.
+// Check implements providers.Checker, with a look-up of a job that does not exist.
 func (v *Videos) Check(ctx context.Context, to providers.Target, models []string) (providers.Checked, error) {
 	_, err := v.look(ctx, to, providers.Ticket{Job: "1"}, slices.ContainsFunc(models, second))
 	return upstream.LookedUp(err, lost)

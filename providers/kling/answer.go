@@ -13,13 +13,13 @@ import (
 const (
 	// resultLife is how long the vendor keeps results.
 	resultLife = 30 * 24 * time.Hour
-	// leastPoll is the shortest wait between two looks at a job that the vendor wants.
+	// leastPoll is the shortest interval between two polls that the vendor permits.
 	leastPoll = 5 * time.Second
 	// codeMissing is the vendor's code for a job or a model that it does not have.
 	codeMissing = "1203"
 )
 
-// task is the vendor's job, in the words of either API.
+// task is the vendor's job, of either API.
 type task struct {
 	id, external, word, reason, link, seconds string
 
@@ -27,7 +27,7 @@ type task struct {
 	unit   string
 }
 
-// readTasks takes the list of an answer apart; single tells that it is its one object.
+// readTasks takes the list of an answer apart; single reports whether it is its one object.
 func readTasks(data json.RawMessage) (list []json.RawMessage, single bool) {
 	if json.Unmarshal(data, &list) == nil && list != nil {
 		return list, false
@@ -69,7 +69,7 @@ func readTask(data json.RawMessage) task {
 		Videos []video `json:"videos"`
 	}
 	var outputs []video
-	// What has another shape says nothing.
+	// Errors leave it empty.
 	_ = json.Unmarshal(data, &t)
 	_ = json.Unmarshal(t.TaskInfo, &info)
 	_ = json.Unmarshal(t.TaskResult, &result)
@@ -87,7 +87,7 @@ func readTask(data json.RawMessage) task {
 		one.Type = "video"
 		outputs = append(outputs, one)
 	}
-	for _, one := range outputs { // images and sounds may stand beside the video
+	for _, one := range outputs { // images and audio may be there as well
 		if one.Type == "video" && one.URL != "" && read.link == "" {
 			read.link, read.seconds = string(one.URL), one.Duration.Number()
 		}
@@ -95,10 +95,10 @@ func readTask(data json.RawMessage) task {
 	return read
 }
 
-// VideoLinks is where the video lies, at a link that takes no key.
+// VideoLinks returns the link to the video, which requires no key.
 func (t task) VideoLinks() []string { return []string{t.link} }
 
-// VideoStatus reads the vendor's words.
+// VideoStatus implements upstream.Record.
 func (t task) VideoStatus(key providers.Secret) (providers.VideoStatus, error) {
 	if t.word == "failed" {
 		return upstream.Priced(upstream.FailedJob(t.word, failureCode(t.reason), "", t.reason, false, key), t.amount, t.unit), nil
@@ -110,7 +110,7 @@ func (t task) VideoStatus(key providers.Secret) (providers.VideoStatus, error) {
 	return upstream.Priced(s, t.amount, t.unit), err
 }
 
-// failureCode is the product's word for the vendor's, which are free text.
+// failureCode maps the vendor's code of a failed job to a Failed constant.
 func failureCode(reason string) string {
 	if providers.Says(reason, "risk control", "sensitive", "policy", "moderation", "safety") {
 		return providers.FailedContent
@@ -118,7 +118,7 @@ func failureCode(reason string) string {
 	return providers.FailedVendor
 }
 
-// refusalCode is the product's word for the vendor's code of a create that was refused.
+// refusalCode returns the Failed constant for the vendor's code of a create that was refused.
 func refusalCode(code string) string {
 	switch code {
 	case "1300", "1301": // the platform's policy, the content

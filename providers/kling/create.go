@@ -13,15 +13,15 @@ import (
 
 const fullHD = "1080p"
 
-// create is what is asked of either API.
+// create is a create of either API.
 type create struct {
 	path string
-	// kind is the route's own word, by which the older API knows a job.
+	// kind is the route's word, by which the older API finds a job.
 	kind string
 	body []byte
 }
 
-// wish is a request in the words that both APIs share, checked.
+// wish is a checked request in the terms that both APIs share.
 type wish struct {
 	providers.VideoRequest
 	model      string
@@ -32,7 +32,7 @@ type wish struct {
 	references []string
 }
 
-// newCreate writes a create. Every failure is before anything was sent.
+// newCreate writes a create. It fails only before anything was sent.
 func newCreate(ctx context.Context, to providers.Target, req providers.VideoRequest) (create, error) {
 	legacy := speaksLegacy(to)
 	if _, known := VideoModels(to.Model); legacy && known && !legacyName(to.Model) {
@@ -63,7 +63,7 @@ func (w *wish) read(ctx context.Context) error {
 		text := input.URL
 		if text == "" {
 			var err error
-			if text, err = upstream.InputBase64(ctx, input); err != nil { // the vendor wants no "data:" before it
+			if text, err = upstream.InputBase64(ctx, input); err != nil { // the vendor accepts no "data:" prefix
 				return err
 			}
 		}
@@ -78,10 +78,10 @@ func (w *wish) read(ctx context.Context) error {
 
 func (w *wish) has(role providers.InputRole) bool { return len(w.Of(role)) > 0 }
 
-// framed tells that the first frame, or the video to change, decides the video's shape.
+// framed reports whether the first frame, or the video to change, decides the video's shape.
 func (w *wish) framed() bool { return w.has(providers.FirstFrame) || w.has(providers.SourceVideo) }
 
-// RefuseVideo refuses what the vendor does not take with one another, and what it would take and leave out.
+// RefuseVideo refuses combinations that the vendor does not accept, and those of which it would ignore a part.
 func RefuseVideo(model string, shape providers.VideoShape) *providers.Fault {
 	return refuse(modelOf(model, legacyName(model)), model, shape)
 }
@@ -156,7 +156,7 @@ func (w *wish) newCreate() (create, error) {
 	return create{path: "/" + kind + "/" + url.PathEscape(w.model), kind: kind, body: body}, nil
 }
 
-// settings writes what the request says over what the caller gave.
+// settings writes the request's settings over the caller's own.
 func (w *wish) settings(settings upstream.Members) {
 	settings.Words(map[string]string{"resolution": w.resolution, "aspect_ratio": w.ratio})
 	settings.Number("duration", w.seconds)
@@ -184,7 +184,7 @@ type part struct {
 	URL  string `json:"url,omitempty"`
 }
 
-// contents writes prompt and inputs, before the caller's own contents, and says which route takes them.
+// contents writes prompt and inputs, before the caller's own contents, and returns which route takes them.
 func (w *wish) contents(fields map[string]any) (kind string, err error) {
 	var own []any
 	if given := fields["contents"]; given != nil {
@@ -219,12 +219,12 @@ func (w *wish) contents(fields map[string]any) (kind string, err error) {
 	return kind, nil
 }
 
-// takesReferences tells that the model has the route of references.
+// takesReferences reports whether the model has the route of references.
 func (w *wish) takesReferences() bool {
 	return slices.ContainsFunc(modelOf(w.model, false).Inputs, func(input providers.VideoInput) bool { return input.Role == providers.Reference })
 }
 
-// object takes the object of a name out of the caller's parameters, with the members that belong into it and stand beside it.
+// object returns the object of a name from the caller's parameters, with the members that belong into it.
 func object(fields map[string]any, name string, members ...string) (map[string]any, error) {
 	into := make(map[string]any)
 	if given := fields[name]; given != nil {
@@ -243,7 +243,7 @@ func object(fields map[string]any, name string, members ...string) (map[string]a
 	return into, nil
 }
 
-// own are the caller's parameters beside the contract's, as they are: numbers keep their digits.
+// own returns the caller's own parameters unchanged. Numbers keep their digits.
 func (w *wish) own() (map[string]any, error) {
 	fields, err := w.Parameters()
 	if err != nil {

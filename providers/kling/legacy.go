@@ -32,7 +32,7 @@ func pair(key providers.Secret) (access, secret string, ok bool) {
 	return access, secret, ok && access != "" && secret != ""
 }
 
-// speaksLegacy tells whether the older API is spoken: for its models, and with an access key, which opens no other.
+// speaksLegacy reports whether the older API is spoken: for its models, and with an access key, which opens no other.
 func speaksLegacy(to providers.Target) bool {
 	_, _, pairs := pair(to.Key)
 	return pairs || legacyName(to.Model) || to.Model == "kling-video-o1"
@@ -82,7 +82,7 @@ func (w *wish) legacyCreate() (create, error) {
 	return create{path: "/v1/videos/" + kind, kind: kind, body: body}, nil
 }
 
-// mode is the older API's word for a resolution.
+// mode returns the older API's word for a resolution.
 func (w *wish) mode() (string, error) {
 	switch w.resolution {
 	case "":
@@ -97,7 +97,7 @@ func (w *wish) mode() (string, error) {
 	return "", providers.InvalidField("resolution", "The upstream makes 720p, 1080p and 4k.")
 }
 
-// legacyInputs writes the inputs, and says which route takes them.
+// legacyInputs writes the inputs, and returns which route takes them.
 func (w *wish) legacyInputs(members map[string]any) (kind string, err error) {
 	if !omni(w.model) {
 		for _, role := range [...]providers.InputRole{providers.Reference, providers.SourceVideo} {

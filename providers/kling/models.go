@@ -67,7 +67,7 @@ func frames(most int64) []providers.VideoInput {
 	return providers.Frames(providers.VideoInput{Types: []string{"image/png", "image/jpeg"}, MaxBytes: most})
 }
 
-// references are what an omni model takes beside the frames. Videos are taken as links only.
+// references are what an omni model accepts in addition to the frames. It accepts videos only as links.
 func references(most int, bytes int64) []providers.VideoInput {
 	return []providers.VideoInput{
 		{Role: providers.Reference, Max: most, Types: []string{"image/png", "image/jpeg"}, MaxBytes: bytes},
@@ -75,7 +75,7 @@ func references(most int, bytes int64) []providers.VideoInput {
 	}
 }
 
-// modelOf is what a model takes, and of one that is not in the table what the API has fields for.
+// modelOf returns what a model accepts. A model that is not in the table accepts every field of the API.
 func modelOf(model string, legacy bool) providers.VideoModel {
 	if known, ok := VideoModels(model); ok {
 		return known
@@ -86,10 +86,10 @@ func modelOf(model string, legacy bool) providers.VideoModel {
 	}
 }
 
-// legacyName tells a model's name in the older API: kling-v3 is kling-3.0 there.
+// legacyName reports whether a name is that of the older API: kling-v3 is kling-3.0 in the other one.
 func legacyName(model string) bool { return strings.HasPrefix(model, "kling-v") }
 
-// omni tells a model that is spoken to by the route of references alone.
+// omni reports whether a model has only the route of references.
 func omni(model string) bool {
 	return strings.HasSuffix(model, "-omni") || model == "kling-o1" || model == "kling-video-o1"
 }

@@ -1,7 +1,7 @@
-// Package kling adapts Kling AI (Kuaishou), by its API with the model in the path, and by the older one for the models that
-// it knows by a name of their own and for access keys.
+// Package kling adapts Kling AI (Kuaishou): its API with the model in the path, and the older one for the models with other names
+// there and for access keys.
 //
-// Of the product it imports providers and providers/upstream alone.
+// Of the product it imports only providers and providers/upstream.
 package kling
 
 import (
@@ -23,11 +23,11 @@ import (
 // BaseURL is the vendor's own address outside China.
 const BaseURL = "https://api-singapore.klingai.com"
 
-// Videos drives the vendor's jobs. It does not cancel them. A job is looked up by the attempt's key; the vendor does not say
+// Videos implements the vendor's jobs. It does not cancel them. A job is looked up by the attempt's key; the vendor does not say
 // how soon, nor that it refuses a key that it has seen, so one that is not found may still be there.
 type Videos struct{ upstream.Linked[task] }
 
-// NewVideos makes the adapter over the process's client.
+// NewVideos returns the adapter over the process's client.
 func NewVideos(client *http.Client) *Videos {
 	v := &Videos{upstream.Linked[task]{
 		Paced: providers.Pace{Least: leastPoll},
@@ -46,7 +46,7 @@ func CheckKey(key providers.Secret) error {
 	return nil
 }
 
-// handle is the adapter's part of a ticket: the older API knows a job only by the route that made it.
+// handle is the adapter's data of a ticket: the older API knows a job only by the route that made it.
 type handle struct {
 	Legacy string `json:"legacy,omitempty"`
 }
@@ -73,7 +73,7 @@ func (c create) ticket(to providers.Target, data json.RawMessage) (providers.Tic
 	return upstream.NewTicket(upstream.Loose(readTask(data).id), h)
 }
 
-// Find looks a job up by the attempt's key.
+// Find looks up a job by the attempt's key.
 func (v *Videos) Find(ctx context.Context, to providers.Target, req providers.VideoRequest) (providers.Ticket, error) {
 	made, err := newCreate(ctx, to, req)
 	if err != nil {
@@ -116,16 +116,16 @@ func (v *Videos) task(ctx context.Context, to providers.Target, ticket providers
 		}
 		nameless = nameless || job.id == ""
 	}
-	if h.Legacy != "" || nameless { // that does not know of a job says so by its code
+	if h.Legacy != "" || nameless { // that API reports an unknown job by its code
 		return task{}, upstream.BrokenAnswer("no job", nil)
 	}
 	return task{}, errMissing
 }
 
-// errMissing says that the vendor's answer does not list the job.
+// errMissing means that the vendor's answer does not list the job.
 var errMissing error = &providers.Fault{Kind: providers.NotFound, Message: "The upstream does not list the job."}
 
-// forgotten tells whether the vendor does not know the job.
+// forgotten reports whether the vendor does not know the job.
 func forgotten(err error) bool {
 	var fault *providers.Fault
 	return errors.Is(err, errMissing) || upstream.Forgotten(err) || errors.As(err, &fault) && fault.Code == codeMissing

@@ -13,7 +13,7 @@ import (
 const (
 	// maxData bounds an input that goes as a data URL, in bytes: in Base64 it may have 7 MB.
 	maxData = 5_200_000
-	// usualSeconds, usualRate and usualSize are sent where the caller says nothing: the vendor requires a length and a size.
+	// usualSeconds, usualRate and usualSize are sent if the caller leaves it open: the vendor requires a length and a size.
 	usualSeconds = "6"
 	usualRate    = 24
 	usualSize    = "1920x1080"
@@ -55,7 +55,7 @@ func VideoModels(model string) (providers.VideoModel, bool) {
 	return table, true
 }
 
-// modelOf is what a model takes, and of one that is not in the table what the vendor has fields for.
+// modelOf returns what a model accepts. A model that is not in the table accepts every field of the vendor.
 func modelOf(model string) providers.VideoModel {
 	if known, ok := VideoModels(model); ok {
 		return known
@@ -65,13 +65,13 @@ func modelOf(model string) providers.VideoModel {
 	return known
 }
 
-// RefuseVideo refuses what the vendor does not take with one another: a long video has at most 1080p and 25 frames a second.
+// RefuseVideo refuses combinations that the vendor does not accept: a long video has at most 1080p and 25 frames a second.
 func RefuseVideo(model string, shape providers.VideoShape) *providers.Fault {
 	rates := []int{usualRate, longRate, doubleRate, doubleRatePL}
 	if shape.FPS != 0 && !slices.Contains(rates, shape.FPS) {
 		return providers.InvalidField("fps", "The upstream takes 'fps' of %d, %d, %d or %d.", rates[0], rates[1], rates[2], rates[3])
 	}
-	// upstream.Accept refuses a length that is no whole number.
+	// upstream.Accept refuses a length that is not a whole number.
 	if seconds, err := upstream.WholeSeconds(shape.Seconds); err == nil && seconds > longAbove {
 		return refuseLong(model, shape)
 	}
@@ -100,7 +100,7 @@ func pixels(size string) int {
 	return width * height
 }
 
-// createBody writes a create and says where it goes. Every failure is before anything was sent.
+// createBody writes a create and returns its path. It fails only before anything was sent.
 func createBody(ctx context.Context, model string, req providers.VideoRequest) (route operation, body []byte, err error) {
 	frame, seconds, err := upstream.Accept(req, modelOf(model), RefuseVideo(model, req.Shape()))
 	if err != nil {
@@ -134,7 +134,7 @@ func createBody(ctx context.Context, model string, req providers.VideoRequest) (
 			members[input.name], route = text, input.route
 		}
 	}
-	if route == fromAudio { // the sound says how long it is
+	if route == fromAudio { // the audio decides the length
 		delete(members, "duration")
 	}
 	body, err = upstream.Fields(own, members)

@@ -1,6 +1,6 @@
 // Package ltx adapts Lightricks' LTX API.
 //
-// Of the product it imports providers and providers/upstream alone.
+// Of the product it imports only providers and providers/upstream.
 package ltx
 
 import (
@@ -22,11 +22,11 @@ const BaseURL = "https://api.ltx.io"
 const (
 	// linkLife is how long a job and the link to its result work.
 	linkLife = 24 * time.Hour
-	// leastPoll is the shortest wait between two looks at a job that the vendor wants.
+	// leastPoll is the shortest interval between two polls that the vendor permits.
 	leastPoll = 5 * time.Second
 )
 
-// operation is the route of a create, which the looks at its job take too.
+// operation is the route of a create and of the polls of its job.
 type operation string
 
 const (
@@ -35,19 +35,19 @@ const (
 	fromAudio operation = "audio-to-video"
 )
 
-// Videos drives the jobs of POST /v2/{operation}. The vendor takes no key of an attempt, lists no jobs and cancels none.
+// Videos implements the jobs of POST /v2/{operation}. The vendor accepts no idempotency key, lists no jobs and cancels none.
 type Videos struct{ upstream.Linked[job] }
 
-// NewVideos makes the adapter over the process's client.
+// NewVideos returns the adapter over the process's client.
 func NewVideos(client *http.Client) *Videos {
 	return &Videos{upstream.Linked[job]{
 		Paced:  providers.Pace{Least: leastPoll},
 		Jobs:   upstream.NewJobs(client, upstream.JobVendor{Name: "ltx", Classify: classify, Failed: failureCode}),
-		Nobody: upstream.NobodysJob, Path: jobPath,
+		Nobody: upstream.NoJob, Path: jobPath,
 	}}
 }
 
-// own is what a ticket holds beside the job's id.
+// own is the adapter's data of a ticket.
 type own struct {
 	Operation operation `json:"operation"`
 }
@@ -82,10 +82,10 @@ type job struct {
 	Error json.RawMessage `json:"error"`
 }
 
-// VideoLinks is where the video lies, at a link that takes no key.
+// VideoLinks returns the link to the video, which requires no key.
 func (j job) VideoLinks() []string { return []string{string(j.Result.URL)} }
 
-// VideoStatus reads the vendor's words.
+// VideoStatus implements upstream.Record.
 func (j job) VideoStatus(key providers.Secret) (providers.VideoStatus, error) {
 	if j.Status == "failed" {
 		code, message := words(j.Error)
@@ -94,17 +94,17 @@ func (j job) VideoStatus(key providers.Secret) (providers.VideoStatus, error) {
 	return upstream.States{Queued: "pending", Done: "completed", Life: linkLife}.Status(j.Status, j.VideoLinks())
 }
 
-// words are the type and the message of an error object.
+// words returns the type and the message of an error object.
 func words(raw json.RawMessage) (code, message string) {
 	var said struct {
 		Type    upstream.Loose `json:"type"`
 		Message upstream.Loose `json:"message"`
 	}
-	_ = json.Unmarshal(raw, &said) // another shape says nothing
+	_ = json.Unmarshal(raw, &said) // errors leave it empty
 	return string(said.Type), string(said.Message)
 }
 
-// failureCode is the product's word for the vendor's type of an error.
+// failureCode maps the type of an error to a Failed constant.
 func failureCode(code string) string {
 	switch code {
 	case "content_filtered_error":
@@ -117,12 +117,12 @@ func failureCode(code string) string {
 	return providers.FailedVendor
 }
 
-// classify reads the type, which says more than the status.
+// classify interprets the type, which is more precise than the status.
 func classify(fault *providers.Fault) {
 	var answer struct {
 		Error json.RawMessage `json:"error"`
 	}
-	_ = json.Unmarshal(fault.Upstream.Body, &answer) // another shape says nothing more than the status
+	_ = json.Unmarshal(fault.Upstream.Body, &answer) // errors leave it empty; the status is enough
 	code, _ := words(answer.Error)
 	fault.Code = providers.Cut(code, providers.WordLimit)
 	if code == "insufficient_funds_error" {

@@ -30,7 +30,7 @@ func inputs() []providers.VideoInput {
 	return []providers.VideoInput{{Role: providers.FirstFrame}, {Role: providers.LastFrame}, {Role: providers.SourceVideo, MaxBytes: maxFile}}
 }
 
-// modelOf is what a model takes, and of one that is not in the table what the vendor has fields for.
+// modelOf returns what a model accepts. A model that is not in the table accepts every field of the vendor.
 func modelOf(model string) providers.VideoModel {
 	if known, ok := VideoModels(model); ok {
 		return known
@@ -38,7 +38,7 @@ func modelOf(model string) providers.VideoModel {
 	return providers.VideoModel{Seconds: providers.AnyWord(), AspectRatios: providers.AnyWord(), Resolutions: providers.AnyWord(), NeedsPrompt: true, Inputs: inputs()}
 }
 
-// createBody writes a create. Every failure is before anything was sent.
+// createBody writes a create. It fails only before anything was sent.
 func createBody(ctx context.Context, model string, req providers.VideoRequest) ([]byte, error) {
 	frame, seconds, err := upstream.Accept(req, modelOf(model), RefuseVideo(model, req.Shape()))
 	if err != nil {
@@ -93,7 +93,7 @@ func mergeVideo(members, video map[string]any, req providers.VideoRequest) error
 	return nil
 }
 
-// RefuseVideo refuses what the vendor does not take together, whatever the model.
+// RefuseVideo refuses combinations that the vendor does not accept, whatever the model.
 func RefuseVideo(_ string, shape providers.VideoShape) *providers.Fault {
 	seconds, err := upstream.WholeSeconds(shape.Seconds)
 	switch {

@@ -1,7 +1,7 @@
 // Package luma adapts Luma's Agents API, which makes videos with Ray. The retired Dream Machine API is another one, with other
 // keys.
 //
-// Of the product it imports providers and providers/upstream alone.
+// Of the product it imports only providers and providers/upstream.
 package luma
 
 import (
@@ -21,7 +21,7 @@ import (
 // Wire facts of this package: lumalabs/luma-agents-typescript 0.3.0 (src/resources/generations.ts, README). The bodies of
 // errors are not documented; that of the API before it ({"detail": text, or a list}) is read.
 
-// legacyHost has the vendor's API of before, whose jobs and words are others.
+// legacyHost is the host of the vendor's retired API, whose jobs and terms differ.
 const legacyHost = "api.lumalabs.ai"
 
 // CheckBaseURL refuses the address of the vendor's API of before.
@@ -38,18 +38,18 @@ const BaseURL = "https://agents.lumalabs.ai/v1"
 const (
 	// linkLife is how long a link to a result works.
 	linkLife = time.Hour
-	// leastPoll is the shortest wait between two looks at a job that the vendor wants.
+	// leastPoll is the shortest interval between two polls that the vendor permits.
 	leastPoll = 2 * time.Second
 )
 
-// Videos drives the jobs of POST /generations. The vendor neither looks jobs up by a key of ours nor cancels them.
+// Videos implements the jobs of POST /generations. The vendor neither looks up jobs by the gateway's key nor cancels them.
 type Videos struct{ upstream.Linked[generation] }
 
-// NewVideos makes the adapter over the process's client.
+// NewVideos returns the adapter over the process's client.
 func NewVideos(client *http.Client) *Videos {
 	return &Videos{upstream.Linked[generation]{
 		Paced: providers.Pace{Least: leastPoll},
-		Jobs:  upstream.NewJobs(client, upstream.JobVendor{Name: "luma", Classify: classify, Reason: reason}), Nobody: upstream.NobodysJob,
+		Jobs:  upstream.NewJobs(client, upstream.JobVendor{Name: "luma", Classify: classify, Reason: reason}), Nobody: upstream.NoJob,
 		Path: func(ticket providers.Ticket) string { return "/generations/" + url.PathEscape(ticket.Job) },
 	}}
 }
@@ -71,13 +71,14 @@ type generation struct {
 	Output        json.RawMessage `json:"output"`
 }
 
-// VideoLinks is where the video lies, by a fresh link in each record, which takes no key; another output may be of another type.
+// VideoLinks is the link to the video, by a fresh link in each record, which requires no key; another output may be of another
+// type.
 func (g generation) VideoLinks() []string {
 	var outputs []struct {
 		Type upstream.Loose `json:"type"`
 		URL  upstream.Loose `json:"url"`
 	}
-	_ = json.Unmarshal(g.Output, &outputs) // what is no such list has no link
+	_ = json.Unmarshal(g.Output, &outputs) // errors leave it empty
 	for _, output := range outputs {
 		if output.URL != "" && (output.Type == "video" || output.Type == "") {
 			return []string{string(output.URL)}
@@ -86,7 +87,7 @@ func (g generation) VideoLinks() []string {
 	return nil
 }
 
-// VideoStatus reads the vendor's words.
+// VideoStatus implements upstream.Record.
 func (g generation) VideoStatus(key providers.Secret) (providers.VideoStatus, error) {
 	if g.State == "failed" {
 		code := string(g.FailureCode)
@@ -95,7 +96,7 @@ func (g generation) VideoStatus(key providers.Secret) (providers.VideoStatus, er
 	return upstream.States{Queued: "queued", Done: "completed", Life: linkLife}.Status(g.State, g.VideoLinks())
 }
 
-// failureCode is the product's word for the vendor's.
+// failureCode maps the vendor's code of a failed job to a Failed constant.
 func failureCode(code string) string {
 	switch {
 	case code == "content_moderated":
@@ -109,14 +110,14 @@ func failureCode(code string) string {
 	}
 }
 
-// classify reads what the vendor says beside the status.
+// classify interprets the vendor's error beyond the status.
 func classify(fault *providers.Fault) {
 	if fault.Upstream.Status == http.StatusBadRequest && reason(fault.Upstream.Body) == "Insufficient credits" {
 		fault.RefuseKey(providers.KeyExhausted)
 	}
 }
 
-// reason finds the words of an error: a text, or a list of what is wrong.
+// reason returns the reason of a refusal: a text, or a list of errors.
 func reason(body []byte) string {
 	var answer struct {
 		Detail json.RawMessage `json:"detail"`
@@ -125,7 +126,7 @@ func reason(body []byte) string {
 	var list []struct {
 		Message upstream.Loose `json:"msg"`
 	}
-	// Where the words are not these, there are none to show.
+	// Errors leave the fields empty.
 	_ = json.Unmarshal(body, &answer)
 	_ = json.Unmarshal(answer.Detail, &text)
 	_ = json.Unmarshal(answer.Detail, &list)

@@ -34,7 +34,7 @@ func VideoModels(model string) (providers.VideoModel, bool) {
 	}, true
 }
 
-// inputs are taken as bytes alone: whether the vendor fetches a link for a video model is not documented.
+// inputs are accepted only as bytes: whether the vendor fetches a link for a video model is not documented.
 func inputs() []providers.VideoInput {
 	images := []string{"image/png", "image/jpeg", "image/webp", "image/heic", "image/heif"}
 	return append(providers.Frames(providers.VideoInput{Types: images, NoLinks: true}),
@@ -43,7 +43,7 @@ func inputs() []providers.VideoInput {
 		providers.VideoInput{Role: providers.ExtendVideo, NoLinks: true})
 }
 
-// modelOf is what a model takes, and of one that is not in the table what the vendor has fields for.
+// modelOf returns what a model accepts. A model that is not in the table accepts every field of the vendor.
 func modelOf(model string) providers.VideoModel {
 	if known, ok := VideoModels(model); ok {
 		return known
@@ -62,7 +62,8 @@ type part struct {
 	Data     string `json:"data,omitempty"`
 }
 
-// createBody writes a create; before is the interaction whose video it changes, "" for none. Every failure is before anything was sent.
+// createBody writes a create; before is the interaction whose video it changes, "" for none. It fails only before anything was
+// sent.
 func createBody(ctx context.Context, model, before string, req providers.VideoRequest) ([]byte, error) {
 	frame, seconds, err := upstream.Accept(req, modelOf(model), RefuseVideo(model, req.Shape()), "stream")
 	if err != nil {
@@ -132,7 +133,7 @@ func input(ctx context.Context, req providers.VideoRequest) (any, error) {
 	return parts, nil
 }
 
-// taskOf is the vendor's word for what is done with the inputs; "" for a prompt alone.
+// taskOf returns the vendor's word for the use of the inputs; "" for a prompt without inputs.
 func taskOf(req providers.VideoRequest) string {
 	for _, task := range [...]struct {
 		role providers.InputRole
@@ -150,7 +151,7 @@ func taskOf(req providers.VideoRequest) string {
 	return ""
 }
 
-// RefuseVideo refuses what the vendor does not take with one another, whatever the model.
+// RefuseVideo refuses combinations that the vendor does not accept, whatever the model.
 func RefuseVideo(_ string, shape providers.VideoShape) *providers.Fault {
 	edit, extend := shape.Count(providers.SourceVideo), shape.Count(providers.ExtendVideo)
 	images := len(shape.Inputs) - edit - extend
@@ -182,6 +183,6 @@ func merge(members upstream.Members, own map[string]json.RawMessage, name string
 
 func hasMember(object json.RawMessage, name string) bool {
 	var members map[string]json.RawMessage
-	_ = json.Unmarshal(object, &members) // what is no object has none
+	_ = json.Unmarshal(object, &members) // errors leave it empty
 	return members[name] != nil
 }

@@ -21,7 +21,7 @@ type interaction struct {
 	Errors  json.RawMessage `json:"errors"`
 }
 
-// content is one part of what a model put out.
+// content is one part of a model's output.
 type content struct {
 	Type upstream.Loose `json:"type"`
 	Text upstream.Loose `json:"text"`
@@ -29,13 +29,13 @@ type content struct {
 	Data upstream.Loose `json:"data"`
 }
 
-// output are the parts of what the model put out, thoughts left out.
+// output returns the parts of the model's output without thoughts.
 func (i interaction) output() (parts []content) {
 	var steps []struct {
 		Type    upstream.Loose  `json:"type"`
 		Content json.RawMessage `json:"content"`
 	}
-	_ = json.Unmarshal(i.Steps, &steps) // what is no such list has no output
+	_ = json.Unmarshal(i.Steps, &steps) // errors leave it empty
 	for _, step := range steps {
 		var list []content
 		if step.Type == "model_output" && json.Unmarshal(step.Content, &list) == nil {
@@ -64,7 +64,7 @@ func (i interaction) tokens() (tokens providers.VideoTokens) {
 			Tokens   upstream.Loose `json:"tokens"`
 		} `json:"output_tokens_by_modality"`
 	}
-	_ = json.Unmarshal(i.Usage, &usage) // another shape counts nothing
+	_ = json.Unmarshal(i.Usage, &usage) // errors leave it empty
 	tokens.Input = usage.Input.Count()
 	for _, one := range usage.Output {
 		if one.Modality == "video" {
@@ -74,10 +74,10 @@ func (i interaction) tokens() (tokens providers.VideoTokens) {
 	return tokens
 }
 
-// billed tells whether video was counted.
+// billed reports whether video was counted.
 func (i interaction) billed() bool { return i.tokens().Output > 0 }
 
-// status reads the vendor's words.
+// status maps the vendor's status.
 func (i interaction) status(key providers.Secret) (providers.VideoStatus, error) {
 	word, video := string(i.Status), i.video()
 	failed := func(code, vendorCode, reason string) (providers.VideoStatus, error) {
@@ -106,7 +106,7 @@ func (i interaction) status(key providers.Secret) (providers.VideoStatus, error)
 
 // times reads how long a job took and until when its file can be read.
 func (i interaction) times(s *providers.VideoStatus, file bool) {
-	began, _ := time.Parse(time.RFC3339Nano, string(i.Created)) // another form says nothing
+	began, _ := time.Parse(time.RFC3339Nano, string(i.Created)) // errors leave it zero
 	ended, err := time.Parse(time.RFC3339Nano, string(i.Updated))
 	if err != nil {
 		ended = time.Now()
@@ -118,7 +118,7 @@ func (i interaction) times(s *providers.VideoStatus, file bool) {
 	}
 }
 
-// words are what the model says in place of a video, "" where it says nothing.
+// words returns the model's text in place of a video, "" for none.
 func (i interaction) words() string {
 	for _, part := range i.output() {
 		if part.Type == "text" && part.Text != "" {

@@ -1,6 +1,6 @@
 // Package omni adapts the videos of Gemini Omni, which Google's Gemini API makes as interactions in the background.
 //
-// Of the product it imports providers and providers/upstream alone.
+// Of the product it imports only providers and providers/upstream.
 package omni
 
 import (
@@ -24,16 +24,16 @@ const BaseURL = "https://generativelanguage.googleapis.com/v1beta"
 
 const (
 	interactionsPath = "/interactions"
-	// leastPoll is how often the vendor's own samples ask.
+	// leastPoll is the interval between polls in the vendor's own samples.
 	leastPoll = 10 * time.Second
 	// fileLife is how long the vendor keeps a file.
 	fileLife = 48 * time.Hour
 )
 
-// Videos drives the jobs of POST /interactions. The vendor has no list of them, so a lost one cannot be found.
+// Videos implements the jobs of POST /interactions. The vendor has no list of them, so a lost one cannot be found.
 type Videos struct{ jobs *upstream.Jobs }
 
-// NewVideos makes the adapter over the process's client.
+// NewVideos returns the adapter over the process's client.
 func NewVideos(client *http.Client) *Videos {
 	return &Videos{upstream.NewJobs(client, upstream.JobVendor{
 		Name: "omni", Classify: upstream.ClassifyRPC, Reason: upstream.RPCReason,
@@ -84,7 +84,7 @@ func (v *Videos) Poll(ctx context.Context, to providers.Target, ticket providers
 	return v.ready(ctx, to, i, s)
 }
 
-// ready is the status of a completed interaction by the state of its file. Where that cannot be asked for, Open will tell.
+// ready returns the status of a completed interaction by the state of its file. If the state cannot be read, Open shows it.
 func (v *Videos) ready(ctx context.Context, to providers.Target, i interaction, s providers.VideoStatus) (providers.VideoStatus, error) {
 	name := fileName(i.video().URI)
 	if name == "" {
@@ -109,7 +109,7 @@ func (v *Videos) ready(ctx context.Context, to providers.Target, i interaction, 
 // Pace implements providers.Paced.
 func (v *Videos) Pace() providers.Pace { return providers.Pace{Least: leastPoll} }
 
-// Open reads the job's one video: at its link, which wants the key at the vendor's own origin, or in the interaction itself.
+// Open reads the job's one video: at its link, which requires the key at the vendor's own origin, or in the interaction itself.
 func (v *Videos) Open(ctx context.Context, to providers.Target, ticket providers.Ticket, output int) (providers.Video, error) {
 	if err := upstream.OneOutput(output); err != nil {
 		return providers.Video{}, err
@@ -163,7 +163,7 @@ func (v *Videos) interaction(ctx context.Context, to providers.Target, ticket pr
 	return i, err
 }
 
-// forgotten tells whether an error is the vendor's word that it does not know the job, which is a 400 as a rule.
+// forgotten reports whether an error is the vendor's code for an unknown job, which is a 400 as a rule.
 func forgotten(err error) bool {
 	var fault *providers.Fault
 	if !errors.As(err, &fault) || fault.Upstream == nil {
@@ -202,7 +202,7 @@ func fileName(uri upstream.Loose) string {
 	return name
 }
 
-// Check implements providers.Checker, by the list of models.
+// Check implements providers.Checker, with the list of models.
 func (v *Videos) Check(ctx context.Context, to providers.Target, models []string) (providers.Checked, error) {
 	return v.jobs.CheckModels(ctx, to, "/models?pageSize=1000", models)
 }

@@ -17,7 +17,7 @@ func classify(fault *providers.Fault) {
 			Type  string `json:"type"`
 		} `json:"error"`
 	}
-	// Where these are not the vendor's words, what can be read of them is empty, and the status has said enough.
+	// Errors leave the fields empty; the status is enough.
 	_ = json.Unmarshal(fault.Upstream.Body, &answer)
 	fault.Code, _ = answer.Error.Code.(string)
 	if fault.Code == "" {

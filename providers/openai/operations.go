@@ -2,7 +2,7 @@ package openai
 
 import "modelrelay/providers"
 
-// operation is how one operation is called.
+// operation describes one operation.
 type operation struct {
 	// path follows the channel's base URL.
 	path string
@@ -10,7 +10,7 @@ type operation struct {
 	answers []string
 	// streams are those of a streamed one; none: the operation does not stream.
 	streams []string
-	// usage says where the answer counts tokens, streamed or not.
+	// usage describes the usage in the answer, streamed or not.
 	usage providers.UsageShape
 	// unasked: no client calls it; calls of other formats become it.
 	unasked bool
@@ -24,7 +24,7 @@ const (
 	typeEvents = "text/event-stream"
 )
 
-// operations is the table of what this vendor serves.
+// operations returns the operations that this vendor serves.
 func operations() map[providers.Operation]operation {
 	document, events := []string{typeJSON}, []string{typeEvents}
 	// The vendor answers subtitles as plain text; imitators give them types of their own.
@@ -36,7 +36,8 @@ func operations() map[providers.Operation]operation {
 		Output: []string{"usage.output_tokens"},
 	}
 	completion := providers.UsageShape{
-		// Imitators: Moonshot counts in the last chunk's choice and names the cached tokens beside the others, DeepSeek has a name of its own.
+		// Compatible servers: Moonshot counts in the last chunk's choice and has its own member for cached tokens, DeepSeek has
+		// another name for them.
 		Input: []string{"usage.prompt_tokens|choices[].usage.prompt_tokens"},
 		Cached: []string{
 			"usage.prompt_tokens_details.cached_tokens|usage.cached_tokens|usage.prompt_cache_hit_tokens|" +
@@ -44,7 +45,7 @@ func operations() map[providers.Operation]operation {
 		},
 		Output:  []string{"usage.completion_tokens|choices[].usage.completion_tokens"},
 		Content: "choices",
-		// An imitator's stream may have the reason and no last word.
+		// The stream of a compatible server may have the reason and no [DONE].
 		Ends: []string{`"finish_reason":"`, "\ndata:[DONE]", "\rdata:[DONE]", endsInError},
 	}
 	images, sound, spoken := tokens, tokens, tokens
@@ -94,6 +95,6 @@ func operations() map[providers.Operation]operation {
 	}
 }
 
-// eventsOr are the media types of a streamed answer where models that cannot stream ignore the wish: what they made is
-// paid for and of use, and that a client asked for it speaks against no channel.
+// eventsOr returns the media types of a streamed answer from models of which some cannot stream and answer with a document. That
+// document is paid for and usable, and it does not count against the channel.
 func eventsOr(answers []string) []string { return append([]string{typeEvents}, answers...) }

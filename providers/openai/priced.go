@@ -2,7 +2,7 @@ package openai
 
 import "modelrelay/providers"
 
-// Priced is what OpenAI and the servers that copy its API bill beside tokens.
+// Priced returns what OpenAI and compatible servers bill in addition to tokens.
 func Priced() providers.Priced {
 	hosted, others := providers.ForbidHostedTools, providers.ForbidOtherModels
 	tools := providers.ClientTools{
@@ -13,8 +13,8 @@ func Priced() providers.Priced {
 		{Name: "service_tier", Forbid: providers.ForbidServiceTier},
 		{Name: "web_search_options", Forbid: hosted},
 		{Name: "prompt", Forbid: hosted, Begins: '{'},                                    // one that the vendor keeps, with tools of its own
-		{Name: "models", Forbid: others, Begins: '['},                                    // OpenRouter: what answers is billed at its own price
-		{Name: "provider", Forbid: others, Begins: '{'},                                  // of gateways: who serves the model, at which price
+		{Name: "models", Forbid: others, Begins: '['}, // OpenRouter: the answering model is billed at its own price
+		{Name: "provider", Forbid: others, Begins: '{'}, // gateways: the host of the model and its price
 		{Name: "provideroptions", Forbid: others, Begins: '{'},                           // the same
 		{Name: "preset", Forbid: others, Begins: '"'},                                    // OpenRouter: what it keeps under a name, a model among it
 		{Name: "plugins", Forbid: hosted},                                                // OpenRouter, MiniMax

@@ -15,8 +15,8 @@ type Realtime struct{ client *http.Client }
 // NewRealtime returns a dialer that uses the process's client to upstreams.
 func NewRealtime(client *http.Client) *Realtime { return &Realtime{client: client} }
 
-// realtimeUsage says where the events of a conversation count tokens: response.done, and the completed transcription of
-// the input, which a model of its own makes and counts in tokens or in seconds.
+// realtimeUsage describes the usage in the events of a conversation: response.done, and the completed transcription of the input,
+// which another model makes and counts in tokens or in seconds.
 func realtimeUsage() providers.UsageShape {
 	return providers.UsageShape{
 		Input:   []string{"response.usage.input_tokens", "usage.input_tokens"},

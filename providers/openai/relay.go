@@ -1,6 +1,6 @@
-// Package openai adapts upstreams that speak OpenAI's API: its own, and the many that copy it.
+// Package openai adapts upstreams with OpenAI's API: its own, and the many compatible ones.
 //
-// Of the product it imports providers and providers/upstream alone.
+// Of the product it imports only providers and providers/upstream.
 package openai
 
 import (
@@ -19,12 +19,12 @@ type Relayer struct {
 	operations map[providers.Operation]operation
 }
 
-// NewRelayer returns a relayer that sends through the process's client to upstreams.
+// NewRelayer returns a relayer over the process's client.
 func NewRelayer(client *http.Client) *Relayer {
 	return &Relayer{client: client, operations: operations()}
 }
 
-// Endpoints are what the relayer takes.
+// Endpoints returns the endpoints that the relayer serves.
 func Endpoints() []providers.Endpoint {
 	var endpoints []providers.Endpoint
 	for name, operation := range operations() {
@@ -45,7 +45,7 @@ func Takes() []providers.Endpoint {
 	}
 }
 
-// Usage says where the answers of the endpoints count tokens, and the events of a conversation.
+// Usage returns where the answers of the endpoints contain usage, and the events of a conversation.
 func Usage() map[providers.Endpoint]providers.UsageShape {
 	shapes := providers.UsageShapes(providers.OpenAI, operations(), func(o operation) providers.UsageShape { return o.usage })
 	shapes[providers.RealtimeSession()] = realtimeUsage()
@@ -72,7 +72,7 @@ func (r *Relayer) Relay(ctx context.Context, to providers.Target, call providers
 		"Accept", strings.Join(answers, ", "),
 		"User-Agent", upstream.Agent(r.client),
 	)
-	// Beta opts into features. What names an organization or a project belongs to the key, which is not the client's.
+	// Beta opts into features. Headers for an organization or a project are not sent, because they belong to the client's key.
 	if beta := call.Header.Values("OpenAI-Beta"); len(beta) > 0 {
 		req.Header["Openai-Beta"] = beta
 	}
@@ -80,7 +80,7 @@ func (r *Relayer) Relay(ctx context.Context, to providers.Target, call providers
 	return resp, upstream.Refine(err, providers.OpenAI, classify)
 }
 
-// Check implements providers.Checker, by the list of models.
+// Check implements providers.Checker, with the list of models.
 func (r *Relayer) Check(ctx context.Context, to providers.Target, models []string) (providers.Checked, error) {
 	return upstream.NewJobs(r.client, upstream.JobVendor{Name: "openai", Classify: classify}).CheckModels(ctx, to, "/models", models)
 }

@@ -14,11 +14,11 @@ import (
 // servers that stray from it (statuses such as "done" and "succeeded", the link in the object, no status at first) their
 // public issues and sources.
 
-// Videos drives the jobs of POST /videos, makes variations of them and reads their pictures. Its upstreams neither look
-// jobs up by a key of ours nor cancel them, so it is neither a Finder nor a Canceler.
+// Videos implements the jobs of POST /videos, makes variations of them and reads their pictures. Its upstreams neither look up jobs
+// by the gateway's key nor cancel them, so it is neither a Finder nor a Canceler.
 type Videos struct{ jobs *upstream.Jobs }
 
-// NewVideos makes the adapter over the process's client.
+// NewVideos returns the adapter over the process's client.
 func NewVideos(client *http.Client) *Videos {
 	return &Videos{upstream.NewJobs(client, upstream.JobVendor{Name: "openai", Classify: classify})}
 }
@@ -32,7 +32,7 @@ func (v *Videos) Submit(ctx context.Context, to providers.Target, req providers.
 	return v.start(ctx, to, "/videos", body, req.IdempotencyKey)
 }
 
-// Remix posts a variation of a finished job: the prompt, and what parameters of its own the caller gave.
+// Remix posts a variation of a finished job: the prompt, and the caller's own parameters.
 func (v *Videos) Remix(ctx context.Context, to providers.Target, source providers.Ticket, req providers.VideoRequest) (providers.Ticket, error) {
 	body, err := remixBody(req)
 	if err != nil {
@@ -41,7 +41,7 @@ func (v *Videos) Remix(ctx context.Context, to providers.Target, source provider
 	return v.start(ctx, to, jobPath(source)+"/remix", body, req.IdempotencyKey)
 }
 
-// start posts what is paid for, once.
+// start posts a paid request once.
 func (v *Videos) start(ctx context.Context, to providers.Target, path string, body encoded, key string) (providers.Ticket, error) {
 	create := upstream.Create(path, body.bytes)
 	create.Header = http.Header{"Content-Type": {body.contentType}}

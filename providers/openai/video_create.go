@@ -27,7 +27,7 @@ func VideoModels(string) (providers.VideoModel, bool) {
 	return providers.AnyVideoModel(providers.VideoInput{Role: providers.FirstFrame}), true
 }
 
-// createBody writes a create. Every failure is before anything was sent.
+// createBody writes a create. It fails only before anything was sent.
 func createBody(ctx context.Context, model string, req providers.VideoRequest) (encoded, error) {
 	if len(req.Inputs) > 1 {
 		fault := providers.InvalidField("input_reference", "The upstream takes one input image, not %d.", len(req.Inputs))
@@ -46,7 +46,7 @@ func createBody(ctx context.Context, model string, req providers.VideoRequest) (
 	return createForm(ctx, fields, req.Inputs)
 }
 
-// remixBody writes a remix, which has the source's model, length and size. Every failure is before anything was sent.
+// remixBody writes a remix, which has the source's model, length and size. It fails only before anything was sent.
 func remixBody(req providers.VideoRequest) (encoded, error) {
 	if len(req.Inputs) > 0 {
 		return encoded{}, providers.InvalidField("input_reference", "The upstream takes no input image for a remix.")

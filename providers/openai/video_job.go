@@ -9,8 +9,8 @@ import (
 	"modelrelay/providers/upstream"
 )
 
-// job is the upstream's video object, with the places where compatible servers put the link to the result. A member of
-// another type than the vendor's must not lose a paid job, so none is an error.
+// job is the upstream's video object, with the places where compatible servers put the link to the result. A member of an
+// unexpected type must not lose a paid job, so it is not an error.
 type job struct {
 	ID       upstream.Loose `json:"id"`
 	TaskID   upstream.Loose `json:"task_id"`
@@ -29,12 +29,12 @@ type job struct {
 	Metadata    json.RawMessage `json:"metadata"`
 }
 
-// link is where the result lies outside /content; "" where the object does not say.
+// link returns the link to the result outside /content, "" for none.
 func (j job) link() string {
 	var video, metadata struct {
 		URL upstream.Loose `json:"url"`
 	}
-	// What is not an object has no link.
+	// Errors leave it empty.
 	_ = json.Unmarshal(j.Video, &video)
 	_ = json.Unmarshal(j.Metadata, &metadata)
 	for _, link := range []upstream.Loose{j.URL, j.VideoURL, video.URL, upstream.LooseOf(j.Video), metadata.URL} {
@@ -45,7 +45,7 @@ func (j job) link() string {
 	return ""
 }
 
-// status reads the upstream's words. An unknown one, and none at all, means still running.
+// status maps the upstream's status. An unknown status, or none, means running.
 func (j job) status() providers.VideoStatus {
 	s := providers.VideoStatus{
 		State: providers.JobRunning, Progress: j.Progress.Percent(), Word: providers.Cut(string(j.Status), providers.WordLimit), Seconds: j.Seconds.Number(),

@@ -20,7 +20,7 @@ const (
 	fullHD                                = "1080p"
 )
 
-// What is sent, because the vendor requires it, where the caller says nothing.
+// The values for members that the vendor requires, if the caller leaves them open.
 const (
 	usualSeconds = 5
 	usualQuality = "540p"
@@ -64,7 +64,7 @@ func VideoModels(name string) (providers.VideoModel, bool) {
 	return table, true
 }
 
-// modelOf is what a model takes, and of one that is not in the table what the vendor has fields for.
+// modelOf returns what a model accepts. A model that is not in the table accepts every field of the vendor.
 func modelOf(name string) providers.VideoModel {
 	if known, ok := VideoModels(name); ok {
 		return known
@@ -128,10 +128,10 @@ func modeOf(shape providers.VideoShape) mode {
 // named finds the names of references in a prompt.
 var named = regexp.MustCompile(`@([^\s@]+)`)
 
-// wide tells that a create says a ratio. Elsewhere the video has that of its picture, and there is no field for another.
+// wide reports whether a mode has a ratio. In the others the video has that of its picture.
 func (m mode) wide() bool { return m == fromText || m == fromReferences }
 
-// in is what a model takes in one of its modes.
+// in returns what a model accepts in one of its modes.
 func in(table providers.VideoModel, at mode) providers.VideoModel {
 	if !at.wide() {
 		table.AspectRatios = nil
@@ -142,7 +142,7 @@ func in(table providers.VideoModel, at mode) providers.VideoModel {
 	return table
 }
 
-// RefuseVideo refuses what the vendor does not take together, and what a model does not make in the mode of a create.
+// RefuseVideo refuses combinations that the vendor does not accept, and what a model does not make in the mode of a create.
 func RefuseVideo(model string, shape providers.VideoShape) *providers.Fault {
 	at := modeOf(shape)
 	table := in(modelOf(model), at)
@@ -166,7 +166,7 @@ func RefuseVideo(model string, shape providers.VideoShape) *providers.Fault {
 	return nil
 }
 
-// namesOf reads the names of the references, which stand in the prompt.
+// namesOf returns the names of the references, which the prompt contains.
 func namesOf(req providers.VideoRequest) (names []string, err error) {
 	for _, match := range named.FindAllStringSubmatch(req.Prompt, -1) {
 		if !slices.Contains(names, match[1]) {

@@ -1,6 +1,6 @@
 // Package pixverse adapts PixVerse's API platform.
 //
-// Of the product it imports providers and providers/upstream alone.
+// Of the product it imports only providers and providers/upstream.
 package pixverse
 
 import (
@@ -25,13 +25,13 @@ import (
 // BaseURL is the vendor's own address outside China; a channel's may end in /openapi/v2 as well.
 const BaseURL = "https://app-api.pixverse.ai"
 
-// leastPoll is how often a job is asked about at most. The vendor has no rule.
+// leastPoll is the shortest interval between two polls of a job. The vendor has no rule.
 const leastPoll = 5 * time.Second
 
-// Videos drives the jobs of POST /video/*/generate. The vendor neither looks jobs up by a key of ours nor cancels them.
+// Videos implements the jobs of POST /video/*/generate. The vendor neither looks up jobs by the gateway's key nor cancels them.
 type Videos struct{ upstream.Linked[job] }
 
-// NewVideos makes the adapter over the process's client.
+// NewVideos returns the adapter over the process's client.
 func NewVideos(client *http.Client) *Videos {
 	v := &Videos{upstream.Linked[job]{
 		Lost: lost, Nobody: "1", Paced: providers.Pace{Least: leastPoll},
@@ -67,8 +67,8 @@ type answer struct {
 
 func (a answer) code() string { return string(cmp.Or(a.Code, a.OtherCode)) }
 
-// do sends a request and reads the content of the envelope into a struct. A refusal of status 200 is a fault; tells: with the vendor's
-// words.
+// do sends a request and reads the content of the envelope into a struct. A refusal with status 200 is a fault; tells: with the
+// vendor's reason.
 func (v *Videos) do(ctx context.Context, to providers.Target, r upstream.JobRequest, tells bool, into any) error {
 	got, err := v.Jobs.Do(ctx, to, r)
 	if err != nil {
@@ -87,7 +87,7 @@ func (v *Videos) do(ctx context.Context, to providers.Target, r upstream.JobRequ
 	return upstream.Decode(a.Resp, into)
 }
 
-// Submit uploads what the video is made from, which costs nothing, and starts the job.
+// Submit uploads the inputs, which is free, and starts the job.
 func (v *Videos) Submit(ctx context.Context, to providers.Target, req providers.VideoRequest) (providers.Ticket, error) {
 	plan, err := planOf(to.Model, req)
 	if err != nil {
@@ -106,7 +106,7 @@ func (v *Videos) Submit(ctx context.Context, to providers.Target, req providers.
 	if err := v.do(ctx, to, upstream.Create(string(plan.mode), body), true, &made); err != nil {
 		return providers.Ticket{}, err
 	}
-	if made.VideoID == "0" { // which is no id
+	if made.VideoID == "0" { // 0 is not an id
 		made.VideoID = ""
 	}
 	return upstream.NewTicket(made.VideoID, nil)
@@ -123,11 +123,11 @@ type job struct {
 	URL    upstream.Loose `json:"url"`
 	Width  upstream.Loose `json:"outputWidth"`
 	Height upstream.Loose `json:"outputHeight"`
-	// Credits are what the job costs, also while it is under way.
+	// Credits are the cost of the job, also while it is in progress.
 	Credits upstream.Loose `json:"credits"`
 }
 
-// VideoLinks is where the video lies, at a link that takes no key.
+// VideoLinks returns the link to the video, which requires no key.
 func (j job) VideoLinks() []string { return []string{string(j.URL)} }
 
 // VideoStatus reads the vendor's numbers; waiting is none of these.
@@ -151,7 +151,7 @@ func (j job) VideoStatus(key providers.Secret) (providers.VideoStatus, error) {
 	return upstream.Priced(s, j.Credits, "credits"), err
 }
 
-// statusOf is the HTTP status that a code means. Of a code that is not listed, what became of the request is unknown.
+// statusOf returns the HTTP status that a code stands for. After an unlisted code, the outcome of the request is unknown.
 func statusOf(code string) int {
 	in := func(codes ...string) bool { return slices.Contains(codes, code) }
 	switch {
@@ -172,7 +172,7 @@ func statusOf(code string) int {
 	}
 }
 
-// failureCode is the product's word for a code.
+// failureCode maps a code to a Failed constant.
 func failureCode(code string) string {
 	switch statusOf(code) {
 	case http.StatusUnprocessableEntity:
@@ -184,13 +184,13 @@ func failureCode(code string) string {
 	}
 }
 
-// busy is the code of high load. Its words say that nothing was taken, a status of 5xx beside it does not.
+// busy is the code of high load. The documentation states that nothing was accepted; a 5xx status does not.
 const busy = "500069"
 
-// classify reads the code of a refusal, which says more than the status.
+// classify interprets the code of a refusal, which is more precise than the status.
 func classify(fault *providers.Fault) {
 	var a answer
-	_ = json.Unmarshal(fault.Upstream.Body, &a) // another shape has no code
+	_ = json.Unmarshal(fault.Upstream.Body, &a) // errors leave it empty
 	code := a.code()
 	fault.Code = providers.Cut(code, providers.WordLimit)
 	if code == busy && fault.Upstream.Status >= http.StatusInternalServerError {
@@ -201,14 +201,14 @@ func classify(fault *providers.Fault) {
 	}
 }
 
-// reason finds the words of a refusal.
+// reason returns the reason of a refusal.
 func reason(body []byte) string {
 	var a answer
-	_ = json.Unmarshal(body, &a) // another shape has no words to show
+	_ = json.Unmarshal(body, &a) // errors leave it empty
 	return string(cmp.Or(a.Msg, a.OtherMsg))
 }
 
-// lost tells whether an error is the vendor's word that it does not know the job.
+// lost reports whether an error is the vendor's code for an unknown job.
 func lost(err error) bool {
 	fault := providers.AsFault(err)
 	return fault != nil && fault.Upstream != nil && fault.Kind == providers.NotFound

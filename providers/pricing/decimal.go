@@ -9,7 +9,7 @@ import (
 // Decimal is an exact decimal number, "" for none. In JSON it is a number.
 type Decimal string
 
-// MarshalJSON writes the number as it is; null for none.
+// MarshalJSON writes the number unchanged; null for none.
 func (d Decimal) MarshalJSON() ([]byte, error) {
 	if d == "" {
 		return []byte("null"), nil
@@ -30,10 +30,10 @@ func (d *Decimal) UnmarshalJSON(text []byte) error {
 	return nil
 }
 
-// mostDigits bounds what is shown behind the point: prices come in units of the currency for a million tokens.
-const mostDigits = 15
+// maxDigits bounds the digits after the point. Prices are in units of the currency for a million tokens.
+const maxDigits = 15
 
-// Per is the rate for so many pieces, as ParseRate read it; "" of nil.
+// Per returns the rate for a number of pieces, as ParseRate reads it; "" for nil.
 func (r *Rate) Per(pieces int64) Decimal {
 	if r == nil {
 		return ""
@@ -43,9 +43,9 @@ func (r *Rate) Per(pieces int64) Decimal {
 	return shortest(amount)
 }
 
-// shortest writes a number without needless zeros.
+// shortest writes a number without unnecessary zeros.
 func shortest(amount *big.Rat) Decimal {
-	text := amount.FloatString(mostDigits)
+	text := amount.FloatString(maxDigits)
 	if strings.Contains(text, ".") {
 		text = strings.TrimRight(strings.TrimRight(text, "0"), ".")
 	}

@@ -9,14 +9,14 @@ import (
 	"strings"
 )
 
-// ErrOffers reports that a text is not models.dev's price list.
+// ErrOffers means that a text is not the price list of models.dev.
 var ErrOffers = errors.New("want models.dev's api.json")
 
-// Offer is what models.dev lists as the price of a model, in the list's currency. What it does not list is "".
+// Offer is the price of a model on models.dev, in the list's currency. A missing price is "".
 type Offer struct {
-	// Name is the model's in the list, after its provider: openai/gpt-4o.
+	// Name is the model's name in the list, with its provider: openai/gpt-4o.
 	Name string
-	// Input, Cached and Output are for a million tokens.
+	// Input, Cached and Output are per million tokens.
 	Input, Cached, Output Decimal
 }
 
@@ -25,10 +25,10 @@ func (o Offer) empty() bool { return o == Offer{Name: o.Name} }
 // Offers is models.dev's price list.
 type Offers struct {
 	entries map[string]json.RawMessage // by provider and model
-	short   map[string][]string        // names by what follows their last slash
+	short   map[string][]string        // names by the part after their last slash
 }
 
-// ParseOffers reads models.dev's api.json. Its entries are read when they are looked up: a broken one spoils no other.
+// ParseOffers reads models.dev's api.json. It reads each entry at look-up, so an invalid one affects no other.
 func ParseOffers(raw []byte) (*Offers, error) {
 	var top map[string]json.RawMessage
 	if err := json.Unmarshal(raw, &top); err != nil {
@@ -55,8 +55,8 @@ func ParseOffers(raw []byte) (*Offers, error) {
 	return o, nil
 }
 
-// Find looks for a model of a vendor under its names, in their order: the name itself, the vendor's of the name, any other
-// entry that ends with it. Several that do not agree are none: others names them.
+// Find looks up a model of a vendor under its names in order: the name itself, the vendor's entry of the name, any other entry that
+// ends with it. If several entries disagree, it returns none of them and lists them in others.
 func (o *Offers) Find(vendor string, names ...string) (offer Offer, found bool, others []string) {
 	for _, name := range names {
 		if offer, ok := o.offer(name); ok {
@@ -107,7 +107,7 @@ func (o *Offers) offer(name string) (Offer, bool) {
 	return offer, !offer.empty()
 }
 
-// shortest is the number as the file writes it; "" of "" and of what is no price.
+// shortest returns the number as the file writes it; "" for "" and for text that is not a price.
 func (d Decimal) shortest() Decimal {
 	if d == "" {
 		return ""

@@ -1,7 +1,7 @@
-// Package pricing reckons what calls and tasks cost: money in whole billionths, exact rates, and the operator's list of
-// prices by model.
+// Package pricing computes the cost of calls and tasks: money in whole billionths, exact rates, and the operator's list of prices
+// by model.
 //
-// Of the product it imports providers alone, for what was used.
+// Of the product it imports only providers, for the usage.
 package pricing
 
 import (
@@ -19,14 +19,14 @@ import (
 	"modelrelay/providers"
 )
 
-// Money is an amount in billionths of the operator's one currency, so that the price of a single token is a whole
-// number of them. It reaches nine thousand million units of the currency.
+// Money is an amount in billionths of the operator's only currency, so that the price of a single token is a whole number. Its
+// maximum is nine thousand million units of the currency.
 type Money int64
 
 // moneyUnit is one unit of the currency.
 const moneyUnit = 1_000_000_000
 
-// ErrMoney says that a text is not an amount that Money can hold exactly.
+// ErrMoney means that a text is not an amount that Money can hold exactly.
 var ErrMoney = errors.New("want a decimal amount, not negative, with at most 9 digits behind the point")
 
 // ParseMoney reads a decimal amount: "2.5", "0.0004", "1e-3".
@@ -42,7 +42,7 @@ func ParseMoney(text string) (Money, error) {
 	return Money(amount.Num().Int64()), nil
 }
 
-// decimal reads a decimal number that is not negative. Exponents are bounded: a short text must not become a long number.
+// decimal reads a decimal number of at least 0. It bounds the exponent, so that a short text cannot become a long number.
 func decimal(text string) (*big.Rat, error) {
 	mantissa, exponent, scaled := strings.Cut(strings.ToLower(text), "e")
 	if mantissa == "" || len(text) > 40 || strings.Trim(mantissa, "0123456789.") != "" || scaled && (len(exponent) == 0 || len(exponent) > 3) {
@@ -55,7 +55,7 @@ func decimal(text string) (*big.Rat, error) {
 	return number, nil
 }
 
-// String writes the amount as a decimal without needless zeros: "0.0125".
+// String writes the amount as a decimal without unnecessary zeros: "0.0125".
 func (m Money) String() string {
 	sign, n := "", uint64(m)
 	if m < 0 {
@@ -77,7 +77,7 @@ func (m Money) String() string {
 // MarshalText writes the amount as String does.
 func (m Money) MarshalText() ([]byte, error) { return []byte(m.String()), nil }
 
-// MarshalJSON writes the amount as a number of units, to the last digit.
+// MarshalJSON writes the amount as an exact number of units.
 func (m Money) MarshalJSON() ([]byte, error) { return []byte(m.String()), nil }
 
 // UnmarshalJSON reads a number or a text.
@@ -95,22 +95,22 @@ func (m *Money) UnmarshalText(text []byte) error {
 	return nil
 }
 
-// Price is what the operator charges for one model. A rate that is nil is not charged, but for Cached.
+// Price is what the operator charges for one model. A nil rate is not charged, except Cached.
 type Price struct {
-	// Input, Cached and Output are per token. Cached input costs what Input does where Cached is nil.
+	// Input, Cached and Output are per token. If Cached is nil, cached input costs as much as Input.
 	Input, Cached, Output *Rate
-	// Request is per call or task, Image per image made, AudioSecond per second of audio heard or made.
+	// Request is per call or task, Image per image made, AudioSecond per second of audio, input or output.
 	Request, Image, AudioSecond *Rate
-	// VideoSecond is per second of video made and Video per video, where no tier fits.
+	// VideoSecond is per second of video made and Video per video, if no tier matches.
 	VideoSecond, Video *Rate
-	// Tiers are prices of videos by what they are like. The first that fits stands in place of VideoSecond and Video.
+	// Tiers are prices of videos by their properties. The first that matches replaces VideoSecond and Video.
 	Tiers []Tier
 }
 
-// Rate is the exact price of one of something, in billionths of the currency, as a fraction. It is immutable.
+// Rate is the exact price of one piece, in billionths of the currency, as a fraction. It is immutable.
 type Rate struct{ num, den uint64 }
 
-// mostPieces is how finely a rate's piece is measured: lengths come in milliseconds.
+// mostPieces is the resolution of a rate's piece: lengths are in milliseconds.
 const mostPieces = 1000
 
 // ParseRate reads a decimal price for per pieces: "2.5" for 1000000 tokens.
@@ -129,21 +129,20 @@ func ParseRate(text string, per int64) (*Rate, error) {
 	return &Rate{num: amount.Num().Uint64(), den: amount.Denom().Uint64()}, nil
 }
 
-// Measure is what a call or task is charged for.
+// Measure is the quantity that a call or task is charged for.
 type Measure struct {
 	Requests int64
 	Usage    providers.Usage
-	// Video is the length of what was made. Of lengths, what is below a millisecond does not count.
+	// Video is the length of the videos made. Lengths ignore fractions of a millisecond.
 	Video time.Duration
-	// Videos is how many were made, and what they are like.
+	// Videos is how many videos were made. The other fields are their properties.
 	Videos     int64
-	Resolution string // as providers.ResolutionWord writes it; "" where nobody knows
+	Resolution string // as providers.ResolutionWord writes it; "" if unknown
 	Sound      Sound
 }
 
-// Cost is what a measure costs: each counter for itself, rounded up to the next billionth. A cost that Money cannot hold
-// is the most it can. Output tokens, where they have a price and were counted, stand in place of the length and the number
-// of videos.
+// Cost returns the price of a measure: each counter is rounded up to the next billionth. It is at most the maximum of Money. If
+// output tokens have a price and were counted, they replace the length and the number of videos.
 func (p Price) Cost(m Measure) Money {
 	second, video := p.tier(m)
 	if p.Output != nil && m.Usage.Output > 0 {
@@ -162,7 +161,7 @@ func (p Price) cost(m Measure, second, video *Rate) Money {
 	for _, item := range [...]struct {
 		rate  *Rate
 		count int64
-		of    uint64 // pieces that make one priced one
+		of    uint64 // pieces of one unit of the price
 	}{
 		{p.Request, m.Requests, 1},
 		{p.Input, input, 1},
@@ -178,7 +177,7 @@ func (p Price) cost(m Measure, second, video *Rate) Money {
 	return total
 }
 
-// of is the price of count pieces, of which per make one priced piece.
+// of returns the price of count pieces. per pieces make one unit of the price.
 func (r *Rate) of(count int64, per uint64) Money {
 	if r == nil || count <= 0 {
 		return 0
@@ -195,7 +194,7 @@ func (r *Rate) of(count int64, per uint64) Money {
 	return Money(min(whole, math.MaxInt64))
 }
 
-// plus adds amounts that are not negative and stops at the most that Money can hold.
+// plus adds amounts of at least 0 and stops at the maximum of Money.
 func (m Money) plus(other Money) Money {
 	if m > math.MaxInt64-other {
 		return math.MaxInt64
@@ -203,22 +202,22 @@ func (m Money) plus(other Money) Money {
 	return m + other
 }
 
-// List is the operator's list, by public model name. A nil one is empty. Safe for concurrent use.
+// List is the operator's price list by public model name. A nil List is empty. It is safe for concurrent use.
 type List struct {
 	list atomic.Pointer[map[string]Price]
 }
 
-// NewList makes a list, which the caller does not change afterwards.
+// NewList returns a List. The caller must not change the map afterwards.
 func NewList(list map[string]Price) *List {
 	l := new(List)
 	l.Load(list)
 	return l
 }
 
-// Load replaces the list. Calls and tasks that end from now on cost what it says.
+// Load replaces the list. It applies to calls and tasks that end from now on.
 func (l *List) Load(list map[string]Price) { l.list.Store(&list) }
 
-// Of returns the price of a model; false, and one that charges nothing, where the list lacks it.
+// Of returns the price of a model. If the list lacks the model, it reports false and returns a price that charges nothing.
 func (l *List) Of(model string) (Price, bool) {
 	if l == nil {
 		return Price{}, false

@@ -1,9 +1,9 @@
 package pricing
 
-// Sound says whether a video has sound.
+// Sound is whether a video has sound.
 type Sound string
 
-// What there is. The zero Sound is not known, and in a Tier stands for either.
+// The values of Sound. The zero value means unknown, and either in a Tier.
 const (
 	SoundOn  Sound = "true"
 	SoundOff Sound = "false"
@@ -11,14 +11,14 @@ const (
 
 // Tier is the price of videos of one kind.
 type Tier struct {
-	// Resolution is a word as providers.ResolutionWord writes it, "" for every one.
+	// Resolution is a word as providers.ResolutionWord writes it, "" for any.
 	Resolution string
 	Sound      Sound
 	// Second is per second of video made, Video per video.
 	Second, Video *Rate
 }
 
-// fit is how surely a tier is that of a measure.
+// fit is whether a tier matches a measure.
 type fit int
 
 const (
@@ -41,12 +41,13 @@ func fitOf(wanted, known string) fit {
 	return fitsNot
 }
 
-// Covers tells whether every video that the other tier fits is one that t fits.
+// Covers reports whether t matches every video that the other tier matches.
 func (t Tier) Covers(other Tier) bool {
 	return t.fit(Measure{Resolution: other.Resolution, Sound: other.Sound}) == fitsSurely
 }
 
-// tier is what a video costs by the second and by the piece: the first tier's that surely fits, else the price's own.
+// tier returns the price of a video by the second and by the piece: that of the first tier that certainly matches, otherwise the
+// price's own.
 func (p Price) tier(m Measure) (second, video *Rate) {
 	for _, tier := range p.Tiers {
 		if tier.fit(m) == fitsSurely {
@@ -56,8 +57,8 @@ func (p Price) tier(m Measure) (second, video *Rate) {
 	return p.VideoSecond, p.Video
 }
 
-// Most is what a measure costs at most, where it is not known what the videos are like: the dearest of the tiers that may
-// fit. Where everything is known it is Cost.
+// Most returns the highest cost of a measure whose properties are unknown: that of the dearest tier that may match. If all
+// properties are known, it is Cost.
 func (p Price) Most(m Measure) Money {
 	var most Money
 	for _, tier := range p.Tiers {

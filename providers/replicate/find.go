@@ -15,12 +15,12 @@ import (
 // Wire facts of the list: replicate.com/docs/reference/http#predictions.list. It has the newest first, 100 a page, each with its input
 // until an hour after its end, and names the next page by an address.
 
-// mostPages bounds a look for a lost prediction.
+// mostPages bounds a look-up of a lost prediction.
 const mostPages = 10
 
-// marked gives a request that leaves its seed to the model one of its own, which is the same for each try of the attempt and for no other.
-// The vendor's list shows it. false: the model has no seed that is known, or the caller chose one, so that two equal inputs cannot be told
-// apart.
+// marked sets a seed for a request without one. It is the same for each try of the attempt and different for every other attempt,
+// and the vendor's list shows it. marked reports false if the model has no known seed, or if the caller chose one, so that two
+// equal inputs cannot be distinguished.
 func marked(to providers.Target, req providers.VideoRequest) (providers.VideoRequest, bool) {
 	model, known := lookUp(to.Model)
 	fields := to.Channel.FieldsOf(to.Model)
@@ -47,8 +47,8 @@ type listed struct {
 	Input map[string]json.RawMessage `json:"input"`
 }
 
-// Find looks through the newest predictions for the one that has the attempt's seed and the prompt. That it is not there proves nothing:
-// the vendor does not document how soon a prediction is listed.
+// Find searches the newest predictions for the one with the attempt's seed and prompt. A prediction that is not listed may still
+// exist: the vendor does not document how soon it is listed.
 func (v *Videos) Find(ctx context.Context, to providers.Target, req providers.VideoRequest) (providers.Ticket, error) {
 	req, ok := marked(to, req)
 	if !ok {

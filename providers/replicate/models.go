@@ -7,11 +7,11 @@ import (
 	"modelrelay/providers/upstream"
 )
 
-// What models take: the input schemas at replicate.com/OWNER/NAME/api. Where one shows no list of values, none is checked: the
-// vendor refuses what its model does not take, and that costs nothing.
+// Sources of the table: the input schemas at replicate.com/OWNER/NAME/api. If one has no list of values, none is checked: the
+// vendor refuses what its model does not accept, which is free.
 
-// VideoModels is the table of the models that are used most, by their names without a version. The many others take each word,
-// in the fields that most have.
+// VideoModels is the table of the most used models, by their names without a version. The many others accept every word, in the
+// usual fields.
 func VideoModels(model string) (providers.VideoModel, bool) { return hostedOf(model).Model, true }
 
 // hostedOf is a model, and one that is not in the table by the names that most have. For a last frame and for references there

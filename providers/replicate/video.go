@@ -1,6 +1,6 @@
-// Package replicate adapts Replicate's predictions, which run many models with inputs of their own.
+// Package replicate adapts Replicate's predictions, which run many models with their own inputs.
 //
-// Of the product it imports providers and providers/upstream alone.
+// Of the product it imports only providers and providers/upstream.
 package replicate
 
 import (
@@ -25,25 +25,25 @@ import (
 // BaseURL is the vendor's own address.
 const BaseURL = "https://api.replicate.com/v1"
 
-// resultLife is how long the vendor keeps what a prediction made, after its end.
+// resultLife is how long the vendor stores the files of a prediction after its end.
 const resultLife = time.Hour
 
 // mostPoll leaves most of a result's life for its copy. The vendor has no rule of how often it is asked.
 const mostPoll = 10 * time.Minute
 
-// Videos drives the vendor's predictions. The vendor takes no key of an attempt: Find knows a lost prediction by its seed.
+// Videos implements the vendor's predictions. The vendor accepts no idempotency key: Find knows a lost prediction by its seed.
 type Videos struct{ upstream.Linked[prediction] }
 
-// NewVideos makes the adapter over the process's client.
+// NewVideos returns the adapter over the process's client.
 func NewVideos(client *http.Client) *Videos {
 	return &Videos{upstream.Linked[prediction]{
 		Paced: providers.Pace{Most: mostPoll},
 		Jobs:  upstream.NewJobs(client, upstream.JobVendor{Name: "replicate", Classify: classify}), Path: predictionPath,
-		LinkKey: true, // some files lie at the vendor's own address, which wants it
+		LinkKey: true, // some files are at the vendor's own address, which requires the key
 	}}
 }
 
-// resets finds how long an account is throttled, which stands in the message alone: "Your rate limit resets in ~30s."
+// resets finds how long an account is throttled, which is only in the message: "Your rate limit resets in ~30s."
 var resets = regexp.MustCompile(`resets in ~?([0-9]{1,5})s`)
 
 // classify reads that time.
@@ -67,8 +67,8 @@ func (v *Videos) Submit(ctx context.Context, to providers.Target, req providers.
 	return v.Jobs.Start(ctx, to, path, body, "id")
 }
 
-// createBody writes a create and says where it goes: to a model by its name, to a version of one, or to a deployment
-// ("deployments/OWNER/NAME"). Every failure is before anything was sent.
+// createBody writes a create and returns its path: to a model by its name, to a version of one, or to a deployment
+// ("deployments/OWNER/NAME"). It fails only before anything was sent.
 func createBody(ctx context.Context, to providers.Target, req providers.VideoRequest) (path string, body []byte, err error) {
 	members, err := hostedOf(to.Model).Members(ctx, req, to.Channel.FieldsOf(to.Model))
 	if err != nil {
@@ -101,7 +101,7 @@ func createBody(ctx context.Context, to providers.Target, req providers.VideoReq
 	return path, body, nil
 }
 
-// Cancel stops the job. What ran until then may be billed.
+// Cancel stops the job. The time until then may be billed.
 func (v *Videos) Cancel(ctx context.Context, to providers.Target, ticket providers.Ticket) error {
 	return v.Jobs.Stop(ctx, to, http.MethodPost, predictionPath(ticket)+"/cancel")
 }
@@ -122,8 +122,7 @@ type prediction struct {
 	Metrics json.RawMessage `json:"metrics"`
 }
 
-// VideoLinks are the addresses in an output, which is one, a list of them, or an object of either; of an object with a video that
-// alone.
+// VideoLinks returns the URLs in an output: one, a list of them, or an object of either; of an object with a video only that.
 func (p prediction) VideoLinks() []string {
 	var bare upstream.Loose
 	if json.Unmarshal(p.Output, &bare) == nil && bare != "" {
@@ -152,12 +151,12 @@ func (p prediction) VideoLinks() []string {
 		}
 	}
 	var output any
-	_ = json.Unmarshal(p.Output, &output) // what does not read has no links
+	_ = json.Unmarshal(p.Output, &output) // errors leave it empty
 	walk(output)
 	return found
 }
 
-// VideoStatus reads the vendor's words.
+// VideoStatus implements upstream.Record.
 func (p prediction) VideoStatus(key providers.Secret) (providers.VideoStatus, error) {
 	s, err := p.status(key)
 	return upstream.Priced(s, upstream.Amount(p.Metrics, "predict_time"), "seconds of work"), err
@@ -202,18 +201,18 @@ func took(from, until time.Time) time.Duration {
 	return until.Sub(from)
 }
 
-// reason is what the vendor says of a failed job, as a text or as an object.
+// reason returns the vendor's reason for a failed job, which is a text or an object.
 func (p prediction) reason() string {
 	var text upstream.Loose
 	var said struct {
 		Detail upstream.Loose `json:"detail"`
 	}
-	_ = json.Unmarshal(p.Error, &text) // another shape says nothing
+	_ = json.Unmarshal(p.Error, &text) // errors leave it empty
 	_ = json.Unmarshal(p.Error, &said)
 	return string(max(text, said.Detail)) // one of them is ""
 }
 
-// failureCode is the product's word for the vendor's, which are free text.
+// failureCode maps the vendor's code of a failed job to a Failed constant.
 func failureCode(reason string) string {
 	if providers.Says(reason, "nsfw", "sensitive", "e005", "safety", "moderation") {
 		return providers.FailedContent
@@ -221,9 +220,9 @@ func failureCode(reason string) string {
 	return providers.FailedVendor
 }
 
-// Check implements providers.Checker, by the account and the models.
+// Check implements providers.Checker, with the account and the models.
 func (v *Videos) Check(ctx context.Context, to providers.Target, models []string) (providers.Checked, error) {
-	checked := providers.Checked{Asked: "the account", Told: true}
+	checked := providers.Checked{Asked: "the account", Listed: true}
 	if _, err := v.Jobs.Free(ctx, to, "/account"); err != nil {
 		return checked, err
 	}

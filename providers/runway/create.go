@@ -8,8 +8,7 @@ import (
 	"modelrelay/providers/upstream"
 )
 
-// createBody writes a create and says where it goes, after its large inputs were uploaded. Every failure is before a task was
-// made.
+// createBody writes a create and returns its path, after its large inputs were uploaded. It fails only before a task was created.
 func (v *Videos) createBody(ctx context.Context, to providers.Target, req providers.VideoRequest) (path string, body []byte, err error) {
 	known, shape := modelOf(to.Model), req.Shape()
 	if fault := known.Check(shape); fault != nil {
@@ -47,7 +46,7 @@ func routeOf(shape providers.VideoShape) route {
 	return at
 }
 
-// RefuseVideo refuses what a route does not take.
+// RefuseVideo refuses what a route does not accept.
 func RefuseVideo(model string, shape providers.VideoShape) *providers.Fault {
 	return modelOf(model).refuse(shape)
 }
@@ -66,7 +65,7 @@ func (m model) refuse(shape providers.VideoShape) *providers.Fault {
 	return fault
 }
 
-// in is what the model takes on a route.
+// in returns what the model accepts on a route.
 func (m model) in(at route) providers.VideoModel {
 	table := m.VideoModel
 	if only, ok := m.on[at]; ok {
@@ -104,7 +103,7 @@ func (m model) frame(at route, shape providers.VideoShape, req providers.VideoRe
 	return nil
 }
 
-// words writes the prompt, the length and what else has a field of its own.
+// words writes the prompt, the length and the other fields of the request.
 func (m model) words(req providers.VideoRequest, members upstream.Members) error {
 	seconds, err := upstream.WholeSeconds(req.Seconds)
 	if err != nil {
@@ -124,7 +123,7 @@ func (m model) words(req providers.VideoRequest, members upstream.Members) error
 	return nil
 }
 
-// inputs writes what the video is made from; place says where an input is.
+// inputs writes the inputs. place returns the location of an input.
 func (m model) inputs(place func(providers.Media) (string, error), req providers.VideoRequest, members upstream.Members) error {
 	var images, references, sounds []map[string]string
 	for _, input := range req.Inputs {

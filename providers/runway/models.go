@@ -28,17 +28,17 @@ const (
 // frames are the sizes that a model makes on one route.
 type frames struct{ sizes, ratios, resolutions []string }
 
-// model is what the vendor takes of one model.
+// model is what the vendor accepts for one model.
 type model struct {
 	providers.VideoModel // of all routes
 	// on has the sizes of a route where they are not those of the table.
 	on map[route]frames
-	// seconds and ratio are required: what is sent where the caller says nothing; 0 and "" for none.
+	// seconds and ratio are required: the values that are sent if the caller leaves them open; 0 and "" for none.
 	seconds int
 	ratio   string
 	// textless: images can do without a prompt, on the route from text there must be one.
 	textless bool
-	// video is the member of a source video, modes tells that another says what to do with it.
+	// video is the member of a source video. modes: another member selects what is done with it.
 	video string
 	modes bool
 	// outpaint: a ratio has another name, as that to which the source video is widened. auto: with images a ratio is "auto_720p".
@@ -51,7 +51,7 @@ func VideoModels(name string) (providers.VideoModel, bool) {
 	return known.VideoModel, ok
 }
 
-// modelOf is what a model takes, and of one that is not in the table what the vendor has fields for.
+// modelOf returns what a model accepts. A model that is not in the table accepts every field of the vendor.
 func modelOf(name string) model {
 	if known, ok := modelNamed(name); ok {
 		return known

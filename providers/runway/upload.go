@@ -10,8 +10,8 @@ import (
 	"modelrelay/providers/upstream"
 )
 
-// place says where an input is: its link, its bytes in a data URI, or, where it is larger than those may be, the vendor's own
-// address for what was uploaded, which lives for a day and costs nothing.
+// place returns the location of an input: its link, its bytes in a data URI, or, if it is too large for that, the vendor's URL of
+// the upload, which is free and stored for a day.
 func (v *Videos) place(ctx context.Context, to providers.Target, input providers.Media) (string, error) {
 	if input.URL != "" || input.Size <= maxData {
 		return upstream.InputText(ctx, input)
@@ -39,7 +39,7 @@ func (v *Videos) place(ctx context.Context, to providers.Target, input providers
 	return string(made.URI), v.Jobs.Upload(ctx, to, string(made.UploadURL), fields, name, input)
 }
 
-// extension is what the name of a file of the type ends with.
+// extension returns the file extension of a media type.
 func extension(kind string) string {
 	switch _, sub, _ := strings.Cut(kind, "/"); sub {
 	case "png", "jpeg", "webp", "mp4", "webm", "wav":

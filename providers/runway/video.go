@@ -1,6 +1,6 @@
 // Package runway adapts Runway's developer API, which makes videos with Runway's own models and with those of others.
 //
-// Of the product it imports providers and providers/upstream alone.
+// Of the product it imports only providers and providers/upstream.
 package runway
 
 import (
@@ -26,17 +26,17 @@ const BaseURL = "https://api.dev.runwayml.com"
 const (
 	// apiVersion is the API's, which each request must name.
 	apiVersion = "2024-11-06"
-	// leastPoll is how often the vendor wants to be asked about a task at most.
+	// leastPoll is the shortest interval between two polls that the vendor permits.
 	leastPoll = 5 * time.Second
 	// linkLife is the least that a link to a result works; reading the task again gives a fresh one.
 	linkLife = 24 * time.Hour
 )
 
-// Videos drives the tasks of POST /v1/text_to_video, /v1/image_to_video and /v1/video_to_video. The vendor has neither an
-// idempotency key nor a list of tasks, so it is no Finder.
+// Videos implements the tasks of POST /v1/text_to_video, /v1/image_to_video and /v1/video_to_video. The vendor has neither an
+// idempotency key nor a list of tasks, so it is not a Finder.
 type Videos struct{ upstream.Linked[task] }
 
-// NewVideos makes the adapter over the process's client.
+// NewVideos returns the adapter over the process's client.
 func NewVideos(client *http.Client) *Videos {
 	return &Videos{upstream.Linked[task]{
 		Paced: providers.Pace{Least: leastPoll},
@@ -59,8 +59,8 @@ func (v *Videos) Submit(ctx context.Context, to providers.Target, req providers.
 	return v.Jobs.Start(ctx, to, path, body, "id")
 }
 
-// Cancel stops a task. The vendor's one route for that deletes a task that has ended, with its result: such a one is left
-// alone, and what ends between the look and the request is lost.
+// Cancel stops a task. The vendor's only route for that deletes a task that has ended, with its result, so Cancel leaves such a
+// task alone. A task that ends between the read and the request is lost.
 func (v *Videos) Cancel(ctx context.Context, to providers.Target, ticket providers.Ticket) error {
 	t, err := v.Record(ctx, to, ticket)
 	if upstream.Forgotten(err) {
@@ -89,10 +89,10 @@ type task struct {
 	Cost        json.RawMessage `json:"cost"`
 }
 
-// VideoLinks is where the video lies: the first output, by a fresh link in each record, which takes no key. Another is a file beside it.
+// VideoLinks returns the first output, a new link in each record, which requires no key. Other outputs are not videos.
 func (t task) VideoLinks() []string {
 	var outputs []upstream.Loose
-	_ = json.Unmarshal(t.Output, &outputs) // what is no such list has no link
+	_ = json.Unmarshal(t.Output, &outputs) // errors leave it empty
 	for _, output := range outputs {
 		if output != "" {
 			return []string{string(output)}
@@ -101,7 +101,7 @@ func (t task) VideoLinks() []string {
 	return nil
 }
 
-// credits are what a task that ended costs, "" where the vendor does not say.
+// credits returns the cost of a task that has ended, "" for none.
 func (t task) credits() upstream.Loose { return upstream.Amount(t.Cost, "credits") }
 
 // percent is the progress.
@@ -114,13 +114,13 @@ func (t task) percent() int {
 	return int(math.Round(whole * min(1, max(0, fraction))))
 }
 
-// VideoStatus reads the vendor's words. THROTTLED waits for a place among the account's tasks, and will run.
+// VideoStatus implements upstream.Record. THROTTLED waits for a place among the account's tasks, and will run.
 func (t task) VideoStatus(key providers.Secret) (providers.VideoStatus, error) {
 	switch code := string(t.FailureCode); t.Status {
 	case "FAILED":
 		own := code == "" || code == "INTERNAL" || strings.HasPrefix(code, "INTERNAL.")
 		s := upstream.FailedJob(string(t.Status), failureCode(code), code, string(t.Failure), own && t.credits() == "0", key)
-		s.Failure.Billed = strings.HasPrefix(code, "SAFETY.") // costs as a success, unless the task says otherwise
+		s.Failure.Billed = strings.HasPrefix(code, "SAFETY.") // is billed like a success, unless the task states otherwise
 		return upstream.Priced(s, t.credits(), creditUnit), nil
 	case "CANCELLED":
 		return upstream.Priced(upstream.FailedJob(string(t.Status), providers.FailedVendor, "", "", false, key), t.credits(), creditUnit), nil
@@ -133,7 +133,7 @@ func (t task) VideoStatus(key providers.Secret) (providers.VideoStatus, error) {
 // creditUnit is the vendor's unit of money.
 const creditUnit = "credits"
 
-// failureCode is the product's word for the vendor's, which has parts: SAFETY.INPUT.TEXT, INPUT_PREPROCESSING.SAFETY.TEXT.
+// failureCode returns the Failed constant for the vendor's, which has parts: SAFETY.INPUT.TEXT, INPUT_PREPROCESSING.SAFETY.TEXT.
 func failureCode(code string) string {
 	switch {
 	case providers.Says(code, "safety"):
@@ -145,7 +145,7 @@ func failureCode(code string) string {
 	}
 }
 
-// classify reads what the vendor says beside the status: no credit is a 400, and a 429 is a day's limit of the account.
+// classify interprets the vendor's error beyond the status: no credit is a 400, and a 429 is the daily limit of the account.
 func classify(fault *providers.Fault) {
 	switch fault.Upstream.Status {
 	case http.StatusBadRequest:
@@ -157,7 +157,7 @@ func classify(fault *providers.Fault) {
 	}
 }
 
-// reason finds the words of an error, and of what is wrong with which field.
+// reason returns the reason of a refusal and the invalid field.
 func reason(body []byte) string {
 	var answer struct {
 		Error  upstream.Loose  `json:"error"`
@@ -167,7 +167,7 @@ func reason(body []byte) string {
 		Path    []upstream.Loose `json:"path"`
 		Message upstream.Loose   `json:"message"`
 	}
-	// Where the words are not these, there are none to show.
+	// Errors leave the fields empty.
 	if json.Unmarshal(body, &answer) != nil {
 		return ""
 	}
@@ -185,7 +185,7 @@ func reason(body []byte) string {
 	return string(answer.Error) + ": " + strings.Join(said, "; ")
 }
 
-// Check implements providers.Checker, by the account.
+// Check implements providers.Checker, with the account.
 func (v *Videos) Check(ctx context.Context, to providers.Target, _ []string) (providers.Checked, error) {
 	_, err := v.Jobs.Free(ctx, to, "/v1/organization")
 	return providers.Checked{Asked: "the account"}, err

@@ -14,40 +14,41 @@ import (
 )
 
 const (
-	// NobodysJob is an id in the form of many vendors', of a job that nobody has made.
-	NobodysJob = "00000000-0000-4000-8000-000000000000"
-	// mostLooked bounds how many models a check looks up one by one, which the list does not have: aliases are in no list.
-	mostLooked = 10
-	// What a vendor was asked, in words.
+	// NoJob is an id in the form of many vendors' ids. No job has it.
+	NoJob = "00000000-0000-4000-8000-000000000000"
+	// maxLookups bounds how many models that are missing from the list a check looks up one by one. Lists contain no aliases.
+	maxLookups = 10
+	// What a check has read.
 	askedJob, askedModels = "a job that nobody has made", "the list of models"
 )
 
-// Free reads what a vendor answers to a GET that costs nothing. What is no JSON object says that the address is another's.
+// Free sends a GET that costs nothing and returns the answer. If that is not a JSON object, the fault states that the address is
+// not the vendor's.
 func (j *Jobs) Free(ctx context.Context, to providers.Target, path string) ([]byte, error) {
 	answer, err := j.Do(ctx, to, JobRequest{Path: path})
 	if err != nil {
 		return nil, err
 	}
 	if !object(answer.Body) {
-		return nil, strange(&providers.Reply{Status: answer.Status, ContentType: answer.Header.Get("Content-Type")})
+		return nil, notVendor(&providers.Reply{Status: answer.Status, ContentType: answer.Header.Get("Content-Type")})
 	}
 	return answer.Body, nil
 }
 
-// object tells a JSON object.
+// object reports whether a body is a JSON object.
 func object(body []byte) bool {
 	return bytes.HasPrefix(bytes.TrimLeft(body, " \t\r\n"), []byte("{")) && json.Valid(body)
 }
 
-// strange is the fault of an answer that is not as the vendor's are.
-func strange(reply *providers.Reply) *providers.Fault {
+// notVendor returns the fault of an answer that is not the vendor's.
+func notVendor(reply *providers.Reply) *providers.Fault {
 	return &providers.Fault{
 		Kind: providers.Upstream, Message: "What answers at the address is not this vendor's API.", Blame: providers.BlameChannel, Malformed: true, Upstream: reply,
 	}
 }
 
-// LookedUp says what the look-up of a job that nobody has made tells of address and key, from its error. forgotten tells the
-// vendor's own word that it does not know the job, nil where the status does. It must be JSON: any web server has a 404.
+// LookedUp interprets the error of a look-up of NoJob for a check of address and key. forgotten reports whether an error is the
+// vendor's own code for an unknown job; nil: the status shows it. The error must be JSON, because any web server answers 404.
 func LookedUp(err error, forgotten func(error) bool) (providers.Checked, error) {
 	checked := providers.Checked{Asked: askedJob}
 	var fault *providers.Fault
@@ -57,19 +58,19 @@ func LookedUp(err error, forgotten func(error) bool) (providers.Checked, error) 
 	case err != nil && !unknown:
 		return checked, err
 	case answered && !object(fault.Upstream.Body):
-		return checked, strange(fault.Upstream)
+		return checked, notVendor(fault.Upstream)
 	}
 	return checked, nil
 }
 
-// CheckModels asks for the list of models at a path, its query and all, and for those that the list does not have one by one below
-// the path: names that stand for others are in no list.
+// CheckModels reads the list of models at a path, which may have a query. It looks up models that the list lacks one by one below
+// the path, because lists contain no aliases.
 func (j *Jobs) CheckModels(ctx context.Context, to providers.Target, path string, models []string) (providers.Checked, error) {
-	checked := providers.Checked{Asked: askedModels, Told: true}
+	checked := providers.Checked{Asked: askedModels, Listed: true}
 	body, err := j.Free(ctx, to, path)
 	if err != nil {
 		if Forgotten(err) {
-			err = strange(providers.AsFault(err).Upstream)
+			err = notVendor(providers.AsFault(err).Upstream)
 		}
 		return checked, err
 	}
@@ -82,7 +83,7 @@ func (j *Jobs) CheckModels(ctx context.Context, to providers.Target, path string
 		} `json:"models"`
 	}
 	if err := json.Unmarshal(body, &list); err != nil || list.Data == nil && list.Models == nil {
-		return checked, strange(&providers.Reply{Status: http.StatusOK, Body: body[:min(len(body), MaxErrorBody)]})
+		return checked, notVendor(&providers.Reply{Status: http.StatusOK, Body: body[:min(len(body), MaxErrorBody)]})
 	}
 	var names []string
 	for _, one := range list.Data {
@@ -92,17 +93,17 @@ func (j *Jobs) CheckModels(ctx context.Context, to providers.Target, path string
 		names = append(names, strings.TrimPrefix(string(one.Name), "models/"))
 	}
 	path, _, _ = strings.Cut(path, "?")
-	looked := 0
+	lookups := 0
 	for _, model := range models {
 		model = strings.TrimPrefix(model, "models/")
 		if slices.Contains(names, model) {
 			continue
 		}
-		if looked == mostLooked {
-			checked.Told = false
+		if lookups == maxLookups {
+			checked.Listed = false
 			break
 		}
-		looked++
+		lookups++
 		_, err := j.Free(ctx, to, path+"/"+url.PathEscape(model))
 		switch fault := providers.AsFault(err); {
 		case fault == nil:

@@ -1,7 +1,7 @@
-// Package upstream is what vendors speak to upstreams with: the process's one HTTP client, requests that are sent once,
-// refusals as faults, WebSockets, and results that are read wherever a link leads.
+// Package upstream is what vendors send with: the process's HTTP client, requests that are sent once, refusals as faults,
+// WebSockets, and results behind links.
 //
-// It knows no vendor, and of the product it imports providers alone.
+// It knows no vendor. Of the product it imports only providers.
 package upstream
 
 import (
@@ -17,21 +17,21 @@ import (
 	"code.dny.dev/ssrf"
 )
 
-// Product is the name of the program for other servers.
+// Product is the name of the program in requests to other servers.
 const Product = "modelrelay"
 
 const (
 	dialTimeout      = 10 * time.Second
 	handshakeTimeout = 10 * time.Second
 	keepAlive        = 30 * time.Second
-	// idleTimeout is how long an unused connection is kept. It is shorter than the 60 s after which common upstream
-	// front ends close theirs, so that a request seldom meets one that is just being closed.
+	// idleTimeout is how long an unused connection stays open. It is shorter than the 60 s after which common upstream front ends
+	// close theirs, so that a request seldom meets a connection that is being closed.
 	idleTimeout = 55 * time.Second
-	// idlePerHost holds the connections of a full load open between its requests.
+	// idlePerHost keeps the connections of a full load open between its requests.
 	idlePerHost = 1024
-	// connBuffer is what each open connection holds twice. It takes a small call or event; larger ones pass it by.
+	// connBuffer is the size of each of the two buffers of a connection. Larger writes and reads bypass it.
 	connBuffer = 2 << 10
-	// pingAfter and pingTimeout find a dead HTTP/2 connection, on which requests would otherwise pile up for minutes.
+	// pingAfter and pingTimeout detect a dead HTTP/2 connection. Otherwise requests would wait on it for minutes.
 	pingAfter   = 30 * time.Second
 	pingTimeout = 15 * time.Second
 	// streamWindow bounds what an HTTP/2 upstream may send ahead of a slow reader.
@@ -46,19 +46,19 @@ const (
 type ClientOptions struct {
 	// Agent is the User-Agent of every request; "" means Product.
 	Agent string
-	// Proxy chooses an egress proxy for a request; nil means none, whatever the environment says.
+	// Proxy returns the egress proxy of a request; nil means none, whatever the environment says.
 	Proxy func(*http.Request) (*url.URL, error)
 	// TLS replaces the TLS configuration, for private authorities; nil means the system's.
 	TLS *tls.Config
-	// Trust answers for upstreams with authorities of their own; nil means none.
+	// Trust returns the authorities of single upstreams; nil means none.
 	Trust Trust
-	// DialTimeout bounds the making of a connection, TLS apart; 0 means 10 s.
+	// DialTimeout bounds dialing without TLS; 0 means 10 s.
 	DialTimeout time.Duration
 }
 
-// NewClient returns the process's one client to upstreams. Connections are kept and shared, HTTP/2 is used where
-// offered, bodies pass as they are (nothing is decompressed), and only a GET or HEAD follows redirects, a few and within the
-// origin that was asked; see Results for those that lead beyond. It sets no limit on the whole of a request: that is the context's.
+// NewClient returns the process's client to upstreams. It keeps and shares connections, uses HTTP/2 where offered, and decompresses
+// nothing. Only GET and HEAD follow redirects, a few and within the first origin; Results follows others. The client sets no limit
+// on the whole of a request; the context does.
 func NewClient(opts *ClientOptions) *http.Client {
 	if opts == nil {
 		opts = new(ClientOptions)
@@ -101,8 +101,7 @@ func newTransport(opts *ClientOptions) *http.Transport {
 	}
 }
 
-// redirectWithin is redirect for requests that have no business beyond the origin that was asked: no key of theirs would go
-// there, and what answers may lie inside the operator's network.
+// redirectWithin is redirect for requests that stay within the first origin. A redirect may lead into the operator's network.
 func redirectWithin(next *http.Request, via []*http.Request) error {
 	if !sameOrigin(via[0].URL, next.URL) {
 		return http.ErrUseLastResponse
@@ -110,9 +109,9 @@ func redirectWithin(next *http.Request, via []*http.Request) error {
 	return redirect(next, via)
 }
 
-// redirect follows the redirects of a GET or HEAD, but none to a less safe scheme. Beyond the origin that was asked, and
-// from there on, the request keeps only the User-Agent of its header: net/http itself would send a key on to another port, to
-// a subdomain, and to any host where the key is in a header of the vendor's own.
+// redirect follows the redirects of a GET or HEAD, but not from https to http. Beyond the first origin, and from there on, the
+// request keeps only its User-Agent. net/http would send a key to another port, to a subdomain, and to any host if the key is in a
+// header of the vendor's own.
 func redirect(next *http.Request, via []*http.Request) error {
 	first := via[0]
 	switch {
@@ -128,26 +127,24 @@ func redirect(next *http.Request, via []*http.Request) error {
 	return nil
 }
 
-// Fresh returns a client like the given one that makes a new connection for every request. Paid submits use it: a kept
-// connection that the upstream closes at the wrong moment would leave their outcome unknown, and a handshake costs
-// nothing beside a video.
+// Fresh returns a copy of the client that opens a new connection for every request. Paid submits use it: if the upstream closes a
+// kept connection at the wrong moment, their outcome is unknown. A handshake is cheap compared with a video.
 func Fresh(client *http.Client) *http.Client {
 	fresh := *client
 	fresh.Transport, _ = changed(client.Transport, func(t *http.Transport) { t.DisableKeepAlives = true })
 	return &fresh
 }
 
-// Guard judges addresses that others choose: those of IANA's special-purpose registries and everything outside global
-// unicast are refused, so IPv6 forms that hold an IPv4 address are as well.
+// Guard checks addresses that a client or an upstream has chosen. It refuses those of IANA's special-purpose registries and
+// everything outside global unicast, including IPv6 forms that contain an IPv4 address.
 func Guard() *ssrf.Guardian {
 	return ssrf.New(ssrf.WithAnyPort(), ssrf.WithDeniedV4Prefixes(
 		netip.MustParsePrefix("168.63.129.16/32"), // Azure's host, public by number only
 	))
 }
 
-// guarded is a transport like the given one that dials public addresses only, judged when they are dialled, so that a name
-// which stands for another address by then helps nobody. It goes through no proxy, which would dial in its place, and keeps
-// no connection: a handshake costs nothing beside a video.
+// guarded returns a copy of the transport that dials only public addresses. It checks them when it dials, so a changed DNS answer
+// does not help. It uses no proxy, which would dial instead, and keeps no connection.
 func guarded(like http.RoundTripper) http.RoundTripper {
 	dialer := &net.Dialer{Timeout: dialTimeout, KeepAlive: keepAlive, Control: Guard().Safe}
 	guard := func(t *http.Transport) {
@@ -155,7 +152,7 @@ func guarded(like http.RoundTripper) http.RoundTripper {
 		t.DisableKeepAlives = true
 	}
 	transport, known := changed(like, guard)
-	if !known { // what it would dial nobody knows
+	if !known { // it may dial anything
 		transport, _ = changed(newTransport(new(ClientOptions)), guard)
 	}
 	return transport

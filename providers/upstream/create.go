@@ -10,8 +10,8 @@ import (
 	"modelrelay/providers"
 )
 
-// Accept checks a request before it is written: against the table of its model, by what the vendor refuses beside that, nil for
-// nothing, and for parameters that the gateway keeps to itself. seconds is 0 where the request says none.
+// Accept checks a request before it is written: against the table of its model, for the vendor's refusal of a combination, nil for
+// none, and for parameters that only the gateway may set. seconds is 0 if the request has none.
 func Accept(
 	req providers.VideoRequest, table providers.VideoModel, refused *providers.Fault, reserved ...string,
 ) (frame providers.Frame, seconds int, err error) {
@@ -32,7 +32,7 @@ func Accept(
 // Members are the members of a create.
 type Members map[string]any
 
-// Words sets the texts that are not "".
+// Words sets the texts that are not empty.
 func (m Members) Words(texts map[string]string) {
 	for name, text := range texts {
 		if text != "" {
@@ -41,28 +41,28 @@ func (m Members) Words(texts map[string]string) {
 	}
 }
 
-// Number sets a number above 0.
+// Number sets a number if it is above 0.
 func (m Members) Number(name string, n int) {
 	if n > 0 {
 		m[name] = n
 	}
 }
 
-// Seed sets the seed, where the request has one.
+// Seed sets the seed if the request has one.
 func (m Members) Seed(req providers.VideoRequest) {
 	if req.Seed != nil {
 		m["seed"] = *req.Seed
 	}
 }
 
-// Sound sets the switch for sound, where the request says something and the model lets it choose.
+// Sound sets the switch for sound if the request has it and the model has the option.
 func (m Members) Sound(name string, req providers.VideoRequest, table providers.VideoModel) {
 	if req.GenerateAudio != nil && table.Audio == providers.AudioOption {
 		m[name] = *req.GenerateAudio
 	}
 }
 
-// Encode writes a create's members over the caller's own parameters, which they overrule. The same request has the same
+// Encode writes the members of a create. They replace parameters of the caller with the same names. The same request has the same
 // bytes each time.
 func Encode(req providers.VideoRequest, members map[string]any) ([]byte, error) {
 	fields, err := req.Parameters()
@@ -72,7 +72,7 @@ func Encode(req providers.VideoRequest, members map[string]any) ([]byte, error) 
 	return Fields(fields, members)
 }
 
-// Fields writes members over fields that are there.
+// Fields writes members into existing fields.
 func Fields(fields map[string]json.RawMessage, members map[string]any) ([]byte, error) {
 	for name, value := range members {
 		raw, err := json.Marshal(value)
@@ -88,7 +88,7 @@ func Fields(fields map[string]json.RawMessage, members map[string]any) ([]byte, 
 	return body, nil
 }
 
-// Reserved refuses parameters of the caller's own that the gateway keeps to itself.
+// Reserved refuses parameters that only the gateway may set.
 func Reserved(req providers.VideoRequest, names ...string) error {
 	fields, err := req.Parameters()
 	if err != nil {
@@ -102,7 +102,7 @@ func Reserved(req providers.VideoRequest, names ...string) error {
 	return nil
 }
 
-// Fits refuses a create that is larger than a vendor takes, in bytes: its inputs are too large together.
+// Fits refuses a create that is larger than the vendor accepts, in bytes. Its inputs are too large together.
 func Fits(body []byte, most int) error {
 	if len(body) > most {
 		return providers.InvalidField("image", "The request has %d bytes with its inputs, and the upstream takes %d.", len(body), most)
@@ -122,7 +122,7 @@ func WholeSeconds(text string) (int, error) {
 	return int(f), nil
 }
 
-// SecondsFrom are the words of the whole seconds between two, both among them, for a VideoModel.
+// SecondsFrom lists the whole seconds of a range, both ends included, for a VideoModel.
 func SecondsFrom(from, to int) (words []string) {
 	for n := from; n <= to; n++ {
 		words = append(words, strconv.Itoa(n))
@@ -130,7 +130,7 @@ func SecondsFrom(from, to int) (words []string) {
 	return words
 }
 
-// InputText is an input as most vendors take it: its address, or its bytes in a data URL.
+// InputText returns an input as most vendors accept it: its URL, or its bytes in a data URL.
 func InputText(ctx context.Context, input providers.Media) (string, error) {
 	if input.URL != "" {
 		return input.URL, nil
@@ -146,7 +146,7 @@ func InputText(ctx context.Context, input providers.Media) (string, error) {
 	return "data:" + kind + ";base64," + data, nil
 }
 
-// InputBase64 is an upload's bytes in Base64.
+// InputBase64 returns the bytes of an upload in Base64.
 func InputBase64(ctx context.Context, input providers.Media) (string, error) {
 	var text strings.Builder
 	encoder := base64.NewEncoder(base64.StdEncoding, &text)

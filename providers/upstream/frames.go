@@ -9,33 +9,32 @@ import (
 	"time"
 )
 
-// ErrFlood says that a peer sends frames that carry nothing, faster than any client has reason to.
+// ErrFlood means that a peer sends frames without content faster than any client needs to.
 var ErrFlood = errors.New("too many WebSocket frames that carry nothing")
 
 const (
-	// idleFrameRate is how many frames that carry nothing a client may send each second, and idleFrameBurst how many at once:
-	// a ping a second is usual.
+	// idleFrameRate is how many frames without content a client may send each second. idleFrameBurst is how many it may send at
+	// once. One ping a second is usual.
 	idleFrameRate  = 20
 	idleFrameBurst = 400
-	// fragmentLeast is what a fragment must carry to count as one that carries something, in bytes: clients that send in
-	// pieces send kilobytes.
-	fragmentLeast = 64
-	// floodLinger is how long a client that was told off may take to read it, and what it still sends is discarded.
+	// minFragment is the size from which a fragment counts as content, in bytes. Clients that send fragments send kilobytes.
+	minFragment = 64
+	// floodLinger is how long the connection stays open after ErrFlood, so that the client can read the close frame.
 	floodLinger = time.Second
 )
 
-// frames follows the frames of a client and counts those that carry nothing: control frames, and fragments that are
-// empty or nearly so. The last fragment of a message may be empty, as libraries send it.
+// frames parses the frames of a client and counts those without content: control frames, and fragments that are empty or nearly so.
+// The last fragment of a message may be empty, as libraries send it.
 type frames struct {
 	head    [14]byte
 	have    int   // bytes of head
 	left    int64 // of the payload
-	carried bool  // the message under way has carried something
+	carried bool  // the current message had content
 	room    float64
 	at      time.Time
 }
 
-// saw follows the next bytes; false at too many frames that carry nothing.
+// saw parses the next bytes. It returns false if there are too many frames without content.
 func (f *frames) saw(p []byte, now time.Time) bool {
 	for len(p) > 0 {
 		if f.left > 0 {
@@ -57,7 +56,7 @@ func (f *frames) saw(p []byte, now time.Time) bool {
 	return true
 }
 
-// length is that of the header, and of the payload behind it; false as long as the header does not tell.
+// length returns the lengths of the header and of the payload. It reports false while the header is incomplete.
 func (f *frames) length() (size int, payload int64, known bool) {
 	if f.have < 2 {
 		return 0, 0, false
@@ -81,7 +80,7 @@ func (f *frames) length() (size int, payload int64, known bool) {
 	return size, payload, true
 }
 
-// idle tells whether the frame whose header is there carries nothing.
+// idle reports whether the frame with the current header has no content.
 func (f *frames) idle(payload int64) bool {
 	last, code := f.head[0]&0x80 != 0, f.head[0]&0x0f
 	if code >= 8 {
@@ -92,7 +91,7 @@ func (f *frames) idle(payload int64) bool {
 	if last {
 		return !carried
 	}
-	return payload < fragmentLeast
+	return payload < minFragment
 }
 
 func (f *frames) spend(now time.Time) bool {
@@ -106,7 +105,7 @@ func (f *frames) spend(now time.Time) bool {
 	return f.room >= 0
 }
 
-// watchedConn is a client's connection whose frames are followed. One goroutine reads.
+// watchedConn is a client's connection whose frames are counted. One goroutine reads.
 type watchedConn struct {
 	net.Conn
 	frames frames
@@ -117,7 +116,7 @@ type watchedConn struct {
 func (c *watchedConn) Read(p []byte) (int, error) {
 	for first := true; c.flood; first = false {
 		if first {
-			_ = c.SetReadDeadline(time.Now().Add(floodLinger)) // a connection without deadlines has none
+			_ = c.SetReadDeadline(time.Now().Add(floodLinger)) // fails only on a connection without deadlines
 		}
 		if _, err := c.Conn.Read(p); err != nil {
 			return 0, err
@@ -131,7 +130,7 @@ func (c *watchedConn) Read(p []byte) (int, error) {
 	return n, err
 }
 
-// watchedWriter gives its connection away followed.
+// watchedWriter wraps the hijacked connection in a watchedConn.
 type watchedWriter struct{ http.ResponseWriter }
 
 // Hijack implements http.Hijacker.
@@ -141,7 +140,7 @@ func (w watchedWriter) Hijack() (net.Conn, *bufio.ReadWriter, error) {
 		return nil, nil, err
 	}
 	c := &watchedConn{Conn: conn}
-	early, _ := both.Peek(both.Reader.Buffered()) // what is buffered is there
+	early, _ := both.Peek(both.Reader.Buffered()) // never blocks
 	c.flood = !c.frames.saw(early, time.Now())
 	return c, both, nil
 }

@@ -11,21 +11,21 @@ import (
 	"modelrelay/providers"
 )
 
-// Hosted is one model of a vendor that hosts many, each with names of its own for what a request says. The names that nearly
-// all of them have are prompt, duration, aspect_ratio, resolution, size, generate_audio, negative_prompt, seed and fps.
+// Hosted is one model of a vendor that hosts many, each with its own field names. Nearly all of them have prompt, duration,
+// aspect_ratio, resolution, size, generate_audio, negative_prompt, seed and fps.
 type Hosted struct {
-	// Model is what it takes: what stands there has a field, nothing else has.
+	// Model is what it accepts. It has fields only for what Model lists.
 	Model providers.VideoModel
-	// Inputs are the names of the inputs by role. Those of references take a list.
+	// Inputs are the field names of the inputs by role. References are a list.
 	Inputs map[providers.InputRole]string
-	// Length is how it takes seconds: 8, "8" or "8s".
+	// Length is the form of seconds: 8, "8" or "8s".
 	Length providers.FieldForm
 	// Sound is the name of the switch for sound, "" for generate_audio.
 	Sound string
 }
 
-// Taking gives a model its inputs by their names, of references at most so many. A last frame wants a first, and each of needs must be
-// there.
+// Taking returns a model with inputs of these names and a maximum of references. A last frame requires a first frame. The roles in
+// needs are required.
 func Taking(model providers.VideoModel, references int, names map[providers.InputRole]string, needs ...providers.InputRole) Hosted {
 	for _, role := range [...]providers.InputRole{providers.FirstFrame, providers.LastFrame, providers.Reference, providers.ExtendVideo, providers.SourceAudio} {
 		if _, ok := names[role]; !ok {
@@ -44,8 +44,8 @@ func Taking(model providers.VideoModel, references int, names map[providers.Inpu
 	return Hosted{Model: model, Inputs: names}
 }
 
-// ModelPath is a model's name as a part of an address, each of its words escaped. A channel that takes every name passes on what a
-// client wrote: a name that would lead elsewhere is no model.
+// ModelPath escapes a model's name as part of a URL path. A channel with patterns passes on a name from the client, so ModelPath
+// refuses names with dot segments.
 func ModelPath(model string) (string, error) {
 	words := strings.Split(model, "/")
 	for i, word := range words {
@@ -57,7 +57,7 @@ func ModelPath(model string) (string, error) {
 	return strings.Join(words, "/"), nil
 }
 
-// Members writes a request in the model's own names, which the operator's fields overrule. Every failure is before anything was
+// Members writes a request with the model's field names. The operator's fields replace them. It fails only before anything was
 // sent.
 func (h Hosted) Members(ctx context.Context, req providers.VideoRequest, fields providers.VideoFields) (map[string]any, error) {
 	model, shape := fields.Open(h.Model), req.Shape()
@@ -90,16 +90,16 @@ func (h Hosted) Members(ctx context.Context, req providers.VideoRequest, fields 
 	return w.members, h.inputs(ctx, w, req)
 }
 
-// hostedWriter writes fields by the model's names for them.
+// hostedWriter writes fields under the model's names.
 type hostedWriter struct {
 	fields  providers.VideoFields
 	members map[string]any
 }
 
-// name is the model's for a field.
+// name returns the model's name of a field.
 func (w hostedWriter) name(field, usual string) string { return cmp.Or(w.fields[field].Name, usual) }
 
-// word writes a text, where there is one.
+// word writes a text that is not empty.
 func (w hostedWriter) word(field, usual, text string) {
 	if text == "" {
 		return
@@ -113,7 +113,7 @@ func (w hostedWriter) word(field, usual, text string) {
 	w.members[w.name(field, usual)] = text
 }
 
-// number writes a number as the operator says, else as usual.
+// number writes a number in the operator's form, otherwise in the usual one.
 func (w hostedWriter) number(field, usual string, form providers.FieldForm, n int64) {
 	name, text := w.name(field, usual), strconv.FormatInt(n, 10)
 	switch cmp.Or(w.fields[field].As, form) {

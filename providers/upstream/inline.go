@@ -15,20 +15,19 @@ import (
 )
 
 const (
-	// longString is how much is kept of a string in an answer that may hold a video, in bytes.
+	// longString is how much of each string is read from an answer that may contain a video, in bytes.
 	longString = 64 << 10
-	// inlineBuffer is what a reader of such an answer holds of it, in bytes.
+	// inlineBuffer is the read buffer for such an answer, in bytes.
 	inlineBuffer = 64 << 10
 )
 
-// cutter passes JSON on with each string cut after longString bytes, so that what stands around a video in Base64 can be read
-// whole.
+// cutter reads JSON and cuts each string after longString bytes, so that the members around a video in Base64 can be read whole.
 type cutter struct {
 	from io.Reader
-	// inside a string, of which length bytes have passed; dropping the rest of it.
+	// inside: in a string, of which length bytes were read. dropping: the rest of the string is skipped.
 	inside, dropping bool
 	length           int
-	// escaped: a backslash came; digits are how many of its number are still to come.
+	// escaped: after a backslash. digits is how many digits of a \u escape follow.
 	escaped bool
 	digits  int
 }
@@ -49,7 +48,7 @@ func (c *cutter) Read(p []byte) (int, error) {
 	}
 }
 
-// keeps tells whether a byte passes. No escape is cut in two.
+// keeps reports whether a byte stays. It cuts no escape in two.
 func (c *cutter) keeps(b byte) bool {
 	const digits = 4
 	switch {
@@ -74,8 +73,8 @@ func (c *cutter) keeps(b byte) bool {
 	return !c.dropping
 }
 
-// OpenInline reads a video that stands in an answer as Base64, as a stream: number output, counted from 0, of the members with
-// this name whose bytes are a video's.
+// OpenInline streams a video that the answer contains as Base64: the one at index output, counted from 0, among the members of this
+// name that contain a video.
 func (j *Jobs) OpenInline(ctx context.Context, to providers.Target, r JobRequest, member string, output int) (providers.Video, error) {
 	req, err := j.Request(ctx, to, r)
 	if err != nil {
@@ -108,7 +107,7 @@ func inlineVideo(body io.ReadCloser, member string, output int) (providers.Video
 		text := &jsonText{from: from}
 		data := base64.NewDecoder(base64.StdEncoding, text)
 		head := make([]byte, headLength)
-		n, _ := io.ReadFull(data, head) // what breaks off here breaks off below as well
+		n, _ := io.ReadFull(data, head) // an error recurs below
 		kind := resultType(head[:n])
 		if !strings.HasPrefix(kind, "video/") {
 			kind = ""
@@ -125,7 +124,7 @@ func inlineVideo(body io.ReadCloser, member string, output int) (providers.Video
 	}
 }
 
-// nextText reads on to the text of the next member of this name whose value is a string.
+// nextText reads up to the text of the next member of this name with a string value.
 func nextText(from *bufio.Reader, member string) error {
 	for {
 		b, err := from.ReadByte()
@@ -157,7 +156,7 @@ func nextText(from *bufio.Reader, member string) error {
 	}
 }
 
-// next is the next byte that is no space.
+// next returns the next byte that is not white space.
 func next(from *bufio.Reader) (byte, error) {
 	for {
 		b, err := from.ReadByte()
@@ -181,8 +180,8 @@ func (b *bounded) Write(p []byte) (int, error) {
 	return len(p), nil
 }
 
-// jsonText reads the text of a JSON string whose opening quote was read; io.EOF is its closing one. Characters beyond ASCII that
-// are escaped stand as "?": neither a name nor Base64 has any.
+// jsonText reads the text of a JSON string after its opening quote. It returns io.EOF at the closing quote. Escaped characters
+// beyond ASCII become "?"; names and Base64 have none.
 type jsonText struct {
 	from *bufio.Reader
 	done bool
@@ -199,7 +198,7 @@ func (t *jsonText) Read(p []byte) (int, error) {
 	if _, err := t.from.Peek(1); err != nil {
 		return 0, broken(err)
 	}
-	chunk, _ := t.from.Peek(min(t.from.Buffered(), len(p))) // is there
+	chunk, _ := t.from.Peek(min(t.from.Buffered(), len(p))) // is buffered
 	n := bytes.IndexAny(chunk, `"\`)
 	if n < 0 {
 		n = len(chunk)
@@ -208,7 +207,7 @@ func (t *jsonText) Read(p []byte) (int, error) {
 		return t.mark(p)
 	}
 	copy(p, chunk[:n])
-	_, _ = t.from.Discard(n) // is there
+	_, _ = t.from.Discard(n) // is buffered
 	return n, nil
 }
 
@@ -246,7 +245,7 @@ func (t *jsonText) mark(p []byte) (int, error) {
 	return 1, nil
 }
 
-// broken is the error of a string that ends before its closing quote.
+// broken returns the error of a string without a closing quote.
 func broken(err error) error {
 	if errors.Is(err, io.EOF) {
 		return io.ErrUnexpectedEOF

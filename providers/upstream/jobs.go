@@ -15,35 +15,36 @@ import (
 	"modelrelay/providers"
 )
 
-// jobAnswer bounds the JSON of a job, in bytes. Vendors repeat the prompt in it, each character with up to six bytes.
+// jobAnswer bounds the JSON of a job, in bytes. Vendors repeat the prompt in it, with up to six bytes for each character.
 const jobAnswer = 4 << 20
 
-// Jobs sends the requests of one vendor's video jobs, with JSON both ways. It is safe for concurrent use.
+// Jobs sends the JSON requests of one vendor's video jobs. It is safe for concurrent use.
 type Jobs struct {
 	client, submit *http.Client
 	results        *Results
 	vendor         JobVendor
 }
 
-// JobVendor is what is a vendor's own in the requests of its jobs.
+// JobVendor holds the differences between vendors in these requests.
 type JobVendor struct {
-	// Name is the vendor's in the catalog.
+	// Name is the vendor's name in the catalog.
 	Name string
-	// Root begins each path ("/v2"), of a vendor whose address is written with it and without it. "" for none.
+	// Root begins each path ("/v2") of a vendor whose base URL may have it or not. "" for none.
 	Root string
-	// Authorize puts the key on a request; nil makes it a bearer token. An error that is no *providers.Fault refuses the key.
+	// Authorize adds the key to a request; nil adds a bearer token. An error that is not a *providers.Fault means that the key is
+	// unusable.
 	Authorize func(req *http.Request, key providers.Secret) error
-	// Classify reads the vendor's own words in Fault.Upstream.Body, where they say more than the status does; the same for an
-	// answer of status 200 that says no, which Refuse made. nil: the status says all.
+	// Classify interprets the vendor's error codes in Fault.Upstream.Body, also for a refusal with status 200 (Refuse). nil: the
+	// status is enough.
 	Classify func(fault *providers.Fault)
-	// Failed is the product's word for the vendor's code of a create that was refused, as of a failed job: one of the Failed words of
-	// providers, of which FailedVendor says nothing. nil: Classify may say it.
+	// Failed maps the vendor's code of a refused create to one of the Failed constants of providers. FailedVendor means unknown.
+	// nil: Classify may set it.
 	Failed func(code string) string
-	// Reason finds the vendor's reason in the body of a refusal, "" for none; nil looks where most vendors have it.
+	// Reason returns the vendor's reason in the body of a refusal, "" for none; nil reads the usual members.
 	Reason func(body []byte) string
 }
 
-// NewJobs makes the jobs of a vendor over the process's client.
+// NewJobs returns the Jobs of a vendor over the process's client.
 func NewJobs(client *http.Client, vendor JobVendor) *Jobs {
 	if vendor.Authorize == nil {
 		vendor.Authorize = func(req *http.Request, key providers.Secret) error {
@@ -59,14 +60,15 @@ func NewJobs(client *http.Client, vendor JobVendor) *Jobs {
 
 // JobRequest is one request of a job.
 type JobRequest struct {
-	// Method is GET where it is empty. Path follows the channel's address and the vendor's Root, query and all.
+	// Method is GET if empty. Path follows the channel's base URL and the vendor's Root, and includes the query.
 	Method, Path string
 	// Body is JSON, nil for none, unless Header has another Content-Type.
 	Body   []byte
 	Header http.Header
-	// Paid: it starts what is paid for, so it goes out once, over a connection of its own, and its refusal says why.
+	// Paid: the request starts paid work. It is sent once, over a connection of its own, and the fault of a refusal has the
+	// vendor's reason.
 	Paid bool
-	// Inline: a video may stand in the answer as Base64, so its long strings are cut. OpenInline reads the video.
+	// Inline: the answer may contain a video in Base64, so its long strings are cut. OpenInline reads the video.
 	Inline bool
 }
 
@@ -77,7 +79,7 @@ type JobAnswer struct {
 	Body   []byte
 }
 
-// Do sends a request and reads its answer whole. Errors are *providers.Fault.
+// Do sends a request and reads the whole answer. Errors are *providers.Fault.
 func (j *Jobs) Do(ctx context.Context, to providers.Target, r JobRequest) (JobAnswer, error) {
 	req, err := j.Request(ctx, to, r)
 	if err != nil {
@@ -103,7 +105,7 @@ func (j *Jobs) Do(ctx context.Context, to providers.Target, r JobRequest) (JobAn
 	return JobAnswer{Status: resp.StatusCode, Header: resp.Header, Body: body}, nil
 }
 
-// Read is Do for an answer that is a JSON object, which it reads into a struct.
+// Read is Do for an answer that is a JSON object. It decodes the object into a struct.
 func (j *Jobs) Read(ctx context.Context, to providers.Target, r JobRequest, into any) error {
 	answer, err := j.Do(ctx, to, r)
 	if err != nil {
@@ -112,11 +114,11 @@ func (j *Jobs) Read(ctx context.Context, to providers.Target, r JobRequest, into
 	return Decode(answer.Body, into)
 }
 
-// Request makes the request without sending it.
+// Request creates the request without sending it.
 func (j *Jobs) Request(ctx context.Context, to providers.Target, r JobRequest) (*http.Request, error) {
 	var body io.Reader
 	if r.Body != nil {
-		body = struct{ io.Reader }{bytes.NewReader(r.Body)} // of no type that net/http would send again by itself
+		body = struct{ io.Reader }{bytes.NewReader(r.Body)} // hides the type, for which net/http would repeat the request
 	}
 	method := r.Method
 	if method == "" {
@@ -144,7 +146,7 @@ func (j *Jobs) Request(ctx context.Context, to providers.Target, r JobRequest) (
 	return req, nil
 }
 
-// Refuse makes the fault of a 2xx answer that says no: as an answer of the status would, with the vendor's words.
+// Refuse returns the fault of a 2xx answer that is a refusal: the fault of this status, with the vendor's reason.
 func (j *Jobs) Refuse(answer JobAnswer, status int, key providers.Secret, paid bool) error {
 	fault := Refusal(status, answer.Header)
 	fault.Upstream = &providers.Reply{
@@ -154,14 +156,14 @@ func (j *Jobs) Refuse(answer JobAnswer, status int, key providers.Secret, paid b
 	return j.explain(fault, key, paid)
 }
 
-// explain reads the vendor's words in a refusal, and gives a client those that it needs to mend its request. A refused key
-// explains nothing: the vendor's words repeat a part of it.
+// explain interprets the vendor's error in a refusal and adds the reason that a client needs to fix its request. For a refused key
+// it adds none, because vendors repeat a part of the key.
 func (j *Jobs) explain(err error, key providers.Secret, paid bool) error {
 	var fault *providers.Fault
 	if !errors.As(err, &fault) || fault.Upstream == nil {
 		return err
 	}
-	fault.Upstream.Format = providers.Format(j.vendor.Name) // of no client
+	fault.Upstream.Format = providers.Format(j.vendor.Name) // not a client's format
 	if j.vendor.Classify != nil {
 		j.vendor.Classify(fault)
 	}
@@ -172,7 +174,8 @@ func (j *Jobs) explain(err error, key providers.Secret, paid bool) error {
 	}
 	said := j.vendor.Reason(fault.Upstream.Body)
 	if fault.Failed == providers.FailedContent || refusesContent(fault.Upstream.Status, said) {
-		// Vendors say so with the status of a bad request or of a bad key. It is about the prompt: no other key or channel gets it.
+		// Vendors refuse content with the status of a bad request or of a bad key. The cause is the prompt, so other keys and
+		// channels would refuse it too.
 		fault.Kind, fault.Failed, fault.Accepted = providers.Invalid, providers.FailedContent, providers.NotAccepted
 		fault.Blame, fault.Key, fault.KeyNamed = providers.BlameNone, providers.KeyBusy, false
 		fault.Message = "The upstream refused the request for its content."
@@ -186,7 +189,7 @@ func (j *Jobs) explain(err error, key providers.Secret, paid bool) error {
 	return fault
 }
 
-// refusesContent reports whether a refusal is about what a prompt or an input shows, by the vendor's words.
+// refusesContent reports whether the vendor's reason is the content of a prompt or an input.
 func refusesContent(status int, said string) bool {
 	switch status {
 	case http.StatusBadRequest, http.StatusForbidden, http.StatusUnprocessableEntity, http.StatusUnavailableForLegalReasons:
@@ -197,7 +200,7 @@ func refusesContent(status int, said string) bool {
 		"content guidelines", "safety check", "failed check", "safety system", "safety filter", "content filter", "sensitive content", "prohibited content", "nsfw")
 }
 
-// Open reads a result at a link. The key goes along where withKey says so and the link lies at the channel's own origin.
+// Open reads a result at a link. With withKey it sends the key if the link is at the channel's own origin.
 func (j *Jobs) Open(ctx context.Context, to providers.Target, link string, withKey bool) (providers.Video, error) {
 	get, own, err := j.results.Link(ctx, to.Channel, link)
 	if err != nil {
@@ -211,13 +214,13 @@ func (j *Jobs) Open(ctx context.Context, to providers.Target, link string, withK
 	return j.results.Open(to.Channel, get)
 }
 
-// Own tells whether a link lies at the channel's own origin.
+// Own reports whether a link is at the channel's own origin.
 func (j *Jobs) Own(ctx context.Context, to providers.Target, link string) bool {
 	_, own, err := j.results.Link(ctx, to.Channel, link)
 	return err == nil && own
 }
 
-// Content reads a result at a path of the vendor's own, which wants the key.
+// Content reads a result at a path of the vendor, with the key.
 func (j *Jobs) Content(ctx context.Context, to providers.Target, path string) (providers.Video, error) {
 	get, err := j.Request(ctx, to, JobRequest{Path: path})
 	if err != nil {
@@ -226,7 +229,7 @@ func (j *Jobs) Content(ctx context.Context, to providers.Target, path string) (p
 	return j.results.Open(to.Channel, get)
 }
 
-// Refine reads a vendor's own words in the error of a relayed call, where it is a refusal in the format; other errors pass.
+// Refine interprets a vendor's error in the refusal of a relayed call in the format. It returns other errors unchanged.
 func Refine(err error, format providers.Format, classify func(fault *providers.Fault)) error {
 	var fault *providers.Fault
 	if !errors.As(err, &fault) || fault.Upstream == nil {
@@ -237,27 +240,27 @@ func Refine(err error, format providers.Format, classify func(fault *providers.F
 	return fault
 }
 
-// Reclass makes a fault one of the HTTP status that a vendor's own code means.
+// Reclass gives a fault the meaning of the HTTP status that a vendor's code stands for.
 func Reclass(fault *providers.Fault, status int) {
 	as := refusal(status)
 	fault.Kind, fault.Message, fault.Accepted, fault.Blame, fault.Key = as.Kind, as.Message, as.Accepted, as.Blame, as.Key
 }
 
-// Undecided is the fault of a look for a lost job that could not answer: it says nothing about the submit.
+// Undecided returns the fault of a failed look-up of a lost job. It does not show whether the vendor has accepted the submit.
 func Undecided(err error) error {
 	fault := *providers.AsFault(err)
 	fault.Accepted = providers.AcceptedUnknown
 	return &fault
 }
 
-// Forgotten tells whether an error is the vendor's word that it does not know the job: 404 or 410.
+// Forgotten reports whether an error is the vendor's answer that it does not know the job: 404 or 410.
 func Forgotten(err error) bool {
 	var fault *providers.Fault
 	return errors.As(err, &fault) && fault.Upstream != nil &&
 		(fault.Upstream.Status == http.StatusNotFound || fault.Upstream.Status == http.StatusGone)
 }
 
-// ForgottenJob is the status of a job that its vendor does not know.
+// ForgottenJob returns the status of a job that its vendor does not know.
 func ForgottenJob() providers.VideoStatus {
 	return providers.VideoStatus{
 		State: providers.JobForgotten, Progress: -1,
@@ -265,7 +268,7 @@ func ForgottenJob() providers.VideoStatus {
 	}
 }
 
-// Unread is the status of a job whose record could not be read: that of a forgotten one where the vendor does not know it.
+// Unread returns the status of a job whose record could not be read: ForgottenJob if the vendor does not know the job.
 func Unread(err error) (providers.VideoStatus, error) {
 	if Forgotten(err) {
 		return ForgottenJob(), nil
@@ -273,9 +276,9 @@ func Unread(err error) (providers.VideoStatus, error) {
 	return providers.VideoStatus{}, err
 }
 
-// FailedJob is the status of a job that ended without a video: word is the vendor's for that, code one of the Failed words of
-// providers, vendorCode and reason the vendor's own, each of which may be "". retryable: the failure is the vendor's own, and
-// costs nothing, so that another try may succeed.
+// FailedJob returns the status of a job that ended without a video. word is the vendor's status, code one of the Failed constants
+// of providers. vendorCode and reason are the vendor's own and may be "". retryable: the vendor is the cause and does not bill it,
+// so another try may succeed.
 func FailedJob(word, code, vendorCode, reason string, retryable bool, key providers.Secret) providers.VideoStatus {
 	word = providers.Cut(word, providers.WordLimit)
 	var said []string
@@ -291,15 +294,15 @@ func FailedJob(word, code, vendorCode, reason string, retryable bool, key provid
 	return providers.VideoStatus{State: providers.JobFailed, Progress: -1, Word: word, Failure: failure}
 }
 
-// Amount is the number at a member of an object, "" where there is none.
+// Amount returns the number at a member of an object, "" for none.
 func Amount(object json.RawMessage, name string) Loose {
 	var members map[string]Loose
-	_ = json.Unmarshal(object, &members) // what is no object has no members
+	_ = json.Unmarshal(object, &members) // anything but an object has no members
 	return members[name]
 }
 
-// Priced adds what a vendor charges for a job that ended, in its own unit: the amount is a number, "" where the vendor does not say.
-// A job that failed is billed where the amount is above 0.
+// Priced adds the vendor's charge for a job that has ended, in the vendor's unit. amount is a number, "" for none. A failed job is
+// billed if the amount is above 0.
 func Priced(s providers.VideoStatus, amount Loose, unit string) providers.VideoStatus {
 	number := amount.Number()
 	if number == "" || s.State != providers.JobDone && s.State != providers.JobFailed {
@@ -313,12 +316,12 @@ func Priced(s providers.VideoStatus, amount Loose, unit string) providers.VideoS
 	return s
 }
 
-// ErrNotJSON is in the fault of an answer that came as a whole and is not the JSON object that is expected.
+// ErrNotJSON is in the fault of a complete answer that is not the expected JSON object.
 var ErrNotJSON = errors.New("another kind of document")
 
-// Decode reads a JSON object into a struct. Anything else is a broken answer: what became of the request is unknown.
+// Decode reads a JSON object into a struct. Anything else is a malformed answer, and the outcome of the request is unknown.
 func Decode(body []byte, into any) error {
-	// null decodes into anything, and says nothing.
+	// null decodes into any struct.
 	if !bytes.HasPrefix(bytes.TrimLeft(body, " \t\r\n"), []byte("{")) {
 		return BrokenAnswer("not a JSON object", ErrNotJSON)
 	}
@@ -328,7 +331,7 @@ func Decode(body []byte, into any) error {
 	return nil
 }
 
-// OneOutput refuses every output but the first, for vendors that make one video a job.
+// OneOutput refuses every output but the first, for vendors that make one video for each job.
 func OneOutput(output int) error {
 	if output != 0 {
 		return providers.Faultf(providers.NotFound, "The job has one video, not %d.", output+1)
@@ -336,7 +339,7 @@ func OneOutput(output int) error {
 	return nil
 }
 
-// Reason reads the message of an error answer where most vendors have it; "" where there is none.
+// Reason returns the message of an error answer from the usual members, "" for none.
 func Reason(body []byte) string {
 	var answer struct {
 		Error   json.RawMessage `json:"error"`
@@ -347,7 +350,7 @@ func Reason(body []byte) string {
 		Message Loose `json:"message"`
 	}
 	var bare, detail Loose
-	// Where the words are not these, there are none to show.
+	// Errors leave the texts empty.
 	_ = json.Unmarshal(body, &answer)
 	_ = json.Unmarshal(answer.Error, &said)
 	_ = json.Unmarshal(answer.Error, &bare)

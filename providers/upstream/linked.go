@@ -11,27 +11,27 @@ import (
 	"modelrelay/providers"
 )
 
-// Record is what a vendor says of a job.
+// Record is a vendor's record of a job.
 type Record interface {
-	// VideoStatus reads the vendor's words. The key is taken out of those that are shown.
+	// VideoStatus interprets the record. Texts that are shown do not contain the key.
 	VideoStatus(key providers.Secret) (providers.VideoStatus, error)
-	// VideoLinks are where the job's videos lie, by output; one that is "", or missing, cannot be read.
+	// VideoLinks are the links of the job's videos by output, "" if one cannot be read.
 	VideoLinks() []string
 }
 
-// Linked is the part of an adapter whose vendor keeps a record of each job with links to its videos: all but the submit.
+// Linked implements an adapter, except Submit, for a vendor whose record of a job has links to the videos.
 type Linked[R Record] struct {
 	Jobs *Jobs
-	// Path is where the record of a job lies. Read, where it is not nil, reads one in the vendor's own way.
+	// Path returns the path of the record of a job. Read, unless nil, reads the record instead.
 	Path func(ticket providers.Ticket) string
 	Read func(ctx context.Context, to providers.Target, ticket providers.Ticket) (R, error)
-	// Lost tells the vendor's own word that it does not know a job; nil where the status does.
+	// Lost reports whether an error is the vendor's own code for an unknown job; nil: the status shows it.
 	Lost func(error) bool
-	// LinkKey: links at the channel's own origin want the key.
+	// LinkKey: links at the channel's own origin require the key.
 	LinkKey bool
-	// Paced is how often the vendor may be asked about a job, and how often it must be.
+	// Paced is how often the vendor may and must be polled.
 	Paced providers.Pace
-	// Nobody is the id of a job that nobody has made, for Check.
+	// Nobody is an id that no job has, for Check.
 	Nobody string
 }
 
@@ -63,12 +63,12 @@ func (l Linked[R]) Poll(ctx context.Context, to providers.Target, ticket provide
 
 func (l Linked[R]) lost(err error) bool { return err != nil && l.Lost != nil && l.Lost(err) }
 
-// Open implements providers.VideoAdapter. The link is asked for anew each time.
+// Open implements providers.VideoAdapter. It reads the link again each time.
 func (l Linked[R]) Open(ctx context.Context, to providers.Target, ticket providers.Ticket, output int) (providers.Video, error) {
 	return l.open(ctx, to, ticket, output, R.VideoLinks)
 }
 
-// OpenThumbnail is providers.Variants of a vendor that makes one picture of each video, at the links of covers.
+// OpenThumbnail implements providers.Variants for a vendor that makes one cover of each video, with links to the covers.
 func (l Linked[R]) OpenThumbnail(
 	ctx context.Context, to providers.Target, ticket providers.Ticket, output int, variant string, covers func(R) []string,
 ) (providers.Video, error) {
@@ -90,13 +90,13 @@ func (l Linked[R]) open(ctx context.Context, to providers.Target, ticket provide
 	return l.Jobs.Open(ctx, to, at[output], l.LinkKey)
 }
 
-// Check implements providers.Checker, by a look-up of a job that nobody has made.
+// Check implements providers.Checker with a look-up of a job that does not exist.
 func (l Linked[R]) Check(ctx context.Context, to providers.Target, _ []string) (providers.Checked, error) {
 	_, err := l.Record(ctx, to, providers.Ticket{Job: l.Nobody})
 	return LookedUp(err, l.Lost)
 }
 
-// Start sends a create, once, and makes the ticket of the job that it started, whose id is the named member of the answer.
+// Start sends a create once and returns the ticket of the job. The named member of the answer is the job's id.
 func (j *Jobs) Start(ctx context.Context, to providers.Target, path string, body []byte, id string) (providers.Ticket, error) {
 	made := make(map[string]json.RawMessage)
 	if err := j.Read(ctx, to, Create(path, body), &made); err != nil {
@@ -105,12 +105,12 @@ func (j *Jobs) Start(ctx context.Context, to providers.Target, path string, body
 	return NewTicket(LooseOf(made[id]), nil)
 }
 
-// Create is the request of a create, which is paid for.
+// Create returns the request of a create, which is paid.
 func Create(path string, body []byte) JobRequest {
 	return JobRequest{Method: http.MethodPost, Path: path, Body: body, Paid: true}
 }
 
-// NewTicket is the ticket of a job, with the adapter's own part, nil for none. A job without an id is a broken answer.
+// NewTicket returns the ticket of a job with the adapter's data, nil for none. A job without an id is a malformed answer.
 func NewTicket(id Loose, own any) (providers.Ticket, error) {
 	if id == "" {
 		return providers.Ticket{}, BrokenAnswer("no id of the job", nil)
@@ -126,7 +126,7 @@ func NewTicket(id Loose, own any) (providers.Ticket, error) {
 	return ticket, nil
 }
 
-// Stop sends the request that cancels a job. That the vendor does not know the job is no error.
+// Stop sends the request that cancels a job. A job that the vendor does not know is not an error.
 func (j *Jobs) Stop(ctx context.Context, to providers.Target, method, path string) error {
 	_, err := j.Do(ctx, to, JobRequest{Method: method, Path: path})
 	if Forgotten(err) {
@@ -135,16 +135,16 @@ func (j *Jobs) Stop(ctx context.Context, to providers.Target, method, path strin
 	return err
 }
 
-// States reads a vendor's word for where a job stands. An unknown one, and none at all, means still running; words for a job that
-// failed are the adapter's to read before.
+// States maps a vendor's status to the state of a job. An unknown status, or none, means running. The adapter handles failed jobs
+// before.
 type States struct {
-	// Queued and Done are the vendor's words, separated by spaces.
+	// Queued and Done are the vendor's statuses, separated by spaces.
 	Queued, Done string
-	// Life is how long the links of a job that is done work from now; 0 where it is not known, or said in the record.
+	// Life is how long the links of a finished job work from now; 0 if unknown or in the record.
 	Life time.Duration
 }
 
-// Status is that of a job with the links of its videos. One that is done and has no link is a broken answer.
+// Status returns the status of a job with the links of its videos. A finished job without a link is a malformed answer.
 func (s States) Status(word Loose, links []string) (providers.VideoStatus, error) {
 	status := providers.VideoStatus{State: providers.JobRunning, Progress: -1, Word: providers.Cut(string(word), providers.WordLimit)}
 	switch {

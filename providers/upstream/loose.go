@@ -8,8 +8,8 @@ import (
 	"time"
 )
 
-// Loose is a member of a vendor's answer that is a string, or a number as it is written; anything else reads as "". A
-// member of another type than documented must not lose a paid job, so it refuses nothing.
+// Loose is a member of a vendor's answer that is a string or a number. Any other type reads as "". A member of an undocumented type
+// must not lose a paid job.
 type Loose string
 
 // UnmarshalJSON implements json.Unmarshaler.
@@ -30,21 +30,21 @@ func (l *Loose) UnmarshalJSON(raw []byte) error {
 
 // LooseOf reads one value; "" for none.
 func LooseOf(raw json.RawMessage) (l Loose) {
-	_ = json.Unmarshal(raw, &l) // nothing there is ""
+	_ = json.Unmarshal(raw, &l) // an error leaves ""
 	return l
 }
 
-// Words reads an error as most vendors write it, {"code","message"}; what it cannot read is "".
+// Words reads an error of the usual form {"code","message"}. Anything else reads as "".
 func Words(raw json.RawMessage) (code, message string) {
 	var said struct {
 		Code    Loose `json:"code"`
 		Message Loose `json:"message"`
 	}
-	_ = json.Unmarshal(raw, &said) // another shape says nothing
+	_ = json.Unmarshal(raw, &said) // an error leaves both ""
 	return string(said.Code), string(said.Message)
 }
 
-// Number passes decimal text that is a number of sensible length; "" for anything else.
+// Number returns decimal text that is a number of at most 16 characters, "" for anything else.
 func (l Loose) Number() string {
 	const sense = 16
 	s := string(l)
@@ -54,7 +54,7 @@ func (l Loose) Number() string {
 	return s
 }
 
-// Count reads a number of sensible size that is not negative, and leaves out what is behind its point; 0 for anything else.
+// Count returns a positive number below 2⁴⁰ without its fraction, 0 for anything else.
 func (l Loose) Count() int64 {
 	const sense = 1 << 40
 	n, err := strconv.ParseFloat(string(l), 64)
@@ -64,7 +64,7 @@ func (l Loose) Count() int64 {
 	return int64(n)
 }
 
-// Percent reads a progress of 0 to 100, with a percent sign or without; -1 for anything else.
+// Percent returns a progress of 0 to 100, with a percent sign or without; -1 for anything else.
 func (l Loose) Percent() int {
 	p, err := strconv.ParseFloat(strings.TrimSuffix(string(l), "%"), 64)
 	if err != nil || math.IsNaN(p) {
@@ -73,7 +73,7 @@ func (l Loose) Percent() int {
 	return int(math.Round(min(100, max(0, p))))
 }
 
-// Took is the time between two moments in seconds of the Unix era; 0 where one is missing or they are in the wrong order.
+// Took returns the time between two Unix times in seconds, 0 if one is missing or they are in the wrong order.
 func Took(from, until Loose) time.Duration {
 	const sense = 1 << 40 // seconds
 	began, err := strconv.ParseFloat(string(from), 64)
@@ -84,7 +84,7 @@ func Took(from, until Loose) time.Duration {
 	return time.Duration((ended - began) * float64(time.Second)).Round(time.Millisecond)
 }
 
-// Time reads a moment in seconds of the Unix era; the zero time for anything else.
+// Time returns a Unix time in seconds, the zero time for anything else.
 func (l Loose) Time() time.Time {
 	const sense = 1 << 40 // seconds
 	seconds, err := strconv.ParseFloat(string(l), 64)
@@ -94,7 +94,7 @@ func (l Loose) Time() time.Time {
 	return time.Unix(int64(seconds), 0).UTC()
 }
 
-// Pixels reads a whole positive number of sensible size; 0 for anything else.
+// Pixels returns a whole number up to 2¹⁶, 0 for anything else.
 func (l Loose) Pixels() int {
 	const sense = 1 << 16
 	n, err := strconv.Atoi(string(l))

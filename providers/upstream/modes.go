@@ -2,15 +2,16 @@ package upstream
 
 import "modelrelay/providers"
 
-// Modes are the ways of a vendor that makes videos in another way for each kind of input.
+// Modes are the modes of a vendor that handles each kind of input differently.
 type Modes[M any] struct {
-	// Text is of a create that has a prompt alone, Image of one with a first frame, Frames of one with a last frame as well.
+	// Text is for a prompt only, Image for a first frame, Frames for a last frame as well.
 	Text, Image, Frames M
-	// References is of a create with references, Video of one that extends a video.
+	// References is for references, Video for extending a video.
 	References, Video M
 }
 
-// Of is the way of a create. The first input that is no first frame decides; the vendor's checks refuse what does not go with it.
+// Of returns the mode of a create. The first input that is not a first frame decides. The vendor's checks refuse inputs that do not
+// fit the mode.
 func (m Modes[M]) Of(shape providers.VideoShape) M {
 	at := m.Text
 	for _, input := range shape.Inputs {

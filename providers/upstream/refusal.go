@@ -9,11 +9,11 @@ import (
 	"modelrelay/providers"
 )
 
-// statusOverloaded is the non-standard status with which some vendors say that they are full.
+// statusOverloaded is the non-standard status of some vendors that are overloaded.
 const statusOverloaded = 529
 
-// Refusal makes the fault of an answer that is not 2xx, from its status and its Retry-After. A vendor whose own error
-// codes say more refines it.
+// Refusal returns the fault of an answer that is not 2xx, from its status and its Retry-After. A vendor whose error codes are more
+// precise refines it.
 func Refusal(status int, header http.Header) *providers.Fault {
 	fault := refusal(status)
 	fault.RetryAfter = RetryAfter(header)
@@ -21,7 +21,7 @@ func Refusal(status int, header http.Header) *providers.Fault {
 }
 
 func refusal(status int) *providers.Fault {
-	// A plain 4xx says in a documented way that the request was not accepted, and blames nobody but the request.
+	// A plain 4xx is a documented refusal, and only the request is at fault.
 	refused := func(kind providers.Kind, message string) *providers.Fault {
 		return &providers.Fault{Kind: kind, Message: message, Accepted: providers.NotAccepted}
 	}
@@ -54,12 +54,12 @@ func refusal(status int) *providers.Fault {
 func refusedKey(trouble providers.KeyFault) *providers.Fault {
 	fault := new(providers.Fault)
 	fault.RefuseKey(trouble)
-	fault.KeyNamed = false // a status names nothing
+	fault.KeyNamed = false // a status does not name the key
 	return fault
 }
 
-// RetryAfter reads how long an upstream asks to be left alone: retry-after-ms, else Retry-After in seconds or as a
-// date; 0 when it does not say or the time is past.
+// RetryAfter returns the wait that an upstream asks for: retry-after-ms, otherwise Retry-After in seconds or as a date; 0 for none
+// or a time in the past.
 func RetryAfter(header http.Header) time.Duration {
 	if d, ok := wait(header.Get("Retry-After-Ms"), time.Millisecond); ok {
 		return d
@@ -74,7 +74,7 @@ func RetryAfter(header http.Header) time.Duration {
 	return 0
 }
 
-// wait reads a decimal number of units that makes sense as a wait: neither negative nor beyond a year.
+// wait reads a decimal number of units between zero and a year.
 func wait(text string, unit time.Duration) (time.Duration, bool) {
 	const sense = 366 * 24 * time.Hour
 	n, err := strconv.ParseFloat(strings.TrimSpace(text), 64)

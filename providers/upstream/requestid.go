@@ -5,14 +5,14 @@ import (
 	"strings"
 )
 
-// maxRequestID bounds what is kept of an upstream's name of a request, in bytes: the longest of the vendors' have 40.
+// maxRequestID bounds the request id of an upstream, in bytes. The longest of the known vendors' has 40.
 const maxRequestID = 128
 
-// RequestID is what an upstream calls the request that it answered, by which its support finds it: the first of the headers in
-// which vendors say so. It is "" where none has one, or one that is not plain.
+// RequestID returns the upstream's id of the request, which its support asks for: the first of the vendors' headers with a plain
+// value, "" for none.
 func RequestID(header http.Header) string {
 	for _, name := range [...]string{
-		"X-Request-Id",     // OpenAI, Replicate, Alibaba Cloud and most who build on OpenAI's API
+		"X-Request-Id",     // OpenAI, Replicate, Alibaba Cloud and most vendors with OpenAI's API
 		"Request-Id",       // Anthropic
 		"Apim-Request-Id",  // Azure
 		"X-Amzn-Requestid", // Amazon
@@ -20,7 +20,7 @@ func RequestID(header http.Header) string {
 		"X-Tt-Logid",       // Volcano Engine
 	} {
 		if values := header[name]; len(values) > 0 && isRequestID(values[0]) {
-			return strings.Clone(values[0]) // the header's own text is one with all others of the answer
+			return strings.Clone(values[0]) // otherwise the whole header stays in memory
 		}
 	}
 	return ""

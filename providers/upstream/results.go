@@ -15,21 +15,20 @@ import (
 	"modelrelay/providers"
 )
 
-// Results reads what upstreams made. Safe for concurrent use.
+// Results reads the results of upstreams. It is safe for concurrent use.
 type Results struct {
-	// near leads to a channel's own origin, far anywhere else.
+	// near is for a channel's own origin, far for all others.
 	near, far http.RoundTripper
 	agent     string
 }
 
-// NewResults makes a Results over the process's client.
+// NewResults returns a Results over the process's client.
 func NewResults(client *http.Client) *Results {
 	return &Results{near: client.Transport, far: guarded(client.Transport), agent: Agent(client)}
 }
 
-// Link makes the request for a result that an upstream names by a link, absolute or relative to the channel's address,
-// and tells whether it lies at the channel's own origin: the adapter's credential may go there and nowhere else. Schemes
-// other than http and https are refused.
+// Link creates the request for a result at an upstream's link, absolute or relative to the channel's base URL. It reports whether
+// the link is at the channel's own origin; the credential may be sent only there. Schemes other than http and https are refused.
 func (r *Results) Link(ctx context.Context, channel providers.Channel, link string) (get *http.Request, own bool, err error) {
 	base, err := url.Parse(channel.BaseURL)
 	if err != nil {
@@ -37,7 +36,7 @@ func (r *Results) Link(ctx context.Context, channel providers.Channel, link stri
 	}
 	at, err := base.Parse(link)
 	if err != nil || at.Scheme != "https" && at.Scheme != "http" || at.Host == "" {
-		return nil, false, BrokenAnswer("result link", nil) // the error would repeat the link
+		return nil, false, BrokenAnswer("result link", nil) // the error would contain the link
 	}
 	get, err = http.NewRequestWithContext(ctx, http.MethodGet, at.String(), nil)
 	if err != nil {
@@ -47,12 +46,12 @@ func (r *Results) Link(ctx context.Context, channel providers.Channel, link stri
 	return get, sameOrigin(base, at), nil
 }
 
-// Open sends the request for a video or a picture. An upstream's link may hold what a client wrote, and a redirect leads
-// anywhere: beyond the channel's own origin only public addresses are dialled, hop by hop, unless the channel allows others,
-// and what goes wrong there does not speak against the channel.
+// Open sends the request for a video or a picture. An upstream's link may contain a client's text, and a redirect may lead
+// anywhere. Beyond the channel's own origin Open dials only public addresses at every hop, unless the channel allows others, and
+// failures there do not count against the channel.
 //
-// The type is read from the first bytes, whatever the upstream says. What is neither a video nor a picture is a *Fault: some
-// upstreams say with a 200 that a result is gone. The caller closes Video.Body.
+// The first bytes decide the type. Content that is neither a video nor a picture is a *Fault: some upstreams answer 200 for a
+// result that is gone. The caller closes Video.Body.
 func (r *Results) Open(channel providers.Channel, get *http.Request) (providers.Video, error) {
 	client, err := r.client(channel)
 	if err != nil {
@@ -60,7 +59,7 @@ func (r *Results) Open(channel providers.Channel, get *http.Request) (providers.
 	}
 	resp, err := Send(client, get)
 	if err != nil {
-		base, _ := url.Parse(channel.BaseURL) // the client has read it
+		base, _ := url.Parse(channel.BaseURL) // the client has parsed it
 		return providers.Video{}, afar(err, sameOrigin(base, get.URL))
 	}
 	head := make([]byte, headLength)
@@ -79,7 +78,7 @@ func (r *Results) Open(channel providers.Channel, get *http.Request) (providers.
 	return providers.Video{Body: body, Length: resp.ContentLength, ContentType: kind}, nil
 }
 
-// client goes where the upstream of a channel leads.
+// client returns the client for the results of a channel.
 func (r *Results) client(channel providers.Channel) (*http.Client, error) {
 	base, err := url.Parse(channel.BaseURL)
 	if err != nil {
@@ -92,13 +91,13 @@ func (r *Results) client(channel providers.Channel) (*http.Client, error) {
 	return client, nil
 }
 
-// opened is a body some of which has been read.
+// opened is a body of which a part has been read.
 type opened struct {
 	io.Reader
 	io.Closer
 }
 
-// afar is the error of a request for a result, which may have gone to a place that is not the channel's own.
+// afar corrects the fault of a request for a result that may have left the channel's own origin.
 func afar(err error, own bool) error {
 	var fault *providers.Fault
 	switch {
@@ -111,8 +110,8 @@ func afar(err error, own bool) error {
 	return err
 }
 
-// border is the transport of requests that strangers' words may lead away from a channel's own origin: each of them, also
-// when it was redirected, goes the channel's way at that origin and through the guard anywhere else.
+// border is the transport of requests that a link or a redirect may lead away from a channel's own origin: near for that origin,
+// far for all others, at each hop.
 type border struct {
 	own       *url.URL
 	near, far http.RoundTripper
@@ -129,10 +128,10 @@ func (b border) RoundTrip(req *http.Request) (*http.Response, error) {
 // ebml begins WebM and Matroska files.
 const ebml = "\x1a\x45\xdf\xa3"
 
-// headLength is how many bytes tell what a result is.
+// headLength is how many bytes are read to detect the type of a result.
 const headLength = 64
 
-// resultType is the media type of a result by its first bytes, "" where it is neither a video nor a picture.
+// resultType returns the media type of a result by its first bytes, "" if it is neither a video nor a picture.
 func resultType(head []byte) string {
 	switch {
 	case len(head) >= 12 && string(head[4:8]) == "ftyp":
@@ -163,7 +162,7 @@ func resultType(head []byte) string {
 	return ""
 }
 
-// boxType is the media type of an ISO base media file by its major brand (ISO/IEC 14496-12).
+// boxType returns the media type of an ISO base media file by its major brand (ISO/IEC 14496-12).
 func boxType(brand string) string {
 	switch brand {
 	case "qt  ":
@@ -178,7 +177,7 @@ func boxType(brand string) string {
 	return "video/mp4"
 }
 
-// sameOrigin tells whether two addresses have scheme, host and port in common.
+// sameOrigin reports whether two URLs have the same scheme, host and port.
 func sameOrigin(a, b *url.URL) bool {
 	return a.Scheme == b.Scheme && strings.EqualFold(a.Hostname(), b.Hostname()) && port(a) == port(b)
 }

@@ -10,19 +10,20 @@ import (
 	"modelrelay/providers"
 )
 
-// statusClientClosed is what Google's front end says where it gave a request up that may have come through.
+// statusClientClosed is the status with which Google's front end gives up a request that the service may have accepted.
 const statusClientClosed = 499
 
-// RPCError is an error of a vendor whose errors are google.rpc.Status.
+// RPCError is an error of a vendor that sends google.rpc.Status.
 type RPCError struct {
-	// Code is a number of google.rpc.Code or of HTTP, or a word. Status is the word of google.rpc.Code.
+	// Code is a number of google.rpc.Code or of HTTP, or a name. Status is the name in google.rpc.Code.
 	Code, Status, Message string
-	// Reason is that of an ErrorInfo, RetryDelay that of a RetryInfo; "" and 0 where there is none.
+	// Reason is from ErrorInfo, RetryDelay from RetryInfo; "" and 0 for none.
 	Reason     string
 	RetryDelay time.Duration
 }
 
-// ReadRPCError reads {"error":{"code","message","status","details"}}, which may stand in a list; what it cannot read is empty.
+// ReadRPCError reads {"error":{"code","message","status","details"}}, which may be in an array. Fields that it cannot read are
+// empty.
 func ReadRPCError(body []byte) RPCError {
 	type answer struct {
 		Error json.RawMessage `json:"error"`
@@ -34,12 +35,12 @@ func ReadRPCError(body []byte) RPCError {
 			one = list[0]
 		}
 	} else {
-		_ = json.Unmarshal(trimmed, &one) // another shape says nothing
+		_ = json.Unmarshal(trimmed, &one) // an error leaves it empty
 	}
 	return ParseRPCError(one.Error)
 }
 
-// ParseRPCError reads a google.rpc.Status; what it cannot read is empty.
+// ParseRPCError reads a google.rpc.Status. Fields that it cannot read are empty.
 func ParseRPCError(raw json.RawMessage) RPCError {
 	var status struct {
 		Code    Loose `json:"code"`
@@ -50,7 +51,7 @@ func ParseRPCError(raw json.RawMessage) RPCError {
 			RetryDelay Loose `json:"retryDelay"`
 		} `json:"details"`
 	}
-	_ = json.Unmarshal(raw, &status) // what is of another type stays empty
+	_ = json.Unmarshal(raw, &status) // fields of another type stay empty
 	said := RPCError{Code: string(status.Code), Status: string(status.Status), Message: string(status.Message)}
 	for _, detail := range status.Details {
 		if detail.Reason != "" {
@@ -63,11 +64,11 @@ func ParseRPCError(raw json.RawMessage) RPCError {
 	return said
 }
 
-// RPCReason is the message of an error answer, for JobVendor.Reason.
+// RPCReason returns the message of an error answer, for JobVendor.Reason.
 func RPCReason(body []byte) string { return ReadRPCError(body).Message }
 
-// ClassifyRPC reads what a google.rpc.Status says beside the HTTP status: a key that is wrong, and a project that must be billed
-// or is of the wrong country, are 400.
+// ClassifyRPC interprets a google.rpc.Status beyond the HTTP status. A wrong key, a project without billing and a project in an
+// unsupported country have status 400.
 func ClassifyRPC(fault *providers.Fault) {
 	said := ReadRPCError(fault.Upstream.Body)
 	for _, code := range []string{said.Reason, said.Status, said.Code} {
@@ -95,8 +96,8 @@ func ClassifyRPC(fault *providers.Fault) {
 	}
 }
 
-// RPCFailure is the product's word for the error of a failed job, or of a create that was refused. Content that is refused is told
-// by words that Google's services put into the code or the message.
+// RPCFailure returns the Failed constant for the error of a failed job or a refused create. Google's services mark refused content
+// in the code or the message.
 func RPCFailure(said RPCError) string {
 	text := strings.Join([]string{said.Code, said.Status, said.Reason, said.Message}, "; ")
 	if providers.Says(text, "safety", "prohibited", "blocklist", "spii", "usage guidelines", "responsible ai", "support code", "support codes") {
@@ -106,7 +107,7 @@ func RPCFailure(said RPCError) string {
 	if word == "" {
 		word = said.Code
 	}
-	switch strings.ToLower(word) { // the numbers are those of google.rpc.Code and of HTTP
+	switch strings.ToLower(word) { // numbers of google.rpc.Code and of HTTP
 	case "3", "11", "400", "invalid_request", "invalid_argument", "out_of_range":
 		return providers.FailedInput
 	case "4", "504", "deadline_exceeded":

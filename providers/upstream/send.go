@@ -20,11 +20,11 @@ import (
 	"modelrelay/providers/encoded"
 )
 
-// MaxErrorBody is how much of an upstream's error answer is kept, in bytes.
+// MaxErrorBody is how much of an upstream's error answer is read, in bytes.
 const MaxErrorBody = 64 << 10
 
-// NewPost makes the request of a call's payload, whose header is the vendor's to set. An address that cannot be used is a
-// *Fault of the channel, before anything was sent.
+// NewPost creates the request of a call's payload. The vendor sets the header. An unusable address is a *Fault of the channel, and
+// nothing was sent.
 func NewPost(ctx context.Context, address string, payload providers.Payload) (*http.Request, error) {
 	req, err := http.NewRequestWithContext(watched(ctx), http.MethodPost, address, payload.Reader())
 	if err != nil {
@@ -63,7 +63,7 @@ func Send(client *http.Client, req *http.Request) (*http.Response, error) {
 		return resp, nil
 	}
 	defer resp.Body.Close()
-	// A body that breaks off is worth what came of it: the status has said what happened.
+	// A partial body is enough, because the status is known.
 	body, _ := io.ReadAll(io.LimitReader(resp.Body, MaxErrorBody))
 	fault := Refusal(resp.StatusCode, resp.Header)
 	fault.Upstream = &providers.Reply{
@@ -72,8 +72,8 @@ func Send(client *http.Client, req *http.Request) (*http.Response, error) {
 	return nil, fault
 }
 
-// errorObject returns the object of an error answer. Google sends it in an array where a stream that is no event stream was asked for, and
-// always to calls in OpenAI's format.
+// errorObject returns the object of an error answer. Google sends an array of it for a stream that is not an event stream, and for
+// all calls in OpenAI's format.
 func errorObject(body []byte) []byte {
 	if begin := bytes.TrimLeft(body, " \t\r\n"); len(begin) == 0 || begin[0] != '[' {
 		return body
@@ -85,7 +85,7 @@ func errorObject(body []byte) []byte {
 	return elements[0]
 }
 
-// decode takes the content encoding off an answer. An upstream may compress though it was not asked to.
+// decode removes the content encoding of an answer. An upstream may compress without being asked to.
 func decode(resp *http.Response) {
 	body, ok := encoded.Decode(resp.Header.Get("Content-Encoding"), resp.Body)
 	if !ok {
@@ -96,7 +96,7 @@ func decode(resp *http.Response) {
 	resp.Header.Del("Content-Length")
 }
 
-// Header makes the header of a request: canonical names and their values by turns.
+// Header returns a request header from alternating canonical names and values.
 func Header(pairs ...string) http.Header {
 	header := make(http.Header, len(pairs)/2)
 	for i := 0; i+1 < len(pairs); i += 2 {
@@ -105,25 +105,25 @@ func Header(pairs ...string) http.Header {
 	return header
 }
 
-// roundTrip is client.Do for requests of which the client would follow no redirect: those go straight to its transport. What
-// the client does beside that, copies of the header above all, is a tenth of what a call costs.
+// roundTrip is client.Do without redirects. It calls the transport directly, because client.Do copies the header, which is a tenth
+// of the cost of a call.
 func roundTrip(client *http.Client, req *http.Request) (*http.Response, error) {
 	plain := req.Method == http.MethodPost && client.Transport != nil && client.Jar == nil && client.Timeout == 0
-	if !plain || req.URL.User != nil { // the client makes a header of a user
-		return client.Do(req) //nolint:gosec // the address is the operator's own configuration
+	if !plain || req.URL.User != nil { // the client turns a user into a header
+		return client.Do(req) //nolint:gosec // the address is the operator's configuration
 	}
 	return client.Transport.RoundTrip(req)
 }
 
-// SendCall is Send for a call that is answered with one of the media types, of which "audio/*" is every kind of sound, or as
-// Call.AnyAnswer allows. Another answer is a *Fault of the channel.
+// SendCall is Send for a call whose answer must have one of the media types, or any that Call.AnyAnswer permits. "audio/*" is every
+// audio type. Another type is a *Fault of the channel.
 func SendCall(client *http.Client, req *http.Request, call providers.Call, answers ...string) (*http.Response, error) {
 	resp, err := Send(client, req)
 	if err != nil {
 		return nil, err
 	}
 	mediaType := MediaType(resp.Header)
-	if call.AnyAnswer { // a chat's
+	if call.AnyAnswer { // a chat
 		answers = []string{"application/json", "text/event-stream"}
 	}
 	if slices.ContainsFunc(answers, func(answer string) bool {
@@ -132,15 +132,15 @@ func SendCall(client *http.Client, req *http.Request, call providers.Call, answe
 	}) {
 		return resp, nil
 	}
-	_ = resp.Body.Close() // the answer is of no use
+	_ = resp.Body.Close() // the body is not used
 	return nil, &providers.Fault{
 		Kind: providers.Upstream, Message: "The upstream answered with a content type that is not the operation's.",
 		Blame: providers.BlameChannel, Malformed: true,
 	}
 }
 
-// MediaType is the bare media type of a Content-Type header, in lower case; "" where there is none, or more than one: a
-// reader of the header's next value, or of what stands behind a comma, would take the body for something else.
+// MediaType returns the media type of a Content-Type header in lower case, without parameters. It returns "" for none or more than
+// one, because readers would disagree on which one is valid.
 func MediaType(header http.Header) string {
 	values := header["Content-Type"]
 	if len(values) == 0 || strings.ContainsRune(values[0], ',') || len(values) > 1 && len(slices.Compact(slices.Clone(values))) > 1 {
@@ -150,24 +150,24 @@ func MediaType(header http.Header) string {
 	return strings.ToLower(strings.TrimSpace(kind))
 }
 
-// connection is the context of one request, and what became of its connection. net/http fills it before it returns, but
-// for written.
+// connection is the context of one request and records what happened to its connection. net/http sets the fields before it returns,
+// except written.
 type connection struct {
-	context.Context //nolint:containedctx // it is one
+	context.Context //nolint:containedctx // the request's
 
 	trace httptrace.ClientTrace
-	// taken: it is a request's already.
+	// taken: a request has the connection.
 	taken bool
 	conn  net.Conn
-	// kept: it had served an earlier request.
+	// kept: the connection had served an earlier request.
 	kept bool
-	// written: the whole request was handed to the connection.
+	// written: the whole request was written to the connection.
 	written atomic.Bool
 }
 
 type connectionKey struct{}
 
-// watched is the context of a request whose connection is followed.
+// watched returns a context that records the connection of a request.
 func watched(ctx context.Context) context.Context {
 	c := &connection{Context: ctx}
 	c.trace.GotConn, c.trace.WroteRequest = c.got, c.wroteAll
@@ -186,10 +186,10 @@ func (c *connection) got(info httptrace.GotConnInfo) { c.conn, c.kept = info.Con
 
 func (c *connection) wroteAll(info httptrace.WroteRequestInfo) { c.written.Store(info.Err == nil) }
 
-// fault makes the fault of a request that got no answer.
+// fault returns the fault of a request without an answer.
 func (c *connection) fault(ctx context.Context, err error) *providers.Fault {
 	if outer := (*url.Error)(nil); errors.As(err, &outer) {
-		err = outer.Err // its text would add the address with its query
+		err = outer.Err // the text of url.Error contains the query
 	}
 	fault := &providers.Fault{Kind: providers.Upstream, Message: "The upstream broke off before it answered.", Blame: providers.BlameChannel, Err: err}
 	var given *providers.Fault
@@ -213,16 +213,16 @@ func (c *connection) fault(ctx context.Context, err error) *providers.Fault {
 	return fault
 }
 
-// stale tells the end of a kept connection, which the upstream may close at any moment between two requests, from a
-// failure that speaks against it.
+// stale reports whether a kept connection has ended. An upstream may close one at any moment between two requests, so this is not a
+// failure of the channel.
 func stale(err error) bool {
 	return errors.Is(err, io.EOF) || errors.Is(err, syscall.ECONNRESET) || errors.Is(err, syscall.EPIPE) ||
-		// net/http does not export this one.
+		// net/http does not export this error.
 		strings.HasSuffix(err.Error(), "server closed idle connection")
 }
 
-// ReadAnswer reads the body of a 2xx answer, at most limit bytes. The caller closes it. One that ends early is a *Fault:
-// by the caller's own will where the context says so, else the upstream's, and then what became of the request is unknown.
+// ReadAnswer reads the body of a 2xx answer, at most limit bytes. The caller closes it. A body that ends early is a *Fault: the
+// caller's if ctx has ended, otherwise the upstream's with an unknown outcome.
 func ReadAnswer(ctx context.Context, body io.Reader, limit int64) ([]byte, error) {
 	read, err := io.ReadAll(io.LimitReader(body, limit))
 	if err == nil {
@@ -231,7 +231,7 @@ func ReadAnswer(ctx context.Context, body io.Reader, limit int64) ([]byte, error
 	return nil, brokenOff(ctx, err)
 }
 
-// brokenOff is the fault of a body that ended early.
+// brokenOff returns the fault of a body that ended early.
 func brokenOff(ctx context.Context, err error) *providers.Fault {
 	cause := context.Cause(ctx)
 	if cause == nil {
@@ -245,8 +245,8 @@ func brokenOff(ctx context.Context, err error) *providers.Fault {
 	return &fault
 }
 
-// BrokenAnswer is the fault of a 2xx answer that makes no sense; what says in which way, for the log. What became of the
-// request is unknown.
+// BrokenAnswer returns the fault of a malformed 2xx answer. what describes the error for the log. The outcome of the request is
+// unknown.
 func BrokenAnswer(what string, err error) *providers.Fault {
 	return &providers.Fault{
 		Kind: providers.Upstream, Message: "The upstream's answer is broken.", Blame: providers.BlameChannel,

@@ -16,40 +16,40 @@ import (
 	"modelrelay/providers"
 )
 
-// MaxMessage is the largest WebSocket message that passes, in bytes, either way. Realtime events hold up to 15 MiB of
-// sound, which base64 makes 20 MiB. A message is carried in pieces, and held whole by CarryChecked alone.
+// MaxMessage is the size of the largest WebSocket message in both directions, in bytes. Realtime events contain up to 15 MiB of
+// audio, 20 MiB in Base64. Messages are copied in pieces; only CarryChecked holds a whole message.
 const MaxMessage = 32 << 20
 
 const (
-	// socketPiece is how much of a message is carried at once; a message that fits stays one frame.
+	// socketPiece is how much of a message is copied at once. A message of at most this size stays one frame.
 	socketPiece = 32 << 10
-	// pongWait is how long the answer to a ping waits for the peer to take the message before it. The library gives the
-	// answer five seconds and then gives up the connection, with which a peer that reads slowly would be punished.
+	// pongWait is how long the answer to a ping waits until the peer has accepted the message before it. The library gives the
+	// answer five seconds and then closes the connection, which would affect peers that read slowly.
 	pongWait = 4 * time.Second
-	// pongRoom is how long the next message to such a peer lets the answer go first.
+	// pongRoom is how long the next message to such a peer waits for the answer.
 	pongRoom = 50 * time.Millisecond
 )
 
-// Socket is one side of a realtime conversation. One goroutine carries its messages on, others may carry messages to
-// it, one after the other; Ping and the closes may be called at any time. Pings of the peer are answered while its messages are awaited.
+// Socket is one side of a realtime conversation. One goroutine reads its messages. Others may write messages to it one after the
+// other. Ping and the closes may be called at any time. It answers the peer's pings while it waits for messages.
 type Socket struct {
 	conn *websocket.Conn
-	// requestID is what an upstream calls its handshake.
+	// requestID is the upstream's id of the handshake.
 	requestID string
-	// reads counts beginnings and ends of waits for the peer: odd while one lasts.
+	// reads counts the beginnings and ends of waits for the peer. It is odd during a wait.
 	reads atomic.Uint64
-	// free holds one token while nothing is being written, and whole one while no message is under way, which may be written in
-	// pieces.
+	// free holds one token while nothing is being written. whole holds one while no message, which may have several pieces, is
+	// being written.
 	free, whole chan struct{}
 }
 
-// oneMessage waits until no other message is under way to the socket; done lets the next one begin.
+// oneMessage waits until no other message is being written to the socket. done lets the next one begin.
 func (s *Socket) oneMessage() (done func()) {
 	<-s.whole
 	return func() { s.whole <- struct{}{} }
 }
 
-// RequestID is what the upstream calls the request that opened the conversation, "" where it does not say.
+// RequestID is the upstream's id of the request that opened the conversation, "" for none.
 func (s *Socket) RequestID() string { return s.requestID }
 
 func newSocket() *Socket {
@@ -59,9 +59,8 @@ func newSocket() *Socket {
 	return s
 }
 
-// DialSocket opens a WebSocket through the process's client to upstreams. Compression is not offered: what passes is
-// mostly encoded sound, and would be inflated only to be deflated again. The error is a *Fault as Send makes it; of a
-// refusal's body its Reply holds the first KiB.
+// DialSocket opens a WebSocket through the process's client to upstreams. It does not offer compression, because most of the
+// content is encoded audio. The error is a *Fault as Send returns it. Its Reply holds the first KiB of a refusal.
 func DialSocket(ctx context.Context, client *http.Client, address string, header http.Header) (*Socket, error) {
 	seen := new(connection)
 	seen.trace.GotConn = seen.got
@@ -88,9 +87,9 @@ func DialSocket(ctx context.Context, client *http.Client, address string, header
 	return nil, fault
 }
 
-// AcceptSocket takes a client's WebSocket. Of the subprotocols it offers only the one given may be selected. The
-// library answers what is no WebSocket request, in plain text: check before. Any origin is welcome: a page must know
-// a token to come this far, since no browser adds one by itself as it adds cookies.
+// AcceptSocket accepts a client's WebSocket. It may select only the given one of the subprotocols that the client offers. The
+// library answers other requests in plain text, so check before. Any origin is accepted, because a page must know a token, which
+// browsers do not add as they add cookies.
 func AcceptSocket(w http.ResponseWriter, r *http.Request, subprotocol string) (*Socket, error) {
 	s := newSocket()
 	conn, err := websocket.Accept(watchedWriter{w}, r, &websocket.AcceptOptions{
@@ -104,7 +103,7 @@ func AcceptSocket(w http.ResponseWriter, r *http.Request, subprotocol string) (*
 	return s, nil
 }
 
-// pinged tells whether a ping is to be answered. A peer that takes no message would not take the answer either.
+// pinged reports whether a ping is answered. A peer that accepts no message would not accept the answer either.
 func (s *Socket) pinged(ctx context.Context, _ []byte) bool {
 	select {
 	case <-s.free:
@@ -125,18 +124,18 @@ func (s *Socket) pinged(ctx context.Context, _ []byte) bool {
 	}
 }
 
-// Piece is a part of a message that was carried.
+// Piece is a part of a copied message.
 type Piece struct {
 	Text  bool // of a text message, not a binary one
-	Last  bool // ends its message
-	Lost  bool // the socket it was carried to took it no more
+	Last  bool // the last of its message
+	Lost  bool // the destination no longer accepts it
 	Bytes []byte
 }
 
-// Broken is why a message could not be carried on: the socket at fault and what it said.
+// Broken is the error of a message that could not be copied: the failed socket and the cause.
 type Broken struct {
 	Socket *Socket
-	// Writing: the socket took no more; else no more could be read from it.
+	// Writing: a write to the socket failed; otherwise a read.
 	Writing bool
 	Err     error
 }
@@ -147,19 +146,18 @@ func (b *Broken) Error() string { return b.Err.Error() }
 // Unwrap returns the cause.
 func (b *Broken) Unwrap() error { return b.Err }
 
-// Carrier carries messages between sockets. Its zero value is ready; it is safe for concurrent use.
+// Carrier copies messages between sockets. Its zero value is ready. It is safe for concurrent use.
 type Carrier struct {
-	// Stall is how long a peer may leave a piece of a message untaken before its connection is cut; 0 means at once.
+	// Stall is how long a peer may leave a piece of a message unread before its connection is cut; 0 means at once.
 	Stall time.Duration
 
-	buffers sync.Pool // of *[socketPiece]byte: a silent socket holds none
+	buffers sync.Pool // of *[socketPiece]byte; a silent socket holds none
 }
 
-// Carry waits for the next message of a socket and carries it to another as that takes it, so that a slow reader slows
-// the sender down. carried sees each piece once it is written, and must not keep it; those of a message that the other
-// socket takes no more it sees all the same, since they may say what was used. What ends a Carry, before a
-// message or within one, is that either socket ends; the error is then a *Broken. ctx should not end while the sockets
-// are in use: it would cut them off without a word.
+// Carry waits for the next message of a socket and copies it to another at the speed of that peer. It calls carried with each piece
+// after writing it; carried must not keep the piece. If the destination accepts no more of a message, carried still sees the rest,
+// which may contain usage. Carry returns a *Broken when either socket has ended. ctx should not end while the sockets are in use,
+// because that cuts them without a close frame.
 func (c *Carrier) Carry(ctx context.Context, from, to *Socket, carried func(Piece)) error {
 	kind, message, err := from.next(ctx)
 	if err != nil {
@@ -168,21 +166,21 @@ func (c *Carrier) Carry(ctx context.Context, from, to *Socket, carried func(Piec
 	return c.pass(ctx, from, to, kind, message, carried)
 }
 
-// MaxChecked is the size of the largest message that CarryChecked carries, in bytes: it is held whole until it is looked
-// at. A tenth of a second of speech, in which clients send it, is a few KiB, and the rest of what they say is smaller.
+// MaxChecked is the size of the largest message that CarryChecked copies, in bytes. It holds the whole message for the check.
+// Clients send audio in events of a few KiB.
 const MaxChecked = 1 << 20
 
-// Check looks at messages before they are carried on.
+// Check reads messages before they are copied.
 type Check struct {
-	// Look returns what the sender is answered instead of having its message carried on, a text; nil: the message goes on. A
-	// message of nil is one that was not held, for being longer than MaxChecked or for want of room, and must be answered.
+	// Look returns a text with which the sender is answered; the message is then dropped. nil copies the message. A nil message is
+	// one that was not held, because it is longer than MaxChecked or there was no memory. Look must answer it.
 	Look func(message []byte, text bool) (answer []byte)
-	// Hold takes room for n bytes more of a message, Release gives back what was taken. One goroutine calls them.
+	// Hold reserves memory for n more bytes of a message. Release returns what was reserved. One goroutine calls them.
 	Hold    func(n int) error
 	Release func()
 }
 
-// CarryChecked is Carry for messages that are looked at first.
+// CarryChecked is Carry with a check of each message.
 func (c *Carrier) CarryChecked(ctx context.Context, from, to *Socket, check *Check, carried func(Piece)) error {
 	kind, message, err := from.next(ctx)
 	if err != nil {
@@ -205,8 +203,8 @@ func (c *Carrier) CarryChecked(ctx context.Context, from, to *Socket, check *Che
 	return nil
 }
 
-// all reads the rest of a message; nil: it is longer than MaxChecked or there is no room for it, and it has been read to its end
-// all the same.
+// all reads the rest of a message. It returns nil, after reading to the end, if the message is longer than MaxChecked or there is
+// no memory for it.
 func (s *Socket) all(message io.Reader, hold func(n int) error) ([]byte, error) {
 	var whole []byte
 	for {
@@ -217,7 +215,7 @@ func (s *Socket) all(message io.Reader, hold func(n int) error) ([]byte, error) 
 			}
 			whole = append(make([]byte, 0, room), whole...)
 		}
-		// A piece at a time: a peer whose bytes come is there, however slowly they do.
+		// In pieces: a peer that sends bytes, however slowly, is alive.
 		n, err := s.fill(message, whole[len(whole):min(len(whole)+socketPiece, cap(whole))])
 		switch whole = whole[:len(whole)+n]; {
 		case err == nil:
@@ -231,7 +229,7 @@ func (s *Socket) all(message io.Reader, hold func(n int) error) ([]byte, error) 
 	}
 }
 
-// discard reads the rest of a message, a piece at a time as all does.
+// discard reads the rest of a message in pieces.
 func (s *Socket) discard(message io.Reader) error {
 	var piece [4 << 10]byte
 	for {
@@ -244,7 +242,7 @@ func (s *Socket) discard(message io.Reader) error {
 	}
 }
 
-// pass carries a message that has begun.
+// pass copies a message that has begun.
 func (c *Carrier) pass(ctx context.Context, from, to *Socket, kind websocket.MessageType, message io.Reader, carried func(Piece)) error {
 	defer to.oneMessage()()
 	buf, ok := c.buffers.Get().(*[socketPiece]byte)
@@ -291,7 +289,7 @@ func (c *Carrier) pass(ctx context.Context, from, to *Socket, kind websocket.Mes
 	return lost
 }
 
-// write keeps answers to pings out of the way and cuts off a peer that takes nothing for too long.
+// write keeps answers to pings from interfering, and cuts off a peer that reads nothing for too long.
 func (s *Socket) write(stall time.Duration, write func() error) error {
 	<-s.free
 	defer func() { s.free <- struct{}{} }()
@@ -319,9 +317,9 @@ func (s *Socket) fill(message io.Reader, buf []byte) (n int, err error) {
 	return n, err
 }
 
-// Ping asks the peer for a sign of life and tells whether it is gone: it was listened to for the whole of the wait and
-// let nothing be heard. A peer whose messages were not being awaited, or that is being written to, is not judged, nor
-// any once ctx has ended. It returns when the socket is closed, not with ctx.
+// Ping sends a ping and reports whether the peer is gone: the socket was read during the whole wait, and nothing arrived. Ping does
+// not judge a peer that is not being read, or that is being written to, nor any peer once ctx has ended. It returns when the socket
+// is closed, not with ctx.
 func (s *Socket) Ping(ctx context.Context, wait time.Duration) (gone bool) {
 	select {
 	case <-s.free: // nothing is being written; what begins to be waits for the ping to be out, or goes first
@@ -330,15 +328,15 @@ func (s *Socket) Ping(ctx context.Context, wait time.Duration) (gone bool) {
 		return false
 	}
 	before := s.reads.Load()
-	// A context that ends while the ping is being written would cut the connection before its goodbye.
+	// A context that ends during the write of the ping would cut the connection before its close frame.
 	limit, cancel := context.WithTimeout(context.WithoutCancel(ctx), wait)
 	defer cancel()
 	err := s.conn.Ping(limit)
 	return err != nil && ctx.Err() == nil && before%2 == 1 && s.reads.Load() == before
 }
 
-// Close says goodbye with the code and reason and waits for the peer's own, each for five seconds at most. A code that
-// must not be sent becomes 1011; 1005, which means that none was given, gives none. Closing twice is no error.
+// Close sends a close frame with the code and reason and waits for the peer's, each for five seconds at most. A code that must not
+// be sent becomes 1011. 1005 sends no code. Closing twice is safe.
 func (s *Socket) Close(code websocket.StatusCode, reason string) {
 	if !sendable(code) {
 		code = websocket.StatusInternalError
@@ -347,16 +345,16 @@ func (s *Socket) Close(code websocket.StatusCode, reason string) {
 	if len(reason) > maxReason {
 		reason = strings.ToValidUTF8(reason[:maxReason], "")
 	}
-	_ = s.conn.Close(code, reason) // it is closed in any case
+	_ = s.conn.Close(code, reason) // closed in any case
 }
 
 // CloseNow cuts the connection.
 func (s *Socket) CloseNow() { _ = s.conn.CloseNow() }
 
-// maxReason is what a close frame has room for, in bytes.
+// maxReason is the maximum of a reason in a close frame, in bytes.
 const maxReason = 123
 
-// sendable tells the codes that RFC 6455, section 7.4, lets stand in a close frame, and 1005, which stands for none.
+// sendable reports whether RFC 6455, section 7.4, permits a code in a close frame; 1005 stands for none.
 func sendable(code websocket.StatusCode) bool {
 	switch code {
 	case 1004, websocket.StatusAbnormalClosure, websocket.StatusTLSHandshake:

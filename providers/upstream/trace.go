@@ -14,30 +14,30 @@ import (
 	"modelrelay/providers"
 )
 
-// firstByte is the event of a span at which the first byte of an answer's body came.
+// firstByte is the span's event for the first byte of an answer's body.
 const firstByte = "first byte"
 
-// Span is what a trace shows of one step at an upstream: of one attempt of a call, or of one step of a job. Nil
-// shows nothing, at no cost. It holds names, numbers and kinds of fault, never words of a client or an upstream.
+// Span is the span of one step at an upstream: an attempt of a call, or a step of a job. nil records nothing. It holds names,
+// numbers and kinds of fault, never a text of a client or an upstream.
 type Span struct {
 	span  trace.Span
 	began time.Time
 }
 
-// Step says what is asked of an upstream.
+// Step describes a request to an upstream.
 type Step struct {
-	// Does begins the span's name, before the upstream's model.
+	// Does begins the span's name, followed by the upstream model.
 	Does string
-	// Operation is what the upstream makes; "" where it makes nothing new.
+	// Operation is what the upstream does; "" for a request about a job.
 	Operation providers.Operation
-	// From and To are the endpoints that a call was translated between; zero where it was not.
+	// From and To are the endpoints of a translation; zero for none.
 	From, To providers.Endpoint
-	// Attempt counts from 1; 0 where there is one alone.
+	// Attempt counts from 1; 0 if there is only one.
 	Attempt int
 }
 
-// StartSpan begins the span of a step within the one of the context, whose place it takes in the context returned.
-// Where nothing is traced, tracer nil or the context's span not recorded, it returns the context and nil.
+// StartSpan begins the span of a step as a child of the context's span. The returned context has the new span. Without tracing,
+// that is, if tracer is nil or the context's span is not recorded, it returns the context and nil.
 func StartSpan(ctx context.Context, tracer trace.Tracer, vendor providers.Vendor, to providers.Target, step Step) (context.Context, *Span) {
 	if tracer == nil || !trace.SpanFromContext(ctx).IsRecording() {
 		return ctx, nil
@@ -65,8 +65,7 @@ func StartSpan(ctx context.Context, tracer trace.Tracer, vendor providers.Vendor
 	return ctx, s
 }
 
-// Answered notes that an answer of the status, 0 where the vendor keeps it to itself, has begun: that the first byte of
-// its body is here.
+// Answered records that the first byte of an answer has arrived. status is 0 if it is unknown.
 func (s *Span) Answered(status int, stream bool) {
 	if s == nil {
 		return
@@ -81,14 +80,14 @@ func (s *Span) Answered(status int, stream bool) {
 	}
 }
 
-// Used notes what the answer counted.
+// Used records the usage of the answer.
 func (s *Span) Used(usage providers.Usage) {
 	if s != nil {
 		s.span.SetAttributes(providers.TraceUsage(usage)...)
 	}
 }
 
-// End ends the span; nil is success. Later ends change nothing.
+// End ends the span; nil is success. Further calls do nothing.
 func (s *Span) End(fault *providers.Fault) {
 	if s == nil {
 		return

@@ -9,19 +9,18 @@ import (
 	"modelrelay/providers"
 )
 
-// Trust answers for the upstreams whose certificates others sign than the system knows: the TLS configuration for a host as
-// HostPort writes it, nil for the usual one. As long as it is the same, connections are kept; another one has new ones made. An
-// error fails the request.
+// Trust returns the TLS configuration for a host, written as HostPort does, whose certificates have authorities of their own; nil
+// for the system's. While it returns the same pointer, connections are kept. An error fails the request.
 type Trust func(host string) (*tls.Config, error)
 
-// transport is the transport of the process's client. It has another http.Transport for each host with an authority of its own.
+// transport is the transport of the process's client. It has an http.Transport for each host with authorities of its own.
 type transport struct {
 	base  *http.Transport
-	trust Trust // nil: every host has the usual authorities
+	trust Trust // nil: every host has the system's authorities
 	agent string
 
 	mu  sync.Mutex
-	own map[string]ownTransport // by host; as many as the configuration names
+	own map[string]ownTransport // by host; bounded by the configuration
 }
 
 type ownTransport struct {
@@ -29,7 +28,7 @@ type ownTransport struct {
 	transport *http.Transport
 }
 
-// UserAgent is that of the requests through this transport.
+// UserAgent returns the User-Agent of requests through this transport.
 func (t *transport) UserAgent() string { return t.agent }
 
 // RoundTrip implements http.RoundTripper.
@@ -37,14 +36,14 @@ func (t *transport) RoundTrip(req *http.Request) (*http.Response, error) {
 	way, err := t.of(req.URL)
 	if err != nil {
 		if req.Body != nil {
-			_ = req.Body.Close() // as a RoundTripper must
+			_ = req.Body.Close() // required of a RoundTripper
 		}
 		return nil, err
 	}
 	return way.RoundTrip(req)
 }
 
-// of is the transport for an address.
+// of returns the transport for a URL.
 func (t *transport) of(u *url.URL) (*http.Transport, error) {
 	if t.trust == nil || u.Scheme != "https" {
 		return t.base, nil
@@ -72,7 +71,7 @@ func (t *transport) of(u *url.URL) (*http.Transport, error) {
 	return own.transport, nil
 }
 
-// CloseIdleConnections closes what http.Client's does.
+// CloseIdleConnections closes the idle connections of all transports.
 func (t *transport) CloseIdleConnections() {
 	t.base.CloseIdleConnections()
 	t.mu.Lock()
@@ -82,7 +81,7 @@ func (t *transport) CloseIdleConnections() {
 	}
 }
 
-// changed is a transport like the given one with a change, and whether it is of a kind whose connections are known.
+// changed returns a changed copy of the transport. It reports false if the transport is of another type.
 func changed(like http.RoundTripper, change func(*http.Transport)) (http.RoundTripper, bool) {
 	switch like := like.(type) {
 	case *http.Transport:

@@ -12,8 +12,8 @@ import (
 	"modelrelay/providers/upstream"
 )
 
-// Codes of the service's envelope. A submit with any but success has made no job, as the vendor documents, save for the
-// internal ones, of which nobody knows how far they came.
+// The codes of the service's envelope. A submit with any code but success has made no job, as the vendor documents, except the
+// internal codes, after which the outcome is unknown.
 const (
 	codeSuccess    = 10000
 	codeUnreadable = 50200 // the request's body
@@ -52,7 +52,7 @@ type result struct {
 // decode reads an answer of HTTP status 2xx.
 func decode(resp *http.Response, raw []byte) (result, error) {
 	var e envelope
-	// null decodes into anything, and says nothing.
+	// null decodes into any struct.
 	if err := json.Unmarshal(raw, &e); err != nil || !bytes.HasPrefix(bytes.TrimLeft(raw, " \t\r\n"), []byte("{")) {
 		return result{}, upstream.BrokenAnswer("not the JSON expected", err)
 	}
@@ -66,7 +66,7 @@ func decode(resp *http.Response, raw []byte) (result, error) {
 		}
 		return r, nil
 	}
-	// A refusal in the dress of a success counts as what its code says.
+	// A refusal with status 200 has the meaning of its code.
 	fault := upstream.BrokenAnswer("code "+strconv.Itoa(*e.Code), nil)
 	if *e.Code >= codeFirst && *e.Code <= codeLast {
 		fault = upstream.Refusal(http.StatusBadRequest, resp.Header)
@@ -78,17 +78,17 @@ func decode(resp *http.Response, raw []byte) (result, error) {
 	return result{}, fault
 }
 
-// read gives the envelope of an error answer; one without a code or a gate says nothing.
+// read returns the envelope of an error answer, zero for one without a code or a gate.
 func read(fault *providers.Fault) envelope {
 	var e envelope
 	if fault.Upstream != nil {
-		// Where these are not the vendor's words, the status has said enough.
+		// Errors leave the fields empty; the status is enough.
 		_ = json.Unmarshal(fault.Upstream.Body, &e)
 	}
 	return e
 }
 
-// refine classes a fault by the vendor's code, which says more than its HTTP status.
+// refine classifies a fault by the vendor's code, which is more precise than its HTTP status.
 func refine(fault *providers.Fault) {
 	fault.Upstream.Format = providers.VendorC
 	e := read(fault)
@@ -111,8 +111,8 @@ func refine(fault *providers.Fault) {
 	}
 }
 
-// failureCode is the product's word for the service's code, of a job that failed and of a submit that was refused. Where the review
-// itself is broken (50520 to 50522), nothing is said of the content. "" of a code that says nothing.
+// failureCode returns the Failed constant for the code of a failed job or a refused submit. Codes 50520 to 50522 mean that the
+// review itself failed, not that the content was refused. It returns "" for an unknown code.
 func failureCode(code int) string {
 	switch code {
 	case 50411, 50412, 50413, 50511, 50512, 50514, 50516, 50518, 50519:
@@ -128,8 +128,7 @@ func failureCode(code int) string {
 	}
 }
 
-// refineGate classes a fault of the gate. What it says of the signature speaks against the gateway's own key or clock,
-// and never against the request.
+// refineGate classifies a fault of the gate. A signature error is the fault of the gateway's key or clock, never of the request.
 func refineGate(fault *providers.Fault) {
 	switch fault.Code {
 	case "MissingRequestInfo", "MissingSignature", "MissingAuthenticationToken", "InvalidTimestamp", "InvalidAuthorization", "InvalidCredential",
@@ -152,8 +151,8 @@ func class(fault *providers.Fault, status int) {
 	fault.Kind, fault.Message, fault.Accepted, fault.Blame, fault.Key = as.Kind, as.Message, as.Accepted, as.Blame, as.Key
 }
 
-// explain gives a refused submit the vendor's reason, which the client needs to mend its request. A refused key explains
-// nothing: the vendor's words repeat a part of it.
+// explain adds the vendor's reason to a refused submit, which the client needs to fix its request. For a refused key it adds none,
+// because the vendor repeats a part of the key.
 func explain(err error, key providers.Secret) error {
 	var fault *providers.Fault
 	if !errors.As(err, &fault) || fault.Upstream == nil || fault.Retryable() {
@@ -165,7 +164,7 @@ func explain(err error, key providers.Secret) error {
 	return fault
 }
 
-// reason is the vendor's own words, fit to be shown.
+// reason returns the vendor's reason, prepared for display.
 func reason(e envelope, key providers.Secret) string {
 	said := string(e.Message)
 	if e.Gate != nil {
@@ -175,8 +174,8 @@ func reason(e envelope, key providers.Secret) string {
 	return providers.Reason(said, providers.Secret(access), providers.Secret(secret))
 }
 
-// jobFailure tells the end of a job from a look that failed. The vendor answers the look at a failed job with HTTP 400
-// and the failure's code.
+// jobFailure distinguishes the end of a job from a failed poll. The vendor answers the poll of a failed job with HTTP 400 and the
+// failure's code.
 func jobFailure(err error, key providers.Secret) (providers.VideoStatus, error) {
 	var fault *providers.Fault
 	if !errors.As(err, &fault) || fault.Upstream == nil {
@@ -188,7 +187,7 @@ func jobFailure(err error, key providers.Secret) (providers.VideoStatus, error) 
 	}
 	switch code := *e.Code; {
 	case code == codeUnreadable, code == codeDenied, code == codeRate, code == codeConcurrent, code < codeFirst, code > codeLast:
-		return providers.VideoStatus{}, err // of the look
+		return providers.VideoStatus{}, err // of the poll
 	}
 	failure := providers.VideoFailure{Code: fault.Code, Message: reason(e, key)}
 	if failure.Message == "" {
@@ -198,7 +197,7 @@ func jobFailure(err error, key providers.Secret) (providers.VideoStatus, error) 
 	return providers.VideoStatus{State: providers.JobFailed, Progress: -1, Word: fault.Code, Failure: &failure}, nil
 }
 
-// status reads the vendor's words. An unknown one, and none at all, means still running.
+// status maps the upstream's status. An unknown status, or none, means running.
 func (r result) status() (providers.VideoStatus, error) {
 	s := providers.VideoStatus{State: providers.JobRunning, Progress: -1, Word: providers.Cut(string(r.Status), providers.WordLimit)}
 	switch r.Status {
@@ -220,7 +219,7 @@ func (r result) status() (providers.VideoStatus, error) {
 	return s, nil
 }
 
-// link is where the video lies; "" where the result does not say.
+// link is the link to the video; "" for none.
 func (r result) link() string {
 	if r.VideoURL != "" {
 		return string(r.VideoURL)
@@ -228,7 +227,7 @@ func (r result) link() string {
 	var inner struct {
 		URLs []upstream.Loose `json:"urls"`
 	}
-	// What is not such an object has no link.
+	// Errors leave it empty.
 	_ = json.Unmarshal([]byte(r.RespData), &inner)
 	for _, link := range inner.URLs {
 		if link != "" {

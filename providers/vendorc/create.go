@@ -18,7 +18,7 @@ const (
 	framesPerSecond = 24
 	// mostSeconds keeps a number of frames from overflowing; the vendor's own bound is far below.
 	mostSeconds = 3600
-	// reqJSONLimit bounds what a ticket carries of the client's, in bytes: it stands in histories.
+	// reqJSONLimit bounds the client's text in a ticket, in bytes. Histories contain it.
 	reqJSONLimit = 2 << 10
 	// nearRatio is how far the sides' ratio may be from one the vendor makes: its own sizes are that far off, being
 	// multiples of 16 or 32 pixels.
@@ -36,7 +36,7 @@ func ratios() []ratio { return []ratio{{16, 9}, {4, 3}, {1, 1}, {3, 4}, {9, 16},
 // maxImages is more than any of the vendor's models takes.
 const maxImages = 16
 
-// VideoModels lets the words pass that the adapter writes: what a req_key takes is the vendor's to say.
+// VideoModels accepts the words that the adapter writes. The vendor checks what a req_key accepts.
 func VideoModels(model string) (providers.VideoModel, bool) {
 	resolution := "720p"
 	if strings.HasSuffix(model, "_pro") || strings.Contains(model, "_1080") {
@@ -49,7 +49,7 @@ func VideoModels(model string) (providers.VideoModel, bool) {
 	}, true
 }
 
-// createBody writes a submit, and what the ticket must remember of it. Every failure is before anything was sent.
+// createBody writes a submit, and the ticket's data. It fails only before anything was sent.
 func createBody(ctx context.Context, model string, req providers.VideoRequest) ([]byte, handle, error) {
 	if req.N > 1 {
 		return nil, handle{}, providers.InvalidField("n", "The upstream makes one video a job.")
@@ -99,8 +99,8 @@ func createBody(ctx context.Context, model string, req providers.VideoRequest) (
 	return body, known, nil
 }
 
-// takeReqJSON takes the parameter out that belongs to the looks at a job and not to its submit. Clients of this vendor
-// name it there; here the gateway looks, so it comes with the create.
+// takeReqJSON removes the parameter that belongs to the polls of a job. The vendor's clients send it with a poll. Here the gateway
+// polls, so it comes with the create.
 func takeReqJSON(fields map[string]json.RawMessage) (string, error) {
 	raw, given := fields["req_json"]
 	if !given {

@@ -22,23 +22,23 @@ const (
 	codeForgotten = "job_not_found"
 )
 
-// Videos drives the jobs of CVSync2AsyncSubmitTask. The vendor neither looks jobs up by a key of ours nor cancels them,
-// so it is neither a Finder nor a Canceler.
+// Videos implements the jobs of CVSync2AsyncSubmitTask. The vendor neither looks up jobs by the gateway's key nor cancels them, so
+// it is neither a Finder nor a Canceler.
 type Videos struct {
 	client  *http.Client
 	submit  *http.Client
 	results *upstream.Results
 }
 
-// NewVideos makes the adapter over the process's client.
+// NewVideos returns the adapter over the process's client.
 func NewVideos(client *http.Client) *Videos {
 	return &Videos{client: client, submit: upstream.Fresh(client), results: upstream.NewResults(client)}
 }
 
-// handle is the adapter's part of a ticket: the vendor knows a job only together with the req_key that made it.
+// handle is the adapter's data of a ticket: the vendor knows a job only together with the req_key that made it.
 type handle struct {
 	ReqKey string `json:"req_key"`
-	// ReqJSON goes with every look at the job: how the vendor marks the video that it then links to.
+	// ReqJSON is sent with every poll. It selects how the vendor marks the linked video.
 	ReqJSON string `json:"req_json,omitempty"`
 }
 
@@ -136,7 +136,7 @@ func (v *Videos) call(ctx context.Context, client *http.Client, to providers.Tar
 	return decode(resp, raw)
 }
 
-// Check implements providers.Checker, by a look-up of a job that nobody has made.
+// Check implements providers.Checker, with a look-up of a job that does not exist.
 func (v *Videos) Check(ctx context.Context, to providers.Target, _ []string) (providers.Checked, error) {
 	_, err := v.result(ctx, to, providers.Ticket{Job: "1"})
 	return upstream.LookedUp(err, func(err error) bool {

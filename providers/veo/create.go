@@ -49,7 +49,7 @@ func VideoModels(model string) (providers.VideoModel, bool) {
 	return table, true
 }
 
-// inputs are taken as bytes alone: the vendor fetches nothing but what lies in its own store.
+// inputs are accepted only as bytes. The vendor fetches only objects of its own store.
 func inputs() []providers.VideoInput {
 	image := providers.VideoInput{Types: []string{"image/png", "image/jpeg"}, MaxBytes: maxImage, NoLinks: true}
 	reference := image
@@ -57,7 +57,7 @@ func inputs() []providers.VideoInput {
 	return append(providers.Frames(image), reference, providers.VideoInput{Role: providers.ExtendVideo, NoLinks: true})
 }
 
-// modelOf is what a model takes, and of one that is not in the table what the vendor has fields for.
+// modelOf returns what a model accepts. A model that is not in the table accepts every field of the vendor.
 func modelOf(model string) providers.VideoModel {
 	if known, ok := VideoModels(model); ok {
 		return known
@@ -81,7 +81,7 @@ type reference struct {
 	Type  string `json:"referenceType"`
 }
 
-// createBody writes a create for Google Cloud, or for the Gemini API. Every failure is before anything was sent.
+// createBody writes a create for Google Cloud, or for the Gemini API. It fails only before anything was sent.
 func createBody(ctx context.Context, model string, cloud bool, req providers.VideoRequest) ([]byte, error) {
 	table := modelOf(model)
 	frame, seconds, err := upstream.Accept(req, table, refuse(table, cloud, req.Shape()))
@@ -180,12 +180,12 @@ func parametersOf(table providers.VideoModel, cloud bool, req providers.VideoReq
 	return parameters, nil
 }
 
-// RefuseVideo refuses what the vendor does not take with one another. The names of previews are the Gemini API's.
+// RefuseVideo refuses combinations that the vendor does not accept. The names of previews are the Gemini API's.
 func RefuseVideo(model string, shape providers.VideoShape) *providers.Fault {
 	return refuse(modelOf(model), !strings.HasSuffix(model, preview), shape)
 }
 
-// refuse refuses what the vendor does not take with one another, or not at the Gemini API.
+// refuse refuses combinations that the vendor does not accept, or not at the Gemini API.
 func refuse(table providers.VideoModel, cloud bool, shape providers.VideoShape) *providers.Fault {
 	frame, fault := table.Frame(shape)
 	if fault != nil {

@@ -25,13 +25,13 @@ type result struct {
 	Encoded upstream.Loose `json:"encodedVideo"`
 }
 
-// filtered is what the vendor says of videos that it held back.
+// filtered are the videos that the vendor withheld, with its reasons.
 type filtered struct {
 	Count   upstream.Loose   `json:"raiMediaFilteredCount"`
 	Reasons []upstream.Loose `json:"raiMediaFilteredReasons"`
 }
 
-// response is what came of a job: videos on Google Cloud, samples at the Gemini API.
+// response returns the result of a job: videos on Google Cloud, samples at the Gemini API.
 func (o operation) response() (videos []result, held filtered) {
 	var cloud struct {
 		Videos []result        `json:"videos"`
@@ -42,7 +42,7 @@ func (o operation) response() (videos []result, held filtered) {
 			Video result `json:"video"`
 		} `json:"generatedSamples"`
 	}
-	// What has another shape has no videos.
+	// Errors leave no videos.
 	_ = json.Unmarshal(o.Response, &cloud)
 	_ = json.Unmarshal(o.Response, &held)
 	videos = cloud.Videos
@@ -62,7 +62,7 @@ func (o operation) videos() []result {
 	return videos
 }
 
-// status reads the operation. The vendor says no more of one than whether it is done. Of several videos some may be held back.
+// status maps the operation, which is only done or not. The vendor may withhold some of several videos.
 func (o operation) status(key providers.Secret) (providers.VideoStatus, error) {
 	s := providers.VideoStatus{State: providers.JobRunning, Progress: -1}
 	if !o.Done {

@@ -18,9 +18,9 @@ import (
 )
 
 const (
-	// ApplicationDefault is the key that stands for the application-default credentials of the machine.
+	// ApplicationDefault is the key for the machine's application-default credentials.
 	ApplicationDefault = "application-default"
-	// scope is what a token is good for.
+	// scope is the scope of the access tokens.
 	scope = "https://www.googleapis.com/auth/cloud-platform"
 	// tokenTimeout bounds the making of a token.
 	tokenTimeout = 20 * time.Second
@@ -37,7 +37,7 @@ func CheckKey(key providers.Secret) error {
 	return nil
 }
 
-// isAccount tells a Google Cloud credential from an API key.
+// isAccount reports whether a key is a Google Cloud credential and not an API key.
 func isAccount(key providers.Secret) bool {
 	text := strings.TrimSpace(key.Reveal())
 	return text == ApplicationDefault || strings.HasPrefix(text, "{")
@@ -54,7 +54,7 @@ func leadsElsewhere(key providers.Secret, own []providers.Secret) bool {
 	return strings.TrimSpace(key.Reveal()) == ApplicationDefault || !slices.Contains(known, tokenAddress(key))
 }
 
-// tokenAddress is where an account's key has its tokens asked for, "" for any other key. One that is no JSON is sent as it is.
+// tokenAddress returns the token URL of an account's key, "" for any other key. A key that is not JSON is sent unchanged.
 func tokenAddress(key providers.Secret) string {
 	var account struct {
 		TokenURI string `json:"token_uri"`
@@ -63,13 +63,13 @@ func tokenAddress(key providers.Secret) string {
 	return account.TokenURI
 }
 
-// secretParts are what of a service account's JSON must not be shown by itself.
+// secretParts returns the parts of a service account's JSON that must not be shown.
 func secretParts(key providers.Secret) []providers.Secret {
 	var account struct {
 		ID      string `json:"private_key_id"`
 		Private string `json:"private_key"`
 	}
-	_ = json.Unmarshal([]byte(key.Reveal()), &account) // another key has no such parts
+	_ = json.Unmarshal([]byte(key.Reveal()), &account) // errors leave them empty
 	return []providers.Secret{providers.Secret(account.ID), providers.Secret(account.Private)}
 }
 
@@ -127,7 +127,7 @@ func (t *tokens) access(ctx context.Context, key providers.Secret) (string, erro
 	return g.token.AccessToken, nil
 }
 
-// project is the project that a key belongs to, "" where it does not say.
+// project is the project that a key belongs to, "" for none.
 func (t *tokens) project(ctx context.Context, key providers.Secret) (string, error) {
 	g, err := t.take(ctx, key)
 	if err != nil {
@@ -144,7 +144,7 @@ func (t *tokens) forget(key providers.Secret) {
 	delete(t.byKey, key.Fingerprint())
 }
 
-// fetch makes a token. Every failure is before anything was sent to the vendor.
+// fetch makes a token. It fails only before anything was sent to the vendor.
 func (t *tokens) fetch(ctx context.Context, key providers.Secret) (token *oauth2.Token, project string, err error) {
 	limited, cancel := context.WithTimeout(ctx, tokenTimeout)
 	defer cancel()

@@ -1,7 +1,7 @@
-// Package veo adapts Google's Veo: on Google Cloud (Vertex AI) with the key of a service account, and in the shape of the Gemini
-// API, which Google has shut down for Veo and resellers speak, with an API key.
+// Package veo adapts Google's Veo: on Google Cloud (Vertex AI) with the key of a service account, and with an API key in the form
+// of the Gemini API, which Google has shut down for Veo and which resellers offer.
 //
-// Of the product it imports providers and providers/upstream alone.
+// Of the product it imports only providers and providers/upstream.
 package veo
 
 import (
@@ -29,7 +29,7 @@ const (
 	location = "us-central1"
 	// storage is where objects of gs:// links are read.
 	storage = "https://storage.googleapis.com"
-	// leastPoll is how often the vendor's own samples ask.
+	// leastPoll is the interval between polls in the vendor's own samples.
 	leastPoll = 10 * time.Second
 	// fileLife is how long the Gemini API keeps a file.
 	fileLife = 48 * time.Hour
@@ -46,7 +46,7 @@ func CheckBaseURL(base *url.URL) error {
 	return errors.New("wants https://HOST/v1/projects/PROJECT/locations/LOCATION, or an address that ends in /v1beta")
 }
 
-// Videos drives the jobs of predictLongRunning. The vendor has no list of them, so a lost one cannot be found, and it does not
+// Videos implements the jobs of predictLongRunning. The vendor has no list of them, so a lost one cannot be found, and it does not
 // document that they can be cancelled.
 type Videos struct {
 	jobs   *upstream.Jobs
@@ -55,7 +55,7 @@ type Videos struct {
 	storage string
 }
 
-// NewVideos makes the adapter over the process's client.
+// NewVideos returns the adapter over the process's client.
 func NewVideos(client *http.Client) *Videos {
 	v := &Videos{tokens: newTokens(client), storage: storage}
 	v.jobs = upstream.NewJobs(client, upstream.JobVendor{
@@ -89,8 +89,8 @@ func (v *Videos) authorize(req *http.Request, key providers.Secret) error {
 	return nil
 }
 
-// classify reads what the vendor says beside the status. A 401 is of an access token that ran out, not of the key: one of those is
-// told when a token is made.
+// classify interprets the vendor's error beyond the status. A 401 means an expired access token, not a refused key; a refused key
+// fails when the token is created.
 func classify(fault *providers.Fault) {
 	upstream.ClassifyRPC(fault)
 	if fault.Upstream.Status == http.StatusUnauthorized && fault.Blame == providers.BlameKey {
@@ -125,12 +125,12 @@ func (v *Videos) settle(err error, key providers.Secret) error {
 	return fault
 }
 
-// handle is the adapter's part of a ticket: where the model lies that makes the job.
+// handle is the adapter's data of a ticket: the path of the model that makes the job.
 type handle struct {
 	Model string `json:"model"`
 }
 
-// modelPath is where a model lies below the target's address, which it may complete.
+// modelPath returns the path of a model below the target's base URL, which it may complete.
 func (v *Videos) modelPath(ctx context.Context, to providers.Target) (string, error) {
 	model := "/models/" + url.PathEscape(to.Model)
 	if !isAccount(to.Key) {
@@ -175,8 +175,8 @@ func (v *Videos) Submit(ctx context.Context, to providers.Target, req providers.
 	return upstream.NewTicket(made.Name, handle{model})
 }
 
-// look is the request for an operation. Google Cloud wants a POST at the model.
-func look(to providers.Target, ticket providers.Ticket) (upstream.JobRequest, error) {
+// poll returns the request for an operation. Google Cloud requires a POST at the model.
+func poll(to providers.Target, ticket providers.Ticket) (upstream.JobRequest, error) {
 	if !isAccount(to.Key) {
 		at := url.URL{Path: "/" + ticket.Job}
 		return upstream.JobRequest{Path: at.EscapedPath(), Inline: true}, nil
@@ -193,7 +193,7 @@ func look(to providers.Target, ticket providers.Ticket) (upstream.JobRequest, er
 }
 
 func (v *Videos) operation(ctx context.Context, to providers.Target, ticket providers.Ticket) (operation, error) {
-	ask, err := look(to, ticket)
+	ask, err := poll(to, ticket)
 	if err != nil {
 		return operation{}, err
 	}
@@ -218,8 +218,8 @@ func (v *Videos) Poll(ctx context.Context, to providers.Target, ticket providers
 // Pace implements providers.Paced.
 func (v *Videos) Pace() providers.Pace { return providers.Pace{Least: leastPoll} }
 
-// Open reads a video where the operation says it is: in the vendor's store, at a link that wants the key at the vendor's own origin,
-// or in the operation itself.
+// Open reads a video at the place that the operation names: in the vendor's store, at a link that requires the key at the vendor's
+// own origin, or in the operation itself.
 func (v *Videos) Open(ctx context.Context, to providers.Target, ticket providers.Ticket, output int) (providers.Video, error) {
 	o, err := v.operation(ctx, to, ticket)
 	if err != nil {
@@ -258,7 +258,7 @@ func (v *Videos) open(ctx context.Context, to providers.Target, ticket providers
 			before++
 		}
 	}
-	ask, err := look(to, ticket)
+	ask, err := poll(to, ticket)
 	if err != nil {
 		return providers.Video{}, err
 	}
@@ -277,7 +277,8 @@ func download(uri string) string {
 	return at.String()
 }
 
-// Check implements providers.Checker, by the list of models, or at Google Cloud by a look-up of an operation that nobody has made.
+// Check implements providers.Checker, with the list of models, or at Google Cloud with a look-up of an operation that does not
+// exist.
 func (v *Videos) Check(ctx context.Context, to providers.Target, models []string) (providers.Checked, error) {
 	if !isAccount(to.Key) {
 		return v.jobs.CheckModels(ctx, to, "/models?pageSize=1000", models)
@@ -294,7 +295,7 @@ func (v *Videos) Check(ctx context.Context, to providers.Target, models []string
 	if at := projectPath.FindString(to.Channel.BaseURL); at != "" {
 		base = at
 	}
-	name := strings.TrimPrefix(base, "/") + model[strings.Index(model, "/publishers/"):] + "/operations/" + upstream.NobodysJob
+	name := strings.TrimPrefix(base, "/") + model[strings.Index(model, "/publishers/"):] + "/operations/" + upstream.NoJob
 	ticket, err := upstream.NewTicket(upstream.Loose(name), handle{model})
 	if err != nil {
 		return providers.Checked{}, err

@@ -21,7 +21,7 @@ func RefuseVideo(model string, shape providers.VideoShape) *providers.Fault {
 	return in(modelOf(model), model, at).Check(shape)
 }
 
-// createBody writes a create and says where it goes. Every failure is before anything was sent.
+// createBody writes a create and returns its path. It fails only before anything was sent.
 func createBody(ctx context.Context, model string, req providers.VideoRequest) (path string, body []byte, err error) {
 	shape := req.Shape()
 	at := modeOf(shape)
@@ -47,7 +47,7 @@ func createBody(ctx context.Context, model string, req providers.VideoRequest) (
 	return string(at), body, upstream.Fits(body, maxBody)
 }
 
-// in is what a model takes in one of its modes. From images a video has their ratio, and there is no field for it.
+// in returns what a model accepts in one of its modes. With images a video has their ratio, and there is no field for it.
 func in(table providers.VideoModel, model string, at mode) providers.VideoModel {
 	if only, ok := modesOf(model)[at]; ok {
 		table.Seconds, table.Resolutions, table.AspectRatios = only.seconds, only.resolutions, only.ratios
@@ -61,7 +61,7 @@ func in(table providers.VideoModel, model string, at mode) providers.VideoModel 
 	return table
 }
 
-// inputs writes what the video is made from: of two frames the first stands first.
+// inputs writes the inputs: of two frames the first frame comes first.
 func inputs(ctx context.Context, at mode, req providers.VideoRequest, members map[string]any) error {
 	var images []string
 	for _, role := range [...]providers.InputRole{providers.FirstFrame, providers.LastFrame, providers.Reference, providers.ExtendVideo} {

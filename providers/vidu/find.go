@@ -10,8 +10,8 @@ import (
 )
 
 const (
-	// pageSize is the tasks of one page of the list, mostPages how many pages are read for one look, and mostReads how many
-	// tasks are read whose payload the list does not show.
+	// pageSize is the size of a page of the list. mostPages is how many pages one look-up reads. mostReads is how many tasks it
+	// reads whose payload the list does not show.
 	pageSize  = 100
 	mostPages = 50
 	mostReads = 20
@@ -25,8 +25,8 @@ type listed struct {
 	Payload *upstream.Loose `json:"payload"`
 }
 
-// Find looks through the vendor's list of the last days' tasks for the one whose payload is the request's idempotency key. That
-// it is not there proves nothing: the job may have been made all the same, and is not submitted again.
+// Find searches the vendor's list of the last days' tasks for the one with the request's idempotency key as its payload. A task
+// that is not listed may still exist, so the request is not submitted again.
 func (v *Videos) Find(ctx context.Context, to providers.Target, req providers.VideoRequest) (providers.Ticket, error) {
 	ticket, err := v.find(ctx, to, req)
 	switch {
@@ -35,11 +35,12 @@ func (v *Videos) Find(ctx context.Context, to providers.Target, req providers.Vi
 	case ticket.Job != "":
 		return ticket, nil
 	}
-	// How soon a job is listed, and for how long, the vendor does not say: that one is not there proves nothing.
+	// How soon a job is listed, and for how long, the vendor does not say: that one is not there does not prove that it does not
+	// exist.
 	return ticket, providers.Faultf(providers.NotFound, "The upstream lists no such job.")
 }
 
-// find is Find's look: no job where none was found.
+// find returns the job, none if it is not listed.
 func (v *Videos) find(ctx context.Context, to providers.Target, req providers.VideoRequest) (ticket providers.Ticket, err error) {
 	reads, token, before := 0, "", ""
 	for page := range mostPages {

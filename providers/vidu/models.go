@@ -12,7 +12,7 @@ import (
 const (
 	// maxPrompt and maxReferencePrompt are in characters.
 	maxPrompt, maxReferencePrompt = 5000, 2000
-	// maxBody is that of a request, maxImage what of it an image can fill in Base64, in bytes.
+	// maxBody bounds a request, maxImage the part of it that an image can fill in Base64, in bytes.
 	maxBody  = 20 << 20
 	maxImage = 15_000_000
 	// maxReferences are images.
@@ -86,12 +86,12 @@ func modesOf(model string) map[mode]limits {
 	return nil
 }
 
-// sounds tells whether a model makes sound.
+// sounds reports whether a model makes sound.
 func sounds(model string) bool {
 	return slices.Contains([]string{"viduq3", "viduq3-pro", "viduq3-turbo", "viduq3-pro-fast", "viduq3-mix"}, model)
 }
 
-// VideoModels is the table of the vendor's models: of each what it takes in any of its modes.
+// VideoModels is the table of the vendor's models: what each accepts in any of its modes.
 func VideoModels(model string) (providers.VideoModel, bool) {
 	modes := modesOf(model)
 	if modes == nil {
@@ -129,7 +129,7 @@ func VideoModels(model string) (providers.VideoModel, bool) {
 	return table, true
 }
 
-// byNumber orders words by the number that they begin with.
+// byNumber orders words by the number at their beginning.
 func byNumber(a, b string) int {
 	return cmp.Or(cmp.Compare(number(a), number(b)), cmp.Compare(a, b))
 }
@@ -139,11 +139,11 @@ func number(word string) int {
 	for end < len(word) && word[end] >= '0' && word[end] <= '9' {
 		end++
 	}
-	n, _ := strconv.Atoi(word[:end]) // a word of the table
+	n, _ := strconv.Atoi(word[:end]) // a number of the table
 	return n
 }
 
-// modelOf is what a model takes, and of one that is not in the table what the vendor has fields for.
+// modelOf returns what a model accepts. A model that is not in the table accepts every field of the vendor.
 func modelOf(model string) providers.VideoModel {
 	if known, ok := VideoModels(model); ok {
 		return known

@@ -1,6 +1,6 @@
 // Package vidu adapts Vidu's own API.
 //
-// Of the product it imports providers and providers/upstream alone.
+// Of the product it imports only providers and providers/upstream.
 package vidu
 
 import (
@@ -24,16 +24,16 @@ import (
 const BaseURL = "https://api.vidu.com"
 
 const (
-	// leastPoll is how often a job is asked about at most. The vendor has no rule.
+	// leastPoll is the shortest interval between two polls of a job. The vendor has no rule.
 	leastPoll = 5 * time.Second
 	// linkLife is how long a link to a result works.
 	linkLife = 24 * time.Hour
 )
 
-// Videos drives the tasks of Vidu. Each bears the request's idempotency key as its payload, by which Find knows it.
+// Videos implements the tasks of Vidu. Each bears the request's idempotency key as its payload, by which Find knows it.
 type Videos struct{ upstream.Linked[task] }
 
-// NewVideos makes the adapter over the process's client.
+// NewVideos returns the adapter over the process's client.
 func NewVideos(client *http.Client) *Videos {
 	return &Videos{upstream.Linked[task]{
 		Paced: providers.Pace{Least: leastPoll},
@@ -95,7 +95,7 @@ type task struct {
 	Creations json.RawMessage `json:"creations"`
 }
 
-// creation is what a task made.
+// creation is an output of a task.
 type creation struct {
 	URL      upstream.Loose `json:"url"`
 	CoverURL upstream.Loose `json:"cover_url"`
@@ -104,17 +104,17 @@ type creation struct {
 // creation is the task's one video; without links while there is none.
 func (t task) creation() creation {
 	var made []creation
-	_ = json.Unmarshal(t.Creations, &made) // what is no such list holds no video
+	_ = json.Unmarshal(t.Creations, &made) // errors leave it empty
 	if len(made) == 0 {
 		return creation{}
 	}
 	return made[0]
 }
 
-// VideoLinks is where the video lies, at a link that takes no key.
+// VideoLinks returns the link to the video, which requires no key.
 func (t task) VideoLinks() []string { return []string{string(t.creation().URL)} }
 
-// VideoStatus reads the vendor's words.
+// VideoStatus implements upstream.Record.
 func (t task) VideoStatus(key providers.Secret) (providers.VideoStatus, error) {
 	if t.State == "failed" {
 		code := string(t.ErrCode)
@@ -130,11 +130,11 @@ func (t task) VideoStatus(key providers.Secret) (providers.VideoStatus, error) {
 // Codes of the vendor's.
 const (
 	internalFailure = "InternalServiceFailure"
-	noCredit        = "CreditInsufficient" //nolint:gosec // a word of the vendor's
+	noCredit        = "CreditInsufficient" //nolint:gosec // a text of the vendor
 	atLimit         = "QuotaExceeded"      // of tasks at one time
 )
 
-// failureCode is the product's word for the vendor's code of a failed task.
+// failureCode returns the Failed constant for the vendor's code of a failed task.
 func failureCode(code string) string {
 	switch {
 	case providers.Says(code, "policy violation", "audit"): // TaskPromptPolicyViolation, AuditSubmitIllegal, PhotoAuditNotPass
@@ -148,12 +148,12 @@ func failureCode(code string) string {
 	}
 }
 
-// classify reads the vendor's reason, which says more than the status.
+// classify interprets the vendor's reason, which is more precise than the status.
 func classify(fault *providers.Fault) {
 	var answer struct {
 		Reason upstream.Loose `json:"reason"`
 	}
-	_ = json.Unmarshal(fault.Upstream.Body, &answer) // another shape says nothing more than the status
+	_ = json.Unmarshal(fault.Upstream.Body, &answer) // errors leave it empty; the status is enough
 	fault.Code = providers.Cut(string(answer.Reason), providers.WordLimit)
 	const clientClosed = 499
 	status := fault.Upstream.Status

@@ -28,7 +28,7 @@ type create struct {
 	Parameters map[string]json.RawMessage `json:"parameters,omitempty"`
 }
 
-// request writes a create. Every failure is before anything was sent.
+// request writes a create. It fails only before anything was sent.
 func request(ctx context.Context, model string, req providers.VideoRequest) (upstream.JobRequest, error) {
 	known, ok := familyOf(model)
 	if !ok {
@@ -97,7 +97,7 @@ func (f family) input(ctx context.Context, req providers.VideoRequest) (upstream
 	return members, nil
 }
 
-// takes tells whether the family's models take inputs of a role.
+// takes reports whether the family's models take inputs of a role.
 func (f family) takes(role providers.InputRole) bool {
 	return slices.ContainsFunc(f.table.Inputs, func(input providers.VideoInput) bool { return input.Role == role })
 }
@@ -157,7 +157,7 @@ func (f family) parameters(model string, req providers.VideoRequest, frame provi
 	return members, nil
 }
 
-// RefuseVideo refuses what the vendor does not take with one another.
+// RefuseVideo refuses combinations that the vendor does not accept.
 func RefuseVideo(model string, shape providers.VideoShape) *providers.Fault {
 	known, ok := familyOf(model)
 	if !ok {
@@ -221,7 +221,7 @@ func inputWords() []string {
 	return []string{"negative_prompt", "audio_url", "media", "template", "img_url", "first_frame_url", "last_frame_url", "reference_urls", "reference_video_urls"}
 }
 
-// ownInput tells whether the caller gave inputs in the vendor's own words.
+// ownInput reports whether the caller gave inputs in the vendor's own words.
 func ownInput(req providers.VideoRequest) bool {
 	own, err := req.Parameters()
 	return err == nil && (own["media"] != nil || own["input"] != nil)
@@ -274,7 +274,8 @@ func merge(model string, req providers.VideoRequest, input, parameters upstream.
 	return raw, nil
 }
 
-// overruled tells whether a setting is ours alone, the request having said nothing of it, so that the caller's own parameter counts.
+// overruled reports whether a setting is ours alone, the request having said nothing of it, so that the caller's own parameter
+// counts.
 func overruled(name string, req providers.VideoRequest) bool {
 	switch name {
 	case "duration":

@@ -9,8 +9,8 @@ import (
 	"modelrelay/providers/upstream"
 )
 
-// failureCode is the product's word for the vendor's code of a failed job, and whether the failure is the vendor's own: failed
-// jobs are not billed.
+// failureCode returns the Failed constant for the vendor's code of a failed job, and whether the failure is the vendor's own:
+// failed jobs are not billed.
 func failureCode(code string) (as string, retryable bool) {
 	within := func(codes ...string) bool {
 		return slices.ContainsFunc(codes, func(known string) bool { return code == known || strings.HasPrefix(code, known+".") })
@@ -30,7 +30,7 @@ func failureCode(code string) (as string, retryable bool) {
 	return providers.FailedVendor, false
 }
 
-// classify reads what the vendor's codes say beside the status: an account in debt is a 400, one that bought nothing a 429.
+// classify interprets the vendor's error beyond the status: an account in debt is a 400, one that bought nothing a 429.
 func classify(fault *providers.Fault) {
 	code, message := upstream.Words(fault.Upstream.Body)
 	fault.Code = providers.Cut(code, providers.WordLimit)

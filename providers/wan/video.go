@@ -27,29 +27,30 @@ const BaseURL = "https://dashscope.aliyuncs.com/api/v1"
 
 const (
 	apiPath = "/api/v1"
-	// leastPoll is the shortest wait between two looks at a job that the vendor wants.
+	// leastPoll is the shortest interval between two polls that the vendor permits.
 	leastPoll = 15 * time.Second
 	// jobLife is how long a job and the link to its result live from the job's end.
 	jobLife = 24 * time.Hour
 )
 
-// Videos drives the jobs of video-synthesis. The vendor's list of jobs bears nothing of a request, so a lost one cannot be found.
+// Videos implements the jobs of video-synthesis. The vendor's list of jobs bears nothing of a request, so a lost one cannot be
+// found.
 type Videos struct{ upstream.Linked[job] }
 
-// NewVideos makes the adapter over the process's client.
+// NewVideos returns the adapter over the process's client.
 func NewVideos(client *http.Client) *Videos {
 	v := &Videos{upstream.Linked[job]{
 		Paced: providers.Pace{Least: leastPoll},
 		Jobs: upstream.NewJobs(client, upstream.JobVendor{Name: "wan", Classify: classify, Failed: func(code string) string {
 			as, _ := failureCode(code)
 			return as
-		}}), Nobody: upstream.NobodysJob,
+		}}), Nobody: upstream.NoJob,
 	}}
 	v.Read = v.job
 	return v
 }
 
-// handle is the adapter's part of a ticket: a job is known at the host that made it alone.
+// handle is the adapter's data of a ticket: a job is known at the host that made it alone.
 type handle struct {
 	Base string `json:"base"`
 }
@@ -128,16 +129,16 @@ type job struct {
 	Usage json.RawMessage `json:"usage"`
 }
 
-// VideoLinks is where the video lies, at a link that takes no key; older models have it one level deeper.
+// VideoLinks is the link to the video, at a link that requires no key; older models have it one level deeper.
 func (j job) VideoLinks() []string {
 	var older struct {
 		VideoURL upstream.Loose `json:"video_url"`
 	}
-	_ = json.Unmarshal(j.Output.Results, &older) // another shape has no link
+	_ = json.Unmarshal(j.Output.Results, &older) // errors leave it empty
 	return []string{string(cmp.Or(j.Output.VideoURL, older.VideoURL))}
 }
 
-// VideoStatus reads the vendor's words.
+// VideoStatus implements upstream.Record.
 func (j job) VideoStatus(key providers.Secret) (providers.VideoStatus, error) {
 	switch word := string(j.Output.Status); word {
 	case "FAILED":
@@ -166,7 +167,7 @@ func (j job) measure(s *providers.VideoStatus) {
 		Size     upstream.Loose `json:"size"`
 		SR       upstream.Loose `json:"SR"` // 720 for 720p
 	}
-	_ = json.Unmarshal(j.Usage, &usage) // another shape says nothing
+	_ = json.Unmarshal(j.Usage, &usage) // errors leave it empty
 	if lines := usage.SR.Number(); lines != "" {
 		s.Resolution = lines + "p"
 	}

@@ -40,7 +40,7 @@ func VideoModels(model string) (providers.VideoModel, bool) {
 	return table, true
 }
 
-// modelOf is what a model takes, and of one that is not in the table what the vendor has fields for.
+// modelOf returns what a model accepts. A model that is not in the table accepts every field of the vendor.
 func modelOf(model string) providers.VideoModel {
 	if known, ok := VideoModels(model); ok {
 		return known
@@ -51,7 +51,7 @@ func modelOf(model string) providers.VideoModel {
 	return known
 }
 
-// createBody writes a create and says where it goes. Every failure is before anything was sent.
+// createBody writes a create and returns its path. It fails only before anything was sent.
 func createBody(ctx context.Context, model string, req providers.VideoRequest) (path string, body []byte, err error) {
 	table := modelOf(model)
 	frame, seconds, err := upstream.Accept(req, table, refuse(table, req.Shape()))
@@ -88,7 +88,7 @@ func createBody(ctx context.Context, model string, req providers.VideoRequest) (
 	return path, body, err
 }
 
-// RefuseVideo refuses what the vendor does not take with one another, whatever the model.
+// RefuseVideo refuses combinations that the vendor does not accept, whatever the model.
 func RefuseVideo(model string, shape providers.VideoShape) *providers.Fault {
 	return refuse(modelOf(model), shape)
 }

@@ -24,11 +24,11 @@ const BaseURL = "https://api.x.ai/v1"
 // leastPoll is how often the vendor's own SDKs ask at most.
 const leastPoll = 5 * time.Second
 
-// Videos drives the jobs of POST /videos/generations, /videos/edits and /videos/extensions. The vendor neither looks jobs up
-// by a key of ours nor cancels them.
+// Videos implements the jobs of POST /videos/generations, /videos/edits and /videos/extensions. The vendor neither looks up jobs by
+// the gateway's key nor cancels them.
 type Videos struct{ upstream.Linked[job] }
 
-// NewVideos makes the adapter over the process's client.
+// NewVideos returns the adapter over the process's client.
 func NewVideos(client *http.Client) *Videos {
 	v := &Videos{upstream.Linked[job]{
 		Paced: providers.Pace{Least: leastPoll},
@@ -95,10 +95,10 @@ type job struct {
 	Usage json.RawMessage `json:"usage"`
 }
 
-// VideoLinks is where the video lies, at a link that takes no key.
+// VideoLinks returns the link to the video, which requires no key.
 func (j job) VideoLinks() []string { return []string{string(j.Video.URL)} }
 
-// VideoStatus reads the vendor's words.
+// VideoStatus implements upstream.Record.
 func (j job) VideoStatus(key providers.Secret) (providers.VideoStatus, error) {
 	s, err := j.status(key)
 	return upstream.Priced(s, upstream.Amount(j.Usage, "cost_in_usd_ticks"), "ticks"), err
@@ -125,7 +125,7 @@ func (j job) status(key providers.Secret) (providers.VideoStatus, error) {
 	return s, err
 }
 
-// failureCode is the product's word for the vendor's code of a failed job.
+// failureCode maps the vendor's code of a failed job to a Failed constant.
 func failureCode(code string) string {
 	switch code {
 	case "invalid_argument", "failed_precondition":
@@ -145,7 +145,7 @@ func classify(fault *providers.Fault) {
 		Code  upstream.Loose `json:"code"`
 		Error upstream.Loose `json:"error"`
 	}
-	_ = json.Unmarshal(fault.Upstream.Body, &answer) // another shape says nothing more than the status
+	_ = json.Unmarshal(fault.Upstream.Body, &answer) // errors leave it empty; the status is enough
 	fault.Code = providers.Cut(string(answer.Code), providers.WordLimit)
 	said := strings.ToLower(string(answer.Error))
 	switch {
@@ -160,7 +160,7 @@ func classify(fault *providers.Fault) {
 	}
 }
 
-// Check implements providers.Checker, by the list of models.
+// Check implements providers.Checker, with the list of models.
 func (v *Videos) Check(ctx context.Context, to providers.Target, models []string) (providers.Checked, error) {
 	return v.Jobs.CheckModels(ctx, to, "/models", models)
 }

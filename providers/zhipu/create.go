@@ -51,7 +51,7 @@ func VideoModels(model string) (providers.VideoModel, bool) {
 	return table, true
 }
 
-// modelOf is what a model takes, and of one that is not in the table what the vendor has fields for.
+// modelOf returns what a model accepts. A model that is not in the table accepts every field of the vendor.
 func modelOf(model string) providers.VideoModel {
 	known, ok := VideoModels(model)
 	if ok {
@@ -62,7 +62,7 @@ func modelOf(model string) providers.VideoModel {
 	return known
 }
 
-// RefuseVideo refuses what the vendor does not take with one another.
+// RefuseVideo refuses combinations that the vendor does not accept.
 func RefuseVideo(model string, shape providers.VideoShape) *providers.Fault {
 	switch {
 	case shape.Prompt == 0 && len(shape.Inputs) == 0:
@@ -75,7 +75,7 @@ func RefuseVideo(model string, shape providers.VideoShape) *providers.Fault {
 	return nil
 }
 
-// createBody writes a create. Every failure is before anything was sent.
+// createBody writes a create. It fails only before anything was sent.
 func createBody(ctx context.Context, model string, req providers.VideoRequest) ([]byte, error) {
 	frame, seconds, err := upstream.Accept(req, modelOf(model), RefuseVideo(model, req.Shape()))
 	if err != nil {

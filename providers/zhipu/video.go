@@ -23,15 +23,15 @@ const BaseURL = "https://open.bigmodel.cn/api/paas/v4"
 const (
 	// linkLife is how long a link to a result works: what is usual on the platform, for the vendor does not say.
 	linkLife = 24 * time.Hour
-	// leastPoll is the shortest wait between two looks at a job that the vendor wants.
+	// leastPoll is the shortest interval between two polls that the vendor permits.
 	leastPoll = 5 * time.Second
 )
 
-// Videos drives the jobs of POST /videos/generations. The vendor refuses an attempt's key that it has seen, so that nothing is
+// Videos implements the jobs of POST /videos/generations. The vendor refuses an attempt's key that it has seen, so that nothing is
 // paid twice, yet looks no job up by it; and it cancels none.
 type Videos struct{ upstream.Linked[job] }
 
-// NewVideos makes the adapter over the process's client.
+// NewVideos returns the adapter over the process's client.
 func NewVideos(client *http.Client) *Videos {
 	return &Videos{upstream.Linked[job]{
 		Paced: providers.Pace{Least: leastPoll},
@@ -82,7 +82,7 @@ type result struct {
 // result is the first that has a link.
 func (j job) result() result {
 	var results []result
-	_ = json.Unmarshal(j.Result, &results) // what is no such list has no link
+	_ = json.Unmarshal(j.Result, &results) // errors leave it empty
 	for _, one := range results {
 		if one.URL != "" {
 			return one
@@ -91,10 +91,10 @@ func (j job) result() result {
 	return result{}
 }
 
-// VideoLinks is where the video lies, at a link that takes no key.
+// VideoLinks returns the link to the video, which requires no key.
 func (j job) VideoLinks() []string { return []string{string(j.result().URL)} }
 
-// VideoStatus reads the vendor's words.
+// VideoStatus implements upstream.Record.
 func (j job) VideoStatus(key providers.Secret) (providers.VideoStatus, error) {
 	if j.Status == "FAIL" {
 		code, message := upstream.Words(j.Error)
@@ -103,7 +103,7 @@ func (j job) VideoStatus(key providers.Secret) (providers.VideoStatus, error) {
 	return upstream.States{Done: "SUCCESS", Life: linkLife}.Status(j.Status, j.VideoLinks())
 }
 
-// failureCode is the product's word for the vendor's code of a failed job.
+// failureCode maps the vendor's code of a failed job to a Failed constant.
 func failureCode(code string) string {
 	switch code {
 	case "1301":
@@ -118,7 +118,7 @@ func failureCode(code string) string {
 // classify reads the vendor's code, which says more than the status: an account in debt is a 429.
 func classify(fault *providers.Fault) {
 	var answer job
-	_ = json.Unmarshal(fault.Upstream.Body, &answer) // another shape says nothing more than the status
+	_ = json.Unmarshal(fault.Upstream.Body, &answer) // errors leave it empty; the status is enough
 	code, _ := upstream.Words(answer.Error)
 	fault.Code = providers.Cut(code, providers.WordLimit)
 	switch code {
