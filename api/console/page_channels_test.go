@@ -18,7 +18,6 @@ import (
 	"modelrelay/providers"
 	"modelrelay/providers/channeltest"
 	"modelrelay/providers/health"
-	"modelrelay/providers/router"
 	"modelrelay/storage"
 	"modelrelay/storage/audit"
 	"modelrelay/storage/calllog"
