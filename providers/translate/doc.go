@@ -2,5 +2,5 @@
 // answer the client's. A reader of the client's dialect gives a form.Prompt, a writer of the upstream's writes it; a reader of
 // the upstream's answers gives form.Events, a writer of the client's writes them. No pair knows another.
 //
-// Of the product it imports providers, and its own children.
+// Of the product it imports providers, rawjson, sse and its own children.
 package translate

@@ -1,7 +1,7 @@
 // Package chat reads and writes OpenAI's chat completions: as a client's call and answer, and as an upstream's. The wire facts
 // are those of the types of openai-node 7.55 (resources/chat/completions/completions.ts) and of
 // https://platform.openai.com/docs/api-reference/chat; what imitators add to them is named where it is read. Of the product it
-// imports providers and the form.
+// imports providers, rawjson and the form.
 package chat
 
 import (

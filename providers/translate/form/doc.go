@@ -4,5 +4,5 @@
 //
 // Nothing in it owns what it points to. Texts, numbers and schemas are raw JSON as it came, and long ones are spans of the
 // client's body or of the upstream's event, so that escapes, lone surrogates and large numbers survive and media are never
-// copied. Of the product it imports providers alone.
+// copied. Of the product it imports providers and rawjson alone.
 package form

@@ -1,7 +1,7 @@
 // Package gemini translates Google's generateContent, streamGenerateContent and countTokens into the form and back.
 //
 // Shapes are those of google.golang.org/genai v1.77 and of https://ai.google.dev/api/generate-content. Of the product it
-// imports providers and the form alone.
+// imports providers, rawjson and the form alone.
 package gemini
 
 import (

@@ -1,7 +1,7 @@
 // Package messages is Anthropic's Messages API as a dialect of translations: it reads clients' calls and writes those for
 // upstreams, reads upstreams' answers and writes those for clients, and counts tokens both ways.
 //
-// Of the product it imports providers and the form alone. The wire is that of the types of
+// Of the product it imports providers, rawjson and the form alone. The wire is that of the types of
 // github.com/anthropics/anthropic-sdk-go and of platform.claude.com/docs/en/api/messages.
 package messages
 

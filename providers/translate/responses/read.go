@@ -1,5 +1,5 @@
 // Package responses translates OpenAI's Responses API, as the dialect of clients and of upstreams. Its facts are those of
-// OpenAI's SDKs (openai-node 7.55 and openai-go 3.95, package responses). Of the product it imports providers and form alone.
+// OpenAI's SDKs (openai-node 7.55 and openai-go 3.95, package responses). Of the product it imports providers, rawjson and form alone.
 package responses
 
 import (
