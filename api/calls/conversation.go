@@ -36,7 +36,7 @@ type Dialogue struct {
 // Converse dials an upstream, takes the client's WebSocket and carries messages until either leaves. Messages that ask for what
 // the caller's group forbids are answered with a refusal. A conversation whose group forbids more while it is open ends within
 // edge.CallerCheck: the settings of its session, from messages that were passed, would stay.
-func (c *Calls) Converse(x *edge.Request, r *http.Request, ch *Charge, call providers.RealtimeCall, in Dialogue) error { //nolint:contextcheck // attend has the reason why a conversation outlives its request
+func (c *Calls) Converse(x *edge.Request, r *http.Request, ch *Charge, call providers.RealtimeCall, in Dialogue) error { //nolint:contextcheck // see attend
 	o, asked := &x.Outcome, call.Model
 	if public := c.options.Router.Public(asked); public != asked {
 		call.Asked, call.Model = asked, public
@@ -75,7 +75,7 @@ func (c *Calls) Converse(x *edge.Request, r *http.Request, ch *Charge, call prov
 	words := c.forbids(x) // before the checker asks for them: what comes between the two ends the conversation
 	ctx, end, leave := c.attend(x, r, words)
 	defer leave()
-	err = session.Run(ctx, client, c.checker(x, in), func(usage providers.Usage) { //nolint:contextcheck // attend has the reason why it is not the request's
+	err = session.Run(ctx, client, c.checker(x, in), func(usage providers.Usage) { //nolint:contextcheck // see attend
 		if ch.recordTurn(ctx, usage) {
 			end(errSpent)
 		}

@@ -132,7 +132,8 @@ func (c *Calls) checker(x *edge.Request, in Dialogue) *upstream.Check {
 func (p priced) event(words []string, message []byte, isText bool) *providers.Fault {
 	switch {
 	case message == nil:
-		return providers.InvalidField("", "Invalid request: with this API key a message may be at most %d MiB long, and there is room for only so many under way together.", upstream.MaxChecked>>20)
+		return providers.InvalidField("", "Invalid request: with this API key a message may be at most %d MiB long, "+
+			"and there is room for only so many under way together.", upstream.MaxChecked>>20)
 	case len(words) == 0: // nothing is forbidden any more
 		return nil
 	case json.Valid(message):

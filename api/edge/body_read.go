@@ -36,8 +36,8 @@ func (x *Request) IsShort(r *http.Request) bool {
 }
 
 // ReadBody reads a whole request body into one buffer of its own size. The error is a fault: TooLarge past the limit,
-// at once where Content-Length says so, UnsupportedMedia for an encoding other than gzip and zstd, Invalid when the body does not arrive in full, RateLimited or
-// Overloaded when there is no room for it. What the body holds is given back by ReleaseBody.
+// at once where Content-Length says so, UnsupportedMedia for an encoding other than gzip and zstd, Invalid when the body does not
+// arrive in full, RateLimited or Overloaded when there is no room for it. What the body holds is given back by ReleaseBody.
 func (x *Request) ReadBody(r *http.Request) (raw []byte, err error) {
 	short := x.IsShort(r)
 	if !short { // the time of a short one runs since the request came

@@ -134,8 +134,8 @@ func AnswerTable(x *Request, file string, head []string) Table {
 	return NewTable(x.Paced(), head)
 }
 
-// Write adds a row. Programs that show tables take a text that begins like a formula for one, and unauthenticated clients make up names: such a
-// text gets an apostrophe in front, which those hide. A number stays one.
+// Write adds a row. Programs that show tables take a text that begins like a formula for one, and clients make up names: such a text gets
+// an apostrophe in front, which those programs hide. A number stays one.
 func (t Table) Write(cells []string) {
 	plain := make([]string, len(cells))
 	for i, cell := range cells {

@@ -66,7 +66,8 @@ func (x report) endTrace() {
 	if x.Caller != nil {
 		attributes = append(attributes, providers.TraceToken.String(x.Caller.Name))
 	}
-	if x.Outcome.Model != "" && (x.Fault == nil || x.Fault.Kind != providers.ModelNotFound) { // a name that no model has is an unauthenticated client's words
+	// A name that no model has is a client's own words.
+	if x.Outcome.Model != "" && (x.Fault == nil || x.Fault.Kind != providers.ModelNotFound) {
 		attributes = append(attributes, semconv.GenAIOperationNameKey.String(operationOf(x.Request).Convention()), semconv.GenAIRequestModel(x.Outcome.Model))
 	}
 	if x.Outcome.Task != "" {

@@ -17,7 +17,8 @@ func traitsOf(model string) providers.AnthropicTraits {
 	v := providers.ModelVersionOf(name)
 	opus := strings.Contains(name, "opus")
 	later := v.AtLeast(4, 6)
-	always := strings.Contains(name, "fable") || strings.Contains(name, "mythos") || v.Major == 5 && v.Minor == 5 && (opus || strings.Contains(name, "sonnet"))
+	sonnet := strings.Contains(name, "sonnet")
+	always := strings.Contains(name, "fable") || strings.Contains(name, "mythos") || v.Major == 5 && v.Minor == 5 && (opus || sonnet)
 	traits := providers.AnthropicTraits{
 		Sampling: !v.AtLeast(4, 7), OneSampler: v.AtLeast(4, 1),
 		Budget: v.AtLeast(3, 7) && !v.AtLeast(4, 7), Adaptive: later, AlwaysThinks: always,

@@ -11,7 +11,8 @@ type Passer struct {
 }
 
 // Next returns how much of b is sent now: up to the end of its last event or of the comments after it, which clients take for a sign of
-// life. The first held bytes of b are what Next has left of it before. An event that alone fills a buffer of most bytes is sent as it comes.
+// life. The first held bytes of b are what Next has left of it before. An event that alone fills a buffer of most bytes
+// is sent as it comes.
 func (p *Passer) Next(b []byte, held, most int) (pass int) {
 	for at := held; at < len(b); {
 		part, n := p.lines.Next(b[at:])

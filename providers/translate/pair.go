@@ -60,8 +60,11 @@ type Translation struct {
 
 // Translate makes the call for one of the endpoints that the vendor, which is the target's, takes. The fault names the client's own field:
 // it says that this target cannot take the call, and nothing was sent.
-func (d *Door) Translate(ctx context.Context, call providers.Call, to providers.Target, vendor providers.Vendor) (*Translation, *providers.Fault) {
-	t := &Translation{from: call.Endpoint, target: to, vendor: vendor, streams: call.Stream || call.Endpoint.Operation == providers.StreamContent}
+func (d *Door) Translate(
+	ctx context.Context, call providers.Call, to providers.Target, vendor providers.Vendor,
+) (*Translation, *providers.Fault) {
+	streams := call.Stream || call.Endpoint.Operation == providers.StreamContent
+	t := &Translation{from: call.Endpoint, target: to, vendor: vendor, streams: streams}
 	targets := t.targets()
 	if len(targets) == 0 {
 		return nil, providers.Faultf(providers.Internal, "The gateway translates a call that it cannot.")

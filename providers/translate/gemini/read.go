@@ -87,7 +87,8 @@ func (r *reading) root(request rawjson.Value) {
 			r.config(value)
 		case name.IsCamel("cachedContent"):
 			r.own(r.prefix+"cachedContent", value, true)
-		case name.IsCamel("safetySettings"), name.IsCamel("labels"), name.IsCamel("serviceTier"), name.IsCamel("store"), name.IsCamel("modelArmorConfig"):
+		case name.IsCamel("safetySettings"), name.IsCamel("labels"), name.IsCamel("serviceTier"),
+			name.IsCamel("store"), name.IsCamel("modelArmorConfig"):
 			r.own(r.prefix+rawjson.Camel(name.String()), value, false)
 		default:
 			r.unknown(r.prefix, name, value)
