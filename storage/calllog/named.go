@@ -54,7 +54,7 @@ type naming struct {
 
 func (n *naming) enough() bool { return n.own || len(n.found) >= n.most }
 
-// take looks at lines.
+// take reads lines.
 func (n *naming) take(lines string, place func(offset int) string) {
 	for offset := 0; offset < len(lines) && !n.own; {
 		line := lines[offset:]
@@ -77,7 +77,7 @@ func (n *naming) take(lines string, place func(offset int) string) {
 	}
 }
 
-// redis looks at Redis' calls. missing: Redis does not have all calls of the time.
+// redis reads Redis' calls. missing: Redis does not have all calls of the time.
 func (n *naming) redis(ctx context.Context) (missing bool, err error) {
 	client := n.reader.client
 	oldest, err := client.XRangeN(ctx, streamKey, "-", "+", 1).Result()
@@ -108,7 +108,7 @@ func (n *naming) redis(ctx context.Context) (missing bool, err error) {
 	return missing, n.late(ctx, to)
 }
 
-// late looks at the late blocks that were written after a time and may have calls of the search's time.
+// late reads the late blocks that were written after a time and may have calls of the search's time.
 func (n *naming) late(ctx context.Context, after int64) error {
 	client := n.reader.client
 	ids, err := client.ZRangeArgs(ctx, redis.ZRangeArgs{
@@ -139,7 +139,7 @@ func (n *naming) blocks(blocks []redis.XMessage) {
 	}
 }
 
-// history looks at the files of the time, those that were closed first before the others.
+// history reads the files of the time, those that were closed first before the others.
 func (n *naming) history(ctx context.Context) error {
 	files := n.reader.files
 	read := 0

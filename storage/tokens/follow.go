@@ -13,13 +13,13 @@ import (
 	"modelrelay/storage"
 )
 
-// contact tells how it stands with Redis: whether it answers, and whether it has been away for too long.
+// contact records whether Redis answers, and whether it has been away for too long.
 type contact struct {
 	outage storage.Outage
 	grace  time.Duration // how long known tokens go on without Redis
 	heard  atomic.Int64  // unix nanoseconds of the last answer of Redis
 	met    atomic.Bool   // Redis has answered
-	stale  atomic.Bool   // grace is over: the memory answers no more
+	stale  atomic.Bool   // the grace has ended: the memory is not used any more
 }
 
 // note takes the outcome of a call and returns err as it came.
@@ -139,8 +139,8 @@ func (f *follower) seed(ctx context.Context, next *seedList, before func()) erro
 	return err
 }
 
-// writeSeeds writes what is due of the seeds, and follows changes meanwhile. After a write, whatever became of it, the next look at
-// Redis is a whole one. The caller holds the lock of writing.
+// writeSeeds writes what is due of the seeds, and follows changes meanwhile. After a write, also one that failed, the
+// next follow reads everything. The caller holds the lock of writing.
 func (f *follower) writeSeeds(ctx context.Context) error {
 	wrote, err := f.seeds.write(ctx, f.follow)
 	if wrote {

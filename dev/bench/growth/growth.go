@@ -28,7 +28,7 @@ const (
 	maxChannels, maxTokens, maxTasks = 5_000, 200_000, 1_000
 	// callers is how many clients call at the same time.
 	callers = 8
-	// reloadTimeout bounds the wait for a reload, pollInterval is the wait between two looks at it.
+	// reloadTimeout bounds the wait for a reload, pollInterval is the wait between two checks of it.
 	reloadTimeout = 2 * time.Minute
 	pollInterval  = 20 * time.Millisecond
 )

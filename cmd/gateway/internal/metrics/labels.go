@@ -10,7 +10,7 @@ import (
 	"modelrelay/providers"
 )
 
-// What stands in a label for a name that the configuration does not have, and for none at all. A client writes model
+// The values of a label for a name that the configuration does not have, and for none at all. A client writes model
 // names as it likes; each would be a series.
 const (
 	otherName = "other"

@@ -29,7 +29,7 @@ import (
 const (
 	metricsPath = "/metrics"
 	healthPath  = "/healthz"
-	// scrapeTimeout bounds one reading of the metrics: Prometheus gives up after ten seconds unless told otherwise.
+	// scrapeTimeout bounds one reading of the metrics: Prometheus gives up after ten seconds by default.
 	scrapeTimeout = 10 * time.Second
 	// seriesMost is how many sets of labels one instrument may have; what is beyond counts in one series that says so. A
 	// hundred models on ten channels come to a thousand.
@@ -70,7 +70,7 @@ func New(o Options) (*Metrics, error) {
 	}
 	m := &Metrics{registry: registry, log: o.Log, labels: newLabels(o.Models), provider: sdkmetric.NewMeterProvider(
 		sdkmetric.WithReader(exporter), sdkmetric.WithCardinalityLimit(seriesMost),
-		sdkmetric.WithExemplarFilter(exemplar.AlwaysOffFilter), // they cost a look at the span of every call
+		sdkmetric.WithExemplarFilter(exemplar.AlwaysOffFilter), // they read the span of every call
 		sdkmetric.WithView(sdkmetric.NewView(
 			sdkmetric.Instrument{Name: "temporal_*", Kind: sdkmetric.InstrumentKindHistogram},
 			sdkmetric.Stream{Aggregation: sdkmetric.AggregationExplicitBucketHistogram{Boundaries: temporalBuckets()}},
@@ -148,7 +148,7 @@ func (m *Metrics) Listen(ctx context.Context, addr string) (stop func(), err err
 	})
 	m.log.Info("metrics", "address", listener.Addr().String(), "path", metricsPath)
 	return func() {
-		_ = server.Close() // whoever reads comes again
+		_ = server.Close() // Prometheus reads again
 		serving.Wait()
 	}, nil
 }
