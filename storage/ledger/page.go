@@ -323,12 +323,13 @@ func (l *tokenList) next(ctx context.Context) ([]dayToken, error) {
 
 // othersOf are the next unsummed tokens of a day.
 func (l *tokenList) othersOf(day int) []string {
-	others, at := l.others[day], 0
+	others := l.others[day]
 	if l.from != "" {
-		known := false
-		if at, known = slices.BinarySearch(others, l.from[1:]); known && l.from[0] == '(' {
+		at, known := slices.BinarySearch(others, l.from[1:])
+		if known && l.from[0] == '(' {
 			at++
 		}
+		others = others[at:]
 	}
-	return others[at:min(len(others), at+l.most)]
+	return others[:min(len(others), l.most)]
 }

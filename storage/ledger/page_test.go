@@ -73,8 +73,17 @@ func TestSumsInPages(t *testing.T) {
 		t.Fatalf("%d rows, %v", len(all), err)
 	}
 	for _, by := range [][]string{
-		nil, {ledger.ByDay}, {ledger.ByToken}, {ledger.ByModel}, {ledger.ByChannel}, {ledger.ByDay, ledger.ByModel}, {ledger.ByModel, ledger.ByChannel},
-		{ledger.ByToken, ledger.ByModel}, {ledger.ByDay, ledger.ByToken}, {ledger.ByDay, ledger.ByToken, ledger.ByModel}, ledger.Groups(),
+		nil,
+		{ledger.ByDay},
+		{ledger.ByToken},
+		{ledger.ByModel},
+		{ledger.ByChannel},
+		{ledger.ByDay, ledger.ByModel},
+		{ledger.ByModel, ledger.ByChannel},
+		{ledger.ByToken, ledger.ByModel},
+		{ledger.ByDay, ledger.ByToken},
+		{ledger.ByDay, ledger.ByToken, ledger.ByModel},
+		ledger.Groups(),
 	} {
 		for _, model := range []string{"", "model 1"} {
 			rows := slices.DeleteFunc(slices.Clone(all), func(row ledger.Row) bool { return model != "" && row.Model != model })
