@@ -69,11 +69,11 @@ func (v *View) To(parts ...string) string { return v.Link(pathOf(parts...)) }
 
 // pathOf is the path of a page of the console from the gateway's root; its parts are escaped.
 func pathOf(parts ...string) string {
-	path := Root
+	segments := []string{Root}
 	for _, part := range parts {
-		path += "/" + inprocess.Segment(part)
+		segments = append(segments, inprocess.Segment(part))
 	}
-	return path
+	return strings.Join(segments, "/")
 }
 
 // Asset is the address of a file that pages load.
