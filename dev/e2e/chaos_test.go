@@ -149,6 +149,14 @@ func newChaos(t *testing.T) *chaos {
 		options.RedisAt = redis.Addr()
 		c.link("redis", redis)
 		c.troubles = append(c.troubles, &trouble{name: "slow", of: "link to redis", begin: func() { redis.Slow(c.between(slowLeast, slowMost)) }, end: redis.Restore})
+		both := func(name string, begin func(*stack.Link)) {
+			c.troubles = append(c.troubles, &trouble{
+				name: name, of: "links to temporal and redis",
+				begin: func() { begin(redis); begin(temporal) }, end: func() { redis.Restore(); temporal.Restore() },
+			})
+		}
+		both("cut", (*stack.Link).Cut)
+		both("freeze", (*stack.Link).Freeze)
 	}
 	options.Args = []string{"serve", "--worker=false"}
 	c.fronts[0] = c.StartGateway(options)

@@ -19,6 +19,7 @@ type Link struct {
 	delay   time.Duration
 	severed bool
 	held    [2]chan struct{} // by direction, closed when it is let go; nil while bytes flow
+	waiting [2]int           // reads that wait because their direction is held
 	conns   map[net.Conn]struct{}
 	done    bool
 }
@@ -76,6 +77,13 @@ func (l *Link) Hold(d Direction) {
 	if l.held[d] == nil {
 		l.held[d] = make(chan struct{})
 	}
+}
+
+// Waiting counts the reads from the direction's connections that wait because it is held.
+func (l *Link) Waiting(d Direction) int {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.waiting[d]
 }
 
 // Freeze leaves connections half open: nothing passes any more and neither end learns of it.
@@ -207,6 +215,15 @@ func (l *Link) await(d Direction, due time.Time) {
 		l.mu.Unlock()
 	}
 	if held != nil {
+		l.countWaiting(d, 1)
 		<-held
+		l.countWaiting(d, -1)
 	}
+}
+
+// countWaiting notes that n more reads wait.
+func (l *Link) countWaiting(d Direction, n int) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.waiting[d] += n
 }
