@@ -18,6 +18,7 @@ import (
 	"modelrelay/providers/pricing"
 	"modelrelay/providers/relay"
 	"modelrelay/providers/router"
+	"modelrelay/providers/vendors"
 	"modelrelay/storage/ledger"
 	"modelrelay/storage/limits"
 	"modelrelay/storage/storagetest"
@@ -237,6 +238,33 @@ func TestCost(t *testing.T) {
 				t.Errorf("log %s", log)
 			}
 		})
+	}
+}
+
+// Images that are priced by their tokens cost an estimate where the upstream does not report the tokens.
+func TestCostOfImagesWithoutUsage(t *testing.T) {
+	t.Parallel()
+	g := newGateway(t, func(context.Context, providers.Target, providers.Call) (*http.Response, error) {
+		return upstreamAnswer("application/json", `{"created":1,"data":[{"b64_json":"aGk="},{"b64_json":"aGk="}]}`), nil
+	}, func(g *gateway, o *api.Options) {
+		priced(t, 0)(g, o)
+		vendor := vendors.New(http.DefaultClient)["openai"]
+		vendor.Relay = g.upstream
+		catalog := providers.Catalog{"openai": vendor}
+		routes := router.New(catalog, []providers.Channel{{
+			Name: "main", Vendor: "openai", Keys: []providers.Secret{"up-key"}, Models: map[string]string{"gpt-4o": ""}, Groups: []string{"default"},
+		}}, nil)
+		o.Router, o.Relay = routes, relay.New(routes, catalog, &relay.Options{MaxAttempts: 1})
+	})
+	const body = `{"model":"gpt-4o","prompt":"a white lighthouse","n":2}`
+	rec := g.do(t, request("POST", "/v1/images/generations", body))
+	const input, output = int64(len(body) / 4), 2 * 1056
+	want := ledger.Entry{
+		Token: "good", Model: "gpt-4o", Channel: "main", Requests: 1, Images: 2,
+		InputTokens: input, OutputTokens: output, Cost: 100 + input + 2*output,
+	}
+	if len(g.ledger.entries) != 1 || g.ledger.entries[0] != want || !strings.Contains(g.log.String(), `"estimated":true`) {
+		t.Errorf("%d %s: got  %+v\nwant %+v", rec.Code, rec.Body, g.ledger.entries, want)
 	}
 }
 

@@ -232,7 +232,11 @@ func (ch *Charge) estimate(counted, stream bool, length int64) {
 // estimateOthers estimates what an answer of length bytes that is not a model's text did not count. Sound is charged by its length or by
 // its tokens, whichever the operator prices.
 func (ch *Charge) estimateOthers(counted bool, length int64) {
-	o, guess := &ch.request.Outcome, ch.uses(length, ch.left)
+	o, images := &ch.request.Outcome, int64(0)
+	if ch.price.Image == nil && (ch.price.Input != nil || ch.price.Output != nil) {
+		images = ch.request.Outcome.Usage.Images
+	}
+	guess := ch.uses(length, images, ch.left)
 	bySecond := guess.Audio > 0 && (ch.price.AudioSecond != nil || ch.price.Input == nil && ch.price.Output == nil)
 	switch {
 	case bySecond && o.Usage.Audio == 0:

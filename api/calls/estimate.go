@@ -29,6 +29,8 @@ const (
 	// heardPerSecond and spokenPerSecond are tokens of sound: one for 100 ms of a user's sound, one for 50 ms
 	// of an assistant's.
 	heardPerSecond, spokenPerSecond = 10, 20
+	// imageTokens is what OpenAI counts for a square image of medium quality.
+	imageTokens = 1056
 	// spokenBytes is about how many bytes of text are spoken in a second, in Latin and in Chinese script.
 	spokenBytes = 15
 	// streamBytesPerToken is what one token takes of a stream: 200 and more where each is an event, 20 to 60 where an
@@ -139,7 +141,8 @@ func (s size) unsaid() int {
 }
 
 // uses is about what an answer of length bytes that is not a model's text used and did not count; left: its client did not wait for it.
-func (s size) uses(length int64, left bool) (guess providers.Usage) {
+// images is how many images the answer has that are priced by their tokens.
+func (s size) uses(length, images int64, left bool) (guess providers.Usage) {
 	switch s.operation {
 	case providers.Embeddings, providers.BatchEmbeddings, providers.Rerank, providers.Moderations:
 		return s.reads()
@@ -151,8 +154,9 @@ func (s size) uses(length int64, left bool) (guess providers.Usage) {
 		guess = providers.Usage{
 			Input: int64(s.heard().Seconds() * heardPerSecond), Output: length / bytesPerToken, Audio: s.heard(),
 		}
-	default: // images are counted as they come; what is left is the text of a call that its client left
-		if left && lengthIsInput(s.operation) {
+	default:
+		guess.Output = images * imageTokens
+		if (left || images > 0) && lengthIsInput(s.operation) {
 			guess.Input = guessInput(s.length)
 		}
 	}
