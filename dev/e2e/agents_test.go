@@ -74,7 +74,7 @@ func codingAgents() []codingAgent {
 			// It has a tool of plain text for patches, but only for models whose name it knows, such as gpt-5.5.
 			name: "codex", program: "@openai/codex-linux-*/vendor/*/bin/codex", models: []string{"gpt-native", "gpt-5.5", "gemini-3-pro", "glm-5"},
 			command: func(t agentTask) ([]string, []string) {
-				provider := fmt.Sprintf(`model_providers.relay={name="relay",base_url="%s/v1",env_key="RELAY_KEY",wire_api="responses",request_max_retries=0,stream_max_retries=0}`, t.url)
+				provider := fmt.Sprintf(`model_providers.relay={name="relay",base_url="%s/v1",env_key="RELAY_KEY",wire_api="responses"}`, t.url)
 				return []string{
 					"exec", "--json", "--skip-git-repo-check", "--dangerously-bypass-approvals-and-sandbox", "-m", t.model, "-c", "model_provider=relay",
 					"-c", provider, "-c", "analytics.enabled=false", "-c", "check_for_update_on_startup=false", t.prompt,
@@ -145,7 +145,19 @@ func codingAgents() []codingAgent {
 	}
 }
 
-// TestAgents lets each coding agent read and edit a file on models of every vendor.
+// troubles are the answers of an upstream that spoil the first call of an agent; nil for none.
+func troubles() map[string]map[string]any {
+	begun := []any{map[string]any{"text": "I begin to read."}}
+	return map[string]map[string]any{
+		"edits":                    nil,
+		"edits after an error":     {"parts": begun, "break": map[string]any{"after": 3, "how": "error", "status": 529, "message": "Overloaded"}},
+		"edits after a cut":        {"parts": begun, "break": map[string]any{"after": 3, "how": "cut"}},
+		"edits after an early end": {"parts": begun, "break": map[string]any{"after": 3, "how": "end"}},
+	}
+}
+
+// TestAgents lets each coding agent read and edit a file on models of every vendor, also where its first answer ends with an error, is cut
+// or ends too early.
 func TestAgents(t *testing.T) {
 	t.Parallel()
 	stack.Full(t)
@@ -157,7 +169,10 @@ func TestAgents(t *testing.T) {
 		t.Fatalf("run npm ci in %s: %v", agentsDir, err)
 	}
 	s := stack.SharedRelay(t, unpaced)
-	g := s.StartGateway(stack.GatewayOptions{Channels: s.Pairs("gpt-native: gpt-5.5", "gpt-5.5: claude-opus-4-8")})
+	// The troubles of some agents are not to keep others from a model.
+	g := s.StartGateway(stack.GatewayOptions{
+		Channels: s.Pairs("gpt-native: gpt-5.5", "gpt-5.5: claude-opus-4-8"), Relay: "cooldown: 1ms, cooldown_failures: 32",
+	})
 	for _, agent := range codingAgents() {
 		found, err := filepath.Glob(filepath.Join(agentsDir, "node_modules", agent.program))
 		if err != nil || len(found) == 0 {
@@ -169,19 +184,21 @@ func TestAgents(t *testing.T) {
 			t.Fatal(err)
 		}
 		for _, model := range agent.models {
-			t.Run(agent.name+" on "+model, func(t *testing.T) {
-				t.Parallel()
-				agent.edits(t, g, node, program, model)
-			})
+			for name, trouble := range troubles() {
+				t.Run(agent.name+" on "+model+" "+name, func(t *testing.T) {
+					t.Parallel()
+					agent.edits(t, g, node, program, model, trouble)
+				})
+			}
 		}
 	}
 }
 
-// edits lets the agent edit the note as an upstream's script says.
-func (a *codingAgent) edits(t *testing.T, g *stack.Gateway, node, program, model string) {
+// edits lets the agent edit the note as an upstream's script says, after an answer that is spoiled where there is trouble.
+func (a *codingAgent) edits(t *testing.T, g *stack.Gateway, node, program, model string, trouble map[string]any) {
 	t.Helper()
 	dir := t.TempDir()
-	task := agentTask{url: g.URL(), model: model, prompt: fmt.Sprintf("Task of %s on %s: paint the lighthouse of %s white.", a.name, model, noteName), home: filepath.Join(dir, "home")}
+	task := agentTask{url: g.URL(), model: model, prompt: fmt.Sprintf("Task %s: paint the lighthouse of %s white.", t.Name(), noteName), home: filepath.Join(dir, "home")}
 	work := filepath.Join(dir, "work")
 	note := filepath.Join(work, noteName)
 	files := map[string]string{note: noteBefore}
@@ -206,6 +223,12 @@ func (a *codingAgent) edits(t *testing.T, g *stack.Gateway, node, program, model
 	}
 	var script struct {
 		ID string `json:"id"`
+	}
+	var spoiled struct {
+		ID string `json:"id"`
+	}
+	if trouble != nil {
+		g.Stack.Control.Do(http.MethodPost, "/scripts", map[string]any{"contains": task.prompt, "answers": []any{trouble}}, &spoiled)
 	}
 	g.Stack.Control.Do(http.MethodPost, "/scripts", map[string]any{"contains": task.prompt, "plan": true, "answers": answers}, &script)
 
@@ -233,7 +256,10 @@ func (a *codingAgent) edits(t *testing.T, g *stack.Gateway, node, program, model
 	if err != nil || string(content) != noteAfter || !strings.Contains(string(out), agentsSay) {
 		t.Errorf("got %v, the note %q and\n%s", err, content, out)
 	}
-	if got := taken(t, g.Stack.Control, script.ID); got != len(answers) {
+	if trouble != nil && taken(t, g.Stack.Control, spoiled.ID) != 1 {
+		t.Error("the agent met no trouble")
+	}
+	if got := taken(t, g.Stack.Control, script.ID); got < len(answers) || trouble == nil && got > len(answers) {
 		t.Errorf("the upstream gave %d answers, want %d", got, len(answers))
 	}
 }
