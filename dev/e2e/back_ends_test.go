@@ -55,8 +55,8 @@ func TestBothBackEndsAway(t *testing.T) {
 			c.away(redis)
 			c.away(temporal)
 			group.Wait()
-			temporal.Mend()
-			redis.Mend()
+			temporal.Restore()
+			redis.Restore()
 			made := s.CountTasks(t.Context())
 			if err == nil {
 				other.AwaitCompleted(video.ID, stack.CrashTimeout)
