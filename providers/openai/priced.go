@@ -13,8 +13,8 @@ func Priced() providers.Priced {
 		{Name: "service_tier", Forbid: providers.ForbidServiceTier},
 		{Name: "web_search_options", Forbid: hosted},
 		{Name: "prompt", Forbid: hosted, Begins: '{'},                                    // one that the vendor keeps, with tools of its own
-		{Name: "models", Forbid: others, Begins: '['}, // OpenRouter: the answering model is billed at its own price
-		{Name: "provider", Forbid: others, Begins: '{'}, // gateways: the host of the model and its price
+		{Name: "models", Forbid: others, Begins: '['},                                    // OpenRouter: the answering model is billed at its own price
+		{Name: "provider", Forbid: others, Begins: '{'},                                  // gateways: the host of the model and its price
 		{Name: "provideroptions", Forbid: others, Begins: '{'},                           // the same
 		{Name: "preset", Forbid: others, Begins: '"'},                                    // OpenRouter: what it keeps under a name, a model among it
 		{Name: "plugins", Forbid: hosted},                                                // OpenRouter, MiniMax

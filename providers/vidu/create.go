@@ -7,7 +7,7 @@ import (
 	"modelrelay/providers/upstream"
 )
 
-// modeOf is the way of a create.
+// modeOf returns the mode of a create.
 func modeOf(shape providers.VideoShape) mode {
 	return upstream.Modes[mode]{Text: fromText, Image: fromImage, Frames: fromFrames, References: fromReferences, Video: fromVideo}.Of(shape)
 }

@@ -17,8 +17,8 @@ const (
 	mostReads = 20
 )
 
-// listed is a task in the vendor's list. The vendor's page on the list breaks off before the payload: clients rely on it, and
-// where it is missing the task itself is read.
+// listed is a task in the vendor's list. The vendor's page on the list ends before the payload. Its clients rely on the payload; if
+// it is missing, Find reads the task.
 type listed struct {
 	ID      upstream.Loose  `json:"id"`
 	Prompt  upstream.Loose  `json:"prompt"`
@@ -35,8 +35,7 @@ func (v *Videos) Find(ctx context.Context, to providers.Target, req providers.Vi
 	case ticket.Job != "":
 		return ticket, nil
 	}
-	// How soon a job is listed, and for how long, the vendor does not say: that one is not there does not prove that it does not
-	// exist.
+	// The vendor does not document how soon and for how long a job is listed, so an unlisted job may exist.
 	return ticket, providers.Faultf(providers.NotFound, "The upstream lists no such job.")
 }
 

@@ -19,7 +19,7 @@ const (
 	maxReferences, maxOldReferences = 7, 3
 )
 
-// mode is the way of a create, which is its path.
+// mode is the mode of a create, which is its path.
 type mode string
 
 const (
@@ -36,7 +36,7 @@ type limits struct {
 	references                   int
 }
 
-// modesOf are the modes that a model has; nil for one that is not known.
+// modesOf returns the modes of a model; nil for an unknown one.
 func modesOf(model string) map[mode]limits {
 	ratios := []string{"16:9", "9:16", "3:4", "4:3", "1:1"}
 	all, high, full := []string{"540p", "720p", "1080p"}, []string{"720p", "1080p"}, []string{"1080p"}

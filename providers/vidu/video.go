@@ -30,7 +30,7 @@ const (
 	linkLife = 24 * time.Hour
 )
 
-// Videos implements the tasks of Vidu. Each bears the request's idempotency key as its payload, by which Find knows it.
+// Videos implements the tasks of Vidu. Each has the request's idempotency key as its payload, by which Find recognizes it.
 type Videos struct{ upstream.Linked[task] }
 
 // NewVideos returns the adapter over the process's client.
@@ -61,7 +61,7 @@ func (v *Videos) OpenVariant(ctx context.Context, to providers.Target, ticket pr
 	return v.OpenThumbnail(ctx, to, ticket, output, variant, func(t task) []string { return []string{string(t.creation().CoverURL)} })
 }
 
-// Cancel stops a task that has not begun: the vendor refuses to stop another. One that has ended is left as it is.
+// Cancel stops a queued task. The vendor refuses to stop another, and Cancel leaves a task that has ended alone.
 func (v *Videos) Cancel(ctx context.Context, to providers.Target, ticket providers.Ticket) error {
 	body, err := json.Marshal(map[string]string{"id": ticket.Job})
 	if err != nil {
@@ -101,7 +101,7 @@ type creation struct {
 	CoverURL upstream.Loose `json:"cover_url"`
 }
 
-// creation is the task's one video; without links while there is none.
+// creation returns the task's video; it has no links until it exists.
 func (t task) creation() creation {
 	var made []creation
 	_ = json.Unmarshal(t.Creations, &made) // errors leave it empty
@@ -118,7 +118,7 @@ func (t task) VideoLinks() []string { return []string{string(t.creation().URL)} 
 func (t task) VideoStatus(key providers.Secret) (providers.VideoStatus, error) {
 	if t.State == "failed" {
 		code := string(t.ErrCode)
-		// The credits of a task that failed are 0 where the vendor has given them back.
+		// The credits of a failed task are 0 if the vendor has returned them.
 		own := t.Credits == "0" && slices.Contains([]string{internalFailure, "SystemThrottling"}, code)
 		return upstream.Priced(upstream.FailedJob(string(t.State), failureCode(code), code, "", own, key), t.Credits, "credits"), nil
 	}
@@ -162,7 +162,7 @@ func classify(fault *providers.Fault) {
 	case answer.Reason == noCredit:
 		fault.RefuseKey(providers.KeyExhausted)
 	case answer.Reason == "OperationInProcess", status == http.StatusConflict, status == clientClosed:
-		// The first copy of the request may be under way.
+		// The first copy of the request may be in progress.
 		fault.Kind, fault.Message = providers.Upstream, "The upstream does not say whether it took the request."
 		fault.Accepted, fault.Blame = providers.AcceptedUnknown, providers.BlameNone
 	case answer.Reason == atLimit, answer.Reason == "TooManyRequests", answer.Reason == "SystemThrottling":

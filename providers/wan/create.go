@@ -66,7 +66,7 @@ func request(ctx context.Context, model string, req providers.VideoRequest) (ups
 	return sent, nil
 }
 
-// input is the prompt with the media, as the family wants them.
+// input returns the prompt with the media in the family's form.
 func (f family) input(ctx context.Context, req providers.VideoRequest) (upstream.Members, error) {
 	members := make(upstream.Members)
 	members.Words(map[string]string{"prompt": req.Prompt, "negative_prompt": req.NegativePrompt})
@@ -102,7 +102,7 @@ func (f family) takes(role providers.InputRole) bool {
 	return slices.ContainsFunc(f.table.Inputs, func(input providers.VideoInput) bool { return input.Role == role })
 }
 
-// mediaType is the vendor's word for a role.
+// mediaType returns the vendor's word for a role.
 func (f family) mediaType(role providers.InputRole) string {
 	switch role {
 	case providers.LastFrame:
@@ -216,18 +216,18 @@ func (f family) refuse(model string, shape providers.VideoShape) *providers.Faul
 // maxFromVideo is the longest that 2.7 makes from a video, in seconds.
 const maxFromVideo = 10
 
-// inputWords are the parameters of the vendor's that stand in its "input"; all others stand in its "parameters".
+// inputWords are the vendor's parameters that belong into its "input". All others belong into its "parameters".
 func inputWords() []string {
 	return []string{"negative_prompt", "audio_url", "media", "template", "img_url", "first_frame_url", "last_frame_url", "reference_urls", "reference_video_urls"}
 }
 
-// ownInput reports whether the caller gave inputs in the vendor's own words.
+// ownInput reports whether the caller has sent inputs as the vendor's own parameters.
 func ownInput(req providers.VideoRequest) bool {
 	own, err := req.Parameters()
 	return err == nil && (own["media"] != nil || own["input"] != nil)
 }
 
-// merge writes a create over the caller's own parameters, each where the vendor wants it.
+// merge writes a create over the caller's own parameters, each in the vendor's place for it.
 func merge(model string, req providers.VideoRequest, input, parameters upstream.Members) ([]byte, error) {
 	own, err := req.Parameters()
 	if err != nil {
@@ -274,8 +274,8 @@ func merge(model string, req providers.VideoRequest, input, parameters upstream.
 	return raw, nil
 }
 
-// overruled reports whether a setting is ours alone, the request having said nothing of it, so that the caller's own parameter
-// counts.
+// overruled reports whether a setting is the gateway's usual value, because the request leaves it open. Then the caller's own
+// parameter is used.
 func overruled(name string, req providers.VideoRequest) bool {
 	switch name {
 	case "duration":

@@ -16,7 +16,7 @@ const (
 	maxNegative = 500
 )
 
-// form is how a family of models wants its inputs and sizes.
+// form is the form of inputs and sizes of a family of models.
 type form int
 
 const (
@@ -26,18 +26,19 @@ const (
 	framesForm             // input.first_frame_url and last_frame_url, at a path of its own
 )
 
-// family is what models of one kind take.
+// family is what models of one kind accept.
 type family struct {
 	form  form
 	table providers.VideoModel
-	// seconds is the length sent where the request says none, as its price depends on it; 0 for none. resolution likewise.
+	// seconds is the length that is sent if the request has none, because the price depends on it; 0 for none. The same applies to
+	// resolution.
 	seconds    int
 	resolution string
-	// references bounds reference images and videos together, 0 where they are bounded apart.
+	// references bounds reference images and videos together, 0 if they are bounded separately.
 	references int
 }
 
-// dated is what the vendor adds to the name of a model that it renews.
+// dated is the suffix of a renewed model's name.
 var dated = regexp.MustCompile(`-20\d\d-\d\d-\d\d$`)
 
 // VideoModels is the table of the vendor's models.
@@ -70,7 +71,7 @@ func familyOf(model string) (family, bool) {
 	return family{}, false
 }
 
-// anyFamily is what the vendor has fields for, of a model that is not in the table: the newest form.
+// anyFamily is for models that are not in the table: every field of the vendor, in the newest form.
 func anyFamily() family {
 	known := wan3()
 	known.seconds, known.resolution = 0, ""
@@ -92,7 +93,7 @@ func frames(size int64) []providers.VideoInput {
 	return providers.Frames(image(providers.FirstFrame, 1, size))
 }
 
-// linked are videos or sounds, which the vendor fetches itself.
+// linked are videos or audio, which the vendor fetches itself.
 func linked(role providers.InputRole, most int) providers.VideoInput {
 	return providers.VideoInput{Role: role, Max: most, LinksOnly: true}
 }

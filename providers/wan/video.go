@@ -1,6 +1,6 @@
 // Package wan adapts the video jobs of Alibaba Cloud's Model Studio (DashScope): Wan and HappyHorse.
 //
-// Of the product it imports providers and providers/upstream alone.
+// Of the product it imports only providers and providers/upstream.
 package wan
 
 import (
@@ -50,7 +50,7 @@ func NewVideos(client *http.Client) *Videos {
 	return v
 }
 
-// handle is the adapter's data of a ticket: a job is known at the host that made it alone.
+// handle is the adapter's data of a ticket: only the host that made a job knows it.
 type handle struct {
 	Base string `json:"base"`
 }
@@ -69,10 +69,10 @@ func (v *Videos) Submit(ctx context.Context, to providers.Target, req providers.
 	return upstream.NewTicket(made.Output.TaskID, handle{to.Channel.BaseURL})
 }
 
-// based is the target with the address of a job: that of its ticket, else the channel's, which may lack the path.
+// based returns the target with the base URL of a job: that of its ticket, otherwise the channel's, which may lack the path.
 func based(to providers.Target, ticket providers.Ticket) providers.Target {
 	var kept handle
-	_ = json.Unmarshal(ticket.Data, &kept) // without one the channel's address is all there is
+	_ = json.Unmarshal(ticket.Data, &kept) // errors leave it empty; then the channel's URL is used
 	to.Channel.BaseURL = cmp.Or(kept.Base, to.Channel.BaseURL)
 	if !strings.HasSuffix(to.Channel.BaseURL, apiPath) {
 		to.Channel.BaseURL += apiPath
@@ -80,12 +80,12 @@ func based(to providers.Target, ticket providers.Ticket) providers.Target {
 	return to
 }
 
-// Open reads the job's one video at the link of its record.
+// Open reads the job's video at the link of its record.
 func (v *Videos) Open(ctx context.Context, to providers.Target, ticket providers.Ticket, output int) (providers.Video, error) {
 	return v.Linked.Open(ctx, based(to, ticket), ticket, output)
 }
 
-// Cancel stops a job that waits. The vendor refuses it for one that runs as for one that has ended, so the job is read then.
+// Cancel stops a queued job. The vendor refuses it for a running job as for one that has ended, so Cancel then reads the job.
 func (v *Videos) Cancel(ctx context.Context, to providers.Target, ticket providers.Ticket) error {
 	_, err := v.Jobs.Do(ctx, based(to, ticket), upstream.JobRequest{Method: http.MethodPost, Path: jobPath(ticket) + "/cancel"})
 	var fault *providers.Fault
@@ -129,7 +129,7 @@ type job struct {
 	Usage json.RawMessage `json:"usage"`
 }
 
-// VideoLinks is the link to the video, at a link that requires no key; older models have it one level deeper.
+// VideoLinks returns the link to the video, which requires no key. Older models have it one level deeper.
 func (j job) VideoLinks() []string {
 	var older struct {
 		VideoURL upstream.Loose `json:"video_url"`
@@ -157,7 +157,7 @@ func (j job) VideoStatus(key providers.Secret) (providers.VideoStatus, error) {
 	return s, err
 }
 
-// measure reads how long and large the video is, and until when it can be read.
+// measure reads the length and the size of the video, and when it is removed.
 func (j job) measure(s *providers.VideoStatus) {
 	var usage struct {
 		Output   upstream.Loose `json:"output_video_duration"`

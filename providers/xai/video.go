@@ -1,6 +1,6 @@
 // Package xai adapts xAI's video API (Grok Imagine).
 //
-// Of the product it imports providers and providers/upstream alone.
+// Of the product it imports only providers and providers/upstream.
 package xai
 
 import (
@@ -21,7 +21,7 @@ import (
 // BaseURL is the vendor's own address.
 const BaseURL = "https://api.x.ai/v1"
 
-// leastPoll is how often the vendor's own SDKs ask at most.
+// leastPoll is the interval between polls in the vendor's own SDKs.
 const leastPoll = 5 * time.Second
 
 // Videos implements the jobs of POST /videos/generations, /videos/edits and /videos/extensions. The vendor neither looks up jobs by
@@ -57,8 +57,8 @@ const (
 	editData = `{"edit":true}`
 )
 
-// Poll implements providers.VideoAdapter. An edit is billed by the seconds of its source as well, which is as long as the video. An
-// extension's video has its source in it.
+// Poll implements providers.VideoAdapter. An edit is billed by the seconds of its source as well, which is as long as the video.
+// The video of an extension contains its source.
 func (v *Videos) Poll(ctx context.Context, to providers.Target, ticket providers.Ticket) (providers.VideoStatus, error) {
 	status, err := v.Linked.Poll(ctx, to, ticket)
 	if err == nil && status.State == providers.JobDone && string(ticket.Data) == editData {
@@ -80,14 +80,14 @@ func (v *Videos) job(ctx context.Context, to providers.Target, ticket providers.
 	return j, err
 }
 
-// job is the vendor's answer about a job. One that is pending may be without a body.
+// job is the vendor's answer about a job. A pending one may have no body.
 type job struct {
 	Status   upstream.Loose `json:"status"`
 	Progress upstream.Loose `json:"progress"`
 	Video    struct {
 		URL      upstream.Loose `json:"url"`
 		Duration upstream.Loose `json:"duration"`
-		// RespectModeration is false where the video was made and is withheld.
+		// RespectModeration is false if the video was made and is withheld.
 		RespectModeration *bool `json:"respect_moderation"`
 	} `json:"video"`
 	Error json.RawMessage `json:"error"`
@@ -139,7 +139,7 @@ func failureCode(code string) string {
 	}
 }
 
-// classify reads what the vendor says beside the status: a key that it does not know is a 400, an account without credit a 403.
+// classify interprets the vendor's error beyond the status: an unknown key is a 400, an account without credit a 403.
 func classify(fault *providers.Fault) {
 	var answer struct {
 		Code  upstream.Loose `json:"code"`

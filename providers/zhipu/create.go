@@ -12,7 +12,7 @@ const (
 	// maxPrompt is in characters, maxImage in bytes.
 	maxPrompt = 512
 	maxImage  = 5 << 20
-	// maxReferences is that of vidu2-reference.
+	// maxReferences is the maximum of vidu2-reference.
 	maxReferences = 3
 	// The frame rates.
 	usualRate, doubleRate = 30, 60
@@ -94,7 +94,7 @@ func createBody(ctx context.Context, model string, req providers.VideoRequest) (
 	return upstream.Encode(req, members)
 }
 
-// addImages writes the images: one alone as a text, first and last frame, and references, as a list in that order.
+// addImages writes the images: a single one as a text, first and last frame, and references, as a list in that order.
 func addImages(ctx context.Context, members map[string]any, req providers.VideoRequest) error {
 	var images []string
 	for _, role := range [...]providers.InputRole{providers.FirstFrame, providers.LastFrame, providers.Reference} {

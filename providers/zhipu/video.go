@@ -1,6 +1,6 @@
-// Package zhipu adapts Zhipu (Z.ai) CogVideoX, and the models that the platform sells on.
+// Package zhipu adapts Zhipu (Z.ai) CogVideoX, and the models that the platform resells.
 //
-// Of the product it imports providers and providers/upstream alone.
+// Of the product it imports only providers and providers/upstream.
 package zhipu
 
 import (
@@ -17,18 +17,18 @@ import (
 // Wire facts of this package: docs.bigmodel.cn (video generation, async-result, api-code, rate-limit), docs.z.ai
 // (generate-video, api-code).
 
-// BaseURL is the vendor's own address; that outside China is https://api.z.ai/api/paas/v4, with keys of its own.
+// BaseURL is the vendor's own address. The one outside China is https://api.z.ai/api/paas/v4, which has keys of its own.
 const BaseURL = "https://open.bigmodel.cn/api/paas/v4"
 
 const (
-	// linkLife is how long a link to a result works: what is usual on the platform, for the vendor does not say.
+	// linkLife is how long a link to a result works. The vendor does not document it; this is usual on the platform.
 	linkLife = 24 * time.Hour
 	// leastPoll is the shortest interval between two polls that the vendor permits.
 	leastPoll = 5 * time.Second
 )
 
-// Videos implements the jobs of POST /videos/generations. The vendor refuses an attempt's key that it has seen, so that nothing is
-// paid twice, yet looks no job up by it; and it cancels none.
+// Videos implements the jobs of POST /videos/generations. The vendor refuses a repeated idempotency key, so that nothing is paid
+// twice, but looks up no job by it, and cancels none.
 type Videos struct{ upstream.Linked[job] }
 
 // NewVideos returns the adapter over the process's client.
@@ -60,7 +60,7 @@ func (v *Videos) Submit(ctx context.Context, to providers.Target, req providers.
 	return upstream.NewTicket(made.ID, nil)
 }
 
-// OpenVariant reads the cover of the video, the one picture that the vendor makes.
+// OpenVariant reads the cover of the video, the only picture that the vendor makes.
 func (v *Videos) OpenVariant(ctx context.Context, to providers.Target, ticket providers.Ticket, output int, variant string) (providers.Video, error) {
 	return v.OpenThumbnail(ctx, to, ticket, output, variant, func(j job) []string { return []string{string(j.result().Cover)} })
 }
@@ -73,13 +73,13 @@ type job struct {
 	Error  json.RawMessage `json:"error"`
 }
 
-// result is where the video and its cover lie.
+// result has the links of the video and its cover.
 type result struct {
 	URL   upstream.Loose `json:"url"`
 	Cover upstream.Loose `json:"cover_image_url"`
 }
 
-// result is the first that has a link.
+// result returns the first result with a link.
 func (j job) result() result {
 	var results []result
 	_ = json.Unmarshal(j.Result, &results) // errors leave it empty
@@ -115,7 +115,7 @@ func failureCode(code string) string {
 	}
 }
 
-// classify reads the vendor's code, which says more than the status: an account in debt is a 429.
+// classify interprets the vendor's code, which is more precise than the status: an account in debt is a 429.
 func classify(fault *providers.Fault) {
 	var answer job
 	_ = json.Unmarshal(fault.Upstream.Body, &answer) // errors leave it empty; the status is enough
