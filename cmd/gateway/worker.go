@@ -61,7 +61,7 @@ func (p *parts) worker(tokens *tokens.Store) *workflows.Worker {
 // newActivities makes what a worker does for tasks.
 func newActivities(p *parts, tokens *tokens.Store) *activities.Activities {
 	var (
-		recorder   = activities.Recorder(p.metrics.Told())
+		recorder   = activities.Recorder(p.metrics.Steps())
 		executions = tasks.NewExecutions(p.temporal, p.cfg.Temporal.Namespace, p.cfg.Temporal.TaskQueue)
 		upstreams  = &activities.Upstreams{Channels: p.router, Catalog: p.catalog, Shares: activities.UpstreamShares(), Tracer: p.tracer}
 		keeper     = &activities.SlotKeeper{Slots: slots.New(p.redis), Upstreams: upstreams, Log: p.log}

@@ -33,7 +33,7 @@ const classes = 100
 // matcher looks for a filter in lines without decoding them.
 type matcher struct {
 	filter Filter
-	needs  []string // each stands in a line that fits
+	needs  []string // each is in a line that matches
 	id     string   // quoted, as any of the ids stands
 	// asked and tried are a channel as the one that answered and as one among the tries; "" for none.
 	asked, tried string
@@ -61,7 +61,7 @@ func (f Filter) matcher() matcher {
 	return m
 }
 
-// fits tells whether a line is of a call that the filter selects.
+// fits reports whether a line is of a call that the filter selects.
 func (m *matcher) fits(line string) bool {
 	for _, need := range m.needs {
 		if !strings.Contains(line, need) {
@@ -89,7 +89,7 @@ func (m *matcher) fits(line string) bool {
 	return (f.Since.IsZero() || at >= f.Since.UnixMilli()) && (f.Until.IsZero() || at < f.Until.UnixMilli())
 }
 
-// named tells whether one of the call's ids is the one that is looked for.
+// named reports whether one of the call's ids is the one that is searched.
 func (m *matcher) named(line string) bool {
 	for rest := line; ; {
 		i := strings.Index(rest, m.id)

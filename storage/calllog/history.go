@@ -32,7 +32,7 @@ const (
 )
 
 const (
-	// fileLines is how many bytes of lines one file has, before they are packed: who reads it backwards unpacks all of it.
+	// fileLines is how many bytes of lines one file has, before they are packed: a backward scan unpacks all of it.
 	fileLines = 8 << 20
 	// fileFor is how long lines wait for company. A process that is killed loses them; the newest calls are in Redis as well.
 	fileFor = 5 * time.Minute
@@ -199,7 +199,7 @@ func (h *History) work(ctx context.Context, ticked bool) {
 	}
 }
 
-// closeOld closes the file whose time is over, where nobody calls any more.
+// closeOld closes the file whose time has passed, where no more calls come.
 func (h *History) closeOld(now time.Time) {
 	h.mu.Lock()
 	defer h.mu.Unlock()

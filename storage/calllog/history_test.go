@@ -25,7 +25,7 @@ type memoryFiles struct {
 	away  bool
 	files map[string][]byte
 	opens int
-	// stored, where not nil, is told of each file.
+	// stored, where not nil, receives each file.
 	stored chan string
 }
 
@@ -165,7 +165,7 @@ func TestHistoryGoesOnWhereRedisEnds(t *testing.T) {
 	}
 }
 
-// A page that ended within a block goes on in the history when Redis has dropped the block meanwhile.
+// A page that ended within a block continues in the history when Redis has dropped the block meanwhile.
 func TestHistoryGoesOnWithinABlock(t *testing.T) {
 	t.Parallel()
 	client, files := storagetest.Redis(t), new(memoryFiles)
@@ -236,7 +236,7 @@ func TestHistoryOpensWhatATimeNeeds(t *testing.T) {
 	}
 }
 
-// A page looks at so many folders; the next one goes on behind them.
+// A page reads so many folders; the next one continues after them.
 func TestHistoryOfManyHours(t *testing.T) {
 	t.Parallel()
 	client, files := storagetest.Redis(t), new(memoryFiles)
@@ -297,7 +297,7 @@ func TestHistoryWaitsForTheArchive(t *testing.T) {
 	_ = history.Close(t.Context())
 }
 
-// hungFiles are an archive that hangs: it tells asked of each look, which ends with its context.
+// hungFiles are an archive that hangs: it signals asked for each read, which ends with its context.
 type hungFiles struct {
 	memoryFiles
 
@@ -312,7 +312,7 @@ func (h *hungFiles) Folders(ctx context.Context, _ string) iter.Seq2[string, err
 	}
 }
 
-// Who looks into the history of an archive that hangs takes no turn of those who look at the newest calls.
+// A read of the history of an archive that hangs takes no turn of the reads of the newest calls.
 func TestHistoryThatHangs(t *testing.T) {
 	t.Parallel()
 	client, files := storagetest.Redis(t), &hungFiles{asked: make(chan struct{})}
@@ -336,7 +336,7 @@ func TestHistoryThatHangs(t *testing.T) {
 	}
 }
 
-// What is no file of ours, and what is no place, harms nobody.
+// Files and places of another form are ignored.
 func TestHistoryOfStrangers(t *testing.T) {
 	t.Parallel()
 	client, files := storagetest.Redis(t), new(memoryFiles)

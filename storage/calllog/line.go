@@ -7,7 +7,7 @@ import (
 	"unicode/utf8"
 )
 
-// A line is a record as JSON, which is what Redis and the history keep and what readers look at. Members that are zero are absent. A
+// A line is a record as JSON, which Redis and the history store and readers scan. Members that are zero are absent. A
 // text cannot contain what begins a member, since a quote in one is escaped: a reader may look for bytes.
 
 // appendOpen writes a record's line without its skipped calls and its end, so that nothing of the record is kept.

@@ -31,7 +31,7 @@ type Options struct {
 	Log     *slog.Logger // nil: silent
 }
 
-// DefaultRecent is how many calls the log keeps where nobody says otherwise.
+// DefaultRecent is how many calls the log keeps by default.
 const DefaultRecent = 100_000
 
 // Log writes the log until Close. Safe for concurrent use.

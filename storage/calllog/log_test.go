@@ -222,7 +222,7 @@ func TestOnlyTheNewestAreKept(t *testing.T) {
 	}
 }
 
-// TestRefusalsLeaveRoom: who calls in a loop and is refused has few records, which say how many there were.
+// TestRefusalsLeaveRoom: a client that calls in a loop and is refused has few records, which count the others.
 func TestRefusalsLeaveRoom(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, refusalsLeaveRoom) // a page takes two seconds at most
@@ -256,7 +256,7 @@ func refusalsLeaveRoom(t *testing.T) {
 	}
 }
 
-// TestManyRefusers: of more tokens than are told apart, the rest count as one.
+// TestManyRefusers: of more tokens than are counted separately, the rest count as one.
 func TestManyRefusers(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, manyRefusers) // a page takes two seconds at most
@@ -310,7 +310,7 @@ func TestRedisAway(t *testing.T) {
 	}
 }
 
-// TestScansShare: scans beside one another read the log once.
+// TestScansShare: concurrent scans read the log once.
 func TestScansShare(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, scansShare) // a page takes two seconds at most

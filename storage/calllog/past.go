@@ -20,7 +20,7 @@ const (
 	// pastMost is how many packed bytes of the history one page reads, after which it ends; that of Redis' calls ends by time, as
 	// this one does as well.
 	pastMost = 64 << 20
-	// longestCall is how long before the end of its file a call may have come: who looks for calls before a time looks at no
+	// longestCall is how long before the end of its file a call may have come: a search for calls before a time reads no
 	// file that was begun so long after it.
 	longestCall = 24 * time.Hour
 	// unpackedMost bounds what is unpacked of one file: twice of what is put into one.
@@ -68,7 +68,7 @@ func (f historyFile) read(ctx context.Context, files HistoryFiles) (lines string
 	defer content.Close()
 	unpacked, err := zstd.NewReader(content, zstd.WithDecoderConcurrency(1), zstd.WithDecoderMaxWindow(8<<20), zstd.WithDecoderLowmem(true))
 	if err != nil {
-		return "", size, nil // a stranger's file
+		return "", size, nil // a file of another program
 	}
 	defer unpacked.Close()
 	var text strings.Builder
@@ -79,7 +79,7 @@ func (f historyFile) read(ctx context.Context, files HistoryFiles) (lines string
 	return text.String(), size, nil // as far as it could be unpacked
 }
 
-// pastPlace is where a scan stands in the history: behind what lies above the seam, and behind a line of a file.
+// pastPlace is where a scan is in the history: after what is above the seam, and after a line of a file.
 type pastPlace struct {
 	// seam is the place of the oldest call that was looked at in Redis: it and those above it are read there.
 	seam place
@@ -140,7 +140,7 @@ type pastScan struct {
 	ends time.Time
 }
 
-// scanPast looks for calls in the history, the newest file first. The calls of one process stand in their order; those of several
+// scanPast searches the history for calls, the newest file first. The calls of one process are in their order; those of several
 // come file by file, which hold five minutes at most.
 func (r *Reader) scanPast(ctx context.Context, s scan) (Page, error) {
 	at, err := parsePast(s.within.After)
@@ -172,7 +172,7 @@ func (r *Reader) scanPast(ctx context.Context, s scan) (Page, error) {
 	return p.page, nil
 }
 
-// over tells whether the page has looked for long enough.
+// over reports whether the page has searched for long enough.
 func (p *pastScan) over() bool { return p.read >= pastMost || time.Now().After(p.ends) }
 
 // textOf is the text of a line's member as it is written there, "" where it has none.
@@ -230,13 +230,13 @@ func (r *Reader) hours(ctx context.Context, p *pastScan) (hours []string, behind
 }
 
 const (
-	// hoursMost is how many folders one page looks at, about; a page of more ends where they end.
+	// hoursMost is how many folders one page reads, about; a page of more ends where they end.
 	hoursMost = 1000
 	// lastHour ends the name of a day's newest folder.
 	lastHour = "/23"
 )
 
-// scanHour looks at the files of an hour; true: it is enough.
+// scanHour scans the files of an hour; true: it is enough.
 func (r *Reader) scanHour(ctx context.Context, p *pastScan, hour string) (enough bool, err error) {
 	var files []historyFile
 	for name, err := range r.files.List(ctx, HistoryFolder+hour+"/") {

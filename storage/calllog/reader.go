@@ -26,13 +26,13 @@ const (
 	scansMost = 4
 	// fresh is how long the newest calls that were read are still the newest for others.
 	fresh = 300 * time.Millisecond
-	// keptChunks are kept for scans beside or soon after this one, some MiB each at most.
+	// keptChunks are stored for concurrent and following scans, some MiB each at most.
 	keptChunks = 8
 	// clocks is how far the clocks of processes and Redis may lie apart.
 	clocks = time.Minute
 )
 
-// Reader reads the log. Safe for concurrent use. Scans that go on beside one another share what they read.
+// Reader reads the log. Safe for concurrent use. Concurrent scans share what they read.
 type Reader struct {
 	client redis.UniversalClient
 	files  HistoryFiles // nil: there is no history
@@ -42,7 +42,7 @@ type Reader struct {
 
 	mu      sync.Mutex
 	chunks  []*chunk                 // the last used at the end
-	looking map[string]chan struct{} // closed when the scan of that one is over
+	looking map[string]chan struct{} // closed when the scan of that one has ended
 }
 
 // NewReader reads what Logs have written and, behind Redis' calls, what Histories have put into files; nil: there are none.
@@ -58,7 +58,7 @@ func NewReader(client redis.UniversalClient, files HistoryFiles) *Reader {
 type Call struct {
 	Record
 
-	// Place is where it stands: a Page goes on after one, or begins above it.
+	// Place is where it is: a Page continues after one, or begins above it.
 	Place string
 }
 
@@ -68,19 +68,19 @@ type Page struct {
 	// Looked is how many calls were looked at, and Back when the last of them was written; the zero time where there were none.
 	Looked int
 	Back   time.Time
-	// Next is the place after which the next page goes on, "" at the log's end or where the filter's time ends.
+	// Next is the place after which the next page continues, "" at the log's end or where the filter's time ends.
 	Next string
 	// Newest is the place of the newest call that was looked at, "" for none.
 	Newest string
 }
 
-// Range is which part of the log a scan looks at. A zero field bounds nothing.
+// Range is which part of the log a scan reads. A zero field bounds nothing.
 type Range struct {
 	// After is a place behind which it begins, and Above one at which it ends.
 	After, Above string
 	// Limit is how many calls it finds at most; at least 1.
 	Limit int
-	// For is who looks: each has one scan at a time, so that who asks much waits behind themselves alone; "" as many as there
+	// For is the reader's name: each has one scan at a time, so that a reader's own scans wait for each other; "" as many as there
 	// are turns.
 	For string
 }
@@ -197,7 +197,7 @@ type scan struct {
 	lines        []byte
 }
 
-// look looks at the next blocks; true: it is enough.
+// look scans the next blocks; true: it is enough.
 func (s *scan) look(decoder *zstd.Decoder, blocks []redis.XMessage) bool {
 	for _, b := range blocks {
 		at, _ := parsePlace(b.ID)
@@ -234,7 +234,7 @@ func (s *scan) look(decoder *zstd.Decoder, blocks []redis.XMessage) bool {
 	return false
 }
 
-// lookBack looks at lines, the last first; true: it is enough. written returns when a line was written, and false for one to pass
+// lookBack scans lines, the last first; true: it is enough. written returns when a line was written, and false for one to pass
 // over.
 func (s *scan) lookBack(lines string, written func(line string) (time.Time, bool), place func(offset int) string) bool {
 	for lines != "" {
@@ -276,7 +276,7 @@ type chunk struct {
 	done   chan struct{} // closed when it was read
 }
 
-// read reads the next blocks below one; scans beside this one read them with it.
+// read reads the next blocks below one; concurrent scans read them with it.
 func (r *Reader) read(ctx context.Context, below string, size int) ([]redis.XMessage, error) {
 	r.mu.Lock()
 	var c *chunk

@@ -1,5 +1,5 @@
 // Package calllog is the log of requests: what was asked of whom, how it went and what it cost, never what was said. The newest
-// calls stand in a stream of Redis, which readers filter by looking for bytes.
+// calls are in a stream of Redis, which readers filter by searching for bytes.
 package calllog
 
 import (
@@ -7,7 +7,7 @@ import (
 	"time"
 )
 
-// Record is one call, conversation or create of a task that is over, or was refused.
+// Record is one call, conversation or create of a task that has ended, or was refused.
 type Record struct {
 	// At is when it came.
 	At time.Time
@@ -34,7 +34,7 @@ type Names struct {
 
 // Caller is who called.
 type Caller struct {
-	Token, TokenName string // id and name; "" where nobody was let in
+	Token, TokenName string // id and name; "" where no token was admitted
 	Agent            string // User-Agent
 }
 
@@ -50,7 +50,7 @@ type Asked struct {
 type Outcome struct {
 	Channel string // that answered, "" where none did
 	Status  int
-	// Fault is how it failed, Words what the client was told of it, Code the vendor's own word; "" where there is none.
+	// Fault is how it failed, Words the message that the client got, Code the vendor's own word; "" where there is none.
 	Fault, Words, Code string
 	Bytes              int64 // of the answer
 }
@@ -93,12 +93,12 @@ func (r *Record) VendorID() string {
 	return ""
 }
 
-// Failed tells whether the client got a fault.
+// Failed reports whether the client got a fault.
 func (r *Record) Failed() bool { return r.Fault != "" || r.Status >= failedStatus }
 
 const failedStatus = 400
 
-// Bounds of a record's texts, in bytes: what strangers write takes no more of the log than others' calls do.
+// Bounds of a record's texts, in bytes: the texts of one client take no more of the log than others' calls do.
 const (
 	agentMost = 80
 	wordsMost = 300

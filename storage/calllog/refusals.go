@@ -1,10 +1,10 @@
 package calllog
 
 const (
-	// refusedMost is how many refused calls that no upstream saw each token, and nobody's as one, may have in the log in a
-	// second, in each process: who calls in a loop must not push the calls of others out of it.
+	// refusedMost is how many refused calls that no upstream saw each token, and all calls without one, may have in the log in a
+	// second, in each process: a client that calls in a loop must not push the calls of others out of it.
 	refusedMost = 10
-	// refusersMost is how many tokens are told apart for that; others count as nobody's.
+	// refusersMost is how many tokens are counted separately for that; others count as calls without a token.
 	refusersMost = 1000
 )
 
@@ -17,7 +17,7 @@ type refuser struct {
 	last    []byte // the line of the last one skipped, open
 }
 
-// skip tells whether a refused call has no record of its own.
+// skip reports whether a refused call has no record of its own.
 func (f refusals) skip(r *Record) bool {
 	token := r.Token
 	who, known := f[token]

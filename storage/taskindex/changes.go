@@ -30,7 +30,7 @@ func NewChanges(client redis.UniversalClient) *Changes {
 	return &Changes{client: client}
 }
 
-// Publish tells everyone who follows. Nobody may be there to hear it.
+// Publish sends a change to all followers, if there are any.
 func (c *Changes) Publish(ctx context.Context, change Change) error {
 	text := change.TaskID
 	if change.Ended {

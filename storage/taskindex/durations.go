@@ -11,7 +11,7 @@ import (
 )
 
 const (
-	durationsKept   = 15                  // the running median looks at this many jobs
+	durationsKept   = 15                  // the running median is of this many jobs
 	durationsNeeded = 3                   // fewer say nothing about the next one
 	durationsExpire = 30 * 24 * time.Hour // after the last job
 )

@@ -102,7 +102,7 @@ func (x *Index) Add(ctx context.Context, tokenID, taskID string, created time.Ti
 	return answer > 0, nil
 }
 
-// End takes a task out of the unfinished ones. That it is not among them is no error.
+// End takes a task out of the unfinished ones. It returns nil where it is not among them.
 func (x *Index) End(ctx context.Context, tokenID, taskID string) error {
 	return storage.RedisError("end task", x.client.ZRem(ctx, unfinishedKey(tokenID), taskID).Err())
 }
@@ -119,7 +119,7 @@ if ARGV[2] == '' or not created or tonumber(created) == tonumber(ARGV[2]) then
 end
 `
 
-// Remove forgets the task that was created then; a zero time: whatever task has the id. That it is not known is no error.
+// Remove forgets the task that was created then; a zero time: whatever task has the id. It returns nil for an unknown one.
 func (x *Index) Remove(ctx context.Context, tokenID, taskID string, created time.Time) error {
 	keys := []string{tasksKey(tokenID), unfinishedKey(tokenID)}
 	return ran("remove task", x.remove.Run(ctx, x.client, keys, taskID, scoreOf(created)))
@@ -196,7 +196,7 @@ func (x *Index) Page(ctx context.Context, tokenID, after string, limit int, asce
 }
 
 // Unfinished lists up to limit unfinished tasks of a token behind the first `from`, those that have been so longest first,
-// and tells how many there are in all.
+// and returns how many there are in all.
 func (x *Index) Unfinished(ctx context.Context, tokenID string, from, limit int) (entries []Entry, all int, err error) {
 	if limit <= 0 {
 		return nil, 0, nil

@@ -19,7 +19,7 @@ const (
 	// process may have died.
 	noteLease = time.Minute
 	// retryLead is how much older a first try is than its retry, at least: SDKs wait half a second, less a quarter of it. It
-	// tells a first try from another equal create that is under way beside the retry.
+	// distinguishes a first try from another equal create that is under way at the time of the retry.
 	retryLead = 300 * time.Millisecond
 	// notesMost bounds the open notes of one request.
 	notesMost = 100
@@ -36,7 +36,7 @@ func repeatKeys(tokenID, requestHash string) []string {
 }
 
 // Repeats recognises the repeats of creates that carried no idempotency key: those that an SDK marks, and those of clients
-// that were told to come again. Safe for concurrent use.
+// that had to come again. Safe for concurrent use.
 type Repeats struct {
 	client      redis.UniversalClient
 	begin, note *redis.Script
@@ -110,8 +110,8 @@ type Beginning struct {
 //
 //   - A retry, as an SDK marks it, has the task of the last equal create. Where there is none the first try may still be under
 //     way in another process, and has the retry's task, if it is older than the retry.
-//   - Any other create has the task of an open note, each note once: that of an equal create whose client was told to come
-//     again, since nobody knew whether its task had started.
+//   - Any other create has the task of an open note, each note once: that of an equal create whose client had to come
+//     again, since it was unknown whether its task had started.
 //
 // age is since when the request is at the gateway. The id is remembered for eleven minutes; of several creates of the same
 // request the last one's. With storage.ErrUnavailable the create must not go on: without the note its retry would be paid twice.

@@ -118,7 +118,7 @@ func TestOpenNotes(t *testing.T) {
 }
 
 // TestRetryBeforeItsFirstTry: a retry that comes first makes the task, and the first try, which wakes late, has it as well;
-// a create that came after the retry, or beside it, is another.
+// a create that came after the retry, or at the same time, is another.
 func TestRetryBeforeItsFirstTry(t *testing.T) {
 	t.Parallel()
 	retries := taskindex.NewRepeats(storagetest.Redis(t))

@@ -40,7 +40,7 @@ func (x *Index) Bury(ctx context.Context, tokenID, taskID string, created time.T
 	return ran("bury task", x.bury.Run(ctx, x.client, keys, taskID, scoreOf(created), mark(created), tombstoneKeep.Milliseconds()))
 }
 
-// Buried tells whether the task that was created then is under removal; a zero time: whether any with the id is.
+// Buried reports whether the task that was created then is under removal; a zero time: whether any with the id is.
 func (x *Index) Buried(ctx context.Context, taskID string, created time.Time) (bool, error) {
 	found, err := x.client.Get(ctx, tombstoneKey(taskID)).Result()
 	if errors.Is(err, redis.Nil) {
@@ -54,7 +54,7 @@ func (x *Index) Lift(ctx context.Context, taskID string, created time.Time) erro
 	return ran("end a removal", x.lift.Run(ctx, x.client, []string{tombstoneKey(taskID)}, mark(created)))
 }
 
-// mark tells a task from others with its id.
+// mark distinguishes a task from others with its id.
 func mark(created time.Time) string { return strconv.FormatInt(created.UnixNano(), 10) }
 
 // disturbed:<task id> is a string, there while what was read of the task may be stale.

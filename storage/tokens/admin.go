@@ -59,8 +59,8 @@ func (t *Store) Find(ctx context.Context, idOrName string) (Token, error) {
 	return Token{}, fmt.Errorf("find token %q: %w", idOrName, err)
 }
 
-// Revoke disables a token for good: its key is refused here at once and everywhere within a second, and its name
-// is free. Revoking it again is no error.
+// Revoke disables a token permanently: its key is refused here at once and everywhere within a second, and its name
+// is free. Revoking it again returns nil.
 func (t *Store) Revoke(ctx context.Context, idOrName string) error {
 	_, err := t.edit(ctx, idOrName, func(r record) (replacement, error) {
 		token := r.token
@@ -74,7 +74,7 @@ func (t *Store) Revoke(ctx context.Context, idOrName string) error {
 }
 
 // Rotate gives a token a new key, in one step: the old one is unknown here at once and everywhere within a second.
-// The id stays, and with it limits, usage and tasks. ErrSeeded: the key stands in the configuration file.
+// The id stays, and with it limits, usage and tasks. ErrSeeded: the key is in the configuration file.
 // ErrDisabled, ErrRevoked: the token is that.
 func (t *Store) Rotate(ctx context.Context, idOrName string) (rotated Token, key string, err error) {
 	key = NewKey()
@@ -97,7 +97,7 @@ func (t *Store) Rotate(ctx context.Context, idOrName string) (rotated Token, key
 	return rotated, key, nil
 }
 
-// edit reads a token, changes it and writes it back, again when somebody else was faster.
+// edit reads a token, changes it and writes it back, again when another process was faster.
 func (t *Store) edit(ctx context.Context, idOrName string, change func(record) (replacement, error)) (Token, error) {
 	for range 5 {
 		found, err := t.names.find(ctx, idOrName)
@@ -124,7 +124,7 @@ func (t *Store) edit(ctx context.Context, idOrName string, change func(record) (
 	return Token{}, errChanged
 }
 
-// PageLooks bounds how many tokens one page looks at, however few of them it wants: reading so many takes some tens of
+// PageLooks bounds how many tokens one page reads, however few of them it returns: reading so many takes some tens of
 // milliseconds.
 const PageLooks = 5_000
 
@@ -141,7 +141,7 @@ type PageQuery struct {
 // Page is a part of the list of all tokens.
 type Page struct {
 	Tokens []Token
-	// Next is where the list goes on, "" at the end. A page may have fewer tokens than were asked for and go on: it looks at
+	// Next is where the list continues, "" at the end. A page may have fewer tokens than were asked for and continue: it reads
 	// PageLooks tokens at most.
 	Next string
 }
@@ -152,11 +152,11 @@ func (t *Store) Page(ctx context.Context, q PageQuery) (Page, error) { return t.
 // Count is how many tokens Redis holds, revoked ones too.
 func (t *Store) Count(ctx context.Context) (int64, error) { return t.records.count(ctx) }
 
-// fingerprintLetters is how much of a key's hash tells one key of a token from the next.
+// fingerprintLetters is how much of a key's hash distinguishes one key of a token from the next.
 const fingerprintLetters = 16
 
 // Credential returns a token by its id with the limits that hold for it, as Authenticate does by its key, and the fingerprint of its key, which changes when the
-// token is rotated and tells nothing of the key. The token is not judged. storage.ErrNotFound: there is none.
+// token is rotated and reveals nothing of the key. The token is not judged. storage.ErrNotFound: there is none.
 // A token of the configuration file is answered from memory.
 func (t *Store) Credential(ctx context.Context, id string) (Token, string, error) {
 	if token, sum, ok := t.seeds.byID(id); ok {

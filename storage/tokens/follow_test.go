@@ -57,7 +57,7 @@ func changesOfTokensHoldWithinASecond(t *testing.T) {
 	}
 	after("revoked", newKey, there, unusable)
 
-	// A key that was tried too early, and one that an operator revokes though it stands in a file.
+	// A key that was tried too early, and one that an operator revokes though it is in a file.
 	after("not yet seeded", "sk-soon", there, unknown)
 	if err := here.Seed(ctx, []tokens.Seed{{Token: tokens.Token{Name: "soon"}, Key: "sk-soon"}}); err != nil {
 		t.Fatal(err)

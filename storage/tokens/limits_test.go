@@ -57,7 +57,7 @@ func TestLimitsOfEarlierRecords(t *testing.T) {
 	}
 }
 
-// TestSocketsHaveADefault: a token whose limit nobody set may hold 100 conversations, one with -1 any number.
+// TestSocketsHaveADefault: a token whose limit is not set may hold 100 conversations, one with -1 any number.
 func TestSocketsHaveADefault(t *testing.T) {
 	t.Parallel()
 	for set, want := range map[int]int{0: tokens.DefaultSockets, 3: 3, tokens.Unlimited: 0} {

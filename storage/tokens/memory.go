@@ -34,7 +34,7 @@ func newMemory() *memory {
 // token is the token of a key; false: it is not here.
 func (m *memory) token(sum keySum) (*held, bool) { return m.known.Get(sum) }
 
-// isUnknown tells whether the key was no token's a moment ago.
+// isUnknown reports whether the key was no token's a moment ago.
 func (m *memory) isUnknown(sum keySum, now time.Time) bool {
 	until, ok := m.unknown.Get(sum)
 	return ok && now.UnixNano() < until
@@ -66,12 +66,12 @@ func (m *memory) recall() []keySum {
 	return m.known.Keys()
 }
 
-// refresh takes what stands in Redis now.
+// refresh takes what is in Redis now.
 func (m *memory) refresh(r record) {
 	m.unknown.Remove(r.sum)
 	if r.raw == "" {
 		m.known.Remove(r.sum)
-	} else if m.known.Contains(r.sum) { // what nobody asked for takes no other's place
+	} else if m.known.Contains(r.sum) { // what no call asked for takes no other's place
 		m.known.Add(r.sum, hold(&r.token))
 	}
 }

@@ -81,7 +81,7 @@ func TestPageOfTokens(t *testing.T) {
 	}
 }
 
-// TestPageIsBounded: one page of a filter that few tokens fit looks at so many and says where to go on; a name that nobody
+// TestPageIsBounded: one page of a filter that matches few tokens reads so many and returns where to continue; a name that no token
 // has is looked up without reading all tokens, even where one of them has no record.
 func TestPageIsBounded(t *testing.T) {
 	t.Parallel()
@@ -130,7 +130,7 @@ func TestPageIsBounded(t *testing.T) {
 	}
 }
 
-// TestVersionOfAToken grows by one with each change, whoever makes it.
+// TestVersionOfAToken grows by one with each change of any process.
 func TestVersionOfAToken(t *testing.T) {
 	t.Parallel()
 	ctx, client := t.Context(), storagetest.Redis(t)

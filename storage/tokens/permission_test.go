@@ -37,7 +37,7 @@ func TestTokenAdmits(t *testing.T) {
 		{nil, "", true},
 		{[]string{"10.0.0.0/8"}, "10.200.3.4", true},
 		{[]string{"10.0.0.0/8"}, "11.0.0.1", false},
-		{[]string{"10.0.0.0/8"}, "::ffff:10.1.1.1", true}, // as a listener on both families tells it
+		{[]string{"10.0.0.0/8"}, "::ffff:10.1.1.1", true}, // as a listener on both families reports it
 		{[]string{"10.0.0.0/8"}, "", false},
 		{[]string{"10.1.2.3/32", "2001:db8::/32"}, "2001:db8:5::1", true},
 		{[]string{"10.1.2.3/32", "2001:db8::/32"}, "10.1.2.4", false},

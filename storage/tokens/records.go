@@ -18,13 +18,13 @@ import (
 // errChanged says that a token changed between reading and writing it.
 var errChanged = errors.New("token changed meanwhile")
 
-// records are the tokens as they stand in Redis.
+// records are the tokens as they are in Redis.
 type records struct {
 	client redis.UniversalClient
 	log    *slog.Logger
 }
 
-// record is one token as it stands in Redis; raw is empty where there is none.
+// record is one token as it is in Redis; raw is empty where there is none.
 type record struct {
 	token Token
 	sum   keySum

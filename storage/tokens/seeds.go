@@ -53,9 +53,9 @@ func (s *seeded) take(r record) {
 // Seed sets the tokens of the configuration file: from now on they are answered from memory, whatever happens to
 // Redis, and are put into Redis, again whenever it lost them. A token that left the file since any process last
 // called Seed is disabled; a key that changed replaces the old one, which is then unknown; a webhook secret that changed
-// leaves the old one signing beside it for SecretOverlap. A token that an operator
+// leaves the old one signing with it for SecretOverlap. A token that an operator
 // revoked stays revoked until the file gives it another key. Names and keys must be unique, else nothing is done.
-// Redis being away is no error: the writing is made up for, and a revocation is learnt when it answers.
+// While Redis is away it returns nil: the writing is made up for, and a revocation is learnt when it answers.
 func (t *Store) Seed(ctx context.Context, seeds []Seed) error {
 	return t.seed(ctx, seeds, func() {})
 }

@@ -60,7 +60,7 @@ func manySeeds(n int) []tokens.Seed {
 	return seeds
 }
 
-// counted returns a store whose reads and writes are counted. It asks for changes only when it is told to.
+// counted returns a store whose reads and writes are counted. It asks for changes only on demand.
 func counted(t *testing.T, server *miniredis.Miniredis) (*tokens.Store, *counts) {
 	t.Helper()
 	c := new(counts)

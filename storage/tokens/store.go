@@ -169,8 +169,8 @@ func (t *Store) lookUp(ctx context.Context, asked []*lookup) {
 	}
 }
 
-// Away tells whether Redis did not answer last time: known tokens go on from memory.
+// Away reports whether Redis did not answer last time: known tokens are served from memory.
 func (t *Store) Away() bool { return t.contact.outage.Away() }
 
-// Ready tells whether keys can be checked: Redis has answered once, and not been away for longer than the grace since.
+// Ready reports whether keys can be checked: Redis has answered once, and not been away for longer than the grace since.
 func (t *Store) Ready() bool { return t.contact.met.Load() && !t.contact.stale.Load() }

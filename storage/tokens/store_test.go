@@ -309,7 +309,7 @@ func TestAuthenticateIsCanceled(t *testing.T) {
 	store := newTokens(t, client, nil)
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
-	// One caller's cancellation must not fail those who share its round trip, so it fails nobody.
+	// One caller's cancellation must not fail those who share its round trip, so it fails none.
 	if _, err := store.Authenticate(ctx, "sk-x"); !errors.Is(err, storage.ErrNotFound) {
 		t.Errorf("got %v", err)
 	}

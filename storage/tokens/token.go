@@ -17,9 +17,9 @@ import (
 var (
 	// ErrDisabled says that a token is disabled or revoked.
 	ErrDisabled = errors.New("token is disabled")
-	// ErrExpired says that a token's time is over.
+	// ErrExpired is returned for a token whose time has passed.
 	ErrExpired = errors.New("token has expired")
-	// ErrSeeded says that a token's key and secret stand in the configuration file and can only be changed there.
+	// ErrSeeded is returned where a token's key and secret are in the configuration file and can only be changed there.
 	ErrSeeded = errors.New("token comes from the configuration file: change it there")
 )
 
@@ -57,16 +57,16 @@ type Token struct {
 	OldWebhookSecrets []OldSecret `json:"old_webhook_secrets,omitempty"`
 
 	Disabled  bool      `json:"disabled,omitempty"`
-	Revoked   bool      `json:"revoked,omitempty"` // by an operator, for good; such a token is Disabled as well
-	Seeded    bool      `json:"seeded,omitempty"`  // stands in the configuration file
+	Revoked   bool      `json:"revoked,omitempty"` // by an operator, permanently; such a token is Disabled as well
+	Seeded    bool      `json:"seeded,omitempty"`  // is in the configuration file
 	CreatedAt time.Time `json:"created_at,omitzero"`
-	// Version counts the changes of a token that is not of the configuration file, from 1; 0: nobody has changed it since they
+	// Version counts the changes of a token that is not of the configuration file, from 1; 0: it has not changed since they
 	// are counted.
 	Version int64  `json:"version,omitempty"`
 	Hint    string `json:"hint,omitempty"` // "sk-…abcd", the key's last four characters, for people
 }
 
-// Allows tells whether the token may see a public model name. A "*" stands for any run of characters, slashes too.
+// Allows reports whether the token may see a public model name. A "*" matches any run of characters, slashes too.
 func (t *Token) Allows(model string) bool {
 	if len(t.Models) == 0 {
 		return true
@@ -79,12 +79,12 @@ func (t *Token) Allows(model string) bool {
 	return false
 }
 
-// Permits tells whether the token may be used for operations of a word.
+// Permits reports whether the token may be used for operations of a word.
 func (t *Token) Permits(operation string) bool {
 	return len(t.Operations) == 0 || slices.Contains(t.Operations, operation)
 }
 
-// Admits tells whether a call may come from an address. One that is not known comes from no network.
+// Admits reports whether a call may come from an address. One that is not known comes from no network.
 func (t *Token) Admits(source netip.Addr) bool {
 	if len(t.Networks) == 0 {
 		return true

@@ -44,8 +44,8 @@ func set[T any](field, value *T) {
 }
 
 // Update changes a token as change says: what a Change holds, its expiry and its webhook secret. It holds here at once and everywhere within a second. Key, id, name and the rest stay,
-// whatever change does to them; it is called again when somebody else was faster, and its error ends the matter. A
-// webhook secret that is replaced goes on signing beside its successor for SecretOverlap. ErrSeeded: the token stands in
+// whatever change does to them; it is called again when another process was faster, and its error ends the matter. A
+// webhook secret that is replaced signs with its successor for SecretOverlap. ErrSeeded: the token is in
 // the configuration file. ErrRevoked: it is revoked.
 func (t *Store) Update(ctx context.Context, idOrName string, change func(*Token) error) (Token, error) {
 	updated, err := t.edit(ctx, idOrName, func(r record) (replacement, error) {

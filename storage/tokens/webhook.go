@@ -14,8 +14,8 @@ import (
 )
 
 const (
-	// SecretOverlap is how long a webhook secret that was replaced goes on signing beside its successor, where nobody
-	// says otherwise: a day's work to tell every receiver.
+	// SecretOverlap is how long a webhook secret that was replaced signs with its successor, unless the caller
+	// sets another time: receivers have a day to take the new one.
 	SecretOverlap = 24 * time.Hour
 	// maxOldSecrets bounds the signatures of one event; of more replaced secrets the oldest stop signing.
 	maxOldSecrets = 3
@@ -27,7 +27,7 @@ const (
 	newSecret = 32
 )
 
-// ErrRevoked says that an operator ended the token for good.
+// ErrRevoked is returned for a token that an operator ended permanently.
 var ErrRevoked = errors.New("token is revoked")
 
 // OldSecret is a webhook secret that was replaced and still signs for a while.
@@ -115,8 +115,8 @@ func (t *Store) Webhook(ctx context.Context, id string) (Webhook, error) {
 }
 
 // RotateWebhookSecret gives a token a new webhook secret and returns it, which is shown nowhere else. The one before
-// goes on signing for the overlap beside it; 0 ends it at once. A token without a secret gets its first. ErrSeeded: the
-// secret stands in the configuration file, where a change takes effect in the same way. ErrDisabled,
+// signs for the overlap as well; 0 ends it at once. A token without a secret gets its first. ErrSeeded: the
+// secret is in the configuration file, where a change takes effect in the same way. ErrDisabled,
 // ErrRevoked: the token is that.
 func (t *Store) RotateWebhookSecret(ctx context.Context, idOrName string, overlap time.Duration) (Token, secret.Text, error) {
 	secret := NewWebhookSecret()

@@ -105,7 +105,7 @@ func TestRotateWebhookSecret(t *testing.T) {
 	}
 }
 
-// TestSeededWebhook: a secret that changed in the file goes on signing beside its successor, and the file's webhook is
+// TestSeededWebhook: a secret that changed in the file signs with its successor, and the file's webhook is
 // known while Redis is away.
 func TestSeededWebhook(t *testing.T) {
 	t.Parallel()

@@ -15,8 +15,8 @@ import (
 )
 
 const (
-	// settled is how long after its end a minute is the same for good: calls are counted when they end, and written within
-	// seconds. What an outage delays for longer is missed by who has read the minute before.
+	// settled is how long after its end a minute does not change any more: calls are counted when they end, and written within
+	// seconds. What an outage delays for longer is missed by a reader that has read the minute before.
 	settled = 5 * time.Minute
 	// readTogether is how many minutes are read in one round trip: about what Redis hands out in a millisecond.
 	readTogether = 50
@@ -94,7 +94,7 @@ func (r *Reader) fetch(ctx context.Context, minutes []int64, into map[int64][]Ro
 	return nil
 }
 
-// remember keeps the minutes that were read and are over, and forgets those that nobody may ask for any more.
+// remember keeps the minutes that were read and have ended, and forgets those that are not asked for any more.
 func (r *Reader) remember(read []int64, minutes map[int64][]Row, now time.Time) {
 	r.mu.Lock()
 	defer r.mu.Unlock()

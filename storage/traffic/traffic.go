@@ -1,4 +1,4 @@
-// Package traffic sums calls by minute, channel and model, for charts of the last day. What is charged stands in the ledger.
+// Package traffic sums calls by minute, channel and model, for charts of the last day. What is charged is in the ledger.
 package traffic
 
 import (
@@ -27,7 +27,7 @@ func minuteKey(minute int64) string {
 }
 
 const (
-	// Kept is how long a minute is kept: a day, and what a chart of one needs beside it.
+	// Kept is how long a minute is kept: a day, and what a chart of one needs in addition.
 	Kept = 26 * time.Hour
 	// rowsMost is how many rows of a minute each process writes, and fieldsMost how many fields a minute may have in all. What
 	// finds no room counts as OtherModel of its channel, so that a day of minutes full of names stays below 100 MB.
@@ -102,7 +102,7 @@ type Entry struct {
 
 // Options may be nil.
 type Options struct {
-	// Known tells whether a model has rows of its own; others, which clients make up, count as OtherModel. nil: none has.
+	// Known reports whether a model has rows of its own; others, which clients make up, count as OtherModel. nil: none has.
 	Known      func(model string) bool
 	FlushEvery time.Duration // default one second
 	Log        *slog.Logger  // nil: silent

@@ -36,7 +36,7 @@ func TestTraffic(t *testing.T) {
 		t.Fatal(err)
 	}
 	reader := traffic.NewReader(client)
-	for range 2 { // the second time from memory, as far as it is over
+	for range 2 { // the second time from memory, as far as it has ended
 		rows, err := reader.Read(t.Context(), now.Add(-5*time.Minute), now.Add(time.Minute))
 		if err != nil {
 			t.Fatal(err)
@@ -90,7 +90,7 @@ func TestQuantile(t *testing.T) {
 	}
 }
 
-// TestNamesAreBounded: a stranger's names, and a process's many, take no more room than there is.
+// TestNamesAreBounded: an unknown client's names, and a process's many, take no more room than there is.
 func TestNamesAreBounded(t *testing.T) {
 	t.Parallel()
 	client := storagetest.Redis(t)

@@ -163,7 +163,7 @@ func (c *callMetrics) prime(n *names) {
 	}
 }
 
-// Seen counts the requests of an api.Server; nil where nobody counts.
+// Seen counts the requests of an api.Server; a nil *Metrics counts nothing.
 func (m *Metrics) Seen() func(edge.Seen) {
 	if m == nil {
 		return nil
@@ -171,7 +171,7 @@ func (m *Metrics) Seen() func(edge.Seen) {
 	return m.calls.seen
 }
 
-// Tried counts the attempts of a relay; nil where nobody counts.
+// Tried counts the attempts of a relay; a nil *Metrics counts nothing.
 func (m *Metrics) Tried() func(relay.Attempt) {
 	if m == nil {
 		return nil

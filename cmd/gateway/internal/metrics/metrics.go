@@ -1,4 +1,4 @@
-// Package metrics is what a process tells of itself to those who watch it: the instruments that Prometheus reads, the
+// Package metrics is what a process reports of itself: the instruments that Prometheus reads, the
 // counts of tasks, and the spans that OpenTelemetry's collector gets. It owns their names and labels. It knows no command
 // and decides nothing.
 package metrics

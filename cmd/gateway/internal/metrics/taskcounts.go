@@ -67,7 +67,7 @@ func (c *taskCounter) run(ctx context.Context) {
 	}
 }
 
-// count takes what can be had, and tells whether all is well. What is away says so elsewhere.
+// count takes what can be had, and reports whether all is well. A service that is away is reported elsewhere.
 func (c *taskCounter) count(ctx context.Context) bool {
 	ctx, cancel := context.WithTimeout(ctx, countTimeout)
 	defer cancel()

@@ -61,7 +61,7 @@ func taskCodes() []string {
 
 const upstreamCode = "upstream"
 
-// prime shows the series that alerts look at before anything happened: an increase is only seen of what was there.
+// prime shows the series that alerts read before anything happened: an increase is only seen of what was there.
 func (t *taskMetrics) prime() {
 	ctx := context.Background()
 	for _, code := range taskCodes() {
@@ -95,7 +95,7 @@ func endedLabels(state, code string) []metric.AddOption {
 	return adds(attribute.String("state", state), attribute.String("code", code))
 }
 
-// Created counts new tasks; nil where nobody counts.
+// Created counts new tasks; a nil *Metrics counts nothing.
 func (m *Metrics) Created() func(model string) {
 	if m == nil {
 		return nil
@@ -105,8 +105,8 @@ func (m *Metrics) Created() func(model string) {
 	}
 }
 
-// Told counts the steps of tasks; nil where nobody counts.
-func (m *Metrics) Told() func(activities.Step) {
+// Steps counts the steps of tasks; a nil *Metrics counts nothing.
+func (m *Metrics) Steps() func(activities.Step) {
 	if m == nil {
 		return nil
 	}

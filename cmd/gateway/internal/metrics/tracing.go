@@ -38,7 +38,7 @@ const (
 const flushTimeout = 5 * time.Second
 
 // OpenTracing makes the tracer that the environment asks for; nil, where it asks for none: no endpoint is named, or it is
-// switched off. It is no error that nobody listens at the endpoint. What is wrong with the environment comes back as a
+// switched off. An endpoint without a listener gives no error. What is wrong with the environment comes back as a
 // *config.Error. flush sends what is left, within flushTimeout; it is nil without a tracer.
 func OpenTracing(ctx context.Context, env func(string) (string, bool), version string, log *slog.Logger) (tracer trace.Tracer, flush func() error, err error) {
 	exporter, err := environment(env).spanExporter(ctx)
@@ -70,7 +70,7 @@ func OpenTracing(ctx context.Context, env func(string) (string, bool), version s
 // environment answers for the variables of the process.
 type environment func(name string) (string, bool)
 
-// spanExporter makes what sends spans to the collector; nil where nobody wants them.
+// spanExporter makes what sends spans to the collector; nil where tracing is off.
 func (e environment) spanExporter(ctx context.Context) (sdktrace.SpanExporter, error) {
 	endpoint := e.variable(otelTracesEndpoint, otelEndpoint)
 	which := e.variable(otelExporter)
@@ -126,7 +126,7 @@ func environmentError(name, format string, args ...any) error {
 	return &config.Error{File: "environment", Problems: []config.Problem{{Key: name, Message: fmt.Sprintf(format, args...)}}}
 }
 
-// tellingExporter tells once when the collector takes no more spans, and once when it takes them again. Spans that it did
+// tellingExporter logs once when the collector takes no more spans, and once when it takes them again. Spans that it did
 // not take are lost; nothing waits for it.
 type tellingExporter struct {
 	sdktrace.SpanExporter
