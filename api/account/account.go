@@ -28,7 +28,7 @@ import (
 // Root is the folder of the token's own paths.
 const Root = "/v1/token"
 
-// Balances tells what tokens have spent and reserved, as ledger.Budgets does.
+// Balances returns what tokens have spent and reserved, as ledger.Budgets does.
 type Balances interface {
 	Balances(ctx context.Context, tokenIDs []string) (map[string]ledger.Balance, error)
 }

@@ -38,7 +38,7 @@ func (v *View) token(id string) (*tokens.Token, error) {
 	return token, operator.StoreFault("token", id, err)
 }
 
-// internal is an internal caller that acts for an operator, or for a token. Where an operator or a viewer reads what is a token's own,
+// internal is an internal caller that acts for an operator, or for a token. If an operator or a viewer reads what is a token's own,
 // nothing counts against the token's limits, and nothing can be changed.
 func (v *View) internal(who Who) *edge.InternalCaller {
 	if who.Kind == TokenKind {

@@ -24,7 +24,7 @@ const (
 	// maxForm bounds what a form may send that has no bound of its own: it is held in memory. A hundred chosen things are
 	// less than a tenth of it.
 	maxForm = 128 << 10
-	// maxEntry bounds what a form may send that needs no session: a key, or how somebody wants to see the console.
+	// maxEntry bounds what a form may send that needs no session: a key, or a choice of language and theme.
 	maxEntry = 8 << 10
 	// mostAgent is how much of a browser's name is kept, in bytes.
 	mostAgent = 120
@@ -32,7 +32,7 @@ const (
 	linkLasts = 24 * time.Hour
 )
 
-// auth lets people in and out: it has the sessions, their cookies and the pages of the sign-in.
+// auth has the sessions, their cookies and the pages of the sign-in.
 type auth struct{ s *Server }
 
 // cookie is the session's secret in a request, "" for none.
@@ -88,7 +88,7 @@ func (a *auth) find(v *View, secret string) error {
 	return nil
 }
 
-// begin starts a session of somebody in the view's browser; the one that it had is over.
+// begin starts a session of an owner in the view's browser. The session that the browser had has ended.
 func (a *auth) begin(v *View, who Who) error {
 	ctx := v.R.Context()
 	if old := a.cookie(v.R); old != "" {
@@ -179,8 +179,8 @@ func (a *auth) useLink(v *View) {
 	v.redirect(Root + "/setup")
 }
 
-// signedInBy begins the session of somebody whom a key or a link names; err is that of finding out. It notes the attempt in
-// the audit log, unless it is one too many: strangers, and a holder who signs in without end, must not fill that.
+// signedInBy begins the session of the owner of a key or a link; err is the error of finding the owner. It notes the attempt in
+// the audit log, unless it is one too many: unauthenticated clients, and a holder that signs in without end, must not fill the log.
 func (a *auth) signedInBy(v *View, who Who, err error) error {
 	if err == nil {
 		err = a.begin(v, who)

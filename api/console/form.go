@@ -8,7 +8,7 @@ import (
 	"strings"
 )
 
-// Form is what a form of a page has sent, and what stands in its fields when the page is shown again.
+// Form is what a form of a page has sent, and the values of its fields when the page is shown again.
 type Form struct {
 	values  url.Values // nil where nothing was sent
 	problem *Problem
@@ -20,10 +20,10 @@ func (f *Form) Value(name string) string { return strings.TrimSpace(f.values.Get
 // Values are all of a name.
 func (f *Form) Values(name string) []string { return f.values[name] }
 
-// Sent tells whether the page answers a form.
+// Sent reports whether the page answers a form.
 func (f *Form) Sent() bool { return f.values != nil }
 
-// Field is what stands in a field: what was typed, so that a refusal loses nothing, else the value.
+// Field is the value of a field: what was typed, so that a refusal loses nothing, else the value.
 func (f *Form) Field(name string, value any) string {
 	if f.problem != nil && f.values != nil {
 		return f.values.Get(name)

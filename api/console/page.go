@@ -32,7 +32,7 @@ type page struct {
 	// nav is the word nav.<nav> of its entry in the navigation, "" for none; under is the entry of the page that it is
 	// below. key opens it, after a g.
 	nav, under, key string
-	// scripts are modules beside app.js, by their names.
+	// scripts are modules next to app.js, by their names.
 	scripts []string
 	// show reads what the page shows. A refusal is shown in the frame.
 	show func(v *View) (any, error)
@@ -53,7 +53,7 @@ type act struct {
 }
 
 // mostFrom is what a form of the page may send in bytes when it comes from a role, and whether that role has any form here.
-// It is asked before anything is read: who may do little must not send much.
+// It is known before the body is read: a role with few rights must not send much.
 func (p *page) mostFrom(role Role) (most int64, found bool) {
 	for _, a := range p.acts {
 		if slices.Contains(a.roles, role) {

@@ -31,7 +31,7 @@ func findPage() page {
 	}
 }
 
-// hasPage tells whether there is a page for who has signed in.
+// hasPage reports whether there is a page for who has signed in.
 func hasPage(v *View, path string) bool {
 	return slices.ContainsFunc(v.s.pages, func(p page) bool { return p.path == path && p.admits(v.Who.Role) })
 }

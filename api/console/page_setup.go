@@ -158,7 +158,7 @@ func testRow(v *View, name string) Row {
 // saidMost is how much of an upstream's words stands in a row, in bytes.
 const saidMost = 300
 
-// channelStep tells whether anything can answer.
+// channelStep reports whether anything can answer.
 func channelStep(v *View) check {
 	step := check{Word: "setup.channels", State: "todo"}
 	sum, err := v.s.o.Operator.SummarizeChannels(v.R.Context(), v.actor())

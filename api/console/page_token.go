@@ -36,7 +36,7 @@ type tokenData struct {
 // formToken is a token as its form shows it.
 type formToken struct{ operator.Token }
 
-// shownOnce is a new key or webhook secret, with all that a client needs beside it.
+// shownOnce is a new key or webhook secret, with all that a client needs next to it.
 type shownOnce struct {
 	Key, WebhookSecret string
 	Base               string
@@ -200,7 +200,7 @@ func tokenSecret(v *View, rotate func(operator.TokenName) (operator.Token, error
 	return "", data, nil
 }
 
-// revokeToken ends a token for good, once its name was typed.
+// revokeToken ends a token permanently, once its name was typed.
 func revokeToken(v *View) (string, any, error) {
 	name := tokenName(v)
 	token, err := v.s.o.Operator.Token(v.R.Context(), v.actor(), &name)

@@ -89,7 +89,7 @@ type tryData struct {
 	Tokens           []operator.Token // that an operator may choose
 	Snippets         []snippets.Program
 	Unread           string
-	// Pays is the token of somebody else that pays for an operator's tries, "" for none.
+	// Pays is another token that pays for an operator's tries, "" for none.
 	Pays string
 }
 
@@ -169,7 +169,7 @@ func (d *tryData) read(v *View, token *tokens.Token, err error) {
 	}
 }
 
-// serves tells whether a model may be of a kind: by its formats where they are known, else by its table and its name.
+// serves reports whether a model may be of a kind: by its formats where they are known, else by its table and its name.
 func (m tryModel) serves(kind string) bool {
 	has := func(words ...string) bool {
 		return slices.ContainsFunc(words, func(word string) bool { return strings.Contains(strings.ToLower(m.ID), word) })

@@ -151,7 +151,7 @@ func (d *usageData) sums(v *View, rows []operator.UsageRow) {
 			return cmp.Or(cmp.Compare(b.Cost, a.Cost), cmp.Compare(b.Requests+b.Tasks, a.Requests+a.Tasks))
 		})
 	}
-	first, _ := strconv.Atoi(v.Query("after")) // 0 where it is no number
+	first, _ := strconv.Atoi(v.Query("after")) // 0 if it is not a number
 	first = min(max(first, 0), len(rows))
 	if len(rows) > first+sumsPage && d.By != ledger.ByDay {
 		d.Table.Next = v.With("after", strconv.Itoa(first+sumsPage))

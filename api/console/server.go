@@ -27,7 +27,7 @@ import (
 // Root is the folder of the console's paths.
 const Root = "/console"
 
-// Role is what somebody may do.
+// Role is what a session may do.
 type Role string
 
 // The roles.
@@ -40,16 +40,16 @@ const (
 	Holder Role = "holder"
 )
 
-// Who is somebody who may sign in.
+// Who is an operator or the holder of a token.
 type Who struct {
-	// Kind is "operator" or "token", Owner the operator's name or the token's stable id, and Name what people call it.
+	// Kind is "operator" or "token", Owner the operator's name or the token's stable id, and Name the name that pages show.
 	Kind, Owner, Name string
 	Role              Role
 	// Fingerprint is that of the key that opens the console for them; it changes with the key.
 	Fingerprint string
 }
 
-// Sessions keeps who has signed in, as sessions.Store does. Errors are storage.ErrNotFound and storage.ErrUnavailable.
+// Sessions keeps the sessions of browsers, as sessions.Store does. Errors are storage.ErrNotFound and storage.ErrUnavailable.
 type Sessions interface {
 	// Begin starts a session; secret is for the browser. A *sessions.TooManyError refuses it to an owner who has begun many.
 	Begin(ctx context.Context, s sessions.Session) (secret string, begun sessions.Session, err error)
@@ -57,7 +57,7 @@ type Sessions interface {
 	List(ctx context.Context, kind, owner string) ([]sessions.Session, error)
 	End(ctx context.Context, kind, owner, id string) error
 	EndAll(ctx context.Context, kind, owner string) error
-	// Offer makes a sign-in link's code, Peek returns whom it is for, and Take uses it up.
+	// Offer makes a sign-in link's code, Peek returns its owner, and Take uses it up.
 	Offer(ctx context.Context, link sessions.Link, lasts time.Duration) (code string, err error)
 	Peek(ctx context.Context, code string) (sessions.Link, error)
 	Take(ctx context.Context, code string) (sessions.Link, error)
@@ -104,7 +104,7 @@ type Options struct {
 	Currency string
 	// Version is the program's own.
 	Version string
-	// Log is told of defects; nil is silent.
+	// Log records defects; nil is silent.
 	Log *slog.Logger
 }
 
@@ -141,7 +141,7 @@ type route struct {
 	handler http.Handler
 }
 
-// routes are all there are. Who may use which stands in the table of a test.
+// routes are all there are. The table of a test has the roles of each.
 func (s *Server) routes() []route {
 	list := []route{
 		{"GET /{$}", http.HandlerFunc(s.landing)},
@@ -202,8 +202,8 @@ func (s *Server) guard(next http.Handler) http.Handler {
 	})
 }
 
-// referrer is the policy for referrers: nobody is told where a link was. Over plain http to a host that is not this machine browsers
-// send no Sec-Fetch-Site, and without referrers a form's Origin is "null": there their own site is told, so that its forms are known.
+// referrer is the policy for referrers: no site learns where a link was. Over plain http to a host that is not this machine browsers
+// send no Sec-Fetch-Site, and without referrers a form's Origin is "null": there the own site learns it, so that its forms are known.
 func (s *Server) referrer(r *http.Request) string {
 	if r.TLS != nil || loopback(r.Host) || s.secure() && s.knownHost(r) {
 		return "no-referrer"
@@ -215,7 +215,7 @@ func safe(method string) bool {
 	return method == http.MethodGet || method == http.MethodHead || method == http.MethodOptions
 }
 
-// knownHost tells whether people may sign in at the host that a request names.
+// knownHost reports whether people may sign in at the host that a request names.
 func (s *Server) knownHost(r *http.Request) bool {
 	if s.o.URL != nil {
 		return strings.EqualFold(r.Host, s.o.URL.Host)
@@ -223,7 +223,7 @@ func (s *Server) knownHost(r *http.Request) bool {
 	return loopback(r.Host)
 }
 
-// loopback tells the hosts that are this machine for whoever names them, with or without a port.
+// loopback reports whether a host is this machine, with or without a port.
 func loopback(host string) bool {
 	if name, _, err := net.SplitHostPort(host); err == nil {
 		host = name
@@ -236,7 +236,7 @@ func loopback(host string) bool {
 	return err == nil && addr.IsLoopback()
 }
 
-// secure tells whether browsers reach the console by https.
+// secure reports whether browsers reach the console by https.
 func (s *Server) secure() bool { return s.o.URL != nil && s.o.URL.Scheme == "https" }
 
 // open is the handler of a page that needs no session.
@@ -271,7 +271,7 @@ func (s *Server) signedIn(do func(v *View)) http.Handler {
 	})
 }
 
-// refuse answers before anybody knows who asks: a page with one sentence.
+// refuse answers a request without a session with a page of one sentence.
 func (s *Server) refuse(w http.ResponseWriter, r *http.Request, status int, word string) {
 	s.fail(s.view(w, r), status, word)
 }
@@ -282,7 +282,7 @@ func (s *Server) fail(v *View, status int, word string) {
 }
 
 func (s *Server) nothingHere(v *View) {
-	// Who has signed in keeps the frame around it.
+	// A page with a session keeps its frame.
 	_ = s.auth.find(v, s.auth.cookie(v.R))
 	s.fail(v, http.StatusNotFound, "refused.nothing")
 }
@@ -294,14 +294,14 @@ type landingData struct {
 	Snippets []snippets.Program
 }
 
-// landing is what a browser finds at "/". It says nothing that a stranger may not know.
+// landing is what a browser finds at "/". It shows nothing that unauthenticated clients may not know.
 func (s *Server) landing(w http.ResponseWriter, r *http.Request) {
 	v := s.view(w, r)
 	known := s.knownHost(r)
 	data := landingData{Base: s.base(r), Health: s.health(v), SignIn: known}
 	data.Snippets = snippets.For(data.Base, snippets.Chat, "gpt-4o-mini", "Hello")[:3]
 	if known {
-		_ = s.auth.find(v, s.auth.cookie(r)) // nobody is fine
+		_ = s.auth.find(v, s.auth.cookie(r)) // a landing page needs no session
 	}
 	who := v.Who
 	v.Who = Who{} // no frame
@@ -309,7 +309,7 @@ func (s *Server) landing(w http.ResponseWriter, r *http.Request) {
 	s.render(v, http.StatusOK, "landing", data)
 }
 
-// Landed tells whether who looks at the landing page has signed in.
+// Landed reports whether the reader of the landing page has a session.
 func (v *View) Landed() bool { return v.landed }
 
 // base is the gateway's address as the browser knows it.

@@ -17,7 +17,7 @@ type Table struct {
 	Rows        []Row
 	// Empty is the word for no rows at all, and what comes next. A filter without hits has its own.
 	Empty string
-	// Next is the address of the next rows, "" at the end. Partly: the search for rows stopped before the page was full, and goes on there.
+	// Next is the address of the next rows, "" at the end. Partly: the search for rows stopped before the page was full, and continues there.
 	Next   string
 	Partly bool
 	// CSV: the page has csv.
@@ -28,7 +28,7 @@ type Table struct {
 	Chosen []string
 }
 
-// Ticked tells whether a row is chosen.
+// Ticked reports whether a row is chosen.
 func (t *Table) Ticked(id string) bool { return slices.Contains(t.Chosen, id) }
 
 // drop leaves a column out.
@@ -100,22 +100,22 @@ func Share(of, whole float64) *float64 {
 	return &share
 }
 
-// Blank tells whether the cell is a dash and no more. A card leaves it out.
+// Blank reports whether the cell is a dash and no more. A card leaves it out.
 func (c Cell) Blank() bool { return c.Dash() && c.Mark == "" && c.Note == "" && c.Bar == nil }
 
 // mostShort is how many bytes a text may have that stays in one line.
 const mostShort = 16
 
-// Short tells whether the text stays in one line, such as the hint of a key.
+// Short reports whether the text stays in one line, such as the hint of a key.
 func (c Cell) Short() bool { return len(c.Text) <= mostShort }
 
-// InLine tells whether the mark stays in one line with the text: that is short, or a word.
+// InLine reports whether the mark stays in one line with the text: that is short, or a word.
 func (c Cell) InLine() bool { return c.Link == "" && (c.Word != "" || c.Text != "" && c.Short()) }
 
 // Width is the length of a cell's bar, of 100.
 func (c Cell) Width() int { return int(*c.Bar * 100) }
 
-// Dash tells whether there is nothing in the cell.
+// Dash reports whether there is nothing in the cell.
 func (c Cell) Dash() bool { return c.Text == "" && c.Word == "" && c.Time.IsZero() }
 
 // plain is the cell for a spreadsheet.

@@ -14,7 +14,7 @@ import (
 type View struct {
 	W http.ResponseWriter
 	R *http.Request
-	// Who has signed in; its zero value is nobody.
+	// Who is the owner of the session; its zero value is none.
 	Who     Who
 	Session sessions.Session
 	// Problem is why a form that was sent was refused, nil for none. The page shows it on top, and at the field.
@@ -31,7 +31,7 @@ type View struct {
 
 	s    *Server
 	page *page
-	// landed: who looks at the landing page has signed in.
+	// landed: the reader of the landing page has a session.
 	landed bool
 }
 
@@ -84,7 +84,7 @@ func (v *View) Asset(name string) string {
 // refreshHeader says that a page is fetched once more for its live regions alone.
 const refreshHeader = "Console-Refresh"
 
-// Refreshes tells that only what stands in live regions is wanted: what only the rest of a page needs is not read.
+// Refreshes reports that only the live regions of the page are fetched: what only the rest of the page needs is not read.
 func (v *View) Refreshes() bool { return v.R.Header.Get(refreshHeader) != "" }
 
 // Here is the page's own path from the gateway's root, with its query.
@@ -127,7 +127,7 @@ func (v *View) next(cursor *string) string {
 	return v.With("after", *cursor)
 }
 
-// Filtered tells whether the address narrows what is shown.
+// Filtered reports whether the address narrows what is shown.
 func (v *View) Filtered() bool {
 	for name, values := range v.R.URL.Query() {
 		if !slices.Contains([]string{"after", "done", "format", "sort", "as", "view"}, name) && strings.Join(values, "") != "" {
@@ -146,10 +146,10 @@ func (v *View) Done() string {
 	return ""
 }
 
-// May tells whether who has signed in may change things that operators change.
+// May reports whether the session may change what operators change.
 func (v *View) May() bool { return v.Who.Role == Operator }
 
-// Staff tells operators and viewers from holders.
+// Staff reports whether the session is an operator's or a viewer's.
 func (v *View) Staff() bool { return v.Who.Role == Operator || v.Who.Role == Viewer }
 
 // Money writes an amount, with the currency where there is one.
@@ -161,7 +161,7 @@ func (v *View) Money(amount any) string {
 	return text + " " + v.s.o.Currency
 }
 
-// Nav are the pages that the frame leads to, for who has signed in.
+// Nav are the pages that the frame leads to, for the session.
 func (v *View) Nav() []NavEntry {
 	var list []NavEntry
 	for i := range v.s.pages {

@@ -83,8 +83,7 @@ func (x report) audit() {
 	x.edge.options.Acted(x.presence.ctx, entry)
 }
 
-// InternalCaller is who a request that this process makes of its own server acts for: an operator, or the holder of a token. It
-// is in the request's context, where nothing that comes over the network can put it.
+// InternalCaller is the operator or the token that a request of this process to its own server acts for. It is in the request's context, where nothing that comes over the network can put it.
 type InternalCaller struct {
 	// Operator is an operator's name, "" for a holder; Role is what that operator may do.
 	Operator string
@@ -105,13 +104,13 @@ func (i *InternalCaller) impersonates() bool { return i != nil && i.Impersonates
 
 type internalCallerKey struct{}
 
-// WithInternalCaller returns the context of a request that acts for somebody. It has no key, and what it may do is asked of who
-// it acts for, as of everybody.
+// WithInternalCaller returns the context of a request that acts for an operator or a token. The request has no key, and the rights of
+// the operator or the token.
 func WithInternalCaller(ctx context.Context, who *InternalCaller) context.Context {
 	return context.WithValue(ctx, internalCallerKey{}, who)
 }
 
-// InternalCallerOf is who a request of this process's own acts for; nil for a request from the network.
+// InternalCallerOf is the internal caller of a request; nil for a request from the network.
 func InternalCallerOf(ctx context.Context) *InternalCaller {
 	who, _ := ctx.Value(internalCallerKey{}).(*InternalCaller)
 	return who

@@ -44,7 +44,7 @@ type List struct {
 	Newest *string    `json:"newest" doc:"What to send as newer for the calls that come from now on; null: there is no call"`
 }
 
-// Reader reads the log for one who may.
+// Reader reads the log for operators, or for one token.
 type Reader struct {
 	calls CallReader
 	// token is the id of the token that reads its own calls; "" for operators, who read all.
@@ -61,7 +61,7 @@ func (o Options) Own(tokenID string) Reader { return Reader{o.Calls, tokenID} }
 type service struct {
 	Options
 
-	// enter returns the reader of who asks, and completes the filter.
+	// enter returns the reader for the caller, and completes the filter.
 	enter func(ctx context.Context, f *calllog.Filter) (Reader, error)
 }
 

@@ -114,7 +114,7 @@ func fill(text string, values map[string]string) string {
 	}
 }
 
-// Has tells whether a key has a text.
+// Has reports whether a key has a text.
 func (w Texts) Has(key string) bool { _, ok := w[Languages()[0]][key]; return ok }
 
 // maxAccepted is how much of Accept-Language is read, in bytes: many times what a browser sends.
