@@ -1,8 +1,6 @@
 package console
 
 import (
-	"encoding/json"
-	"net/http"
 	"strings"
 	"testing"
 	"time"
@@ -20,25 +18,6 @@ import (
 	"modelrelay/workflows"
 	"modelrelay/workflows/tasks"
 )
-
-// callsAPI answers as the API does, with what each path has.
-func callsAPI(t *testing.T, answers map[string]any) http.HandlerFunc {
-	t.Helper()
-	return func(w http.ResponseWriter, r *http.Request) {
-		answer, ok := answers[r.URL.Path]
-		if !ok {
-			refuse(w, http.StatusNotFound, "There is nothing at this path.")
-			return
-		}
-		if message, refused := answer.(string); refused {
-			refuse(w, http.StatusServiceUnavailable, message)
-			return
-		}
-		if err := json.NewEncoder(w).Encode(answer); err != nil {
-			t.Error(err)
-		}
-	}
-}
 
 // aCall fell over, and streamed its answer.
 func aCall() calllog.Call {

@@ -44,7 +44,7 @@ func (v *View) problem(err error) *Problem {
 // away returns the message of a refusal, for a page that can do without the part that was refused. The error is that of a defect.
 func (v *View) away(err error) (message string, defect error) {
 	if p := v.problem(err); p != nil {
-		return p.Message, nil
+		return p.Message, nil //nolint:nilerr // the message has it
 	}
 	return "", err
 }

@@ -29,7 +29,8 @@ func (r Reader) find(ctx context.Context, id string) (Call, error) {
 	var found []calllog.Call
 	var looked calllog.Page
 	came, ours := edge.RequestTime(id)
-	filter, err := calllog.Filter{ID: id}, error(nil)
+	var err error
+	filter := calllog.Filter{ID: id}
 	if ours { // another gateway may have made it, whose call this one relays at once
 		found, err = r.named(ctx, filter, came)
 	} else {
