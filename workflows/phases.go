@@ -9,7 +9,7 @@ import (
 	"modelrelay/activities"
 )
 
-// The generous usual durations of the phases. A task that exceeds one is stuck: an operator should look at it, but it does not fail.
+// The generous usual durations of the phases. A task that exceeds one is stuck: an operator should check it, but it does not fail.
 const (
 	// queueUsual counts from the start of the task, for any number of refusals.
 	queueUsual  = 10 * time.Minute

@@ -28,7 +28,7 @@ type Options struct {
 	Region              string // empty: us-east-1
 	// Style is how a bucket is addressed: StyleAuto, StylePath or StyleVirtual.
 	Style string
-	// Encryption is the encryption of objects at rest: "" for the bucket's default, "s3", or "kms:" and the name of a key.
+	// Encryption is the encryption of stored objects: "" for the bucket's default, "s3", or "kms:" and the name of a key.
 	Encryption string
 	// ContentMD5 sends the MD5 of every object and part. A bucket with object lock requires it.
 	ContentMD5 bool
@@ -57,7 +57,7 @@ func storeAddress(text string) (*url.URL, error) {
 	return u, nil
 }
 
-// The encryptions at rest.
+// The encryptions of stored objects.
 const (
 	EncryptS3  = "s3"   // by keys of the store
 	EncryptKMS = "kms:" // before the name of a key of its key service

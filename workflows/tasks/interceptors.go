@@ -71,7 +71,7 @@ func exhausted(err error) *providers.Fault {
 
 type interactiveKey struct{}
 
-// interactive marks the requests of an operator who waits for the answer: an unavailable engine must be reported soon.
+// interactive marks the requests for which an operator waits: an unavailable engine must be reported soon.
 func interactive(ctx context.Context) context.Context {
 	return context.WithValue(ctx, interactiveKey{}, true)
 }

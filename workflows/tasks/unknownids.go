@@ -31,7 +31,7 @@ type unknownIDs struct {
 	owners map[string]string // tokens of tasks that were found or created here, by id
 }
 
-// missedID is an id that is no task of the token.
+// missedID is an id without a task of the token.
 type missedID struct{ id, token string }
 
 func newUnknownIDs() *unknownIDs {
