@@ -151,7 +151,8 @@ func (a *Admitter) Await(ctx context.Context, in AwaitInput) (Admission, error) 
 		if w.Position != admission.Full.Position {
 			a.changed(ctx, in.Admit.Waiter.TaskID)
 		}
-		w.Position, w.Channel, w.Channels, w.RetryIn = admission.Full.Position, admission.Full.Channel, admission.Full.Channels, admission.Full.RetryIn
+		full := admission.Full
+		w.Position, w.Channel, w.Channels, w.RetryIn = full.Position, full.Channel, full.Channels, full.RetryIn
 	default:
 		w.Fault = admission.Refused
 		w.RetryIn = Duration(min(max(w.Fault.RetryAfter, awaitRetry), awaitRetryMost))
@@ -196,7 +197,10 @@ func (a *Admitter) admit(ctx context.Context, in AdmitInput) (Admission, error) 
 		a.leave(ctx, in.Waiter, left)
 		return a.assign(ctx, in, open, false), nil
 	}
-	answer, err := a.Slots.Take(ctx, slots.Ask{Waiter: slots.Waiter(in.Waiter), Channels: limited, Leave: left, Life: slotSlack, NoWait: open != ""})
+	answer, err := a.Slots.Take(ctx, slots.Ask{
+		Waiter: slots.Waiter(in.Waiter), Channels: limited, Leave: left, Life: slotSlack,
+		NoWait: open != "",
+	})
 	switch {
 	case err != nil:
 		return Admission{}, fmt.Errorf("ask for a slot: %w", err)
@@ -228,7 +232,10 @@ func (a *Admitter) candidates(in AdmitInput) ([]providers.Channel, error) {
 	}
 	key := providers.KeyRef{Channel: in.Pin.Channel, Fingerprint: in.Pin.Key}
 	if slices.Contains(in.Except, in.Pin.Channel) || slices.Contains(in.ExceptKeys, key) {
-		return nil, &providers.Fault{Kind: providers.Overloaded, Message: "The only upstream for this request does not accept it now.", Accepted: providers.NotAccepted}
+		return nil, &providers.Fault{
+			Kind: providers.Overloaded, Message: "The only upstream for this request does not accept it now.",
+			Accepted: providers.NotAccepted,
+		}
 	}
 	pick, _, err := a.target(*in.Pin)
 	if err != nil {
@@ -261,7 +268,8 @@ func (a *Admitter) assign(ctx context.Context, in AdmitInput, channel string, sl
 
 func pickRequest(in AdmitInput) router.Request {
 	return router.Request{
-		Group: in.Group, Token: in.Waiter.Token, NoLastResort: true, Model: in.Model, Several: in.Several, Video: in.Video, Exclude: in.Except, ExcludeKeys: in.ExceptKeys,
+		Group: in.Group, Token: in.Waiter.Token, NoLastResort: true, Model: in.Model, Several: in.Several, Video: in.Video,
+		Exclude: in.Except, ExcludeKeys: in.ExceptKeys,
 		Endpoint: providers.Endpoint{Format: in.Format, Operation: providers.VideoTask},
 	}
 }

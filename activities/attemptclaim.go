@@ -33,12 +33,16 @@ func (a *Submitter) claim(ctx context.Context, in SubmitInput) error {
 	switch {
 	case err != nil:
 		return &providers.Fault{
-			Kind: providers.Overloaded, Message: "The archive is unavailable; nothing is submitted meanwhile.", Accepted: providers.NotAccepted, Err: fmt.Errorf("claim the attempt: %w", err),
+			Kind: providers.Overloaded, Message: "The archive is unavailable; nothing is submitted meanwhile.", Accepted: providers.NotAccepted,
+			Err: fmt.Errorf("claim the attempt: %w", err),
 		}
 	case holder == reconciler:
 		return &providers.Fault{Kind: providers.Timeout, Message: "The attempt was given up before it began.", Accepted: providers.NotAccepted}
 	case holder != owner:
-		return &providers.Fault{Kind: providers.Upstream, Message: "The attempt began before, and its answer is unknown.", Accepted: providers.AcceptedUnknown}
+		return &providers.Fault{
+			Kind: providers.Upstream, Message: "The attempt began before, and its answer is unknown.",
+			Accepted: providers.AcceptedUnknown,
+		}
 	}
 	return nil
 }

@@ -38,7 +38,8 @@ func (a *Sweeper) sweepAudit(ctx context.Context, now time.Time) error {
 	for _, day := range days {
 		lines, entries, err := a.Audit.Day(ctx, day)
 		if err == nil && entries > 0 { // a loss of data in Redis must not empty a file
-			_, err = a.Objects.Put(ctx, auditFolder+day+auditEnding, bytes.NewReader(lines), int64(len(lines)), archive.PutOptions{ContentType: "application/jsonl"})
+			_, err = a.Objects.Put(ctx, auditFolder+day+auditEnding, bytes.NewReader(lines), int64(len(lines)),
+				archive.PutOptions{ContentType: "application/jsonl"})
 		}
 		if err == nil {
 			err = a.Audit.Filed(ctx, day, entries)

@@ -120,7 +120,8 @@ func (a *Copier) copyOutput(ctx context.Context, in ArchiveInput, n int, c *copy
 	span.Answered(0, false)
 
 	if a.MaxOutputBytes > 0 && video.Length > a.MaxOutputBytes {
-		return Output{}, providers.Faultf(providers.TooLarge, "The video of %d bytes is larger than the allowed %d.", video.Length, a.MaxOutputBytes)
+		return Output{}, providers.Faultf(providers.TooLarge, "The video of %d bytes is larger than the allowed %d.", video.Length,
+			a.MaxOutputBytes)
 	}
 	if !strings.HasPrefix(video.ContentType, "video/") {
 		return Output{}, upstream.BrokenAnswer("a picture in place of the video", nil)
@@ -130,10 +131,11 @@ func (a *Copier) copyOutput(ctx context.Context, in ArchiveInput, n int, c *copy
 		before += done.Size
 	}
 	key := fmt.Sprintf("%s%d.mp4", OutputPrefix(in.Job.TaskID, in.Expires), n)
-	object, err := a.Objects.Put(ctx, key, &source{body: video.Body, limit: a.MaxOutputBytes, stalled: stalled, pace: pace}, video.Length, archive.PutOptions{
-		ContentType: video.ContentType,
-		Progress:    func(read int64) { c.written(before + read) },
-	})
+	object, err := a.Objects.Put(ctx, key, &source{body: video.Body, limit: a.MaxOutputBytes, stalled: stalled, pace: pace}, video.Length,
+		archive.PutOptions{
+			ContentType: video.ContentType,
+			Progress:    func(read int64) { c.written(before + read) },
+		})
 	if err != nil {
 		return Output{}, fmt.Errorf("copy output %d: %w", n, copyFault(ctx, err))
 	}

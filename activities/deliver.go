@@ -39,7 +39,8 @@ const (
 // retries are the waits between two tries of a delivery, as Standard Webhooks recommends them. The last one repeats, and is shortened for
 // a last try at the deadline.
 var retries = [...]time.Duration{ //nolint:gochecknoglobals // a constant table; Go has no constant arrays
-	5 * time.Second, 5 * time.Minute, 30 * time.Minute, 2 * time.Hour, 5 * time.Hour, 10 * time.Hour, 14 * time.Hour, 20 * time.Hour, 24 * time.Hour,
+	5 * time.Second, 5 * time.Minute, 30 * time.Minute, 2 * time.Hour, 5 * time.Hour, 10 * time.Hour, 14 * time.Hour, 20 * time.Hour,
+	24 * time.Hour,
 }
 
 // Webhooks looks up the webhooks of tokens. *tokens.Store implements it.

@@ -62,7 +62,8 @@ func record(err error) Record {
 	fault := providers.AsFault(err)
 	r := Record{
 		Kind: fault.Kind, Message: providers.Words(fault.Message), Param: fault.Param, Code: fault.Code, Accepted: fault.Accepted,
-		RetryAfter: fault.RetryAfter, Retryable: fault.Retryable(), KeyOnly: fault.Blame == providers.BlameKey, Gone: errors.Is(err, router.ErrChannelGone), Finished: true,
+		RetryAfter: fault.RetryAfter, Retryable: fault.Retryable(), KeyOnly: fault.Blame == providers.BlameKey,
+		Gone: errors.Is(err, router.ErrChannelGone), Finished: true,
 		Refusal: Refusal{Failed: fault.Failed},
 	}
 	if fault.Upstream != nil {
@@ -86,7 +87,8 @@ func fail(r Record) error {
 
 // again requests a retry of the activity after the delay, because of a fault.
 func again(r Record, delay time.Duration) error {
-	return temporal.NewApplicationErrorWithOptions(r.Message, typeFault, temporal.ApplicationErrorOptions{NextRetryDelay: delay, Details: []any{r}})
+	return temporal.NewApplicationErrorWithOptions(r.Message, typeFault,
+		temporal.ApplicationErrorOptions{NextRetryDelay: delay, Details: []any{r}})
 }
 
 // againBenign is again for a fault that no operator can fix: the client's part failed, or it is not the activity's turn. It is benign,

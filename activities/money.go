@@ -44,7 +44,8 @@ func Measure(f providers.Footage) pricing.Measure {
 	length := min(seconds, maxVideoSeconds) * float64(videos)
 	return pricing.Measure{
 		Requests: 1, Usage: providers.Usage{Input: max(0, f.Tokens.Input), Output: max(0, f.Tokens.Output)},
-		Video: time.Duration(math.Round(length*1000)) * time.Millisecond, Videos: int64(videos), Resolution: f.Resolution, Sound: pricing.Sound(f.Audio),
+		Video: time.Duration(math.Round(length*1000)) * time.Millisecond, Videos: int64(videos), Resolution: f.Resolution,
+		Sound: pricing.Sound(f.Audio),
 	}
 }
 

@@ -44,7 +44,8 @@ const (
 )
 
 // errPrivate refuses an address in the gateway's own network.
-var errPrivate = errors.New("leads to a private, loopback or otherwise special network, which webhooks.allow_private_networks does not allow")
+var errPrivate = errors.New("leads to a private, loopback or otherwise special network, " +
+	"which webhooks.allow_private_networks does not allow")
 
 // CheckReceiver validates the address of a webhook by its text. If private networks are not permitted, each delivery also checks the
 // addresses of the name. The error follows the name of the field in a sentence. It does not contain the address, which may hold a

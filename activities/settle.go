@@ -63,7 +63,8 @@ func (a *Settler) Settle(ctx context.Context, in SettleInput) error {
 // end returns the step for a settled task.
 func (in SettleInput) end() Step {
 	step := Step{
-		Name: StepEnd, Channel: in.Bill.Channel, Model: in.Bill.Model, Outcome: OutcomeFailed, Code: in.Code, Took: max(0, in.Bill.At.Sub(in.Created)),
+		Name: StepEnd, Channel: in.Bill.Channel, Model: in.Bill.Model, Outcome: OutcomeFailed, Code: in.Code,
+		Took: max(0, in.Bill.At.Sub(in.Created)),
 	}
 	if in.Bill.Ending == EndedCompleted {
 		step.Outcome = OutcomeCompleted

@@ -138,7 +138,10 @@ func (a *Submitter) Submit(ctx context.Context, in SubmitInput) (Job, error) {
 	}
 	// If this submit was delayed, it may have been given up. On a store without claims, this check prevents a second submit.
 	if left := time.Until(activity.GetInfo(ctx).Deadline); left < SubmitTimeout {
-		r := Record{Kind: providers.Timeout, Message: "The attempt began too late.", Accepted: providers.NotAccepted, Retryable: true, Finished: true}
+		r := Record{
+			Kind: providers.Timeout, Message: "The attempt began too late.", Accepted: providers.NotAccepted, Retryable: true,
+			Finished: true,
+		}
 		a.unclaim(ctx, in)
 		return Job{}, fail(r)
 	}
@@ -155,7 +158,8 @@ func (a *Submitter) Submit(ctx context.Context, in SubmitInput) (Job, error) {
 		r := record(err)
 		r.Message = shorten(r.Message)
 		// A NotFound of a remix may mean its source.
-		r.NoModel = r.Accepted == providers.NotAccepted && req.Source == nil && (r.Kind == providers.ModelNotFound || r.Kind == providers.NotFound)
+		r.NoModel = r.Accepted == providers.NotAccepted && req.Source == nil &&
+			(r.Kind == providers.ModelNotFound || r.Kind == providers.NotFound)
 		a.Record.record(in.Assignment.step(StepSubmit, req.Model, submitOutcome(r)))
 		log.Warn("submit failed", "kind", r.Kind, "status", r.Status, "taken", r.Accepted, "fault", err)
 		if r.Accepted == providers.NotAccepted {
@@ -242,7 +246,10 @@ func (a *Submitter) Reconcile(ctx context.Context, in ReconcileInput) (Job, erro
 		if never {
 			log.Warn("submit never began")
 			a.Record.record(sub.Assignment.step(StepReconcile, "", OutcomeNever))
-			return Job{}, fail(Record{Kind: providers.Timeout, Message: "The submit never began.", Accepted: providers.NotAccepted, Retryable: true, Finished: true})
+			return Job{}, fail(Record{
+				Kind: providers.Timeout, Message: "The submit never began.", Accepted: providers.NotAccepted, Retryable: true,
+				Finished: true,
+			})
 		}
 	}
 	job, err := a.find(ctx, sub)
@@ -305,7 +312,10 @@ func (a *Submitter) find(ctx context.Context, sub SubmitInput) (Job, error) {
 	}
 	finder, ok := adapter.(providers.Finder)
 	if !ok {
-		return Job{}, &providers.Fault{Kind: providers.Upstream, Message: "The upstream cannot report whether it accepted the job.", Err: providers.ErrNoLookup}
+		return Job{}, &providers.Fault{
+			Kind: providers.Upstream, Message: "The upstream cannot report whether it accepted the job.",
+			Err: providers.ErrNoLookup,
+		}
 	}
 	if a.Shares.Try(sub.Assignment.Token, 1) != nil {
 		return Job{}, errNoSlot
@@ -331,7 +341,10 @@ func (a *Submitter) request(ctx context.Context, in SubmitInput) (providers.Vide
 	if in.Request != nil {
 		req = *in.Request
 	} else if err := a.Objects.GetJSON(ctx, in.RequestObject, &req); err != nil {
-		return req, &providers.Fault{Kind: providers.Internal, Message: "The task's request cannot be read from the archive.", Accepted: providers.NotAccepted, Err: err}
+		return req, &providers.Fault{
+			Kind: providers.Internal, Message: "The task's request cannot be read from the archive.",
+			Accepted: providers.NotAccepted, Err: err,
+		}
 	}
 	req.IdempotencyKey = in.idempotencyKey()
 	images := make([]providers.Media, len(req.Inputs))

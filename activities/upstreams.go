@@ -42,7 +42,8 @@ func (u *Upstreams) target(to Assignment) (router.Pick, providers.VideoAdapter, 
 	}
 	adapter := u.Catalog[pick.Channel.Vendor].Video
 	if adapter == nil {
-		return router.Pick{}, nil, fmt.Errorf("vendor %q of channel %q makes no videos: %w", pick.Channel.Vendor, to.Channel, router.ErrChannelGone)
+		return router.Pick{}, nil, fmt.Errorf("vendor %q of channel %q makes no videos: %w", pick.Channel.Vendor, to.Channel,
+			router.ErrChannelGone)
 	}
 	return pick.For(to.Token, false), adapter, nil
 }

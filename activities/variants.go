@@ -45,7 +45,9 @@ func (a *Copier) copyVariants(ctx context.Context, log *slog.Logger, in ArchiveI
 	return variants
 }
 
-func (a *Copier) copyVariant(ctx context.Context, from providers.Variants, to providers.Target, in ArchiveInput, n int, name string) (made Variant, err error) {
+func (a *Copier) copyVariant(
+	ctx context.Context, from providers.Variants, to providers.Target, in ArchiveInput, n int, name string,
+) (made Variant, err error) {
 	ctx, span := a.turn(ctx, to, upstream.Step{Does: "open " + name + " of"})
 	defer func() { span.End(providers.AsFault(err)) }()
 	ctx, cancel := context.WithTimeout(ctx, variantTimeout)

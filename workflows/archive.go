@@ -12,7 +12,9 @@ import (
 )
 
 // archive copies the job's outputs.
-func (v *video) archive(ctx workflow.Context, job activities.Job, status providers.VideoStatus) ([]activities.Output, *providers.VideoFailure, error) {
+func (v *video) archive(
+	ctx workflow.Context, job activities.Job, status providers.VideoStatus,
+) ([]activities.Output, *providers.VideoFailure, error) {
 	if err := v.enter(ctx, PhaseArchiving); err != nil {
 		return nil, nil, err
 	}
@@ -25,10 +27,11 @@ func (v *video) archive(ctx workflow.Context, job activities.Job, status provide
 	expires := workflow.Now(ctx).Add(limit + time.Duration(v.in.Limits.Retention))
 	summary := fmt.Sprintf("%s · %d video(s)", job.Assignment.Channel, max(1, status.Outputs))
 	var outputs []activities.Output
-	archive := workflow.ExecuteActivity(withArchive(ctx, limit, job.Assignment.Channel, status.Dies, summary), v.acts.Copier.Archive, activities.ArchiveInput{
-		Job: job, Outputs: max(1, status.Outputs), Expires: expires, Dies: status.Dies,
-		Unmeasured: status.Seconds == "" && job.Sent.Seconds == "",
-	})
+	archive := workflow.ExecuteActivity(withArchive(ctx, limit, job.Assignment.Channel, status.Dies, summary), v.acts.Copier.Archive,
+		activities.ArchiveInput{
+			Job: job, Outputs: max(1, status.Outputs), Expires: expires, Dies: status.Dies,
+			Unmeasured: status.Seconds == "" && job.Sent.Seconds == "",
+		})
 	ended := workflow.NewSelector(ctx).AddFuture(archive, func(workflow.Future) {})
 	ended.AddReceive(ctx.Done(), func(workflow.ReceiveChannel, bool) {}).Select(ctx)
 	if !archive.IsReady() { // the task was cancelled
@@ -47,7 +50,8 @@ func (v *video) archive(ctx workflow.Context, job activities.Job, status provide
 		return nil, v.cancelFailure(ctx), nil
 	}
 	fault, _ := activities.Outcome(err)
-	return nil, &providers.VideoFailure{Code: CodeArchiveFailed, Message: "The finished video could not be archived: " + clientMessage(fault)}, nil
+	message := "The finished video could not be archived: " + clientMessage(fault)
+	return nil, &providers.VideoFailure{Code: CodeArchiveFailed, Message: message}, nil
 }
 
 // discard removes the outputs of a task that did not complete. The sweep removes what discard cannot.

@@ -37,12 +37,15 @@ func (w *Worker) versioned(ctx context.Context, options worker.Options) worker.O
 	current, err := v.Current(ctx, w.temporal)
 	switch {
 	case isManaged(err):
-		w.opts.Log.Warn("worker.deployment has no effect: the server supports no worker deployments for this client; the worker takes every task", "error", err)
+		w.opts.Log.Warn("worker.deployment has no effect: the server supports no worker deployments for this client",
+			"error", err)
 		return options
 	case err != nil:
-		w.opts.Log.Warn("cannot check whether this worker's version is the current one", "deployment", v.Deployment, "build_id", v.BuildID, "error", err)
+		w.opts.Log.Warn("cannot check whether this worker's version is the current one", "deployment", v.Deployment, "build_id", v.BuildID,
+			"error", err)
 	case !current:
-		w.opts.Log.Warn("this worker gets no tasks until its version is the current one", "deployment", v.Deployment, "build_id", v.BuildID, "run", v.Promote())
+		w.opts.Log.Warn("this worker gets no tasks until its version is the current one", "deployment", v.Deployment, "build_id", v.BuildID,
+			"run", v.Promote())
 	}
 	options.DeploymentOptions = worker.DeploymentOptions{
 		UseVersioning:             true,

@@ -67,7 +67,8 @@ func (n *Namespace) Check(ctx context.Context, retention time.Duration) error {
 	lack, err := n.retention(ctx, retention)
 	if _, none := errors.AsType[*serviceerror.NamespaceNotFound](err); none {
 		return &LackError{[]Lack{{
-			What: fmt.Sprintf("there is no namespace %q", n.name), Run: n.create(retention), Code: "namespace", Values: map[string]string{"namespace": n.name},
+			What: fmt.Sprintf("there is no namespace %q", n.name), Run: n.create(retention), Code: "namespace",
+			Values: map[string]string{"namespace": n.name},
 		}}}
 	}
 	if err != nil {
@@ -100,7 +101,8 @@ func (n *Namespace) Ensure(ctx context.Context) error {
 	for _, name := range missing {
 		add[name] = enumspb.INDEXED_VALUE_TYPE_KEYWORD
 	}
-	_, err = n.temporal.OperatorService().AddSearchAttributes(ctx, &operatorservice.AddSearchAttributesRequest{Namespace: n.name, SearchAttributes: add})
+	_, err = n.temporal.OperatorService().AddSearchAttributes(ctx,
+		&operatorservice.AddSearchAttributesRequest{Namespace: n.name, SearchAttributes: add})
 	switch {
 	case err == nil:
 		return nil
@@ -199,7 +201,9 @@ func unitsFor(d, unit time.Duration) int { return int((d + unit - 1) / unit) }
 // create returns the command that creates the namespace.
 func (n *Namespace) create(retention time.Duration) string {
 	if n.cloud {
-		return fmt.Sprintf("tcld namespace create --namespace %s --retention-days %d --region …", n.name, unitsFor(RequiredRetention(retention), day))
+		return fmt.Sprintf("tcld namespace create --namespace %s --retention-days %d --region …", n.name,
+			unitsFor(RequiredRetention(retention), day))
 	}
-	return fmt.Sprintf("temporal operator namespace create --namespace %s --retention %dh %s", n.name, unitsFor(RequiredRetention(retention), time.Hour), n.cli)
+	return fmt.Sprintf("temporal operator namespace create --namespace %s --retention %dh %s", n.name,
+		unitsFor(RequiredRetention(retention), time.Hour), n.cli)
 }

@@ -45,7 +45,8 @@ type NotifyInput struct {
 // Notice returns the input of the delivery of the task's end.
 func (in Input) Notice(state State, at time.Time) NotifyInput {
 	n := NotifyInput{
-		Revision: Revision, TaskID: in.TaskID, Token: in.Token, EventID: eventID(in.TaskID+in.Incarnation, state), State: state, CompletedAt: at, RequestObject: in.RequestObject,
+		Revision: Revision, TaskID: in.TaskID, Token: in.Token, EventID: eventID(in.TaskID+in.Incarnation, state),
+		State: state, CompletedAt: at, RequestObject: in.RequestObject,
 	}
 	if in.Request != nil {
 		n.URL = in.Request.WebhookURL

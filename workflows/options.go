@@ -149,7 +149,10 @@ func withSweep(ctx workflow.Context, summary string) workflow.Context {
 
 // localOnce returns the options of a local activity without retries.
 func localOnce(ctx workflow.Context, limit time.Duration, summary string) workflow.Context {
-	return workflow.WithLocalActivityOptions(ctx, workflow.LocalActivityOptions{ScheduleToCloseTimeout: limit, RetryPolicy: noRetries(), Summary: summary})
+	return workflow.WithLocalActivityOptions(ctx, workflow.LocalActivityOptions{
+		ScheduleToCloseTimeout: limit, RetryPolicy: noRetries(),
+		Summary: summary,
+	})
 }
 
 func withSettleNow(ctx workflow.Context) workflow.Context { return localOnce(ctx, settleNow, "settle") }
@@ -170,7 +173,8 @@ func withSubmit(ctx workflow.Context, summary string) workflow.Context {
 // matching.enableFairness), channels take turns there, and a result that expires soon is copied first.
 func withArchive(ctx workflow.Context, left time.Duration, channel string, dies time.Time, summary string) workflow.Context {
 	options := workflow.ActivityOptions{
-		ScheduleToCloseTimeout: left, HeartbeatTimeout: copyHeartbeat, RetryPolicy: unlimitedRetries(), WaitForCancellation: true, Summary: summary,
+		ScheduleToCloseTimeout: left, HeartbeatTimeout: copyHeartbeat, RetryPolicy: unlimitedRetries(), WaitForCancellation: true,
+		Summary:   summary,
 		TaskQueue: CopyQueue(workflow.GetInfo(ctx).TaskQueueName), Priority: temporal.Priority{FairnessKey: FairnessKey(channel)},
 	}
 	if !dies.IsZero() && dies.Sub(workflow.Now(ctx)) <= diesSoon {

@@ -85,7 +85,8 @@ const Revision = 1
 // Temporal offers it again until a newer worker takes it.
 func refuseNewer(revision int) {
 	if revision > Revision {
-		panic(fmt.Sprintf("this worker knows workflow revision %d, the workflow was started with revision %d: %s", Revision, revision, newerWorker))
+		panic(fmt.Sprintf("this worker knows workflow revision %d, the workflow was started with revision %d: %s", Revision, revision,
+			newerWorker))
 	}
 }
 
@@ -246,7 +247,8 @@ func (s *state) showDetails(ctx workflow.Context) {
 		}
 	}
 	if len(s.waitingAt) > 0 {
-		fmt.Fprintf(&b, "\nWaiting for a slot at `%s`; the heartbeat of the pending activity has the position.\n", strings.Join(s.waitingAt, "`, `"))
+		fmt.Fprintf(&b, "\nWaiting for a slot at `%s`; the heartbeat of the pending activity has the position.\n",
+			strings.Join(s.waitingAt, "`, `"))
 	}
 	workflow.SetCurrentDetails(ctx, b.String())
 }

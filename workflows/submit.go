@@ -43,7 +43,10 @@ func (v *video) submit(ctx workflow.Context) (activities.Job, *providers.VideoFa
 			return none, v.cancelFailure(ctx), nil
 		}
 		if lastRound {
-			return none, nil, v.continueAsNew(ctx, Before{Last: last, Wait: wait, Except: request.Except, ExceptKeys: request.ExceptKeys, Lacking: lacking, Jobs: v.jobs, Again: v.again})
+			return none, nil, v.continueAsNew(ctx, Before{
+				Last: last, Wait: wait, Except: request.Except, ExceptKeys: request.ExceptKeys,
+				Lacking: lacking, Jobs: v.jobs, Again: v.again,
+			})
 		}
 		admission := v.admit(ctx, request)
 		if admission.Full != nil {
@@ -185,7 +188,8 @@ func (v *video) pause(ctx workflow.Context, wait time.Duration) error {
 		return err
 	}
 	v.showDetails(ctx)
-	if err := workflow.NewTimerWithOptions(ctx, wait, workflow.TimerOptions{Summary: "no channel takes it now"}).Get(ctx, nil); err != nil && !temporal.IsCanceledError(err) {
+	if err := workflow.NewTimerWithOptions(ctx, wait, workflow.TimerOptions{Summary: "no channel takes it now"}).Get(ctx, nil); err != nil &&
+		!temporal.IsCanceledError(err) {
 		return fmt.Errorf("wait for a channel: %w", err)
 	}
 	return nil
@@ -193,7 +197,9 @@ func (v *video) pause(ctx workflow.Context, wait time.Duration) error {
 
 // awaitArchive waits while the archive is unavailable: without it nothing is submitted. next is the following wait for a channel. It
 // starts again at queueFirst, except if the archive accepted a probe immediately after it had refused the attempt.
-func (v *video) awaitArchive(ctx workflow.Context, until time.Time, wait time.Duration) (next time.Duration, failure *providers.VideoFailure, err error) {
+func (v *video) awaitArchive(
+	ctx workflow.Context, until time.Time, wait time.Duration,
+) (next time.Duration, failure *providers.VideoFailure, err error) {
 	if err := v.enter(ctx, PhaseQueued); err != nil {
 		return wait, nil, err
 	}
@@ -208,7 +214,10 @@ func (v *video) awaitArchive(ctx workflow.Context, until time.Time, wait time.Du
 	case isCancelled(ctx):
 		return wait, nil, nil // submit checks for the cancel
 	default: // retries have no other bound than the queue limit
-		return wait, &providers.VideoFailure{Code: CodeQueueTimeout, Message: "No upstream took the task in time: the gateway's archive was away."}, nil
+		return wait, &providers.VideoFailure{
+			Code:    CodeQueueTimeout,
+			Message: "No upstream took the task in time: the gateway's archive was away.",
+		}, nil
 	}
 	if now.Sub(began) >= queueFirst {
 		return queueFirst, nil, nil
@@ -225,7 +234,8 @@ func (v *video) attempt(ctx workflow.Context, to activities.Assignment) (activit
 	this := &v.tries[len(v.tries)-1]
 	v.showDetails(ctx)
 	in := activities.SubmitInput{
-		TaskID: v.in.TaskID, Incarnation: v.in.Incarnation, Attempt: v.attempted(), Assignment: to, Request: v.in.Request, RequestObject: v.in.RequestObject,
+		TaskID: v.in.TaskID, Incarnation: v.in.Incarnation, Attempt: v.attempted(), Assignment: to, Request: v.in.Request,
+		RequestObject: v.in.RequestObject,
 	}
 	summary := fmt.Sprintf("%s · attempt %d", to.Channel, in.Attempt)
 	var job activities.Job
@@ -241,7 +251,8 @@ func (v *video) attempt(ctx workflow.Context, to activities.Assignment) (activit
 		if err := v.enter(ctx, PhaseSubmitting, dueAt(until.Add(activities.FindLag+submitUsual))); err != nil {
 			return job, nil, err
 		}
-		err = workflow.ExecuteActivity(withReconcile(free, summary), v.acts.Submitter.Reconcile, activities.ReconcileInput{Submit: in, Until: until}).Get(free, &job)
+		err = workflow.ExecuteActivity(withReconcile(free, summary), v.acts.Submitter.Reconcile,
+			activities.ReconcileInput{Submit: in, Until: until}).Get(free, &job)
 		fault, bad = activities.Outcome(err)
 		// The vendor reported that it never had the job, so another submit pays nothing twice.
 		fault.Retryable = fault.Retryable || fault.Accepted == providers.NotAccepted

@@ -51,7 +51,9 @@ func EnsureSweep(ctx context.Context, engine client.Client, taskQueue string) er
 }
 
 // ensureSchedule creates a Schedule with the id of its action, or updates the interval and action of an existing one.
-func ensureSchedule(ctx context.Context, engine client.Client, every time.Duration, note string, action *client.ScheduleWorkflowAction) error {
+func ensureSchedule(
+	ctx context.Context, engine client.Client, every time.Duration, note string, action *client.ScheduleWorkflowAction,
+) error {
 	spec := client.ScheduleSpec{Intervals: []client.ScheduleIntervalSpec{{Every: every}}}
 	_, err := engine.ScheduleClient().Create(ctx, client.ScheduleOptions{
 		ID: action.ID, Spec: spec, Action: action, Overlap: enumspb.SCHEDULE_OVERLAP_POLICY_SKIP, CatchupWindow: every, Note: note,

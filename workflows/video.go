@@ -135,7 +135,10 @@ func (v *video) deferWork(do func(free workflow.Context)) { v.deferred = append(
 // release settles the task: first as a local activity, which costs one history event, and if that fails as an activity with retries.
 // The end of the task does not depend on it.
 func (v *video) release(free workflow.Context, result Result) {
-	in := activities.SettleInput{TaskID: v.in.TaskID, Token: v.in.Token, Waiter: v.waiter(), Channels: v.held, Bill: v.bill(result), Created: v.began.UTC(), Entry: v.entry()}
+	in := activities.SettleInput{
+		TaskID: v.in.TaskID, Token: v.in.Token, Waiter: v.waiter(), Channels: v.held, Bill: v.bill(result),
+		Created: v.began.UTC(), Entry: v.entry(),
+	}
 	if v.stopping != "" {
 		in.Channels = slices.DeleteFunc(slices.Clone(v.held), func(channel string) bool { return channel == v.stopping })
 	}

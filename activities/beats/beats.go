@@ -33,7 +33,9 @@ type joiner struct {
 	waiting map[string]*commonpb.Payloads
 }
 
-func (j *joiner) intercept(ctx context.Context, method string, req, reply any, cc *grpc.ClientConn, invoke grpc.UnaryInvoker, opts ...grpc.CallOption) error {
+func (j *joiner) intercept(
+	ctx context.Context, method string, req, reply any, cc *grpc.ClientConn, invoke grpc.UnaryInvoker, opts ...grpc.CallOption,
+) error {
 	switch r := req.(type) {
 	case *workflowservice.RecordActivityTaskHeartbeatRequest:
 		if ctx.Value(mark{}) != nil {

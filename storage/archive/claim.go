@@ -36,7 +36,8 @@ func (s *Store) Claim(ctx context.Context, key, owner string) (holder string, er
 	opts := minio.PutObjectOptions{ContentType: "text/plain", DisableContentSha256: true, ServerSideEncryption: s.sse}
 	opts.SetMatchETagExcept("*")
 	write := func() error {
-		_, err := s.core.PutObject(ctx, s.bucket, key, strings.NewReader(owner), int64(len(owner)), s.md5([]byte(owner)), hex.EncodeToString(sum[:]), opts)
+		_, err := s.core.PutObject(ctx, s.bucket, key, strings.NewReader(owner), int64(len(owner)), s.md5([]byte(owner)),
+			hex.EncodeToString(sum[:]), opts)
 		return err
 	}
 	if err = write(); minio.ToErrorResponse(err).StatusCode == http.StatusNotImplemented {

@@ -79,7 +79,8 @@ func s3Error(ctx context.Context, doing string, err error) error {
 	if errors.As(err, &authority) || errors.As(err, &name) || errors.As(err, &invalid) {
 		err = fmt.Errorf("the store's certificate is not trusted, see archive.ca and archive.endpoint: %w", err)
 	}
-	if text := err.Error(); strings.Contains(text, "does not look like a TLS handshake") || strings.Contains(text, "HTTP response to HTTPS client") {
+	if text := err.Error(); strings.Contains(text, "does not look like a TLS handshake") ||
+		strings.Contains(text, "HTTP response to HTTPS client") {
 		err = fmt.Errorf("the store does not use TLS: see archive.endpoint, which begins with https://: %w", err)
 	}
 	return fmt.Errorf("%s: %w: %w", doing, storage.ErrUnavailable, err)

@@ -51,7 +51,8 @@ const (
 // storeAddress parses the address of a store.
 func storeAddress(text string) (*url.URL, error) {
 	u, err := url.Parse(text)
-	if err != nil || u.Scheme != "http" && u.Scheme != "https" || u.Host == "" || strings.Trim(u.Path, "/") != "" || u.RawQuery != "" || u.User != nil {
+	if err != nil || u.Scheme != "http" && u.Scheme != "https" || u.Host == "" || strings.Trim(u.Path, "/") != "" || u.RawQuery != "" ||
+		u.User != nil {
 		return nil, errors.New("must be http(s)://host:port")
 	}
 	return u, nil
@@ -81,8 +82,10 @@ func serverSide(text string) (encrypt.ServerSide, error) {
 	return nil, errors.New(`archive encryption: must be "s3" or "kms:" and a key`)
 }
 
+type dialFunc = func(ctx context.Context, network, address string) (net.Conn, error)
+
 // dialTLS returns a dial function that uses the newest TLS configuration.
-func dialTLS(dial func(context.Context, string, string) (net.Conn, error), secure func() (*tls.Config, error)) func(context.Context, string, string) (net.Conn, error) {
+func dialTLS(dial dialFunc, secure func() (*tls.Config, error)) dialFunc {
 	return func(ctx context.Context, network, address string) (net.Conn, error) {
 		config, err := secure()
 		if err != nil {

@@ -180,7 +180,10 @@ func (p *put) options(sum string) minio.PutObjectOptions {
 		}
 		meta[metaSHA256] = sum
 	}
-	return minio.PutObjectOptions{ContentType: p.contentType(), UserMetadata: meta, DisableContentSha256: true, ServerSideEncryption: p.store.sse}
+	return minio.PutObjectOptions{
+		ContentType: p.contentType(), UserMetadata: meta, DisableContentSha256: true,
+		ServerSideEncryption: p.store.sse,
+	}
 }
 
 func (p *put) contentType() string {

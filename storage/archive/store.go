@@ -50,7 +50,7 @@ type Object struct {
 	Size        int64             `json:"size"`
 	ContentType string            `json:"content_type,omitempty"` // not from List
 	ETag        string            `json:"etag,omitempty"`         // without quotes
-	SHA256      string            `json:"sha256,omitempty"`       // hex; from Put always, from Stat and Open only for objects up to 5 MiB, not from List
+	SHA256      string            `json:"sha256,omitempty"`       // hex; from Put, and for objects up to 5 MiB from Stat and Open
 	Modified    time.Time         `json:"modified,omitzero"`      // zero from Put
 	Meta        map[string]string `json:"meta,omitempty"`         // not from List
 }

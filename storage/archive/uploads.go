@@ -28,7 +28,8 @@ func (s *Store) AbortUploads(ctx context.Context, prefix string, before time.Tim
 			if !upload.Initiated.Before(before) {
 				continue
 			}
-			if err := s.core.AbortMultipartUpload(ctx, s.bucket, upload.Key, upload.UploadID); err != nil && minio.ToErrorResponse(err).Code != minio.NoSuchUpload {
+			if err := s.core.AbortMultipartUpload(ctx, s.bucket, upload.Key, upload.UploadID); err != nil &&
+				minio.ToErrorResponse(err).Code != minio.NoSuchUpload {
 				return aborted, s3Error(ctx, "abort the upload of "+upload.Key, err)
 			}
 			aborted++

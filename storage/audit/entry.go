@@ -87,8 +87,8 @@ func (all changes) String() string {
 // Set returns the Change of a field that had no value.
 func Set(field string, value any) Change { return Change{Field: field, New: text(value)} }
 
-// Diff returns the fields of two documents that differ, ordered by name; nil is a document without fields. They must encode as JSON objects,
-// and must not contain a secret in clear text.
+// Diff returns the fields of two documents that differ, ordered by name; nil is a document without fields. They must encode as JSON
+// objects, and must not contain a secret in clear text.
 func Diff(before, after any) []Change {
 	old, now := members(before), members(after)
 	var changes []Change
@@ -157,7 +157,15 @@ func cutJSON(value json.RawMessage) json.RawMessage {
 // attrs returns the attributes of the entry's log line.
 func (e Entry) attrs() []slog.Attr {
 	list := []slog.Attr{slog.String("by", string(e.By))}
-	for _, field := range [][2]string{{"who", e.Who}, {"from", e.From}, {"what", e.What}, {"subject", e.Subject}, {"outcome", e.Outcome}, {"reason", e.Reason}, {"request_id", e.RequestID}} {
+	for _, field := range [][2]string{
+		{"who", e.Who},
+		{"from", e.From},
+		{"what", e.What},
+		{"subject", e.Subject},
+		{"outcome", e.Outcome},
+		{"reason", e.Reason},
+		{"request_id", e.RequestID},
+	} {
 		if field[1] != "" {
 			list = append(list, slog.String(field[0], field[1]))
 		}

@@ -7,9 +7,9 @@ import (
 	"modelrelay/storage/fair"
 )
 
-// guests limits the entries of token holders and of unauthenticated clients in each process: per token or network, and per kind. The log has
-// all of them. Without the limit, a client that signs in and out in a loop would displace operators' entries; one day of both kinds is at
-// most half of the newest entries. The zero value is ready to use.
+// guests limits the entries of token holders and of unauthenticated clients in each process: per token or network, and per kind. The
+// log has all of them. Without the limit, a client that signs in and out in a loop would displace operators' entries; one day of both
+// kinds is at most half of the newest entries. The zero value is ready to use.
 type guests struct {
 	all fair.Rate[Kind] // per kind, so that unauthenticated clients do not displace token holders
 	of  fair.Rate[string]

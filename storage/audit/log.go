@@ -141,8 +141,8 @@ func IsCursor(text string) bool {
 	return text == "" || len(text) <= 41 && strings.Trim(text, "0123456789-") == "" && strings.Count(text, "-") == 1 && text[0] != '-'
 }
 
-// Page returns at most limit entries that match the filter, newest first, after a cursor of an earlier page; "" starts at the newest. next is
-// "" at the end. It reads at most Recent entries.
+// Page returns at most limit entries that match the filter, newest first, after a cursor of an earlier page; "" starts at the newest.
+// next is "" at the end. It reads at most Recent entries.
 func (l *Log) Page(ctx context.Context, filter Filter, cursor string, limit int) (found []Entry, next string, err error) {
 	from := "+"
 	if cursor != "" {

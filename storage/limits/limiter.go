@@ -159,7 +159,8 @@ func (l *Limiter) Admit(ctx context.Context, token storage.Allowance, cost Cost)
 	if err := ctx.Err(); err != nil {
 		return Grant{}, err
 	}
-	token.RequestsPerMinute, token.TokensPerMinute, token.Concurrency = max(0, token.RequestsPerMinute), max(0, token.TokensPerMinute), max(0, token.Concurrency)
+	token.RequestsPerMinute, token.TokensPerMinute = max(0, token.RequestsPerMinute), max(0, token.TokensPerMinute)
+	token.Concurrency = max(0, token.Concurrency)
 	token.Budget = storage.BoundAmount(token.Budget)
 	if token.RequestsPerMinute == 0 && token.TokensPerMinute == 0 && token.Concurrency == 0 && token.Budget == 0 {
 		return Grant{Allowed: true}, nil
@@ -256,7 +257,8 @@ func (g Grant) Overdrawn(ctx context.Context) bool {
 	if h == nil || h.token.Budget == 0 || h.released.Load() {
 		return false
 	}
-	now := h.limits.ask(ctx, storage.Allowance{Token: h.token.Token, Budget: storage.BoundAmount(h.token.Budget + h.reserved)}, Cost{}, time.Now())
+	now := h.limits.ask(ctx, storage.Allowance{Token: h.token.Token, Budget: storage.BoundAmount(h.token.Budget + h.reserved)}, Cost{},
+		time.Now())
 	now.Release(0)
 	return now.Spent
 }

@@ -13,8 +13,8 @@ const (
 	settleKept  = 100_000 // settlements that wait while Redis is unavailable; their leases expire anyway
 )
 
-// memory is the state of this process: its concurrent calls, their settlements that Redis does not have yet, and the tokens' last known use,
-// by which it decides while Redis is unavailable.
+// memory is the state of this process: its concurrent calls, their settlements that Redis does not have yet, and the tokens' last known
+// use, by which it decides while Redis is unavailable.
 type memory struct {
 	mu      sync.Mutex
 	settles []settlement                              // not yet sent
@@ -139,8 +139,8 @@ func (m *memory) end(token storage.Allowance, lease string) {
 	}
 }
 
-// note stores what Redis answered to the calls of one token: the admitted calls, the use of the budget, and a refusal that stays valid for a
-// while.
+// note stores what Redis answered to the calls of one token: the admitted calls, the use of the budget, and a refusal that stays valid
+// for a while.
 func (m *memory) note(g *admitGroup, codes string, used int64, now time.Time) {
 	m.mu.Lock()
 	defer m.mu.Unlock()

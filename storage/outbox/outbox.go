@@ -31,8 +31,8 @@ local function applied(answer)
 end
 `
 
-// refusedMost is the number of tries for a batch that Redis refuses as a whole, one with each flush: enough for a temporary refusal, and few
-// enough for the batches after it.
+// refusedMost is the number of tries for a batch that Redis refuses as a whole, one with each flush: enough for a temporary refusal,
+// and few enough for the batches after it.
 const refusedMost = 10
 
 // Options configure an outbox whose batches are of type B. Functions are called by one goroutine at a time, except Cut.
@@ -86,7 +86,8 @@ func New[B any](client redis.UniversalClient, opts Options[B]) *Outbox[B] {
 	o.loop.Start(opts.Every, func(ctx context.Context, ticked bool) {
 		err := o.flush(ctx, ticked)
 		if err != nil && !errors.Is(err, storage.ErrUnavailable) && ctx.Err() == nil {
-			o.out.Log.LogAttrs(ctx, slog.LevelWarn, "redis refuses a batch, it is sent again", slog.String("part", opts.Name), slog.Any("error", err))
+			o.out.Log.LogAttrs(ctx, slog.LevelWarn, "redis refuses a batch, it is sent again", slog.String("part", opts.Name),
+				slog.Any("error", err))
 		}
 	})
 	return o
@@ -100,8 +101,8 @@ func (o *Outbox[B]) Add(b B) {
 	o.loop.Wake()
 }
 
-// Flush sends the waiting batches and those of Options.Cut. A batch that was not applied is sent again at the next flush, unless Options.Lost
-// received it.
+// Flush sends the waiting batches and those of Options.Cut. A batch that was not applied is sent again at the next flush, unless
+// Options.Lost received it.
 func (o *Outbox[B]) Flush(ctx context.Context) error { return o.flush(ctx, true) }
 
 // Close flushes a last time and stops. Its error means that the batches that Rest returns are lost.

@@ -1,5 +1,5 @@
-// Package sessions stores the sessions of the console, and single-use sign-in links, in Redis. A browser has a random secret; Redis has only
-// its SHA-256. It does not know permissions.
+// Package sessions stores the sessions of the console, and single-use sign-in links, in Redis. A browser has a random secret; Redis has
+// only its SHA-256. It does not know permissions.
 package sessions
 
 import (
@@ -119,8 +119,8 @@ func New(client redis.UniversalClient, idle time.Duration) *Store {
 	return &Store{client: client, idle: cmp.Or(idle, DefaultIdle)}
 }
 
-// Begin starts a session and returns it with the secret for its browser. It sets ID, Since and Seen. It returns a *TooManyError if the owner
-// began too many sessions.
+// Begin starts a session and returns it with the secret for its browser. It sets ID, Since and Seen. It returns a *TooManyError if the
+// owner began too many sessions.
 func (t *Store) Begin(ctx context.Context, s Session) (secret string, begun Session, err error) {
 	if err := t.countBegun(ctx, s); err != nil {
 		return "", Session{}, err
@@ -192,7 +192,10 @@ func (t *Store) Find(ctx context.Context, secret string) (Session, error) {
 		return Session{}, fmt.Errorf("store session: %w", err)
 	}
 	// XX: a session that has just ended must not be stored again.
-	err = t.client.SetArgs(ctx, sessionKey(s.ID), raw, redis.SetArgs{Mode: "XX", TTL: max(time.Second, min(t.idle, time.Until(s.end())))}).Err()
+	err = t.client.SetArgs(ctx, sessionKey(s.ID), raw, redis.SetArgs{
+		Mode: "XX",
+		TTL:  max(time.Second, min(t.idle, time.Until(s.end()))),
+	}).Err()
 	if err != nil && !errors.Is(err, redis.Nil) {
 		return Session{}, storage.RedisError("store session", err)
 	}

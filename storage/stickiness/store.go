@@ -1,5 +1,5 @@
-// Package stickiness stores in Redis the channel and key of each response, so that calls that continue it reach the same ones. Responses and
-// origins are only names to it.
+// Package stickiness stores in Redis the channel and key of each response, so that calls that continue it reach the same ones.
+// Responses and origins are only names to it.
 package stickiness
 
 import (

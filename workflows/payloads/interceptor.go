@@ -38,7 +38,9 @@ type interceptor struct {
 	logged fair.Rate[struct{}]
 }
 
-func (i *interceptor) intercept(ctx context.Context, method string, req, reply any, cc *grpc.ClientConn, invoke grpc.UnaryInvoker, opts ...grpc.CallOption) error {
+func (i *interceptor) intercept(
+	ctx context.Context, method string, req, reply any, cc *grpc.ClientConn, invoke grpc.UnaryInvoker, opts ...grpc.CallOption,
+) error {
 	if sent, ok := req.(proto.Message); ok {
 		var err error
 		if req, err = i.encrypted(ctx, sent); err != nil {
@@ -86,10 +88,11 @@ func (i *interceptor) decrypt(ctx context.Context, answer proto.Message) error {
 	if err := i.visit(ctx, answer, i.codec.Decode); err != nil {
 		return err
 	}
-	return proxy.VisitFailures(ctx, answer, proxy.VisitFailuresOptions{Visitor: func(_ *proxy.VisitFailuresContext, f *failurepb.Failure) error {
+	visit := func(_ *proxy.VisitFailuresContext, f *failurepb.Failure) error {
 		converter.DecodeCommonFailureAttributes(converter.GetDefaultDataConverter(), f)
 		return nil
-	}})
+	}
+	return proxy.VisitFailures(ctx, answer, proxy.VisitFailuresOptions{Visitor: visit})
 }
 
 func (i *interceptor) visit(ctx context.Context, message proto.Message, do func([]*commonpb.Payload) ([]*commonpb.Payload, error)) error {
@@ -132,7 +135,9 @@ func (i *interceptor) read(ctx context.Context, answer proto.Message, again func
 }
 
 // more decrypts the workflow task and the activities that came with the completion of a workflow task.
-func (i *interceptor) more(ctx context.Context, got *workflowservice.RespondWorkflowTaskCompletedResponse, again func(string, proto.Message, proto.Message) error) {
+func (i *interceptor) more(
+	ctx context.Context, got *workflowservice.RespondWorkflowTaskCompletedResponse, again func(string, proto.Message, proto.Message) error,
+) {
 	if next := got.GetWorkflowTask(); next != nil && !i.step(ctx, next, again) {
 		got.WorkflowTask = nil
 	}
@@ -149,7 +154,9 @@ func (i *interceptor) more(ctx context.Context, got *workflowservice.RespondWork
 
 // step decrypts a workflow task and reports success. It returns an undecryptable one to Temporal with the reason, which the Temporal
 // UI shows. From the second try on it leaves the task to its timeout, which delays the next try.
-func (i *interceptor) step(ctx context.Context, got *workflowservice.PollWorkflowTaskQueueResponse, again func(string, proto.Message, proto.Message) error) bool {
+func (i *interceptor) step(
+	ctx context.Context, got *workflowservice.PollWorkflowTaskQueueResponse, again func(string, proto.Message, proto.Message) error,
+) bool {
 	err := i.decrypt(ctx, got)
 	if err == nil {
 		return true
@@ -163,7 +170,8 @@ func (i *interceptor) step(ctx context.Context, got *workflowservice.PollWorkflo
 			}},
 		}
 		// If this request fails, the timeout of the workflow task has the same effect.
-		_ = again(workflowservice.WorkflowService_RespondWorkflowTaskFailed_FullMethodName, refusal, new(workflowservice.RespondWorkflowTaskFailedResponse))
+		_ = again(workflowservice.WorkflowService_RespondWorkflowTaskFailed_FullMethodName, refusal,
+			new(workflowservice.RespondWorkflowTaskFailedResponse))
 	}
 	proto.Reset(got)
 	return false

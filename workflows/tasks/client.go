@@ -272,5 +272,8 @@ func away(what string, err error) *providers.Fault {
 	if errors.Is(err, context.Canceled) {
 		return providers.AsFault(err)
 	}
-	return &providers.Fault{Kind: providers.Overloaded, Message: what + " is not available now.", RetryAfter: retryTemporal, Accepted: providers.NotAccepted, Err: err}
+	return &providers.Fault{
+		Kind: providers.Overloaded, Message: what + " is not available now.", RetryAfter: retryTemporal,
+		Accepted: providers.NotAccepted, Err: err,
+	}
 }

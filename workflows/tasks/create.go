@@ -83,9 +83,11 @@ func (c *creation) run(ctx context.Context) (_ Task, err error) {
 	m := memo{Token: c.in.TokenID, Format: c.in.Format, Hash: hash, CreatedAt: now, Incarnation: incarnation}
 	shape := req.Shape()
 	start := workflows.Input{
-		Revision: workflows.Revision, TaskID: id, Incarnation: incarnation, Created: now, Token: c.in.TokenID, Group: c.in.Group, Weight: c.in.Weight, Lane: c.in.Lane,
+		Revision: workflows.Revision, TaskID: id, Incarnation: incarnation, Created: now, Token: c.in.TokenID, Group: c.in.Group,
+		Weight: c.in.Weight, Lane: c.in.Lane,
 		Reservation: id + "." + rand.Text()[:reservationLetters], Footage: c.footage(*req),
-		Format: c.in.Format, Model: req.Model, Several: req.N > 1, Video: &shape, Pin: pin, Notify: c.in.TokenWebhook || req.WebhookURL != "", Limits: c.opts.Limits,
+		Format: c.in.Format, Model: req.Model, Several: req.N > 1, Video: &shape, Pin: pin,
+		Notify: c.in.TokenWebhook || req.WebhookURL != "", Limits: c.opts.Limits,
 	}
 	load, err := place(*req, &start, &m)
 	if err != nil {
@@ -263,7 +265,8 @@ func (c *creation) reserve(ctx context.Context, start workflows.Input) error {
 	}
 	price, _ := c.opts.Prices.Of(start.Model)
 	err := c.opts.Budgets.Reserve(ctx, ledger.Estimate{
-		ID: start.Reservation, Token: c.in.TokenID, Model: start.Model, Budget: c.in.Budget, Amount: int64(price.Most(activities.Measure(start.Footage))),
+		ID: start.Reservation, Token: c.in.TokenID, Model: start.Model, Budget: c.in.Budget,
+		Amount: int64(price.Most(activities.Measure(start.Footage))),
 	})
 	switch {
 	case errors.Is(err, ledger.ErrBudget):
@@ -314,7 +317,8 @@ func (c *creation) source(ctx context.Context, req *providers.VideoRequest) (*ac
 
 // inherit copies into a remix what it takes from its source.
 func inherit(req *providers.VideoRequest, from providers.VideoRequest) {
-	req.Model, req.Asked, req.Seconds, req.Size, req.Width, req.Height = from.Model, from.Asked, from.Seconds, from.Size, from.Width, from.Height
+	req.Model, req.Asked, req.Seconds = from.Model, from.Asked, from.Seconds
+	req.Size, req.Width, req.Height = from.Size, from.Width, from.Height
 }
 
 // callerHash is the hash of what the caller sent, without what a remix inherits.

@@ -46,7 +46,9 @@ type ListedDelivery struct {
 }
 
 // Deliveries returns a page of the deliveries that match the filter, as Page does of tasks.
-func (o *Operator) Deliveries(ctx context.Context, filter DeliveryFilter, cursor []byte, limit int) (found []ListedDelivery, next []byte, err error) {
+func (o *Operator) Deliveries(
+	ctx context.Context, filter DeliveryFilter, cursor []byte, limit int,
+) (found []ListedDelivery, next []byte, err error) {
 	query, err := filter.Query()
 	if err != nil {
 		return nil, nil, err
@@ -58,7 +60,8 @@ func (o *Operator) Deliveries(ctx context.Context, filter DeliveryFilter, cursor
 	for _, info := range answer.executions {
 		row := listed(info)
 		d := ListedDelivery{
-			ID: row.ID, Token: row.Token, Model: row.Model, State: row.Phase, Path: o.path(info.GetExecution()), Created: row.Created, Closed: row.Closed,
+			ID: row.ID, Token: row.Token, Model: row.Model, State: row.Phase, Path: o.path(info.GetExecution()), Created: row.Created,
+			Closed: row.Closed,
 		}
 		d.Task, d.Event = deliveryOf(row.ID)
 		if !row.Running && d.State == workflows.PhaseDelivering { // it was ended from outside

@@ -100,8 +100,9 @@ func (o *Operator) Show(ctx context.Context, id string) (Details, error) {
 	}
 	info := answer.GetWorkflowExecutionInfo()
 	details := Details{
-		Listed: listed(info), State: task.State, Progress: task.Progress, Position: task.QueuePosition, Outputs: task.Outputs, Expires: task.ExpiresAt,
-		Path: o.path(info.GetExecution()), Request: task.Request, VendorPrice: task.VendorPrice,
+		Listed: listed(info), State: task.State, Progress: task.Progress, Position: task.QueuePosition, Outputs: task.Outputs,
+		Expires: task.ExpiresAt,
+		Path:    o.path(info.GetExecution()), Request: task.Request, VendorPrice: task.VendorPrice,
 	}
 	if task.Job != nil {
 		details.Sent = task.Job.Sent
@@ -112,7 +113,8 @@ func (o *Operator) Show(ctx context.Context, id string) (Details, error) {
 	for _, pending := range answer.GetPendingActivities() {
 		wait := Waiting{
 			Name: pending.GetActivityType().GetName(), State: strings.ToLower(pending.GetState().String()), Tries: pending.GetAttempt(),
-			Heartbeat: document(pending.GetHeartbeatDetails()), Fault: failureText(pending.GetLastFailure().GetMessage()), Worker: pending.GetLastWorkerIdentity(),
+			Heartbeat: document(pending.GetHeartbeatDetails()), Fault: failureText(pending.GetLastFailure().GetMessage()),
+			Worker: pending.GetLastWorkerIdentity(),
 		}
 		if pending.GetNextAttemptScheduleTime() != nil {
 			wait.Next = pending.GetNextAttemptScheduleTime().AsTime()
@@ -141,10 +143,13 @@ func (o *Operator) Show(ctx context.Context, id string) (Details, error) {
 }
 
 // addHistory adds the steps and attempts in a history to the details, and returns the input of the workflow.
-func (o *Operator) addHistory(ctx context.Context, execution *commonpb.WorkflowExecution, details *Details) (in workflows.Input, err error) {
+func (o *Operator) addHistory(
+	ctx context.Context, execution *commonpb.WorkflowExecution, details *Details,
+) (in workflows.Input, err error) {
 	steps := make(map[int64]*activityEvents) // by the event that scheduled them
 	var order []*activityEvents
-	history := o.temporal.GetWorkflowHistory(ctx, execution.GetWorkflowId(), execution.GetRunId(), false, enumspb.HISTORY_EVENT_FILTER_TYPE_ALL_EVENT)
+	history := o.temporal.GetWorkflowHistory(ctx, execution.GetWorkflowId(), execution.GetRunId(), false,
+		enumspb.HISTORY_EVENT_FILTER_TYPE_ALL_EVENT)
 	for history.HasNext() {
 		event, err := history.Next()
 		if err != nil {
@@ -205,7 +210,10 @@ func (t *activityEvents) add(details *Details) {
 		if converter.GetDefaultDataConverter().FromPayloads(t.input, &in) != nil {
 			return
 		}
-		details.Attempts = append(details.Attempts, AttemptDetails{At: t.step.At, Attempt: workflows.Attempt{Number: in.Attempt, Assignment: in.Assignment}})
+		details.Attempts = append(details.Attempts, AttemptDetails{
+			At:      t.step.At,
+			Attempt: workflows.Attempt{Number: in.Attempt, Assignment: in.Assignment},
+		})
 	case "Reconcile":
 		if len(details.Attempts) == 0 {
 			return
@@ -258,9 +266,10 @@ func (o *Operator) delivery(ctx context.Context, id string) (*Delivery, error) {
 	info := answer.GetWorkflowExecutionInfo()
 	delivery := &Delivery{ID: id, State: string(listed(info).Phase), Status: info.GetStatus().String(), Path: o.path(info.GetExecution())}
 	if info.GetStatus() != enumspb.WORKFLOW_EXECUTION_STATUS_RUNNING {
-		closing, err := o.temporal.WorkflowService().GetWorkflowExecutionHistoryReverse(ctx, &workflowservice.GetWorkflowExecutionHistoryReverseRequest{
-			Namespace: o.namespace, Execution: info.GetExecution(), MaximumPageSize: 1,
-		})
+		closing, err := o.temporal.WorkflowService().GetWorkflowExecutionHistoryReverse(ctx,
+			&workflowservice.GetWorkflowExecutionHistoryReverseRequest{
+				Namespace: o.namespace, Execution: info.GetExecution(), MaximumPageSize: 1,
+			})
 		if err != nil {
 			return nil, away("The task engine", fmt.Errorf("read the end of %s: %w", id, err))
 		}

@@ -61,7 +61,9 @@ func (e Executions) End(ctx context.Context, in activities.RemoveInput) (activit
 }
 
 // describe describes the newest run of the task; nil if there is none, or it is of another task with the id.
-func (e Executions) describe(ctx context.Context, in activities.RemoveInput) (answer *workflowservice.DescribeWorkflowExecutionResponse, task Task, incarnation string, err error) {
+func (e Executions) describe(ctx context.Context, in activities.RemoveInput) (
+	answer *workflowservice.DescribeWorkflowExecutionResponse, task Task, incarnation string, err error,
+) {
 	var m memo
 	for run := in.Run; ; run = task.run {
 		if run == "" {

@@ -45,7 +45,9 @@ type startTriesKey struct{}
 
 // CountRefusals is a gRPC interceptor for the client of Temporal, inside the SDK's retries. It counts the outcomes of a create's start,
 // and ends the retries if the namespace continues to refuse.
-func CountRefusals(ctx context.Context, method string, req, reply any, cc *grpc.ClientConn, invoke grpc.UnaryInvoker, opts ...grpc.CallOption) error {
+func CountRefusals(
+	ctx context.Context, method string, req, reply any, cc *grpc.ClientConn, invoke grpc.UnaryInvoker, opts ...grpc.CallOption,
+) error {
 	err := invoke(ctx, method, req, reply, cc, opts...)
 	tries, _ := ctx.Value(startTriesKey{}).(*startTries)
 	if tries == nil || method != workflowservice.WorkflowService_StartWorkflowExecution_FullMethodName {
@@ -65,7 +67,8 @@ func CountRefusals(ctx context.Context, method string, req, reply any, cc *grpc.
 // exhausted is the fault of a create that the namespace refused because of its rate or load.
 func exhausted(err error) *providers.Fault {
 	return &providers.Fault{
-		Kind: providers.Overloaded, Message: "The task engine takes no more tasks at the moment.", RetryAfter: exhaustedRetry, Accepted: providers.NotAccepted, Err: err,
+		Kind: providers.Overloaded, Message: "The task engine takes no more tasks at the moment.", RetryAfter: exhaustedRetry,
+		Accepted: providers.NotAccepted, Err: err,
 	}
 }
 
@@ -79,7 +82,9 @@ func interactive(ctx context.Context) context.Context {
 // FailWithoutConnection is a gRPC interceptor for the client of Temporal, inside the SDK's retries. It fails an interactive request
 // that has no connection after connectPatience. The SDK would continue for half of the caller's time, because it retries after a refused
 // connection.
-func FailWithoutConnection(ctx context.Context, method string, req, reply any, cc *grpc.ClientConn, invoke grpc.UnaryInvoker, opts ...grpc.CallOption) error {
+func FailWithoutConnection(
+	ctx context.Context, method string, req, reply any, cc *grpc.ClientConn, invoke grpc.UnaryInvoker, opts ...grpc.CallOption,
+) error {
 	if ctx.Value(interactiveKey{}) != nil && !connected(ctx, cc) && ctx.Err() == nil {
 		return status.Errorf(codes.FailedPrecondition, "no connection within %s", connectPatience) // the SDK does not retry this code
 	}

@@ -134,10 +134,12 @@ func (o *Operator) RetryArchive(ctx context.Context, id string) (run string, err
 	case err != nil:
 		return "", err
 	case task.Failure == nil || task.Failure.Code != workflows.CodeArchiveFailed:
-		return "", providers.Faultf(providers.Conflict, "%s is %s: only a task that failed with %s can archive again.", id, task.State, workflows.CodeArchiveFailed)
+		return "", providers.Faultf(providers.Conflict, "%s is %s: only a task that failed with %s can archive again.", id, task.State,
+			workflows.CodeArchiveFailed)
 	case answer.GetWorkflowExecutionInfo().GetStatus() == enumspb.WORKFLOW_EXECUTION_STATUS_RUNNING:
 		// The execution removes what its archive left, under the names that the next try writes.
-		return "", providers.Faultf(providers.Conflict, "%s has failed a moment ago and still removes what is left of its archive; try again in a minute.", id)
+		return "", providers.Faultf(providers.Conflict,
+			"%s failed a moment ago and still removes its archived objects; try again in a minute.", id)
 	}
 	// The new run would escape a removal that has read the old one.
 	switch removed, err := o.Runs(ctx, RemoveID(id, task.CreatedAt)); {
@@ -166,7 +168,8 @@ func (o *Operator) RetryArchive(ctx context.Context, id string) (run string, err
 // archiveStep returns the id of the event that completed the workflow task that scheduled the archive.
 func (o *Operator) archiveStep(ctx context.Context, execution *commonpb.WorkflowExecution) (int64, error) {
 	var step int64
-	history := o.temporal.GetWorkflowHistory(ctx, execution.GetWorkflowId(), execution.GetRunId(), false, enumspb.HISTORY_EVENT_FILTER_TYPE_ALL_EVENT)
+	history := o.temporal.GetWorkflowHistory(ctx, execution.GetWorkflowId(), execution.GetRunId(), false,
+		enumspb.HISTORY_EVENT_FILTER_TYPE_ALL_EVENT)
 	for history.HasNext() {
 		event, err := history.Next()
 		if err != nil {

@@ -38,7 +38,8 @@ type promptCache struct {
 }
 
 func newPromptCache() *promptCache {
-	return &promptCache{Cache: fair.NewCache[string, string, providers.VideoRequest](fair.CacheBounds{Total: promptsMost, Share: promptsShare})}
+	bounds := fair.CacheBounds{Total: promptsMost, Share: promptsShare}
+	return &promptCache{Cache: fair.NewCache[string, string, providers.VideoRequest](bounds)}
 }
 
 // errCooldown reports that the archive failed a moment ago.

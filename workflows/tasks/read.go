@@ -29,7 +29,10 @@ func read(id string, answer *workflowservice.DescribeWorkflowExecutionResponse, 
 	if err := converter.GetDefaultDataConverter().FromPayload(fields[memoTask], &m); err != nil {
 		return Task{}, memo{}, fmt.Errorf("read the memo of task %s: %w", id, err)
 	}
-	task := Task{ID: id, Token: m.Token, Format: m.Format, CreatedAt: m.CreatedAt, State: workflows.Queued, readState: readState{readAt: now, run: info.GetExecution().GetRunId()}}
+	task := Task{
+		ID: id, Token: m.Token, Format: m.Format, CreatedAt: m.CreatedAt, State: workflows.Queued,
+		readState: readState{readAt: now, run: info.GetExecution().GetRunId()},
+	}
 	task.removed = marked(answer, m.CreatedAt)
 	if m.Request != nil {
 		task.describe(*m.Request)
@@ -66,7 +69,9 @@ func position(pending []*workflowpb.PendingActivityInfo) int {
 }
 
 // progressOf returns the state and progress of a running task, and the last heartbeat of its poll.
-func progressOf(info *workflowpb.WorkflowExecutionInfo, pending []*workflowpb.PendingActivityInfo, now time.Time) (workflows.State, int, *activities.Progress) {
+func progressOf(
+	info *workflowpb.WorkflowExecutionInfo, pending []*workflowpb.PendingActivityInfo, now time.Time,
+) (workflows.State, int, *activities.Progress) {
 	switch phaseOf(info) {
 	case workflows.PhasePolling:
 	case workflows.PhaseArchiving, workflows.PhaseCompleted, workflows.PhaseFailed:

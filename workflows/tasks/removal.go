@@ -72,7 +72,10 @@ func readRemoval(id string, answer *workflowservice.DescribeWorkflowExecutionRes
 	if err := converter.GetDefaultDataConverter().FromPayload(payload, &r); err != nil {
 		return Task{}, memo{}, fmt.Errorf("read the removal of %s: %w", id, err)
 	}
-	return Task{ID: id, Token: r.Token, CreatedAt: r.CreatedAt, State: workflows.Failed, readState: readState{removed: true, run: r.Run}}, memo{Token: r.Token, CreatedAt: r.CreatedAt}, nil
+	return Task{
+		ID: id, Token: r.Token, CreatedAt: r.CreatedAt, State: workflows.Failed,
+		readState: readState{removed: true, run: r.Run},
+	}, memo{Token: r.Token, CreatedAt: r.CreatedAt}, nil
 }
 
 // newest describes the newest execution with a task's id. It corrects one case: the start of a removal was delayed until its task was
@@ -106,9 +109,12 @@ func newest(ctx context.Context, temporal client.Client, namespace, id string) (
 
 // laterTask describes the newest task with the id of a removed task that was created after it; nil if there is none. It uses visibility,
 // which may be late by some seconds; such a task has existed for longer.
-func laterTask(ctx context.Context, temporal client.Client, namespace string, removed Task) (*workflowservice.DescribeWorkflowExecutionResponse, error) {
+func laterTask(
+	ctx context.Context, temporal client.Client, namespace string, removed Task,
+) (*workflowservice.DescribeWorkflowExecutionResponse, error) {
 	listed, err := temporal.ListWorkflow(ctx, &workflowservice.ListWorkflowExecutionsRequest{
-		Namespace: namespace, PageSize: runsMost, Query: fmt.Sprintf("WorkflowId = '%s' AND WorkflowType = 'Video' AND ExecutionStatus != 'ContinuedAsNew'", removed.ID),
+		Namespace: namespace, PageSize: runsMost,
+		Query: fmt.Sprintf("WorkflowId = '%s' AND WorkflowType = 'Video' AND ExecutionStatus != 'ContinuedAsNew'", removed.ID),
 	})
 	if err != nil {
 		return nil, fmt.Errorf("list runs: %w", err)
@@ -133,7 +139,10 @@ func laterTask(ctx context.Context, temporal client.Client, namespace string, re
 // mark starts the removal of an ended task under the task's own id, or marks a running task, whichever applies at that moment. The SDK
 // offers no such start.
 func (c *Client) mark(ctx context.Context, task Task) (*workflowservice.StartWorkflowExecutionResponse, error) {
-	input, err := converter.GetDefaultDataConverter().ToPayloads(activities.RemoveInput{TaskID: task.ID, Token: task.Token, Created: task.CreatedAt, Run: task.run, Revision: workflows.Revision})
+	input, err := converter.GetDefaultDataConverter().ToPayloads(activities.RemoveInput{
+		TaskID: task.ID, Token: task.Token,
+		Created: task.CreatedAt, Run: task.run, Revision: workflows.Revision,
+	})
 	if err != nil {
 		return nil, fmt.Errorf("input of the removal: %w", err)
 	}

@@ -108,7 +108,10 @@ func (c *creation) put(ctx context.Context, input upload) error {
 	if input.from != "" {
 		source, err := c.opts.Objects.Open(ctx, input.from)
 		if errors.Is(err, storage.ErrNotFound) {
-			return &providers.Fault{Kind: providers.NotFound, Message: "The source video no longer exists.", Accepted: providers.NotAccepted, Err: err}
+			return &providers.Fault{
+				Kind: providers.NotFound, Message: "The source video no longer exists.", Accepted: providers.NotAccepted,
+				Err: err,
+			}
 		}
 		if err != nil {
 			return err

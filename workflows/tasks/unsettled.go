@@ -84,7 +84,10 @@ func (e Executions) finish(ctx context.Context, id, run string) error {
 	if err != nil {
 		return fmt.Errorf("read the history: %w", err)
 	}
-	in := workflows.FinishInput{Revision: workflows.Revision, Result: unfinishedResult(info), Began: info.GetStartTime().AsTime(), Channel: listed(info).Channel}
+	in := workflows.FinishInput{
+		Revision: workflows.Revision, Result: unfinishedResult(info), Began: info.GetStartTime().AsTime(),
+		Channel: listed(info).Channel,
+	}
 	if in.Task, err = inputOf(first); err != nil {
 		return nil //nolint:nilerr // as above
 	}

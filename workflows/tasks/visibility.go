@@ -122,12 +122,17 @@ func (v *visibility) refreshed(ctx context.Context, page pageResult) []*workflow
 }
 
 // page reads at most size executions after a cursor. It returns Invalid for an invalid cursor.
-func (v *visibility) page(ctx context.Context, query string, cursor []byte, size int) (*workflowservice.ListWorkflowExecutionsResponse, error) {
+func (v *visibility) page(
+	ctx context.Context, query string, cursor []byte, size int,
+) (*workflowservice.ListWorkflowExecutionsResponse, error) {
 	answer, err := v.temporal.ListWorkflow(ctx, &workflowservice.ListWorkflowExecutionsRequest{
 		Namespace: v.namespace, PageSize: int32(size), NextPageToken: cursor, Query: query,
 	})
 	if _, invalid := errors.AsType[*serviceerror.InvalidArgument](err); invalid && len(cursor) > 0 {
-		return nil, &providers.Fault{Kind: providers.Invalid, Message: "Invalid request: 'after' is not a cursor of this list.", Param: "after", Err: err}
+		return nil, &providers.Fault{
+			Kind: providers.Invalid, Message: "Invalid request: 'after' is not a cursor of this list.", Param: "after",
+			Err: err,
+		}
 	}
 	if err != nil {
 		return nil, away("The task engine", fmt.Errorf("list executions: %w", err))
@@ -338,17 +343,18 @@ func unfinished(info *workflowpb.WorkflowExecutionInfo) bool {
 // removals returns the running removals by their RemoveID.
 func (o *Operator) removals(ctx context.Context) (map[string]bool, error) {
 	removed := make(map[string]bool)
-	err := o.visibility.each(ctx, "WorkflowType = '"+workflows.RemoveType+"' AND ExecutionStatus = 'Running'", 0, func(info *workflowpb.WorkflowExecutionInfo) error {
-		id := info.GetExecution().GetWorkflowId()
-		if payload := info.GetMemo().GetFields()[memoRemoval]; payload != nil {
-			var r removal
-			if err := converter.GetDefaultDataConverter().FromPayload(payload, &r); err != nil {
-				return fmt.Errorf("read the removal of %s: %w", id, err)
+	err := o.visibility.each(ctx, "WorkflowType = '"+workflows.RemoveType+"' AND ExecutionStatus = 'Running'", 0,
+		func(info *workflowpb.WorkflowExecutionInfo) error {
+			id := info.GetExecution().GetWorkflowId()
+			if payload := info.GetMemo().GetFields()[memoRemoval]; payload != nil {
+				var r removal
+				if err := converter.GetDefaultDataConverter().FromPayload(payload, &r); err != nil {
+					return fmt.Errorf("read the removal of %s: %w", id, err)
+				}
+				id = RemoveID(id, r.CreatedAt)
 			}
-			id = RemoveID(id, r.CreatedAt)
-		}
-		removed[id] = true
-		return nil
-	})
+			removed[id] = true
+			return nil
+		})
 	return removed, err
 }

@@ -18,7 +18,9 @@ const (
 
 // watchAfter holds the reads after a hint, counted from it. The workflow processes an activity's result after that was reported, on a
 // busy server much later.
-var watchAfter = [...]time.Duration{watchSoon, 1200 * time.Millisecond, 3 * time.Second} //nolint:gochecknoglobals // a constant table; Go has no constant arrays
+var watchAfter = [...]time.Duration{ //nolint:gochecknoglobals // a constant table; Go has no constant arrays
+	watchSoon, 1200 * time.Millisecond, 3 * time.Second,
+}
 
 // Watch returns the task, as its token sees it, at the first change of its state, progress or queue position after last; at once if
 // it has changed or ended. It tolerates outages of Temporal. Its error is that of ctx, or NotFound if the task was removed. All

@@ -25,7 +25,7 @@ func (c *creation) checkWebhook() error {
 		return providers.InvalidField("webhook_url", "Invalid request: 'webhook_url' %v.", err)
 	}
 	if !c.in.TokenSigns {
-		return providers.InvalidField("webhook_url", "Invalid request: 'webhook_url' needs a token with a webhook secret, which signs the events.")
+		return providers.InvalidField("webhook_url", "Invalid request: 'webhook_url' requires a token with a webhook secret.")
 	}
 	return nil
 }

@@ -56,12 +56,16 @@ func (t *Interceptor) InterceptClient(next interceptor.ClientOutboundInterceptor
 }
 
 // InterceptWorkflow implements interceptor.WorkerInterceptor.
-func (t *Interceptor) InterceptWorkflow(_ workflow.Context, next interceptor.WorkflowInboundInterceptor) interceptor.WorkflowInboundInterceptor {
+func (t *Interceptor) InterceptWorkflow(
+	_ workflow.Context, next interceptor.WorkflowInboundInterceptor,
+) interceptor.WorkflowInboundInterceptor {
 	return &tracedWorkflow{interceptor.WorkflowInboundInterceptorBase{Next: next}, t.tracer}
 }
 
 // InterceptActivity implements interceptor.WorkerInterceptor.
-func (t *Interceptor) InterceptActivity(_ context.Context, next interceptor.ActivityInboundInterceptor) interceptor.ActivityInboundInterceptor {
+func (t *Interceptor) InterceptActivity(
+	_ context.Context, next interceptor.ActivityInboundInterceptor,
+) interceptor.ActivityInboundInterceptor {
 	return &tracedActivity{interceptor.ActivityInboundInterceptorBase{Next: next}, t.tracer, t.Tries}
 }
 

@@ -77,7 +77,9 @@ func Open(cfg config.Temporal, o *Options) (*Engine, error) {
 		ConnectionOptions: client.ConnectionOptions{
 			TLSDisabled: !e.secure,
 			// The SDK's own interceptors, including its retries, come before these. The one that encrypts is the last.
-			DialOptions: []grpc.DialOption{beats.Join(), grpc.WithChainUnaryInterceptor(e.named, tasks.FailWithoutConnection, tasks.CountRefusals, codec.Interceptor(log))},
+			DialOptions: []grpc.DialOption{beats.Join(), grpc.WithChainUnaryInterceptor(
+				e.named, tasks.FailWithoutConnection, tasks.CountRefusals, codec.Interceptor(log),
+			)},
 		},
 	}
 	if !e.secure {
@@ -85,7 +87,8 @@ func Open(cfg config.Temporal, o *Options) (*Engine, error) {
 		options.ConnectionOptions.GrpcCompression = &client.GrpcCompressionNone{}
 	} else {
 		options.ConnectionOptions.TLS = &tls.Config{MinVersion: tls.VersionTLS12} // enables TLS; newSecured replaces it
-		options.ConnectionOptions.DialOptions = append(options.ConnectionOptions.DialOptions, grpc.WithTransportCredentials(newSecured(cfg.TLS.Files())))
+		options.ConnectionOptions.DialOptions = append(options.ConnectionOptions.DialOptions,
+			grpc.WithTransportCredentials(newSecured(cfg.TLS.Files())))
 	}
 	if o.Tracer != nil {
 		options.Interceptors = append(options.Interceptors, tracing.New(o.Tracer))
@@ -110,7 +113,10 @@ func cliOptions(cfg config.Temporal) string {
 		words = append(words, "--tls")
 	}
 	for _, option := range [...]struct{ name, value string }{
-		{"--tls-ca-path", cfg.TLS.CA}, {"--tls-cert-path", cfg.TLS.Cert}, {"--tls-key-path", cfg.TLS.Key}, {"--tls-server-name", cfg.TLS.ServerName},
+		{"--tls-ca-path", cfg.TLS.CA},
+		{"--tls-cert-path", cfg.TLS.Cert},
+		{"--tls-key-path", cfg.TLS.Key},
+		{"--tls-server-name", cfg.TLS.ServerName},
 	} {
 		if option.value != "" {
 			words = append(words, option.name+" "+workflows.ShellWord(option.value))
@@ -122,8 +128,8 @@ func cliOptions(cfg config.Temporal) string {
 	return strings.Join(words, " ")
 }
 
-// Load applies what a reload changes, for requests that begin later. An Engine that was opened without TLS ignores an API key: TLS requires a
-// restart, and until then the key would be sent unencrypted.
+// Load applies what a reload changes, for requests that begin later. An Engine that was opened without TLS ignores an API key: TLS
+// requires a restart, and until then the key would be sent unencrypted.
 func (e *Engine) Load(cfg config.Temporal) error {
 	if err := e.keys.Load(cfg.Payloads()); err != nil {
 		return fmt.Errorf("temporal.payload_keys: %w", err)
@@ -149,7 +155,9 @@ func (e *Engine) DecodeJSON(body []byte) ([]byte, error) { return e.codec.Decode
 const keyOfAPI = "temporal.api_key"
 
 // named adds the configuration key to the server's refusals.
-func (e *Engine) named(ctx context.Context, method string, req, reply any, cc *grpc.ClientConn, invoke grpc.UnaryInvoker, opts ...grpc.CallOption) error {
+func (e *Engine) named(
+	ctx context.Context, method string, req, reply any, cc *grpc.ClientConn, invoke grpc.UnaryInvoker, opts ...grpc.CallOption,
+) error {
 	err := invoke(ctx, method, req, reply, cc, opts...)
 	given := *e.apiKey.Load() != ""
 	switch code := status.Code(err); {
