@@ -1,5 +1,5 @@
-// Package ledger keeps in Redis what tokens have spent and reserved, and what they used by day, model and channel. It reckons
-// in whole billionths of one currency and knows no prices.
+// Package ledger stores in Redis what tokens have spent and reserved, and what they used by day, model and channel. Amounts are whole
+// billionths of one currency. The package does not know prices.
 package ledger
 
 import (
@@ -17,26 +17,26 @@ import (
 	"modelrelay/storage"
 )
 
-// The keys. Those with a capital name are part of admission's script as well.
+// The keys. Admission's script uses those with an exported function too.
 //
 //	budget:<token id>       hash    spent, reserved, used (unix seconds), c<lease> and t<estimate> -> "<amount> <since, ms> <model>"
 //	budgets                 set     token ids that ever reserved
-//	process:<process>       string  the process works on its reservations, a minute after the last sign of life
+//	process:<process>       string  the process is alive; a minute after its last sign of life its reservations count as lost
 //	claims:<task id>        set     the task's fields in its token's budget, one for each create, until it is settled
-//	charged:<field>         string  "<amount> <day> <JSON>": what an operator charged of a reservation, until it is settled
-//	settled:<estimate>      string  "<outcome> <amount>": how the task's money was settled (completed, failed or unknown), and for how much
+//	charged:<field>         string  "<amount> <day> <JSON>": what an operator charged for a reservation, until it is settled
+//	settled:<estimate>      string  "<outcome> <amount>": how the task was settled (completed, failed or unknown), and for how much
 //	usage:<day>             set     token ids with usage on that day
 //	usage:<day>:<token id>  hash    "<model> <channel> <counter>" -> sum
 //	usage-seq:<process>     string  the last batch of one process, see outbox
 const BudgetsKey = storage.Prefix + "budgets"
 
-// BudgetKey names what one token has spent and reserved.
+// BudgetKey returns the key of what one token has spent and reserved.
 func BudgetKey(tokenID string) string { return storage.Prefix + "budget:" + tokenID }
 
-// ProcessKey names the sign that a process lives which has reserved.
+// ProcessKey returns the key of the sign of life of a process with reservations.
 func ProcessKey(process string) string { return storage.Prefix + "process:" + process }
 
-// ProcessLetters are the first of every call's lease, so that one shows whose it is.
+// ProcessLetters is the length of the process's name, with which every call's lease begins.
 const ProcessLetters = 8
 
 func claimsKey(taskID string) string         { return storage.Prefix + "claims:" + taskID }
@@ -55,21 +55,20 @@ func dayKeys(day string) []string {
 	return []string{unsummedKey(day), dayTokensKey(day), dayModelsKey(day), dayChannelsKey(day)}
 }
 
-// dayOf is the ledger's day, in UTC.
+// dayOf returns the ledger's day, in UTC.
 func dayOf(t time.Time) string { return t.UTC().Format(time.DateOnly) }
 
-// ErrBudget says that a token's budget does not cover what is asked for.
+// ErrBudget reports that a token's budget does not cover the requested amount.
 var ErrBudget = errors.New("over budget")
 
-// settledFor is how long it is remembered that a task's money was settled, and that an operator charged a reservation, by
-// default: longer than an archive is tried again, an execution is kept, and a gateway does without Redis.
+// settledFor is the default time for which Redis stores that a task was settled, and that an operator charged a reservation. It is longer
+// than an archive is retried, an execution is stored, and a gateway works without Redis.
 const settledFor = 8 * 24 * time.Hour
 
-// readTogether is how many hashes are read in one round trip.
+// readTogether is the number of hashes in one round trip.
 const readTogether = 512
 
-// Budgets holds what tokens have spent and reserved. What it does for tasks happens exactly once however often it is
-// asked for. Safe for concurrent use.
+// Budgets stores what tokens have spent and reserved. Its operations on tasks are idempotent. It is safe for concurrent use.
 type Budgets struct {
 	client  redis.UniversalClient
 	keep    time.Duration
@@ -78,13 +77,13 @@ type Budgets struct {
 	end     *redis.Script
 }
 
-// BudgetsOptions may be nil.
+// BudgetsOptions configure Budgets.
 type BudgetsOptions struct {
-	// Keep is how long a task's end may be told again; default 8 days.
+	// Keep is how long the end of a task may be settled again; default 8 days.
 	Keep time.Duration
 }
 
-// NewBudgets uses the client, which stays the caller's.
+// NewBudgets returns Budgets over the client, which the caller closes; opts may be nil.
 func NewBudgets(client redis.UniversalClient, opts *BudgetsOptions) *Budgets {
 	if opts == nil {
 		opts = &BudgetsOptions{}
@@ -101,17 +100,17 @@ func NewBudgets(client redis.UniversalClient, opts *BudgetsOptions) *Budgets {
 
 // Balance is a token's money, in billionths of the currency.
 type Balance struct {
-	Spent    int64 // in the token's life
+	Spent    int64 // since the token was created
 	Reserved int64 // by calls and tasks that are not settled
 }
 
-// Balance reads what a token spent and reserved; nothing where it is not known.
+// Balance returns what a token spent and reserved; zero for an unknown token.
 func (b *Budgets) Balance(ctx context.Context, tokenID string) (Balance, error) {
 	balances, err := b.Balances(ctx, []string{tokenID})
 	return balances[tokenID], err
 }
 
-// Balances is Balance of several tokens, by their ids.
+// Balances returns the balances of several tokens, by their ids.
 func (b *Budgets) Balances(ctx context.Context, tokenIDs []string) (map[string]Balance, error) {
 	balances := make(map[string]Balance, len(tokenIDs))
 	for part := range slices.Chunk(tokenIDs, readTogether) {
@@ -133,8 +132,7 @@ func (b *Budgets) Balances(ctx context.Context, tokenIDs []string) (map[string]B
 	return balances, nil
 }
 
-// LastUsed tells by token id when the ledger was last told of a call of the token, or of the end of a task. One that it was
-// never told of is not among them.
+// LastUsed returns, by token id, when the ledger last recorded a call or the end of a task of the token. It omits tokens without any.
 func (b *Budgets) LastUsed(ctx context.Context, tokenIDs []string) (map[string]time.Time, error) {
 	used := make(map[string]time.Time, len(tokenIDs))
 	for part := range slices.Chunk(tokenIDs, readTogether) {
@@ -163,8 +161,8 @@ func amountOf(value any) int64 {
 	return n
 }
 
-// Estimate is what a task may cost its token. The ID begins with the task's: what stands before its first dot, or all of it.
-// Every create of the task has a claim of its own.
+// Estimate is what a task may cost its token. The ID begins with the task's: up to its first dot, or all of it. Every create of the
+// task has its own claim.
 type Estimate struct {
 	ID, Token, Model string
 	// Budget is the token's, in units of the currency; 0: none.
@@ -173,8 +171,7 @@ type Estimate struct {
 	Amount int64
 }
 
-// Reserve takes a task's amount out of its token's budget before the task is started. A second time it changes nothing.
-// ErrBudget: the budget does not cover it.
+// Reserve reserves a task's amount in its token's budget before the task starts. It is idempotent. ErrBudget: the budget does not cover it.
 func (b *Budgets) Reserve(ctx context.Context, e Estimate) error {
 	budget := storage.Billionths(e.Budget)
 	if budget == 0 {
@@ -192,30 +189,30 @@ func (b *Budgets) Reserve(ctx context.Context, e Estimate) error {
 	return nil
 }
 
-// taskOf is the task of a claim.
+// taskOf returns the task of a claim.
 func taskOf(claim string) string {
 	task, _, _ := strings.Cut(claim, ".")
 	return task
 }
 
-// Free gives back what a task reserved that was surely not started.
+// Free releases the reservation of a task that certainly did not start.
 func (b *Budgets) Free(ctx context.Context, tokenID, taskID string) error {
 	_, err := b.release(ctx, tokenID, "t"+taskID, endFree, []byte("[]"))
 	return err
 }
 
-// Outcome is how a task ended, for its money.
+// Outcome is the end of a task for its settlement.
 type Outcome string
 
-// The outcomes. A task may go from failed to completed when its archive is tried again, and to nothing else.
+// The outcomes. Only a failed task can be settled again, as completed, after its archive was retried.
 const (
 	TaskCompleted Outcome = "completed"
 	TaskFailed    Outcome = "failed"
-	// TaskUnknown: an upstream may have been paid for it.
+	// TaskUnknown: an upstream may have charged for it.
 	TaskUnknown Outcome = "unknown"
 )
 
-// TaskEnd is what a task that ended adds to the ledger.
+// TaskEnd is what an ended task adds to the ledger.
 type TaskEnd struct {
 	ID, Token, Model, Channel string
 	At                        time.Time // whose day counts; zero: now
@@ -225,15 +222,16 @@ type TaskEnd struct {
 	Cost                      int64         // in billionths
 }
 
-// Settle ends a task's reservation, counts its cost as spent, and adds it to the ledger, in one step that happens once
-// for each outcome. A failed task that completed after all is one task. Other claims of the same task end with it: they
-// are of creates that broke off, which were repeated.
+// Settle ends a task's reservation, counts its cost as spent, and adds it to the ledger, in one step that happens once for each outcome. A
+// failed task that is completed later counts as one task. Other claims of the same task end with it: they are of creates that broke off
+// and were repeated.
 func (b *Budgets) Settle(ctx context.Context, e TaskEnd) error {
 	at := e.At
 	if at.IsZero() {
 		at = time.Now()
 	}
-	first := counters{inTasks: 1, inVideo: e.Video.Milliseconds(), inInput: e.InputTokens, inOutput: e.OutputTokens, inCost: storage.BoundAmount(e.Cost)}
+	first := counters{inTasks: 1, inVideo: e.Video.Milliseconds(), inInput: e.InputTokens, inOutput: e.OutputTokens,
+		inCost: storage.BoundAmount(e.Cost)}
 	later := first
 	later[inTasks] = 0
 	if e.Outcome != TaskCompleted {
@@ -244,12 +242,13 @@ func (b *Budgets) Settle(ctx context.Context, e TaskEnd) error {
 	fields, mended := usageFields(e.Model, e.Channel, first), usageFields(e.Model, e.Channel, later)
 	day := dayOf(at)
 	keys := append([]string{settledKey(e.ID), BudgetKey(e.Token), claimsKey(taskOf(e.ID)), tokenDayKey(day, e.Token)}, dayKeys(day)...)
-	return storage.RedisError("settle", b.settle.Run(ctx, b.client, keys, string(e.Outcome), int64(b.keep/time.Second), "t"+e.ID, storage.BoundAmount(e.Cost),
+	return storage.RedisError("settle", b.settle.Run(ctx, b.client, keys, string(e.Outcome), int64(b.keep/time.Second), "t"+e.ID,
+		storage.BoundAmount(e.Cost),
 		e.Token, fields, mended, int64(usageExpire/time.Second)).Err())
 }
 
-// Charge returns what Settle counted for the task with the estimate's id, in billionths; false while the task is not settled, and once that
-// is no longer remembered.
+// Charge returns what Settle counted for the task with the estimate's id, in billionths; false while the task is not settled, and after the
+// record has expired.
 func (b *Budgets) Charge(ctx context.Context, id string) (amount int64, settled bool, err error) {
 	text, err := b.client.Get(ctx, settledKey(id)).Result()
 	switch {
@@ -266,7 +265,7 @@ func (b *Budgets) Charge(ctx context.Context, id string) (amount int64, settled 
 	return amount, true, nil
 }
 
-// Reservation is money that is neither spent nor free.
+// Reservation is reserved money.
 type Reservation struct {
 	Token  string // id
 	ID     string // what Release takes; of a task its id
@@ -274,11 +273,11 @@ type Reservation struct {
 	Amount int64  // in billionths
 	Since  time.Time
 	Task   bool // of a task, else of a call
-	// Lost: the process that made the call is gone. Whether a task still runs is not known here.
+	// Lost: the process that made the call is gone. For a task it is always false.
 	Lost bool
 }
 
-// Reservations lists what is reserved by one token id or, when it is empty, by all; the oldest first.
+// Reservations returns what is reserved by one token or, if the id is empty, by all; the oldest first.
 func (b *Budgets) Reservations(ctx context.Context, token string) ([]Reservation, error) {
 	tokens := []string{token}
 	if token == "" {
@@ -324,7 +323,7 @@ func (b *Budgets) Reservations(ctx context.Context, token string) ([]Reservation
 	return list, nil
 }
 
-// reservationOf reads a field of a budget's hash; false for its sums.
+// reservationOf decodes a field of a budget's hash; false for its sums.
 func reservationOf(token, field, entry string) (Reservation, bool) {
 	if field == "" || field[0] != 'c' && field[0] != 't' {
 		return Reservation{}, false
@@ -342,7 +341,7 @@ func reservationOf(token, field, entry string) (Reservation, bool) {
 	return Reservation{Token: token, ID: field[1:], Model: model, Amount: n, Since: time.UnixMilli(ms).UTC(), Task: field[0] == 't'}, true
 }
 
-// process is the one that made a call's reservation.
+// process returns the process that made a call's reservation.
 func (r Reservation) process() string { return r.ID[:min(len(r.ID), ProcessLetters)] }
 
 func (r Reservation) field() string {
@@ -352,9 +351,9 @@ func (r Reservation) field() string {
 	return "c" + r.ID
 }
 
-// Release ends a reservation by an operator's word: with charge its amount counts as spent and stands in the ledger's
-// day of now, as of no channel; else the money is free again. storage.ErrNotFound: it has ended meanwhile. Where a gateway or a
-// task that was taken for gone settles it after all, what it says counts in place of the charge.
+// Release ends a reservation for an operator: with charge its amount counts as spent and is added to the ledger on the current day,
+// without a channel; otherwise the money is free again. storage.ErrNotFound: it has ended. If its process or task settles it later
+// after all, that amount replaces the charge.
 func (b *Budgets) Release(ctx context.Context, r Reservation, charge bool) error {
 	sums := counters{inCost: r.Amount}
 	if r.Task {
@@ -374,16 +373,17 @@ func (b *Budgets) Release(ctx context.Context, r Reservation, charge bool) error
 	return err
 }
 
-// How a reservation ends.
+// The ways in which a reservation ends.
 const (
 	endCharge = "charge"
 	endRefund = "refund"
-	endFree   = "free" // by who made it
+	endFree   = "free" // by the create that made it
 )
 
 func (b *Budgets) release(ctx context.Context, token, field, how string, fields []byte) (bool, error) {
 	day := dayOf(time.Now())
 	keys := append([]string{BudgetKey(token), chargedKey(field), tokenDayKey(day, token)}, dayKeys(day)...)
-	ended, err := b.end.Run(ctx, b.client, keys, field, how, token, fields, int64(usageExpire/time.Second), day, int64(b.keep/time.Second)).Bool()
+	ended, err := b.end.Run(ctx, b.client, keys, field, how, token, fields, int64(usageExpire/time.Second), day,
+		int64(b.keep/time.Second)).Bool()
 	return ended, storage.RedisError("release reservation", err)
 }

@@ -1,13 +1,13 @@
 package ledger
 
-// BudgetFunctions are the Lua functions by which scripts touch a budget's hash. Amounts are whole numbers below 2^53,
-// which Lua holds exactly.
+// BudgetFunctions are the Lua functions with which scripts access a budget's hash. Amounts are whole numbers below 2^53, which Lua
+// represents exactly.
 //
-//	uncharge(key, field)     takes back what an operator charged for a reservation, in the ledger as well
-//	amend(key, field, cost)  changes a reservation to its cost, -1: none; answers by how much reserved fell, 0 where
-//	                         there is no such reservation. Whoever ends one that an operator has charged knows better
-//	                         what it came to: the charge is taken back in the same step
-//	reserve(key, field, amount, ms, model)  answers whether the reservation is new
+//	uncharge(key, field)     reverts an operator's charge for a reservation, in the ledger too
+//	amend(key, field, cost)  changes a reservation to its cost, -1: none; returns by how much reserved fell, 0 if there is no such
+//	                         reservation. The settlement of a reservation that an operator has charged has the true cost: the charge
+//	                         is reverted in the same step
+//	reserve(key, field, amount, ms, model)  returns whether the reservation is new
 const BudgetFunctions = `
 local function token_of(key)
 	local at = string.find(key, 'budget:', 1, true)
@@ -58,7 +58,7 @@ end
 // reserveScript reserves for a task, unless it has a reservation or was settled.
 //
 //	KEYS   budget, tokens with budgets, the claim's settlement, the task's claims
-//	ARGV   field, amount, model, budget, token id, for how long claims are remembered in s
+//	ARGV   field, amount, model, budget, token id, lifetime of claims in s
 //	answer 1: covered
 const reserveScript = BudgetFunctions + `
 if redis.call('EXISTS', KEYS[3]) == 1 or redis.call('HEXISTS', KEYS[1], ARGV[1]) == 1 then return 1 end
@@ -117,7 +117,7 @@ end
 // settleScript settles a task, once for each outcome; after completed or unknown there is no other.
 //
 //	KEYS   the claim's settlement, budget, the task's claims, the token's day, those of dayKeys
-//	ARGV   outcome, for how long it is remembered in s, field, cost, token id, JSON [field, n, …] of a task that ends
+//	ARGV   outcome, its lifetime in s, field, cost, token id, JSON [field, n, …] of a task that ends
 //	       first, the same of one that had failed before, expiry of the ledger in s
 //	answer 1: settled now
 const settleScript = BudgetFunctions + ledgerFunctions + `
@@ -134,12 +134,12 @@ redis.call('SET', KEYS[1], ARGV[1] .. ' ' .. ARGV[4], 'EX', ARGV[2])
 return 1
 `
 
-// endScript ends a reservation by an operator's word, or by that of a create whose task was not started.
+// endScript ends a reservation for an operator, or for a create whose task did not start.
 //
 //	KEYS   budget, the mark of what is charged, the token's day, those of dayKeys
 //	ARGV   field, how it ends: charge, refund or free, token id, JSON [field, n, …] to charge, expiry of the ledger in s,
-//	       day, for how long the mark is remembered in s
-//	answer 1: it was there
+//	       day, lifetime of the mark in s
+//	answer 1: it existed
 const endScript = BudgetFunctions + ledgerFunctions + `
 if redis.call('HEXISTS', KEYS[1], ARGV[1]) == 0 then
 	if ARGV[2] == 'free' then uncharge(KEYS[1], ARGV[1]) end

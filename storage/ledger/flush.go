@@ -14,7 +14,7 @@ import (
 
 const (
 	usageTogether = 200                  // keys in one round trip
-	usageExpire   = 400 * 24 * time.Hour // a ledger day is kept so long after the last write
+	usageExpire   = 400 * 24 * time.Hour // lifetime of a ledger day after the last write
 )
 
 // usageRow is what is added to one row.
@@ -23,13 +23,12 @@ type usageRow struct {
 	tally
 }
 
-// usageScript adds the rows of one batch of an outbox. It leaves out what Redis refuses, because another program has written to a
-// key. The batch counts as applied before the first row: if Redis refuses writes in general, for lack of memory, it refuses that
-// one, and nothing was added.
+// usageScript adds the rows of one batch of an outbox. It skips what Redis refuses because another program has written to a key. The batch
+// counts as applied before the first row: if Redis refuses all writes, for lack of memory, it refuses that one, and nothing was added.
 //
 //	KEYS   the outbox's, then for each row: the token's day, the token's budget, those of dayKeys
 //	ARGV   the outbox's, expiry in s, then for each row: token id, JSON [field, n, field, n, …], cost, JSON [reservation, …]
-//	answer a line for each part that was left out: the index of its row from 0, a blank, and why
+//	answer a line for each part that was skipped: the index of its row from 0, a blank, and the reason
 const usageScript = BudgetFunctions + ledgerFunctions + `
 applied('')
 local a, row, refused, used = 3, 0, {}, redis.call('TIME')[1]
@@ -48,7 +47,7 @@ end
 return table.concat(refused, '\n')
 `
 
-// The places of counters.
+// The indexes of counters.
 const (
 	inRequests = iota
 	inFailed
@@ -65,8 +64,8 @@ const (
 // counterNames end the fields of a usage hash, in the order of counters.
 const counterNames = "requests failed input cached output images audio_ms video_ms tasks cost"
 
-// cut takes the sums out of the way of Record, into batches. While older batches wait, whose outcome is unknown, the
-// sums stay where equal keys meet.
+// cut moves the sums into batches, without blocking Record for long. While older batches wait, the sums are not cut, so equal keys are
+// merged.
 func (u *Usage) cut() (batches [][]usageRow) {
 	u.mu.Lock()
 	sums := u.sums
@@ -83,7 +82,7 @@ func (u *Usage) cut() (batches [][]usageRow) {
 	return batches
 }
 
-// encode returns what usageScript takes.
+// encode returns the keys and arguments of usageScript.
 func encode(rows []usageRow) (keys []string, args []any) {
 	args = append(args, int64(usageExpire/time.Second))
 	for _, row := range rows {
@@ -111,7 +110,7 @@ func (u *Usage) lost(ctx context.Context, rows []usageRow, err error) {
 	}
 }
 
-// refuse logs a row that Redis did not take, or not all of it, so that an operator can make up for it.
+// refuse logs a row that Redis did not accept completely, so that an operator can correct it.
 func (u *Usage) refuse(ctx context.Context, row usageRow, why string) {
 	u.refused.Add(1)
 	attrs := []slog.Attr{
@@ -126,7 +125,7 @@ func (u *Usage) refuse(ctx context.Context, row usageRow, why string) {
 	u.log.LogAttrs(ctx, slog.LevelError, "redis refuses a row of the ledger", attrs...)
 }
 
-// usageFields writes counters as a usage hash has them: JSON [field, n, field, n, …].
+// usageFields encodes counters for a usage hash: JSON [field, n, field, n, …].
 func usageFields(model, channel string, sums counters) []byte {
 	add := make([]any, 0, 2*len(sums))
 	names := strings.Fields(counterNames)
@@ -139,7 +138,7 @@ func usageFields(model, channel string, sums counters) []byte {
 	return text
 }
 
-// usageField begins the fields of a model and channel.
+// usageField returns the beginning of the fields of a model and channel.
 func usageField(model, channel string) string {
 	return url.QueryEscape(model) + " " + url.QueryEscape(channel) + " "
 }

@@ -13,22 +13,21 @@ import (
 	"modelrelay/storage/outbox"
 )
 
-// UsageOptions may be nil.
+// UsageOptions configure a Usage.
 type UsageOptions struct {
 	FlushEvery time.Duration // default 1 s
 	Log        *slog.Logger  // nil: silent
 }
 
-// Usage is the ledger of what tokens used, summed by day (UTC), token, model and channel. Safe for concurrent use.
+// Usage is the ledger of what tokens used, summed by day (UTC), token, model and channel. It is safe for concurrent use.
 //
-// Entries are summed in memory and added to Redis every FlushEvery. Nothing is lost while Redis is away: what waits is bounded by
-// the distinct keys, and Redis counts each batch once. Close returns the error of what could not be written; it is lost then. What
-// Redis refuses, because another program has written to a key, is lost and logged; it stops nothing after it. A process that is
-// killed loses what it had not flushed; of tokens with a budget the reservations of those calls stay, since a batch ends them in
-// the same step in which it counts them.
+// Entries are summed in memory and added to Redis every FlushEvery. Nothing is lost while Redis is unavailable: the waiting sums are
+// bounded by the distinct keys, and Redis counts each batch once. Close returns an error if sums could not be written; they are lost
+// then. What Redis refuses, because another program has written to a key, is lost and logged; later rows are still written. A killed
+// process loses what it had not flushed. For tokens with a budget, the reservations of those calls stay, since a batch ends them in the
+// step that counts them.
 //
-// Every entry's cost also counts as spent of the token's budget, whether it has one or not: one that is given later
-// covers what was spent before.
+// Every entry's cost also counts as spent of the token's budget, even without one: a later budget includes what was spent before.
 type Usage struct {
 	*outbox.Outbox[[]usageRow]
 
@@ -46,19 +45,19 @@ type Usage struct {
 type Entry struct {
 	Token   string    // id
 	Model   string    // public name
-	Channel string    // empty when no channel took the call
+	Channel string    // empty if no channel accepted the call
 	At      time.Time // zero: now
 
-	Requests     int64 // 1 for a call; 0 for what is added to a call that was counted before
-	InputTokens  int64 // all of the input, cached ones too
+	Requests     int64 // 1 for a call; 0 for an addition to a counted call
+	InputTokens  int64 // including the cached ones
 	CachedTokens int64
 	OutputTokens int64
 	Images       int64
-	Audio        time.Duration // heard or made
+	Audio        time.Duration // input or output
 	Failed       bool          // the requests failed
 
 	Cost int64 // in billionths of the currency
-	// Reservation is Grant.Reservation of a call that was settled: it ends when the entry is written.
+	// Reservation is the Grant.Reservation of a settled call; it ends when the entry is written.
 	Reservation string
 }
 
@@ -70,8 +69,8 @@ type Row struct {
 	Channel string
 
 	Requests     int64 // calls
-	Tasks        int64 // that ended
-	Failed       int64 // of calls and tasks
+	Tasks        int64 // ended tasks
+	Failed       int64 // calls and tasks
 	InputTokens  int64
 	CachedTokens int64 // of the input tokens
 	OutputTokens int64
@@ -82,7 +81,7 @@ type Row struct {
 
 type usageKey struct{ day, token, model, channel string }
 
-// tally is what is recorded of one key and not yet written.
+// tally is what was recorded for one key and is not written yet.
 type tally struct {
 	sums         counters
 	reservations []string
@@ -91,20 +90,19 @@ type tally struct {
 // counters are the sums of one key in the order of counterNames.
 type counters [10]int64
 
-// OtherModel is the model of the rows that count what has no room for a row of its own.
+// OtherModel is the model of rows beyond the bounds.
 const OtherModel = "other"
 
 const (
-	// usageRowsMost is how many rows a token may have between two flushes, usageFieldsMost how many fields in a day, of which
-	// each row has up to ten. Names of models may be of clients' making, where a channel is open to every name: what has none
-	// of the first so many names counts as OtherModel, with its channel.
+	// usageRowsMost bounds the rows of a token between two flushes, usageFieldsMost the fields of its day, of which each row has up to ten.
+	// Clients may choose names of models if a channel accepts every name: names beyond the bound count as OtherModel, with their channel.
 	usageRowsMost   = 200
 	usageFieldsMost = "2000"
 	// sumFieldsMost is how many fields the sums of a day's models, and those of its channels, may have; the others count as OtherModel.
 	sumFieldsMost = "200000"
 )
 
-// NewUsage starts a ledger that flushes until Close. The client stays the caller's.
+// NewUsage starts a ledger that flushes until Close; opts may be nil. The caller closes the client.
 func NewUsage(client redis.UniversalClient, opts *UsageOptions) *Usage {
 	if opts == nil {
 		opts = &UsageOptions{}
@@ -153,5 +151,5 @@ func (u *Usage) Record(e Entry) {
 	u.sums[key] = sum
 }
 
-// Refused counts the parts of the ledger's rows that Redis refused. They are logged, and not sent again.
+// Refused returns the number of parts of rows that Redis refused. They are logged, and not sent again.
 func (u *Usage) Refused() int64 { return u.refused.Load() }
