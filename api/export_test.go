@@ -6,6 +6,8 @@ import (
 	"slices"
 	"time"
 
+	"github.com/danielgtaylor/huma/v2"
+
 	"modelrelay/api/anthropic"
 	"modelrelay/api/edge"
 	"modelrelay/api/gemini"
@@ -13,6 +15,9 @@ import (
 	"modelrelay/api/videos"
 	"modelrelay/providers"
 )
+
+// Document returns the OpenAPI document.
+func Document() *huma.OpenAPI { return New(Options{}).api.OpenAPI() }
 
 // RenderFault shows a fault as an answer does.
 func RenderFault(format providers.Format, fault *providers.Fault, requestID string) (int, http.Header, []byte) {

@@ -178,6 +178,7 @@ func New(o Options) *Server {
 	o.Admin.Content = s.videos.ServeContent
 	admin.Add(s.api, openAI, o.Admin)
 	dropHumaErrors(s.api.OpenAPI())
+	readReference().fill(s.api.OpenAPI())
 	s.addDocs(mux, o.Manual)
 	s.inside = anew(e.Handler(mux))
 	health := &health{edge: e, version: o.Version, checks: o.Health}

@@ -1,18 +1,21 @@
 // Command dev is the launcher of the development stack: it compiles the command stack, shows the progress, and becomes that
-// command. All arguments are the stack's. It imports little, so that `go run` starts it in seconds.
+// command. All arguments are the stack's, except newvendor, which the launcher does itself. It imports little, so that `go run` starts it in seconds.
 package main
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"hash/fnv"
 	"os"
 	"os/signal"
 	"path/filepath"
 	"slices"
+	"strings"
 	"syscall"
 
 	"modelrelay/dev/checkout"
+	"modelrelay/dev/newvendor"
 	"modelrelay/dev/process"
 )
 
@@ -41,6 +44,9 @@ func launch(args []string) error {
 	if err != nil {
 		return err
 	}
+	if command := slices.Index(args, "newvendor"); command >= 0 {
+		return newVendor(root, args[command+1:])
+	}
 	program, err := programFile(root)
 	if err != nil {
 		return err
@@ -51,6 +57,19 @@ func launch(args []string) error {
 		return err
 	}
 	return syscall.Exec(program, slices.Concat([]string{program}, args), os.Environ()) //nolint:gosec // the program that was built
+}
+
+// newVendor adds the vendor whose name is the only argument to the checkout, and prints the files.
+func newVendor(root string, args []string) error {
+	if len(args) != 1 {
+		return errors.New("usage: go run -C dev . newvendor NAME")
+	}
+	files, err := newvendor.Write(root, args[0])
+	if err != nil {
+		return err
+	}
+	fmt.Println(strings.Join(files, "\n"))
+	return nil
 }
 
 // programFile returns where the stack of the checkout at root is kept, in the user's cache.

@@ -103,10 +103,10 @@ type Window struct {
 
 // Budget is the money of a token that has a budget.
 type Budget struct {
-	Limit     pricing.Money `json:"limit" doc:"In units of the prices"`
-	Spent     pricing.Money `json:"spent"`
-	Reserved  pricing.Money `json:"reserved" doc:"By calls and tasks under way"`
-	Remaining pricing.Money `json:"remaining" doc:"Never negative"`
+	Limit     pricing.Money `json:"limit" doc:"In the currency of the prices"`
+	Spent     pricing.Money `json:"spent" doc:"In the currency of the prices"`
+	Reserved  pricing.Money `json:"reserved" doc:"By calls and tasks under way, in the currency of the prices"`
+	Remaining pricing.Money `json:"remaining" doc:"Never negative, in the currency of the prices"`
 }
 
 // Add adds the operations to a group of clients' operations.

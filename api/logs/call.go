@@ -62,7 +62,7 @@ type callUsed struct {
 	OutputTokens int64         `json:"output_tokens"`
 	Images       int64         `json:"images"`
 	AudioSeconds float64       `json:"audio_seconds"`
-	Cost         pricing.Money `json:"cost" doc:"In units of the prices"`
+	Cost         pricing.Money `json:"cost" doc:"In the currency of the prices"`
 	Priced       bool          `json:"priced" doc:"The model had a price"`
 	Estimated    bool          `json:"estimated" doc:"The upstream did not say what was used"`
 }

@@ -26,7 +26,7 @@ type Traffic struct {
 	Requests int64         `json:"requests"`
 	Failed   int64         `json:"failed"`
 	Tokens   int64         `json:"tokens" doc:"Input and output"`
-	Cost     pricing.Money `json:"cost" doc:"In units of the prices"`
+	Cost     pricing.Money `json:"cost" doc:"In the currency of the prices"`
 	FirstP50 float64       `json:"first_byte_p50_ms" doc:"Within so long half of the answers began, as far as their buckets tell; 0: none began"`
 	FirstP95 float64       `json:"first_byte_p95_ms"`
 	First    []int64       `json:"first_byte" nullable:"false" doc:"Answers whose first byte came within 100, 250, 500, 1,000, 2,500, 5,000, 15,000 ms, and later"`

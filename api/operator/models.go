@@ -107,7 +107,7 @@ type ModelUse struct {
 	Requests int64         `json:"requests"`
 	Tasks    int64         `json:"tasks"`
 	Failed   int64         `json:"failed"`
-	Cost     pricing.Money `json:"cost" doc:"In units of the prices"`
+	Cost     pricing.Money `json:"cost" doc:"In the currency of the prices"`
 }
 
 // Model is a model as operators see it.

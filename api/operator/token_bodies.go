@@ -31,8 +31,8 @@ type Token struct {
 
 	InForce Limits `json:"in_force" doc:"The limits that hold: its own, where it has none those of its group, and none above the group's ceilings"`
 
-	Spent    *pricing.Money `json:"spent,omitempty" doc:"Money spent of the budget; absent without a budget"`
-	Reserved *pricing.Money `json:"reserved,omitempty" doc:"Money of the budget that is reserved by calls and tasks under way; absent without a budget"`
+	Spent    *pricing.Money `json:"spent,omitempty" doc:"Money spent of the budget, in the currency of the prices; absent without a budget"`
+	Reserved *pricing.Money `json:"reserved,omitempty" doc:"Money of the budget that is reserved by calls and tasks under way, in the currency of the prices; absent without a budget"`
 
 	Weight        int    `json:"weight" doc:"Share of a full channel's video jobs among the tokens of a lane that wait"`
 	Lane          string `json:"lane" doc:"high, normal or low"`

@@ -43,7 +43,7 @@ type UnsettledRow struct {
 	ID     string        `json:"id" doc:"Reservation id; a task's reservation has the task's id"`
 	Token  string        `json:"token" doc:"Token id"`
 	Model  string        `json:"model"`
-	Amount pricing.Money `json:"amount" doc:"In units of the prices"`
+	Amount pricing.Money `json:"amount" doc:"In the currency of the prices"`
 	Since  time.Time     `json:"since" doc:"When it was reserved"`
 	Why    string        `json:"why" doc:"Why it will not be settled by itself"`
 }
@@ -52,7 +52,7 @@ type UnsettledRow struct {
 type UnsettledList struct {
 	Object string         `json:"object" enum:"list"`
 	Data   []UnsettledRow `json:"data" nullable:"false"`
-	Amount pricing.Money  `json:"amount" doc:"Of all together"`
+	Amount pricing.Money  `json:"amount" doc:"Of all together, in the currency of the prices"`
 }
 
 // UnsettledQuery selects reservations.

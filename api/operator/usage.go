@@ -42,7 +42,7 @@ type UsageRow struct {
 	Images       int64         `json:"images"`
 	AudioSeconds float64       `json:"audio_seconds"`
 	VideoSeconds float64       `json:"video_seconds"`
-	Cost         pricing.Money `json:"cost" doc:"In units of the prices"`
+	Cost         pricing.Money `json:"cost" doc:"In the currency of the prices"`
 	Priced       *bool         `json:"priced,omitempty" doc:"False: the model has no price now; absent where models are summed"`
 }
 

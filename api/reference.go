@@ -1,0 +1,106 @@
+package api
+
+import (
+	"cmp"
+	_ "embed" // the table of examples and descriptions
+	"encoding/json"
+	"maps"
+	"net/http"
+	"slices"
+	"strings"
+
+	"github.com/danielgtaylor/huma/v2"
+)
+
+// referenceTable adds to what the operations and their fields declare. It has, by method and path, an example of the request and of
+// the answer. By the name of a property, alone or with its schema, it has the meaning of a field without a description.
+//
+//go:embed reference.json
+var referenceTable []byte
+
+// reference is the content of referenceTable.
+type reference struct {
+	Operations map[string]struct {
+		Description       string
+		Request, Response any
+	}
+	Properties map[string]string
+}
+
+// fill adds the examples and descriptions of the table to the document. An operation that the document does not have is ignored.
+func (r *reference) fill(document *huma.OpenAPI) {
+	for name, of := range r.Operations {
+		method, path, _ := strings.Cut(name, " ")
+		operation := methodOf(document.Paths[path], method)
+		if operation == nil {
+			continue
+		}
+		if operation.Description == "" {
+			operation.Description = of.Description
+		}
+		if operation.RequestBody != nil {
+			addExample(operation.RequestBody.Content, of.Request)
+		}
+		for _, status := range []string{"200", "201"} {
+			if response := operation.Responses[status]; response != nil {
+				addExample(response.Content, of.Response)
+			}
+		}
+	}
+	schemas := document.Components.Schemas.Map()
+	for _, name := range slices.Sorted(maps.Keys(schemas)) { // fields of embedded structs are one schema in several
+		r.describe(name, schemas[name])
+	}
+}
+
+// describe gives the properties of a schema their descriptions.
+func (r *reference) describe(name string, schema *huma.Schema) {
+	for property, of := range schema.Properties {
+		if of.Ref == "" && of.Description == "" {
+			own := *of // several properties may share a schema
+			own.Description = cmp.Or(r.Properties[name+"."+property], r.Properties[property])
+			schema.Properties[property], of = &own, &own
+		}
+		for _, other := range of.OneOf {
+			r.describe(name+"."+property, other)
+		}
+	}
+}
+
+// addExample sets the example of the JSON body among content, or of its form if it takes no JSON.
+func addExample(content map[string]*huma.MediaType, example any) {
+	if example == nil {
+		return
+	}
+	for _, kind := range []string{"application/json", "multipart/form-data"} {
+		if body := content[kind]; body != nil {
+			body.Example = example
+			return
+		}
+	}
+}
+
+// methodOf returns the operation of a method, nil for none.
+func methodOf(item *huma.PathItem, method string) *huma.Operation {
+	if item == nil {
+		return nil
+	}
+	switch method {
+	case http.MethodGet:
+		return item.Get
+	case http.MethodPost:
+		return item.Post
+	case http.MethodPatch:
+		return item.Patch
+	case http.MethodDelete:
+		return item.Delete
+	}
+	return nil
+}
+
+// readReference parses the table, which a test checks.
+func readReference() *reference {
+	r := new(reference)
+	_ = json.Unmarshal(referenceTable, r)
+	return r
+}
