@@ -216,7 +216,7 @@ func TestCompaction(t *testing.T) {
 					Content string `json:"encrypted_content"`
 				}
 			}
-			if err := json.Unmarshal([]byte(got), &response); err != nil || len(response.Output) != 1 || response.Output[0].Type != "compaction" || strings.Contains(got, "Hi") {
+			if err := json.Unmarshal([]byte(got), &response); err != nil || len(response.Output) != 1 || response.Output[0].Type != "compaction" || strings.Contains(got, `"Hi"`) {
 				t.Fatalf("%s: got %s, %v", upstream.name, got, err)
 			}
 			sealed = response.Output[0].Content
