@@ -16,5 +16,5 @@ func (p *CopyLimit) Take(ctx context.Context, channel string, slow bool, dies ti
 // Give gives it back.
 func (p *CopyLimit) Give(channel string, slow bool) { p.release(copyLane{channel, slow}) }
 
-// Wanted tells whether another waits for it.
+// Wanted reports whether another copy waits for it.
 func (p *CopyLimit) Wanted(channel string, slow bool) bool { return p.wanted(copyLane{channel, slow}) }

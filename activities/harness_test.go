@@ -81,7 +81,7 @@ func (c fakeChannels) Resolve(channel, fingerprint, model string) (router.Pick, 
 }
 
 // fakeObjects is an archive of functions; calling a nil one panics, and so fails the activity. Without getJSON there are no
-// documents, without claim whoever asks gets it, without deletePrefix there is nothing to delete.
+// documents, without claim any caller gets it, without deletePrefix there is nothing to delete.
 type fakeObjects struct {
 	activities.Objects // nil: what is not below panics
 

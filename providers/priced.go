@@ -42,7 +42,7 @@ type Priced struct {
 	Marks []PricedMark
 	// Headers are headers of a call that increase its cost.
 	Headers []PricedHeader
-	// Tools are those that cost nothing beside tokens. Any other tool counts as one that the vendor runs.
+	// Tools are those that cost nothing but tokens. Any other tool counts as one that the vendor runs.
 	Tools ClientTools
 }
 

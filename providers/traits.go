@@ -28,7 +28,7 @@ type AnthropicTraits struct {
 
 // GeminiTraits are those of Gemini models.
 type GeminiTraits struct {
-	// Level: the third generation, whose thinking has levels, whose signatures must come back, which takes tools beside JSON
+	// Level: the third generation, whose thinking has levels, whose signatures must come back, which takes tools with JSON
 	// output and media in the results of functions.
 	Level bool
 	// Pro: thinking cannot be turned off.
@@ -77,7 +77,7 @@ func ModelVersionOf(name string) ModelVersion {
 	return ModelVersion{major, minor}
 }
 
-// numberOf is the number up to the next separator, and what follows that. A date, and a part that is no number, is 0.
+// numberOf is the number up to the next separator, and what follows that. A date, and a part that is not a number, is 0.
 func numberOf(name string) (number int, rest string) {
 	part := name
 	if end := strings.IndexAny(name, "-.@:"); end >= 0 {

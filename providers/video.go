@@ -82,7 +82,7 @@ type InputRole string
 
 // The roles of inputs.
 const (
-	FirstFrame  InputRole = "" // the image that the video begins with: what an image is for where nobody says
+	FirstFrame  InputRole = "" // the image that the video begins with: the default role of an image
 	LastFrame   InputRole = "last_frame"
 	Reference   InputRole = "reference" // an image of a person, a thing or a style that the video shows
 	SourceVideo InputRole = "video"     // the video to change

@@ -29,7 +29,7 @@ const (
 	AsUpper  FieldForm = "upper"  // "720P", of resolution
 	AsStar   FieldForm = "star"   // "1280*720", of size
 	AsList   FieldForm = "list"   // a list of inputs, which several fields may share
-	AsOne    FieldForm = "one"    // one input that stands in no list
+	AsOne    FieldForm = "one"    // one input outside of a list
 )
 
 // VideoFields are a hosted model's names of the fields of a request, by VideoFieldNames. A missing field has its usual name.

@@ -84,7 +84,7 @@ func (o *Operators) all() []keyHolder {
 	return *o.list.Load()
 }
 
-// Any tells whether there is an operator at all.
+// Any reports whether there is an operator at all.
 func (o *Operators) Any() bool { return len(o.all()) > 0 }
 
 // ByName finds an operator, as it is now; false: there is none of this name.
@@ -97,7 +97,7 @@ func (o *Operators) ByName(name string) (edge.Operator, bool) {
 	return edge.Operator{}, false
 }
 
-// ByKey finds the operator of a key; false: it is nobody's. How long it takes tells nothing of any key.
+// ByKey finds the operator of a key; false: no operator has it. Its duration reveals nothing of any key.
 func (o *Operators) ByKey(key string) (found edge.Operator, ok bool) {
 	digest := sha256.Sum256([]byte(key))
 	for _, one := range o.all() {

@@ -21,7 +21,7 @@ const (
 // ServeContent answers with the output of a task that the query names.
 type ServeContent func(x *edge.Request, r *http.Request, task tasks.Task) error
 
-// addTasks adds the operations on the tasks of all tokens, and on money that nobody is going to settle.
+// addTasks adds the operations on the tasks of all tokens, and on money that no process will settle.
 func addTasks(g *edge.Group, s *operator.Service) {
 	register(g, huma.Operation{
 		OperationID: "adminListUnsettled", Method: http.MethodGet, Path: unsettledPath, Summary: "List money that nobody will settle",

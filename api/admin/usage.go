@@ -17,7 +17,7 @@ import (
 
 // UsageGroups are the words that sums of the ledger may be by.
 type UsageGroups struct {
-	// All may be asked for, Standard are those where nobody asks.
+	// All may be asked for, Standard are the default.
 	All, Standard []string
 	// Tokens: the query may name one.
 	Tokens bool

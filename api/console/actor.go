@@ -32,7 +32,7 @@ func (v *View) holder(reads int) (*tokens.Token, error) {
 	return x.Caller, x.TakeReads(reads)
 }
 
-// token returns a token for an operator or a viewer who reads what is the token's own. Nothing counts against the token's limits.
+// token returns a token for an operator or a viewer that reads what is the token's own. Nothing counts against the token's limits.
 func (v *View) token(id string) (*tokens.Token, error) {
 	token, err := v.s.o.Token(v.R.Context(), id)
 	return token, operator.StoreFault("token", id, err)

@@ -261,7 +261,7 @@ func partsOf(c logs.Call) []chart.Part {
 	return parts
 }
 
-// took is a time that is told in whole milliseconds.
+// took is a time in whole milliseconds.
 func took(ms float64) string {
 	if ms == 0 {
 		return "< 1 ms"

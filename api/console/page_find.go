@@ -31,7 +31,7 @@ func findPage() page {
 	}
 }
 
-// hasPage reports whether there is a page for who has signed in.
+// hasPage reports whether there is a page for the session's owner.
 func hasPage(v *View, path string) bool {
 	return slices.ContainsFunc(v.s.pages, func(p page) bool { return p.path == path && p.admits(v.Who.Role) })
 }

@@ -51,7 +51,7 @@ func setupPage() page {
 	}
 }
 
-// setup looks at everything. What does not answer is a line of its own.
+// setup checks everything. What does not answer is a line of its own.
 func readSetup(v *View) setupData {
 	var models []tryModel
 	if !v.Refreshes() {
@@ -155,7 +155,7 @@ func testRow(v *View, name string) Row {
 	return Row{ID: name, Cells: []Cell{{Text: name, Link: v.To("channels", name)}, outcome, {Text: Lasted(tested.Took)}, {Text: verdict}}}
 }
 
-// saidMost is how much of an upstream's words stands in a row, in bytes.
+// saidMost is how much of an upstream's message a row shows, in bytes.
 const saidMost = 300
 
 // channelStep reports whether anything can answer.

@@ -37,7 +37,7 @@ func startPage() page {
 	}
 }
 
-// Hand is something that needs somebody's hand.
+// Hand is something that requires an operator's action.
 type Hand struct {
 	Mark, Text, Link, Note string
 	// Do is what the page itself can do about it, with Channel; "" for nothing.

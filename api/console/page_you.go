@@ -7,7 +7,7 @@ type youData struct {
 	This     string
 }
 
-// youPage is about who has signed in: their sessions, and how they want to see the console.
+// youPage is about the session's owner: their sessions, and how they want to see the console.
 func youPage() page {
 	mine := everybody()
 	return page{

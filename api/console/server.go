@@ -51,7 +51,7 @@ type Who struct {
 
 // Sessions keeps the sessions of browsers, as sessions.Store does. Errors are storage.ErrNotFound and storage.ErrUnavailable.
 type Sessions interface {
-	// Begin starts a session; secret is for the browser. A *sessions.TooManyError refuses it to an owner who has begun many.
+	// Begin starts a session; secret is for the browser. A *sessions.TooManyError refuses it to an owner with many new ones.
 	Begin(ctx context.Context, s sessions.Session) (secret string, begun sessions.Session, err error)
 	Find(ctx context.Context, secret string) (sessions.Session, error)
 	List(ctx context.Context, kind, owner string) ([]sessions.Session, error)

@@ -39,7 +39,7 @@ func (s *Server) view(w http.ResponseWriter, r *http.Request) *View {
 	return &View{W: w, R: r, Form: new(Form), Appearance: appearanceOf(r), s: s}
 }
 
-// LookingAt is who reads what is a token's own: its holder, or an operator or viewer, who take nothing of the token's limits.
+// LookingAt is the reader of what is a token's own: its holder, or an operator or viewer, for whom no limit of the token counts.
 func (v *View) LookingAt(token string) Who {
 	return Who{Kind: TokenKind, Owner: token, Role: v.Who.Role}
 }

@@ -42,7 +42,7 @@ func (o Operator) Permit(method string) error {
 
 // Act is what is found out of an operator's request.
 type Act struct {
-	// By is who sent it, nil as long as nobody is known.
+	// By is the operator that sent it, nil as long as none is known.
 	By *Operator
 	// What it does, in a word of the audit log, and Subject what it is about, such as a token's id.
 	What, Subject string

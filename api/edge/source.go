@@ -17,7 +17,7 @@ func (p Proxies) Trusts(addr netip.Addr) bool {
 
 // source is the address that a request comes from: that of the connection or, where that is a trusted proxy's, the one
 // it names, and so on. X-Forwarded-For and Forwarded are read from the right, where each proxy adds whom it heard; what
-// stands left of the first address that is no proxy's is an unauthenticated client's word and not read. A name that is no address ends
+// is left of the first address that is not a proxy's is an unauthenticated client's word and not read. A name that is not an address ends
 // the reading at the proxy that gave it. Where both headers are there and name different addresses, one of them is a
 // client's own that no proxy has changed, and it is not known which: the zero Addr, which is in no network.
 func (p Proxies) source(r *http.Request) netip.Addr {

@@ -1,6 +1,6 @@
 // Package logs shows the log of calls and the sums of traffic, to operators whole, and to a token what is its own.
 //
-// It reads stores and names no format. It must not know who may read: the groups of its operations do.
+// It reads stores and names no format. It must not check permissions: the groups of its operations do.
 package logs
 
 import (

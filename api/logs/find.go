@@ -67,7 +67,7 @@ func (r Reader) named(ctx context.Context, filter calllog.Filter, came time.Time
 	return found, logFault(err)
 }
 
-// collect reads pages until it has so many calls, the log ends or the time is over.
+// collect reads pages until it has so many calls, the log ends or the time has passed.
 func (r Reader) collect(ctx context.Context, filter calllog.Filter, most int) (found []calllog.Call, looked calllog.Page, err error) {
 	within := calllog.Range{Limit: most}
 	for ends := time.Now().Add(findTimeout); ; {

@@ -62,7 +62,7 @@ func (q *TokenQuery) selects(t *tokens.Token, now time.Time) bool {
 	return (q.Group == "" || t.Group == q.Group) && (q.State == "" || t.State(now) == q.State)
 }
 
-// byName reads a page in the order of names. The token whose name or id is the text that is searched for comes first: a search looks at
+// byName reads a page in the order of names. The token whose name or id is the text that is searched for comes first: a search reads
 // a bounded number of tokens, which may not have it among them.
 func (s *Service) byName(ctx context.Context, in *TokenQuery, cursor []byte, now time.Time) (found []tokens.Token, next []byte, err error) {
 	wanted, limit := in.wanted(now), in.limit()
@@ -133,7 +133,7 @@ func (s *Service) ListTokens(ctx context.Context, by Actor, in *TokenQuery) (lis
 	return list, StoreFault("token", "", s.complete(ctx, by, list.Data))
 }
 
-// place is where a token stands in an order: the least first, and those that are equal by id.
+// place is the position of a token in an order: the least first, and those that are equal by id.
 type place struct {
 	Sort  string `json:"sort"`
 	Value int64  `json:"value"`
@@ -205,7 +205,7 @@ func (s *Service) sorted(ctx context.Context, in *TokenQuery, cursor []byte, now
 // never is behind every time.
 const never = int64(1) << 62
 
-// places tells where tokens stand in an order.
+// places returns the positions of tokens in an order.
 func (s *Service) places(ctx context.Context, sort string, all []tokens.Token) ([]place, error) {
 	ids := make([]string, len(all))
 	for i, token := range all {

@@ -140,7 +140,7 @@ func (s *Service) UpdateToken(ctx context.Context, by Actor, in *UpdateToken) (T
 	})
 }
 
-// RevokeToken ends a token for good, in every process within a second.
+// RevokeToken ends a token permanently, in every process within a second.
 func (s *Service) RevokeToken(ctx context.Context, by Actor, in *TokenName) (Token, error) {
 	return change(ctx, s, by, "revoke_token", in.Token, nil, func(entry *audit.Entry) (Token, error) {
 		token, err := s.Tokens.Find(ctx, in.Token)

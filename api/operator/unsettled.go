@@ -67,7 +67,7 @@ type UnsettledName struct {
 	UnsettledQuery
 }
 
-// everyUnsettled stands in the path for all that are listed.
+// everyUnsettled is in the path for all that are listed.
 const everyUnsettled = "all"
 
 func newUnsettledList(found []Unsettled) UnsettledList {

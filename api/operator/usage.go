@@ -20,7 +20,7 @@ type UsageReader interface {
 	Sums(ctx context.Context, q ledger.Query) (rows []ledger.Row, next string, err error)
 }
 
-// usageDays is how many days usage is shown of where nobody says otherwise, today among them.
+// usageDays is how many days usage is shown of by default, today among them.
 const usageDays = 30
 
 // day is one of the ledger's.

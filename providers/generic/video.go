@@ -141,7 +141,7 @@ func (v *Videos) task(ctx context.Context, to providers.Target, r upstream.JobRe
 func authorize(req *http.Request, key providers.Secret) error {
 	req.Header.Set("Authorization", "Bearer "+key.Reveal())
 	// Such an upstream is a gateway of this kind, often the operator's own: its part of the trace is worth having, and the
-	// ids say nothing to anyone else. Other vendors are strangers and get none.
+	// ids mean nothing to other vendors, which get none.
 	propagation.TraceContext{}.Inject(req.Context(), propagation.HeaderCarrier(req.Header))
 	return nil
 }

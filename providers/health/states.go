@@ -13,7 +13,7 @@ import (
 const (
 	StateClosed = "closed"
 	StateOpen   = "open"
-	// StateHalfOpen: the cooldown is over, and no call has succeeded since.
+	// StateHalfOpen: the cooldown has ended, and no call has succeeded since.
 	StateHalfOpen = "half-open"
 	StateDisabled = "disabled"
 	// StatePaused: an operator has paused the channel.

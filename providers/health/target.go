@@ -14,7 +14,7 @@ type Access int
 const (
 	// Allowed: without restriction.
 	Allowed Access = iota
-	// Probe: the cooldown is over, and this call may probe whether it has helped.
+	// Probe: the cooldown has ended, and this call may probe whether it has helped.
 	Probe
 	// Deferred: after others. It is slow, or another call probes the key.
 	Deferred

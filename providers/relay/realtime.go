@@ -253,7 +253,7 @@ func lastWord(first *upstream.Broken, ends <-chan *upstream.Broken) *upstream.Br
 	return first
 }
 
-// ending is the close frame of each side, and the fault behind it.
+// ending is the close frame of each side, and its fault.
 type ending struct {
 	client, upstream websocket.CloseError
 	fault            *providers.Fault

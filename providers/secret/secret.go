@@ -37,7 +37,7 @@ func (s Text) MarshalJSON() ([]byte, error) { return []byte(`"` + Redacted + `"`
 // MarshalText hides the credential from YAML and text encoders.
 func (s Text) MarshalText() ([]byte, error) { return []byte(Redacted), nil }
 
-// Fingerprint names the credential without giving it away: twelve hexadecimal digits of its SHA-256. It may stand in
+// Fingerprint names the credential without giving it away: twelve hexadecimal digits of its SHA-256. It may be in
 // logs and workflow histories.
 func (s Text) Fingerprint() string {
 	sum := sha256.Sum256([]byte(s))

@@ -226,7 +226,7 @@ func (t *jsonText) mark(p []byte) (int, error) {
 		return 0, broken(err)
 	}
 	switch b {
-	case 'b', 'f', 'n', 'r', 't': // Base64 may stand in lines
+	case 'b', 'f', 'n', 'r', 't': // Base64 may be in lines
 		b = '\n'
 	case 'u':
 		digits := make([]byte, number)

@@ -53,7 +53,7 @@ func (l Linked[R]) Poll(ctx context.Context, to providers.Target, ticket provide
 	switch {
 	case l.lost(err):
 		return ForgottenJob(), nil
-	case err != nil && l.Lost != nil: // which has told that the job is there
+	case err != nil && l.Lost != nil: // which has reported that the job is there
 		return providers.VideoStatus{}, err
 	case err != nil:
 		return Unread(err)

@@ -80,7 +80,7 @@ func createBody(ctx context.Context, model string, req providers.VideoRequest) (
 	switch {
 	case req.AspectRatio != "":
 		members["aspect_ratio"] = req.AspectRatio
-	case len(req.Inputs) == 0: // beside an image the vendor takes the image's own
+	case len(req.Inputs) == 0: // with an image the vendor takes the image's own
 		if err := addRatio(members, req); err != nil {
 			return nil, handle{}, err
 		}

@@ -40,7 +40,7 @@ func split(key providers.Secret) (access, secret string) {
 }
 
 // sign adds the vendor's V4 signature of a request and its body. It is AWS's with other names: the signing key is
-// derived without a prefix, and every header that begins with X- is signed beside host and content type.
+// derived without a prefix, and every header that begins with X- is signed with host and content type.
 func sign(req *http.Request, body []byte, key providers.Secret, now time.Time) {
 	access, secret := split(key)
 	date, sum := now.UTC().Format(dateFormat), digest(body)

@@ -80,7 +80,7 @@ type tokens struct {
 	byKey  map[string]*grant // by the key's fingerprint
 }
 
-// grant is a key's token. Whoever has taken place may read and change it; others wait.
+// grant is a key's token. The holder of place may read and change it; others wait.
 type grant struct {
 	place   chan struct{}
 	token   *oauth2.Token
@@ -205,7 +205,7 @@ func unsent(ctx context.Context) *providers.Fault {
 	return &fault
 }
 
-// bound is a transport of requests that would heed no context.
+// bound is a transport of requests whose context it adds.
 type bound func(*http.Request) (*http.Response, error)
 
 // RoundTrip implements http.RoundTripper.

@@ -136,7 +136,7 @@ func classify(fault *providers.Fault) {
 		fault.Kind, fault.Message, fault.Accepted = providers.ModelNotFound, "The upstream does not have the model.", providers.NotAccepted
 	case "1120", "1200", "1230", "1234":
 		upstream.Reclass(fault, http.StatusInternalServerError)
-	case "1231": // an earlier try of the attempt was taken, and nothing tells its id
+	case "1231": // an earlier try of the attempt was taken, and its id is unknown
 		upstream.Reclass(fault, http.StatusConflict)
 		fault.Accepted = providers.AcceptedUnknown
 	}

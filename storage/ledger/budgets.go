@@ -230,8 +230,10 @@ func (b *Budgets) Settle(ctx context.Context, e TaskEnd) error {
 	if at.IsZero() {
 		at = time.Now()
 	}
-	first := counters{inTasks: 1, inVideo: e.Video.Milliseconds(), inInput: e.InputTokens, inOutput: e.OutputTokens,
-		inCost: storage.BoundAmount(e.Cost)}
+	first := counters{
+		inTasks: 1, inVideo: e.Video.Milliseconds(), inInput: e.InputTokens, inOutput: e.OutputTokens,
+		inCost: storage.BoundAmount(e.Cost),
+	}
 	later := first
 	later[inTasks] = 0
 	if e.Outcome != TaskCompleted {

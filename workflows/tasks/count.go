@@ -19,14 +19,14 @@ type Counts struct {
 	Phases map[workflows.Phase]int64
 	// Stuck are those of them that have been in their phase for longer than usual.
 	Stuck int64
-	// Workers are the processes that asked for tasks within the last minutes; none: nobody works on them.
+	// Workers are the processes that asked for tasks within the last minutes; none: no worker is running.
 	Workers int64
 }
 
 const (
-	// censusFor is how long a census is told: its figures are for people.
+	// censusFor is how long the counts are served: they are for people.
 	censusFor = 10 * time.Second
-	// censusEarly is the age from which the next one is taken while this one is told: a page that asks again within ten seconds, as the
+	// censusEarly is the age from which the next counts are taken while these are served: a page that asks again within ten seconds, as the
 	// Overview does every eight, does not wait for it.
 	censusEarly = 5 * time.Second
 	// censusTimeout bounds one census, of several requests. The first that has no answer ends it.

@@ -17,17 +17,17 @@ import (
 const (
 	// listLooks is how many tasks of a page are read at a time.
 	listLooks = 8
-	// listMost bounds how many entries of the list one page looks at, however many of them Temporal has forgotten.
+	// listMost bounds how many entries of the list one page reads, however many of them Temporal has forgotten.
 	listMost = 1000
 	// listGrace is how long after its creation a task may be on the list and not yet at Temporal: uploads, the request and
 	// the start lie between.
 	listGrace = stageTimeout + startTimeout + time.Minute
 	// freeLooks is how many of the oldest unfinished tasks are looked at when a token has too many: some may have ended
-	// while nobody could note it. freeTurn is how many of the others are, those of one second the same and of each another
+	// while no process could note it. freeTurn is how many of the others are, those of one second the same and of each another
 	// part: refused creates cost Temporal no more than so many looks a second.
 	freeLooks, freeTurn = 8, 32
-	// tooManyRetry is what a token with too many unfinished tasks is told to wait. Its tasks take minutes, so asking
-	// sooner helps nobody.
+	// tooManyRetry is the Retry-After of a token with too many unfinished tasks. Its tasks take minutes, so asking
+	// sooner does not help.
 	tooManyRetry = 5 * time.Second
 	// freeGrace is how long an entry may be older than its workflow: the uploads, the request and the start lie between.
 	freeGrace = stageTimeout + startTimeout + 20*time.Second
@@ -47,7 +47,7 @@ type ListQuery struct {
 // Page is a part of a token's list.
 type Page struct {
 	Tasks []Task
-	// More: the list goes on behind the last task.
+	// More: the list continues after the last task.
 	More bool
 }
 
@@ -55,7 +55,7 @@ type Page struct {
 // list; Overloaded while Redis or Temporal is away. The list may lack tasks for a while after Redis lost its data.
 func (c *Client) List(ctx context.Context, query ListQuery) (Page, error) {
 	var page Page
-	after, want := query.After, query.Limit+1 // one more tells whether the list goes on
+	after, want := query.After, query.Limit+1 // one more shows whether the list continues
 	var forgotten []string
 	defer func() { // not before the page is whole: it is read on behind one of them
 		for _, id := range forgotten {
@@ -141,7 +141,7 @@ type addition struct {
 	err   error
 }
 
-// mayStand tells whether the entry of an id that nobody else ever had may be on the list: it is, or nobody can tell, since Redis
+// mayStand reports whether the entry of an id that is new may be on the list: it is, or it is not known, since Redis
 // may do what it did not answer, and does not say that it did it twice.
 func (a *addition) mayStand() bool { return a != nil && !errors.Is(a.err, taskindex.ErrTooMany) }
 
@@ -193,13 +193,13 @@ func (c *creation) keep(ctx context.Context, task Task) {
 	}
 }
 
-// free takes tasks out of the unfinished ones that have ended, or never began, without anyone noting it. It looks at a
+// free takes tasks out of the unfinished ones that have ended, or never began, without a note of it. It reads a
 // few of the oldest and at a part of the others, each at most once a second.
 func (c *creation) free(ctx context.Context) (freed int, err error) {
 	entries, all, err := c.opts.Index.Unfinished(ctx, c.in.TokenID, 0, freeLooks)
 	if others := all - freeLooks; err == nil && others > 0 {
 		parts := (others + freeTurn - 1) / freeTurn
-		part := rand.New(rand.NewPCG(uint64(time.Now().Unix()), 0)).IntN(parts) //nolint:gosec // nobody's secret; the second is never negative
+		part := rand.New(rand.NewPCG(uint64(time.Now().Unix()), 0)).IntN(parts) //nolint:gosec // no secret; the second is never negative
 		var more []taskindex.Entry
 		more, _, err = c.opts.Index.Unfinished(ctx, c.in.TokenID, freeLooks+part*freeTurn, freeTurn)
 		entries = append(entries, more...)
@@ -245,7 +245,7 @@ func (c *creation) freeOne(ctx context.Context, entry taskindex.Entry) (bool, er
 
 // relist corrects the entry that a create made on the list whose start did not succeed: of a task that is there, which the
 // list had lost or an earlier try of the start made, it says what is true, and it goes where there is none. Where that
-// cannot be told the list's readers drop it later.
+// cannot be determined the list's readers drop it later.
 func (c *creation) relist(ctx context.Context, id string) {
 	task, _, err := c.describe(ctx, id)
 	if isNotFound(err) || task.removed {

@@ -7,9 +7,9 @@ import (
 	"time"
 )
 
-// Series is a row of values over time that is drawn as bars, beside its numbers as a table. The template is "chart".
+// Series is a row of values over time that is drawn as bars, with its numbers as a table. The template is "chart".
 type Series struct {
-	// ID is the element's. Word is what it shows, Figure the sum or the like that stands beside it.
+	// ID is the element's. Word is what it shows, Figure the sum or the like next to it.
 	ID, Word, Figure string
 	From, To         time.Time
 	Step             time.Duration
@@ -28,7 +28,7 @@ type Bar struct {
 	X, Y, Width, Height string
 	// Class is "", or "bad".
 	Class string
-	// Title is what a pointer over it is told.
+	// Title is the text of its tooltip.
 	Title string
 }
 
@@ -67,7 +67,7 @@ func (c Series) Bars() []Bar {
 	return bars
 }
 
-// drawable tells the values that have a height: what is no number, or endless, would spoil the whole drawing.
+// drawable returns the values that have a height: a value that is not finite would spoil the whole drawing.
 func drawable(f float64) bool { return f > 0 && !math.IsInf(f, 0) }
 
 // newBar is a bar that stands on the ground.

@@ -1,4 +1,4 @@
-// Package words has the texts of the console's pages in every language that it speaks. A text stands in <language>/<part>.txt
+// Package words has the texts of the console's pages in every language that it speaks. A text is in <language>/<part>.txt
 // below a key, and no page has any of its own.
 package words
 
@@ -16,7 +16,7 @@ import (
 //go:embed en zh
 var files embed.FS
 
-// Languages are those that all words are in; the first one serves who reads none of them.
+// Languages are those that all words are in; the first one serves readers of other languages.
 func Languages() []string { return []string{"en", "zh"} }
 
 // Texts are those of the pages: language, key, text. A text has {name} where a value goes.
@@ -54,7 +54,7 @@ func Load() Texts {
 }
 
 // Say is the text of a key in a language, with values in place of their names: name, value, name, value. {name:one|more} is what
-// stands before the | where the value is 1, else what stands behind it. A key without a text is shown as it is, so that a test
+// is before the | where the value is 1, else what is after it. A key without a text is shown as it is, so that a test
 // sees it.
 func (w Texts) Say(language, key string, pairs ...any) string {
 	text, ok := w[language][key]

@@ -154,7 +154,7 @@ func (s *api) answerResult(x *fake.Exchange) {
 	}
 	x.Accept()
 	now := time.Now()
-	seconds, _ := strconv.ParseFloat(j.Seconds, 64) // what is no number was refused
+	seconds, _ := strconv.ParseFloat(j.Seconds, 64) // another text was refused
 	switch state, _ := j.At(now); state {
 	case jobs.Queued, jobs.Running:
 		x.JSON(http.StatusBadRequest, map[string]string{"detail": "Request is still in progress"})

@@ -58,7 +58,7 @@ type messageStream struct {
 	seen  int
 	index int // of the next block
 	open  *messageBlock
-	// said is what the open block says, signed tells that it has its signature.
+	// said is the text of the open block, signed reports that it has its signature.
 	said    strings.Builder
 	signed  bool
 	calls   int
