@@ -39,10 +39,12 @@ func limitProbes() map[string]func(t *testing.T, g *gateway, limiter *limits.Lim
 		"requests_per_minute": twice,
 		"tokens_per_minute":   twice,
 		"concurrency": func(t *testing.T, g *gateway, limiter *limits.Limiter, token *tokens.Token) int {
+			t.Helper()
 			hold(t, limiter, false, token)
 			return call(t, g)
 		},
 		"max_tasks": func(t *testing.T, g *gateway, _ *limits.Limiter, _ *tokens.Token) int {
+			t.Helper()
 			g.do(t, request("POST", "/v1/videos", `{"model":"sora-2","prompt":"a boat"}`))
 			if len(g.tasks.creates) != 1 || g.tasks.creates[0].MaxTasks != 1 { // package tasks counts them
 				return 0
@@ -50,10 +52,12 @@ func limitProbes() map[string]func(t *testing.T, g *gateway, limiter *limits.Lim
 			return http.StatusTooManyRequests
 		},
 		"reads_per_minute": func(t *testing.T, g *gateway, _ *limits.Limiter, _ *tokens.Token) int {
+			t.Helper()
 			g.do(t, request("GET", "/v1/models", ""))
 			return g.do(t, request("GET", "/v1/models", "")).Code
 		},
 		"max_watchers": func(t *testing.T, g *gateway, _ *limits.Limiter, _ *tokens.Token) int {
+			t.Helper()
 			g.tasks.put(running(10))
 			server := httptest.NewServer(g.Handler())
 			t.Cleanup(server.Close)
@@ -62,6 +66,7 @@ func limitProbes() map[string]func(t *testing.T, g *gateway, limiter *limits.Lim
 			return g.do(t, request("GET", "/v1/videos/video_1/events", "")).Code
 		},
 		"max_sockets": func(t *testing.T, g *gateway, limiter *limits.Limiter, token *tokens.Token) int {
+			t.Helper()
 			hold(t, limiter, true, token)
 			return g.do(t, request("GET", "/v1/realtime?model=gpt-4o", "", "Connection", "Upgrade", "Upgrade", "websocket",
 				"Sec-WebSocket-Version", "13", "Sec-WebSocket-Key", "dGhlIHNhbXBsZSBub25jZQ==")).Code

@@ -68,8 +68,8 @@ func newVendor(root string, args []string) error {
 	if err != nil {
 		return err
 	}
-	fmt.Println(strings.Join(files, "\n"))
-	return nil
+	_, err = fmt.Fprintln(os.Stdout, strings.Join(files, "\n"))
+	return err
 }
 
 // programFile returns where the stack of the checkout at root is kept, in the user's cache.

@@ -48,9 +48,9 @@ const (
 // AnyWord returns a list of a VideoModel that accepts everything.
 func AnyWord() []string { return []string{"*"} }
 
-// Tells reports whether the table contains anything about the model. It does not if it accepts every word, as AnyVideoModel does;
+// Describes reports whether the table contains anything about the model. It does not if it accepts every word, as AnyVideoModel does;
 // the model may then not make videos at all.
-func (m VideoModel) Tells() bool {
+func (m VideoModel) Describes() bool {
 	return !slices.Equal(m.Seconds, AnyWord()) || !slices.Equal(m.Sizes, AnyWord()) || !slices.Equal(m.Resolutions, AnyWord())
 }
 

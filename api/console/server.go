@@ -40,7 +40,7 @@ const (
 	Holder Role = "holder"
 )
 
-// Who is an operator or the holder of a token.
+// Who identifies an operator or the holder of a token.
 type Who struct {
 	// Kind is "operator" or "token", Owner the operator's name or the token's stable id, and Name the name that pages show.
 	Kind, Owner, Name string

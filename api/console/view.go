@@ -14,7 +14,7 @@ import (
 type View struct {
 	W http.ResponseWriter
 	R *http.Request
-	// Who is the owner of the session; its zero value is none.
+	// Who identifies the owner of the session; its zero value is none.
 	Who     Who
 	Session sessions.Session
 	// Problem is why a form that was sent was refused, nil for none. The page shows it on top, and at the field.

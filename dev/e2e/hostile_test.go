@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"io"
+	"maps"
 	"math/rand/v2"
 	"net"
 	"net/http"
@@ -170,9 +171,7 @@ func (h *hostile) attacks() []func(context.Context) {
 		},
 		func(ctx context.Context) {
 			body := chat("members")
-			for name, value := range members {
-				body[name] = value
-			}
+			maps.Copy(body, members)
 			h.post(ctx, "/v1/chat/completions", body)
 		},
 		func(ctx context.Context) {

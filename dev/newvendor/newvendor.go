@@ -38,15 +38,18 @@ type table struct {
 	rows []*regexp.Regexp
 }
 
-var tables = []table{
-	{"providers/vendors/vendors.go", []*regexp.Regexp{
-		regexp.MustCompile(`(?m)^\t"modelrelay/providers/zhipu"\n`), regexp.MustCompile(`(?ms)^\t\t"zhipu": \{.*?^\t\t\},\n`),
-	}},
-	{"dev/upstream/vendors.go", []*regexp.Regexp{
-		regexp.MustCompile(`(?m)^\t"modelrelay/dev/upstream/fakezhipu"\n`), regexp.MustCompile(`(?m)^\t\t\{fakezhipu\.Serve, .*\n`),
-	}},
-	{"cmd/gateway/docs/reference/vendors.md", []*regexp.Regexp{regexp.MustCompile("(?m)^\\| `zhipu` \\|.*\n")}},
-	{"cmd/gateway/docs/reference/video-vendors.md", []*regexp.Regexp{regexp.MustCompile("(?m)^\\| `zhipu` \\|.*\n")}},
+// tables returns the files with a row for each vendor.
+func tables() []table {
+	return []table{
+		{"providers/vendors/vendors.go", []*regexp.Regexp{
+			regexp.MustCompile(`(?m)^\t"modelrelay/providers/zhipu"\n`), regexp.MustCompile(`(?ms)^\t\t"zhipu": \{.*?^\t\t\},\n`),
+		}},
+		{"dev/upstream/vendors.go", []*regexp.Regexp{
+			regexp.MustCompile(`(?m)^\t"modelrelay/dev/upstream/fakezhipu"\n`), regexp.MustCompile(`(?m)^\t\t\{fakezhipu\.Serve, .*\n`),
+		}},
+		{"cmd/gateway/docs/reference/vendors.md", []*regexp.Regexp{regexp.MustCompile("(?m)^\\| `zhipu` \\|.*\n")}},
+		{"cmd/gateway/docs/reference/video-vendors.md", []*regexp.Regexp{regexp.MustCompile("(?m)^\\| `zhipu` \\|.*\n")}},
+	}
 }
 
 // Write adds the vendor called name to the checkout at root. It returns the files that it made or changed, by their paths from root.
@@ -65,7 +68,7 @@ func Write(root, name string) ([]string, error) {
 			if err != nil || entry.IsDir() {
 				return err
 			}
-			text, err := os.ReadFile(filepath.Join(root, folder, path))
+			text, err := os.ReadFile(filepath.Join(root, folder, path)) //nolint:gosec // of the checkout
 			files[to+"/"+strings.ReplaceAll(path, model, name)] = renamed(text, name)
 			return err
 		})
@@ -73,8 +76,8 @@ func Write(root, name string) ([]string, error) {
 			return nil, fmt.Errorf("copy %s: %w", folder, err)
 		}
 	}
-	for _, t := range tables {
-		text, err := os.ReadFile(filepath.Join(root, t.file))
+	for _, t := range tables() {
+		text, err := os.ReadFile(filepath.Join(root, t.file)) //nolint:gosec // of the checkout
 		if err != nil {
 			return nil, err
 		}

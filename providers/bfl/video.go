@@ -37,9 +37,9 @@ type Videos struct{ upstream.Linked[job] }
 // NewVideos returns the adapter over the process's client.
 func NewVideos(client *http.Client) *Videos {
 	v := &Videos{upstream.Linked[job]{
-		Paced:  providers.Pace{Least: leastPoll, Most: mostPoll},
-		Jobs:   upstream.NewJobs(client, upstream.JobVendor{Name: "bfl", Authorize: authorize, Classify: classify, Reason: reason}),
-		Nobody: upstream.NoJob,
+		Paced:      providers.Pace{Least: leastPoll, Most: mostPoll},
+		Jobs:       upstream.NewJobs(client, upstream.JobVendor{Name: "bfl", Authorize: authorize, Classify: classify, Reason: reason}),
+		UnknownJob: upstream.NoJob,
 	}}
 	v.Read = v.read
 	return v

@@ -41,9 +41,9 @@ type Videos struct{ upstream.Linked[job] }
 // NewVideos returns the adapter over the process's client.
 func NewVideos(client *http.Client) *Videos {
 	return &Videos{upstream.Linked[job]{
-		Paced:  providers.Pace{Least: leastPoll},
-		Jobs:   upstream.NewJobs(client, upstream.JobVendor{Name: "ltx", Classify: classify, Failed: failureCode}),
-		Nobody: upstream.NoJob, Path: jobPath,
+		Paced:      providers.Pace{Least: leastPoll},
+		Jobs:       upstream.NewJobs(client, upstream.JobVendor{Name: "ltx", Classify: classify, Failed: failureCode}),
+		UnknownJob: upstream.NoJob, Path: jobPath,
 	}}
 }
 

@@ -49,7 +49,7 @@ type Videos struct{ upstream.Linked[generation] }
 func NewVideos(client *http.Client) *Videos {
 	return &Videos{upstream.Linked[generation]{
 		Paced: providers.Pace{Least: leastPoll},
-		Jobs:  upstream.NewJobs(client, upstream.JobVendor{Name: "luma", Classify: classify, Reason: reason}), Nobody: upstream.NoJob,
+		Jobs:  upstream.NewJobs(client, upstream.JobVendor{Name: "luma", Classify: classify, Reason: reason}), UnknownJob: upstream.NoJob,
 		Path: func(ticket providers.Ticket) string { return "/generations/" + url.PathEscape(ticket.Job) },
 	}}
 }

@@ -34,7 +34,7 @@ type Videos struct{ upstream.Linked[job] }
 // NewVideos returns the adapter over the process's client.
 func NewVideos(client *http.Client) *Videos {
 	v := &Videos{upstream.Linked[job]{
-		Lost: lost, Nobody: "1", Paced: providers.Pace{Least: leastPoll},
+		Lost: lost, UnknownJob: "1", Paced: providers.Pace{Least: leastPoll},
 		Jobs: upstream.NewJobs(client, upstream.JobVendor{
 			Name: "pixverse", Root: "/openapi/v2", Authorize: authorize, Classify: classify, Failed: failureCode, Reason: reason,
 		}),
@@ -67,9 +67,9 @@ type answer struct {
 
 func (a answer) code() string { return string(cmp.Or(a.Code, a.OtherCode)) }
 
-// do sends a request and reads the content of the envelope into a struct. A refusal with status 200 is a fault; tells: with the
+// do sends a request and reads the content of the envelope into a struct. A refusal with status 200 is a fault; explain: with the
 // vendor's reason.
-func (v *Videos) do(ctx context.Context, to providers.Target, r upstream.JobRequest, tells bool, into any) error {
+func (v *Videos) do(ctx context.Context, to providers.Target, r upstream.JobRequest, explain bool, into any) error {
 	got, err := v.Jobs.Do(ctx, to, r)
 	if err != nil {
 		return err
@@ -79,7 +79,7 @@ func (v *Videos) do(ctx context.Context, to providers.Target, r upstream.JobRequ
 		return err
 	}
 	if code := a.code(); code != "" && code != "0" {
-		return v.Jobs.Refuse(got, statusOf(code), to.Key, tells)
+		return v.Jobs.Refuse(got, statusOf(code), to.Key, explain)
 	}
 	if len(a.Resp) == 0 || string(a.Resp) == "null" {
 		return nil

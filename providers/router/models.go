@@ -54,7 +54,7 @@ func newModel(id string, routes []route) (Model, bool) {
 			model.Vendor = route.channel.Vendor
 		}
 		if model.Video == nil {
-			if known, ok := route.channel.vendor.VideoModel(route.channel.Channel, cmp.Or(route.model, id)); ok && known.Tells() {
+			if known, ok := route.channel.vendor.VideoModel(route.channel.Channel, cmp.Or(route.model, id)); ok && known.Describes() {
 				model.Video = &known
 			}
 		}

@@ -31,8 +31,8 @@ type Linked[R Record] struct {
 	LinkKey bool
 	// Paced is how often the vendor may and must be polled.
 	Paced providers.Pace
-	// Nobody is an id that no job has, for Check.
-	Nobody string
+	// UnknownJob is an id that no job has, for Check.
+	UnknownJob string
 }
 
 // Pace implements providers.Paced.
@@ -92,7 +92,7 @@ func (l Linked[R]) open(ctx context.Context, to providers.Target, ticket provide
 
 // Check implements providers.Checker with a look-up of a job that does not exist.
 func (l Linked[R]) Check(ctx context.Context, to providers.Target, _ []string) (providers.Checked, error) {
-	_, err := l.Record(ctx, to, providers.Ticket{Job: l.Nobody})
+	_, err := l.Record(ctx, to, providers.Ticket{Job: l.UnknownJob})
 	return LookedUp(err, l.Lost)
 }
 

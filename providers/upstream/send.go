@@ -42,7 +42,7 @@ func NewPost(ctx context.Context, address string, payload providers.Payload) (*h
 //
 // A request with a body is written at most once: Send takes its GetBody away, without which net/http repeats none, not
 // even on a kept connection that turns out closed. Fault.Accepted is NotAccepted when no connection came about, so that
-// nothing was written, and for the statuses that refuse a request. Fault.Delivered tells that all of it was written and no
+// nothing was written, and for the statuses that refuse a request. Fault.Delivered reports that all of it was written and no
 // answer came.
 func Send(client *http.Client, req *http.Request) (*http.Response, error) {
 	ctx := req.Context()

@@ -44,7 +44,7 @@ func NewVideos(client *http.Client) *Videos {
 		Jobs: upstream.NewJobs(client, upstream.JobVendor{Name: "wan", Classify: classify, Failed: func(code string) string {
 			as, _ := failureCode(code)
 			return as
-		}}), Nobody: upstream.NoJob,
+		}}), UnknownJob: upstream.NoJob,
 	}}
 	v.Read = v.job
 	return v

@@ -35,7 +35,7 @@ type Videos struct{ upstream.Linked[job] }
 func NewVideos(client *http.Client) *Videos {
 	return &Videos{upstream.Linked[job]{
 		Paced: providers.Pace{Least: leastPoll},
-		Jobs:  upstream.NewJobs(client, upstream.JobVendor{Name: "zhipu", Classify: classify, Failed: failureCode}), Nobody: "1",
+		Jobs:  upstream.NewJobs(client, upstream.JobVendor{Name: "zhipu", Classify: classify, Failed: failureCode}), UnknownJob: "1",
 		Path: func(ticket providers.Ticket) string { return "/async-result/" + url.PathEscape(ticket.Job) },
 	}}
 }

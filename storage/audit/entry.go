@@ -14,8 +14,8 @@ type Kind string
 
 // The kinds of actors.
 const (
-	Operator Kind = "operator" // Entry.Who has the operator's name
-	Token    Kind = "token"    // Entry.Who has the token's id
+	Operator Kind = "operator" // the operator's name is in Entry.Who
+	Token    Kind = "token"    // the token's id is in Entry.Who
 	CLI      Kind = "cli"      // the command line, which accesses the stores directly
 	File     Kind = "file"     // the configuration file, when it is reloaded
 	Nobody   Kind = "nobody"   // an unauthenticated client: a refused sign-in

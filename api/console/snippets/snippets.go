@@ -36,7 +36,7 @@ func For(base, kind, model, prompt string) []Program {
 	return []Program{{"curl", "curl", curl}, {"python", "Python", python}, {"node", "Node", node}, {"go", "Go", golang}}
 }
 
-// ForCall are programs that make a call like one of the log, none where there is no model. The log has no text of the call.
+// ForCall are programs that make a call like one of the log, none without a model. The log has no text of the call.
 func ForCall(base, operation, model string, stream bool) []Program {
 	const prompt = "Hello"
 	if model == "" {

@@ -144,7 +144,7 @@ func (b *bench) call(ctx context.Context, method, url, key string, body []byte, 
 	if body != nil {
 		request.Header.Set("Content-Type", "application/json")
 	}
-	response, err := b.Client.Do(request) //nolint:gosec // to processes that the stage has started
+	response, err := b.Client.Do(request)
 	if err != nil {
 		return err
 	}

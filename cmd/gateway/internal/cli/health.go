@@ -66,7 +66,7 @@ func wayIn(cfg config.Config, public bool) *http.Transport {
 		return way
 	}
 	if cfg.TLS.Enabled() {
-		// the certificate is for the name that clients use; no secret is sent, and the answer reports only that a process listens
+		//nolint:gosec // the certificate is for the name that clients use; no secret is sent, and the answer only shows that a process listens
 		way.TLSClientConfig = &tls.Config{MinVersion: tls.VersionTLS12, InsecureSkipVerify: true}
 	}
 	way.DialContext = func(ctx context.Context, network, address string) (net.Conn, error) {
