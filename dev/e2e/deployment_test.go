@@ -113,7 +113,7 @@ func TestWorkerVersionsUnknown(t *testing.T) {
 	front.Refuse(workflowService+"DescribeWorkerDeployment", stack.FrontRefusal{Code: grpcDenied, Message: "Worker Deployment Versions are disabled on this namespace."})
 	g := s.StartGateway(stack.GatewayOptions{TemporalAt: front.Address, More: "worker: {deployment: video, build_id: \"1.0\"}\n"})
 	g.AwaitCompleted(g.Create(t.Context(), "sora-2-fast", "unversioned").ID, stack.TaskTimeout)
-	if !strings.Contains(g.Out.Text(), "the server does not tell versions of workers apart") {
+	if !strings.Contains(g.Out.Text(), "worker.deployment has no effect") {
 		t.Errorf("the log does not say so:\n%s", g.Out.Tail(20))
 	}
 }

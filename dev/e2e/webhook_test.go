@@ -45,7 +45,7 @@ func TestWebhooks(t *testing.T) {
 		if err != nil || notice.State != string(workflows.PhaseDelivered) || notice.Status != http.StatusOK || notice.EventID != event.ID || event.ID != all.Requests()[0].Header.Get("Webhook-Id") {
 			t.Errorf("notice = %+v, %v; event %s", notice, err, event.ID)
 		}
-		if _, stderr, err := g.Command(t.Context(), "video", "redeliver", "video_00000000000000000000000000"); err == nil || !strings.Contains(stderr, "no video task") {
+		if _, stderr, err := g.Command(t.Context(), "video", "redeliver", "video_00000000000000000000000000"); err == nil || !strings.Contains(stderr, "no task") {
 			t.Errorf("of an unknown task: %v %s", err, stderr)
 		}
 		waiting := g.Create(t.Context(), "sora-2-manual", "not ended", hooked)
@@ -207,7 +207,7 @@ func TestKillWorkerDuringDelivery(t *testing.T) {
 	close(release)
 	s.Redis.Kill()
 	worker.Start()
-	testwait.Eventually(t, "the new worker finds Redis away", stack.DeliveryTimeout, func() bool { return strings.Contains(worker.Out.Text(), "webhook not looked up") })
+	testwait.Eventually(t, "the new worker finds Redis away", stack.DeliveryTimeout, func() bool { return strings.Contains(worker.Out.Text(), "webhook lookup failed") })
 	s.StartRedis()
 	s.Redis.AwaitReady(t)
 	if second := receiver.AwaitVerified(t, 2, video.ID); second.ID != first.ID {
