@@ -118,7 +118,7 @@ func modelRow(v *View, model operator.Model) Row {
 	}
 	channels := Cell{Text: serves, Mark: "working", Note: strings.Join(others, ", ")}
 	if serves == "" {
-		channels.Word, channels.Mark = "model.nobody", "failed"
+		channels.Word, channels.Mark = "model.unserved", "failed"
 	}
 	price := Cell{Text: priceText(v, model.Price)}
 	if price.Text == "" {

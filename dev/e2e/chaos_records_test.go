@@ -116,7 +116,7 @@ func (c *chaos) adopt(tasks []*chaosTask) (strays map[string][]string) {
 			listed, ok = c.list(c.fronts[i])
 			return ok && slices.Equal(slices.Sorted(slices.Values(listed)), ids)
 		}) {
-			c.wrong("gateway %d lists %d tasks of %d: lacks %v, has beside them %v", i, len(listed), len(ids), without(ids, listed), without(listed, ids))
+			c.wrong("gateway %d lists %d tasks of %d: lacks %v, and also has %v", i, len(listed), len(ids), without(ids, listed), without(listed, ids))
 		}
 	}
 	return strays

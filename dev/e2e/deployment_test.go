@@ -55,7 +55,7 @@ func TestWorkerVersions(t *testing.T) {
 	s.Control.Await("video.get", "sora-2-manual", "", 1)
 
 	next := worker("2.0")
-	second := front.Create(t.Context(), "sora-2-fast", "beside the new").ID
+	second := front.Create(t.Context(), "sora-2-fast", "with the new").ID
 	front.AwaitCompleted(second, stack.TaskTimeout)
 	if got := builds(t, s, second); len(got) != 1 || got[0] != "1.0" {
 		t.Errorf("before the new version is current its tasks are done by %v", got)

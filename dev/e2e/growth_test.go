@@ -64,7 +64,7 @@ func TestRequestsDoNotGrow(t *testing.T) {
 	if !stack.RedisKeeps() {
 		t.Skip("needs redis-server")
 	}
-	const calls, few, many, beside = 20, 2, 100, 5
+	const calls, few, many, margin = 20, 2, 100, 5
 	s := stack.Shared(t, unpaced).OwnRedis()
 	front := stack.NewTemporalFront(t, s.TemporalAt, stack.FrontOptions{})
 	g := s.StartGateway(stack.GatewayOptions{
@@ -84,7 +84,7 @@ func TestRequestsDoNotGrow(t *testing.T) {
 			}
 			used[n] = redisReads(t, redis) - before
 		}
-		if used[many] > used[few]+beside*calls {
+		if used[many] > used[few]+margin*calls {
 			t.Errorf("%s: %d reads of Redis for %d calls with %d parts, %d with %d", name, used[many], calls, many, used[few], few)
 		}
 		t.Logf("%s: %d and %d reads of Redis", name, used[few], used[many])

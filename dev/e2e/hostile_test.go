@@ -82,9 +82,9 @@ func TestHostileTenant(t *testing.T) {
 		t.Errorf("%d of %d honest answers changed", wrong.Load(), calls)
 	}
 	if sent < int64(calls) {
-		t.Errorf("the hostile token sent %d requests beside %d honest ones: nothing is proven", sent, calls)
+		t.Errorf("the hostile token sent %d requests with %d honest ones: nothing is proven", sent, calls)
 	}
-	t.Logf("%d honest calls beside %d hostile requests, at most %d MB", calls, sent, g.PeakMemory(t)>>20)
+	t.Logf("%d honest calls with %d hostile requests, at most %d MB", calls, sent, g.PeakMemory(t)>>20)
 }
 
 // honestCall makes one call of a format at a model, and returns what is wrong with its answer.

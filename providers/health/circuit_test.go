@@ -31,9 +31,9 @@ func TestCircuitOpens(t *testing.T) {
 		state string
 	}{
 		{"too few failures", []step{{"a", failures - 1, down()}}, "", false, ""},
-		{"of one who is alone", []step{{"a", failures, down()}}, "a", false, health.StateOpen},
-		{"of one beside another", []step{{"b", 1, down()}, {"b", 3, nil}, {"a", 20, down()}}, "a", false, health.StateClosed},
-		{"of a flood beside another", []step{{"b", 1, down()}, {"b", 1, nil}, {"a", 500, down()}}, "a", false, health.StateClosed},
+		{"of the only token", []step{{"a", failures, down()}}, "a", false, health.StateOpen},
+		{"of one of two tokens", []step{{"b", 1, down()}, {"b", 3, nil}, {"a", 20, down()}}, "a", false, health.StateClosed},
+		{"of a flood with another token", []step{{"b", 1, down()}, {"b", 1, nil}, {"a", 500, down()}}, "a", false, health.StateClosed},
 		{"of two", []step{{"a", 3, down()}, {"b", 3, down()}}, "a b c", false, health.StateOpen},
 		{"of two, too few", []step{{"a", 2, down()}, {"b", 2, down()}}, "", false, ""},
 		{"of two of five", []step{{"a", 1, down()}, {"c", 2, nil}, {"d", 2, nil}, {"e", 2, nil}, {"a", 9, down()}, {"b", 9, down()}}, "a b", false, health.StateClosed},
