@@ -5,15 +5,12 @@ import (
 	"log/slog"
 	"maps"
 	"slices"
-	"strings"
 	"time"
 
 	"modelrelay/storage"
 )
 
 const (
-	// scannedField is in the hash of seeded tokens once the tokens of earlier versions, which did not write it, are there.
-	scannedField = ""
 	// writeTogether is how many seeds are written before changes are followed again. They are fewer than the changes that Redis holds,
 	// so that a long write does not make its own process read everything again.
 	writeTogether = 100
@@ -75,17 +72,9 @@ func (s *seeds) write(ctx context.Context, between func(context.Context) error) 
 
 // scan marks the seeds that Redis has as the file has them, and returns the ids of seeded tokens that are not in the file.
 func (s *seeds) scan(ctx context.Context, list *seedList) (left []string, err error) {
-	done, err := s.records.client.HExists(ctx, seededTokensKey, scannedField).Result()
-	if err == nil && !done {
-		err = s.adopt(ctx)
-	}
-	if err != nil {
-		return nil, storage.RedisError("read seeded tokens", err)
-	}
 	s.scans++
 	err = s.records.scan(ctx, seededTokensKey, func(id, digest string) {
 		switch one := list.byID[id]; {
-		case id == scannedField:
 		case one == nil:
 			left = append(left, id)
 		case one.digest == digest:
@@ -93,25 +82,6 @@ func (s *seeds) scan(ctx context.Context, list *seedList) (left []string, err er
 		}
 	})
 	return left, err
-}
-
-// adopt puts the seeded tokens of earlier versions into the hash, once, without a digest.
-func (s *seeds) adopt(ctx context.Context) error {
-	var found []any
-	err := s.records.scan(ctx, tokensKey, func(id, _ string) {
-		if !strings.HasPrefix(id, idPrefix) {
-			found = append(found, id, "")
-		}
-	})
-	if err != nil {
-		return err
-	}
-	for part := range slices.Chunk(append(found, scannedField, "1"), 2*scanTogether) {
-		if err := s.records.client.HSet(ctx, seededTokensKey, part...).Err(); err != nil {
-			return err
-		}
-	}
-	return nil
 }
 
 // writePart puts seeds into Redis. late: another process changed one meanwhile, so that it must be tried again. wrote: it was tried.

@@ -124,28 +124,6 @@ func TestSeedsCostWhatChanged(t *testing.T) {
 	}
 }
 
-// TestSeedsOfEarlierVersions: a token that an earlier version put into Redis is disabled when it leaves the file.
-func TestSeedsOfEarlierVersions(t *testing.T) {
-	t.Parallel()
-	ctx, client := t.Context(), storagetest.Redis(t)
-	seeds := manySeeds(3)
-	if err := newTokens(t, client, nil).Seed(ctx, seeds); err != nil {
-		t.Fatal(err)
-	}
-	if err := client.Del(ctx, "mr:tokens-seeded").Err(); err != nil { // earlier versions do not write it
-		t.Fatal(err)
-	}
-	store := newTokens(t, client, nil)
-	if err := store.Seed(ctx, seeds[1:]); err != nil {
-		t.Fatal(err)
-	}
-	for i, seed := range seeds {
-		if got, err := store.Find(ctx, seed.Token.Name); err != nil || got.Disabled != (i == 0) {
-			t.Errorf("%s: disabled %v, %v", seed.Token.Name, got.Disabled, err)
-		}
-	}
-}
-
 // TestRevokedWhileSeedsAreWritten: a process that writes many seeds follows changes between the parts of its write.
 func TestRevokedWhileSeedsAreWritten(t *testing.T) {
 	t.Parallel()
