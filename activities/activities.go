@@ -50,11 +50,12 @@ type Activities struct {
 	Deliverer *Deliverer
 	Remover   *Remover
 	Sweeper   *Sweeper
+	Relayer   *Relayer
 }
 
 // Register adds the activities to a worker.
 func (a *Activities) Register(to interface{ RegisterActivity(activity any) }) {
-	for _, subject := range []any{a.Admitter, a.Submitter, a.Poller, a.Copier, a.Settler, a.Deliverer, a.Remover, a.Sweeper} {
+	for _, subject := range []any{a.Admitter, a.Submitter, a.Poller, a.Copier, a.Settler, a.Deliverer, a.Remover, a.Sweeper, a.Relayer} {
 		to.RegisterActivity(subject)
 	}
 }

@@ -26,7 +26,7 @@ func TestNames(t *testing.T) {
 	slices.Sort(got)
 	want := registry{
 		"Admit", "Archive", "Await", "AwaitArchive", "Cancel", "Deliver", "Discard", "Poll", "Reconcile",
-		"Remove", "Settle", "Submit", "SweepEnded", "SweepOutputs", "SweepTasks",
+		"Relay", "Remove", "Settle", "Submit", "SweepEnded", "SweepOutputs", "SweepTasks",
 	}
 	if !slices.Equal(got, want) {
 		t.Errorf("got %q\nwant %q", got, want)

@@ -68,7 +68,7 @@ type Deliverer struct {
 // Event is what a receiver gets. Its id and its body are the same at every try and redelivery.
 type Event struct {
 	ID string `json:"id"`
-	// Type is "video.completed" or "video.failed".
+	// Type is "video.completed", "task.failed" and the like.
 	Type   string    `json:"type"`
 	TaskID string    `json:"task_id"`
 	At     time.Time `json:"at"`
@@ -77,7 +77,12 @@ type Event struct {
 // body returns the body of the request.
 func (e Event) body() ([]byte, error) {
 	type data struct {
-		ID string `json:"id"`
+		ID   string `json:"id"`
+		Kind Kind   `json:"kind,omitempty"`
+	}
+	of := data{ID: e.TaskID}
+	if EventsOf(e.TaskID) == "task" {
+		of.Kind = KindOf(e.TaskID)
 	}
 	return json.Marshal(struct {
 		ID        string `json:"id"`
@@ -85,7 +90,7 @@ func (e Event) body() ([]byte, error) {
 		CreatedAt int64  `json:"created_at"`
 		Type      string `json:"type"`
 		Data      data   `json:"data"`
-	}{e.ID, "event", e.At.Unix(), e.Type, data{e.TaskID}})
+	}{e.ID, "event", e.At.Unix(), e.Type, of})
 }
 
 // DeliverInput is an event to deliver.

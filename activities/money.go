@@ -71,12 +71,20 @@ type Bill struct {
 	// Billed: the vendor charges for a job that failed.
 	Billed bool      `json:"billed,omitempty"`
 	At     time.Time `json:"at,omitzero"`
+	// Call is what a call used and costs; nil for a video.
+	Call *Answered `json:"call,omitempty"`
 }
 
 // bill settles a task. A failed task costs nothing, unless its vendor charges for it. A task with an unknown outcome costs as much as its
 // reservation, since an upstream may charge.
 func (a *Settler) bill(ctx context.Context, token string, b Bill) error {
 	end := ledger.TaskEnd{ID: b.Reservation, Token: token, Model: b.Model, Channel: b.Channel, At: b.At, Outcome: ledger.Outcome(b.Ending)}
+	if b.Call != nil {
+		used := b.Call.Usage
+		end.Call, end.Cost, end.InputTokens, end.CachedTokens, end.OutputTokens = true, b.Call.Cost, used.Input, used.Cached, used.Output
+		end.Images, end.Audio = used.Images, used.Audio
+		return a.Money.Budgets.Settle(ctx, end)
+	}
 	measure := Measure(b.Footage)
 	price, _ := a.Money.Prices.Of(b.Model)
 	switch b.Ending {

@@ -34,6 +34,8 @@ const (
 	StepDeliver StepName = "deliver"
 	// StepEnd is the end of a settled task: completed, failed.
 	StepEnd StepName = "end"
+	// StepRelay is an answer of a call that was lost: unknown.
+	StepRelay StepName = "relay"
 )
 
 // Outcomes of steps.

@@ -1,6 +1,7 @@
 package api_test
 
 import (
+	"reflect"
 	"strings"
 	"testing"
 
@@ -30,8 +31,8 @@ func TestVideoList(t *testing.T) {
 		len(list.Data[0]) != 13 || list.Data[0]["progress"] != float64(10) {
 		t.Errorf("got %d %s", rec.Code, rec.Body)
 	}
-	want := []tasks.ListQuery{{TokenID: "good", Limit: 20}, {TokenID: "good", After: "video_0", Limit: 2, Ascending: true}}
-	if len(g.tasks.queries) != 2 || g.tasks.queries[0] != want[0] || g.tasks.queries[1] != want[1] {
+	want := []tasks.ListQuery{{TokenID: "good", Limit: 20, Kind: "video"}, {TokenID: "good", After: "video_0", Limit: 2, Ascending: true, Kind: "video"}}
+	if !reflect.DeepEqual(g.tasks.queries, want) {
 		t.Errorf("got %+v, want %+v", g.tasks.queries, want)
 	}
 }

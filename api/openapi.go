@@ -11,6 +11,7 @@ import (
 	"modelrelay/api/body"
 	"modelrelay/api/edge"
 	"modelrelay/api/gemini"
+	"modelrelay/api/tasks"
 	"modelrelay/providers/pricing"
 )
 
@@ -114,6 +115,7 @@ func categories() []*huma.Tag {
 		{Name: "Moderations"},
 		{Name: edge.RealtimeTag},
 		{Name: edge.VideoTag, Description: "Tasks: made in one of four formats, read in any of them"},
+		{Name: tasks.Tag, Description: "Tasks of every kind: calls in the background, and videos"},
 		{Name: edge.AccountTag, Description: "What is the token's own: its limits and budget and what is left of them, its usage, its calls"},
 		{Name: admin.Tag, Description: "For operators; needs an operator's key in place of a token"},
 	}

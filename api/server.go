@@ -16,6 +16,7 @@ import (
 	"github.com/go-chi/chi/v5"
 	"go.opentelemetry.io/otel/trace"
 
+	"modelrelay/activities"
 	"modelrelay/api/account"
 	"modelrelay/api/admin"
 	"modelrelay/api/anthropic"
@@ -25,10 +26,12 @@ import (
 	"modelrelay/api/gemini"
 	"modelrelay/api/openai"
 	"modelrelay/api/operator"
+	"modelrelay/api/tasks"
 	"modelrelay/api/videos"
 	"modelrelay/providers"
 	"modelrelay/providers/pricing"
 	"modelrelay/storage/audit"
+	"modelrelay/storage/tokens"
 )
 
 // Options are what a Server works with. Relay, Router, Tasks, Tokens, Limits, Ledger and Archive are needed to serve;
@@ -48,6 +51,9 @@ type Options struct {
 	Forbids func(group string) []string
 	// Priced is what the vendors bill other than tokens, which Forbids is about.
 	Priced providers.Priced
+	// TokenByID finds the token of a background call; storage.ErrNotFound for one that is gone, storage.ErrUnavailable if the store does not
+	// answer.
+	TokenByID func(ctx context.Context, id string) (*tokens.Token, error)
 	// Health are the checks of /readyz.
 	Health []Check
 	// Proxies are the networks of reverse proxies whose X-Forwarded-For and Forwarded name the address that a request
@@ -122,11 +128,14 @@ type Telemetry struct {
 
 // Server is the gateway's HTTP server. It is safe for concurrent use.
 type Server struct {
-	edge    *edge.Edge
-	calls   *calls.Calls
-	videos  *videos.Service
-	api     huma.API
-	handler http.Handler
+	edge   *edge.Edge
+	calls  *calls.Calls
+	videos *videos.Service
+	tasks  *tasks.Service
+	// tokenByID is that of the Options.
+	tokenByID func(ctx context.Context, id string) (*tokens.Token, error)
+	api       huma.API
+	handler   http.Handler
 	// adminHandler serves the operator's operations where they have an address of their own, consoleHandler the pages of a
 	// browser, and inside serves all operations.
 	adminHandler, consoleHandler, inside http.Handler
@@ -149,9 +158,10 @@ func New(o Options) *Server {
 		Tokens: o.Tokens, Proxies: o.Proxies, Origins: o.Origins, PublicURL: o.PublicURL, MaxBody: o.MaxBody, BodyMemory: o.BodyMemory,
 		BodyTimeout: o.BodyTimeout, WriteTimeout: o.WriteTimeout, Tracer: o.Tracer, Seen: o.Seen, Called: o.Called, Acted: acted, Log: o.Log,
 	}, anthropicA, geminiB, vendorC, openAI)
-	c := calls.New(e, calls.Options{Relay: o.Relay, Router: o.Router, Limits: o.Limits, Ledger: o.Ledger, Prices: o.Prices, Forbids: o.Forbids, Priced: o.Priced})
+	background := tasks.New(e, tasks.Options{Tasks: o.Tasks, Archive: o.Archive})
+	c := calls.New(e, calls.Options{Background: background, Relay: o.Relay, Router: o.Router, Limits: o.Limits, Ledger: o.Ledger, Prices: o.Prices, Forbids: o.Forbids, Priced: o.Priced})
 	s := &Server{
-		edge: e, calls: c, proxies: o.Proxies,
+		edge: e, calls: c, tasks: background, tokenByID: o.TokenByID, proxies: o.Proxies,
 		videos: videos.New(e, videos.Options{
 			Tasks: o.Tasks, Archive: o.Archive, Links: o.Links, Router: o.Router, Calls: c, DefaultModel: o.DefaultVideoModel,
 		}),
@@ -171,6 +181,7 @@ func New(o Options) *Server {
 	gemini.AddInteractions(longRunning, s.calls, s.videos.AddInteractions(longRunning, gemini.StoredInteraction(s.calls)))
 	openai.Add(group(openAI), s.calls, openai.Options{ModerationModel: o.DefaultModerationModel, RealtimeModel: o.DefaultRealtimeModel})
 	s.videos.Add(group(openAI), group(vendorC))
+	background.Add(group(openAI))
 	own := account.New(account.Options{
 		Limits: o.Limits, Money: o.Admin.Service.Money, Usage: o.Admin.Service.UsageOf, Logs: o.Admin.Service.Logs, Tasks: o.Tasks, Models: s.calls.Models,
 	})
@@ -214,6 +225,13 @@ func (s *Server) AdminHandler() http.Handler { return s.adminHandler }
 // InsideHandler serves every route to requests that the process makes of itself, whose contexts edge.WithInternalCaller makes. No
 // listener may have it: with AdminApart the operator's routes would be in public.
 func (s *Server) InsideHandler() http.Handler { return s.inside }
+
+// ServeCall serves a background call as a client's own request is served. It implements activities.Caller.
+func (s *Server) ServeCall(w http.ResponseWriter, r *http.Request, run *activities.CallRun) {
+	ctx := activities.WithCallRun(r.Context(), run)
+	ctx = edge.WithInternalCaller(ctx, &edge.InternalCaller{Token: run.Token, Find: s.tokenByID, Background: true})
+	s.inside.ServeHTTP(w, r.WithContext(ctx))
+}
 
 // anew serves requests that were made while another one is routed, whose context they have, as requests of their own.
 func anew(next http.Handler) http.Handler {
@@ -313,7 +331,7 @@ type Open struct {
 // Open returns what the server is serving now.
 func (s *Server) Open() Open {
 	return Open{
-		Requests: s.edge.Requests(), Sockets: s.calls.Sockets(), Watchers: s.videos.Watchers(),
+		Requests: s.edge.Requests(), Sockets: s.calls.Sockets(), Watchers: s.videos.Watchers() + s.tasks.Watchers(),
 		Connections: s.connections.Load(), TurnedAway: s.turnedAway.Load(), Full: s.full.Load() > 0,
 	}
 }

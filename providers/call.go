@@ -49,6 +49,9 @@ type Call struct {
 	ContinuesFrom []Made
 	// HideUsage: the gateway has asked for the usage chunk and the client has not, so the client must not receive it.
 	HideUsage bool
+	// Begin is called before each request to an upstream. Its error ends the call without the request. Only a background call has it: no
+	// timeout of the relay applies to that, and a lost answer is not requested again. nil: a synchronous call.
+	Begin func(ctx context.Context, channel string) error
 	// AnyAnswer: a document is accepted in place of a stream, and a stream in place of a document.
 	AnyAnswer bool
 }

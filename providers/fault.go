@@ -171,6 +171,11 @@ func (f *Fault) Retryable() bool {
 	}
 }
 
+// Lost reports whether the request may have been accepted and its answer was lost: it is not known what became of it.
+func (f *Fault) Lost() bool {
+	return f.Accepted == AcceptedUnknown && f.Upstream == nil && (f.Kind == Upstream || f.Kind == Timeout)
+}
+
 // AsFault returns the *Fault in err's chain. A canceled context becomes a Canceled fault, an expired one a Timeout, anything else
 // an Internal one that wraps err. nil stays nil.
 func AsFault(err error) *Fault {

@@ -12,7 +12,7 @@ import (
 )
 
 // archive copies the job's outputs.
-func (v *video) archive(
+func (v *task) archive(
 	ctx workflow.Context, job activities.Job, status providers.VideoStatus,
 ) ([]activities.Output, *providers.VideoFailure, error) {
 	if err := v.enter(ctx, PhaseArchiving); err != nil {
@@ -55,7 +55,7 @@ func (v *video) archive(
 }
 
 // discard removes the outputs of a task that did not complete. The sweep removes what discard cannot.
-func (v *video) discard(free workflow.Context, expires time.Time) {
+func (v *task) discard(free workflow.Context, expires time.Time) {
 	in := activities.DiscardInput{TaskID: v.in.TaskID, Expires: expires}
 	if err := workflow.ExecuteActivity(withDiscard(free), v.acts.Copier.Discard, in).Get(free, nil); err != nil {
 		workflow.GetLogger(free).Warn("outputs not removed", "error", err)

@@ -36,8 +36,8 @@ type Before struct {
 }
 
 // resume returns the state with which a run starts: empty for the first, that of in.Before for a later one.
-func resume(ctx workflow.Context, in Input) *video {
-	v := &video{state: state{in: in, phase: PhaseQueued, began: workflow.GetInfo(ctx).WorkflowStartTime}}
+func resume(ctx workflow.Context, in Input) *task {
+	v := &task{state: state{in: in, phase: PhaseQueued, began: workflow.GetInfo(ctx).WorkflowStartTime}}
 	b := in.Before
 	if b == nil {
 		return v
@@ -49,7 +49,7 @@ func resume(ctx workflow.Context, in Input) *video {
 
 // continueAsNew ends the run and starts the next with the same id, memo and search attributes, so readers see no difference. The server
 // rejects the end of a run that has not processed every signal and cancel, so none is lost.
-func (v *video) continueAsNew(ctx workflow.Context, b Before) error {
+func (v *task) continueAsNew(ctx workflow.Context, b Before) error {
 	b.Began, b.Attempts, b.Held = v.began, v.attempts(), v.held
 	b.Forgotten = v.attempted() - len(b.Attempts)
 	in := v.in

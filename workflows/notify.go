@@ -1,6 +1,7 @@
 package workflows
 
 import (
+	"cmp"
 	"crypto/sha256"
 	"encoding/base32"
 	"fmt"
@@ -37,6 +38,8 @@ type NotifyInput struct {
 	EventID     string    `json:"event_id"`
 	State       State     `json:"state"`
 	CompletedAt time.Time `json:"completed_at"`
+	// Event is the last word of the event's type if it is not the state.
+	Event string `json:"event,omitempty"`
 	// URL is the webhook of the create, "" for that of the token. If RequestObject is set, the stored request holds it instead.
 	URL           string `json:"url,omitempty"`
 	RequestObject string `json:"request_object,omitempty"`
@@ -48,8 +51,11 @@ func (in Input) Notice(state State, at time.Time) NotifyInput {
 		Revision: Revision, TaskID: in.TaskID, Token: in.Token, EventID: eventID(in.TaskID+in.Incarnation, state),
 		State: state, CompletedAt: at, RequestObject: in.RequestObject,
 	}
-	if in.Request != nil {
+	switch {
+	case in.Request != nil:
 		n.URL = in.Request.WebhookURL
+	case in.Call != nil:
+		n.URL = in.Call.WebhookURL
 	}
 	return n
 }
@@ -67,7 +73,9 @@ func (in Input) NotifyID(state State) string {
 }
 
 // EventType returns the type of the event, as the receiver reads it.
-func (n NotifyInput) EventType() string { return "video." + string(n.State) }
+func (n NotifyInput) EventType() string {
+	return activities.EventsOf(n.TaskID) + "." + cmp.Or(n.Event, string(n.State))
+}
 
 // Summary returns the line that the Temporal UI shows of the delivery.
 func (n NotifyInput) Summary() string { return n.EventType() + " · " + n.TaskID }

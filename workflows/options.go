@@ -72,6 +72,10 @@ const (
 	notifyLimit = 72 * time.Hour
 	// notifySlack is the time that the last try may need after that, including its wait for a slot.
 	notifySlack = activities.LastTryGrace + 5*time.Minute
+	// relayHeartbeat is the silence after which the worker of a call counts as lost.
+	relayHeartbeat = 20 * time.Second
+	// relayMargin is the time after the deadline of a call in which its activity stores and reports what there is.
+	relayMargin = time.Minute
 	// deliverMargin is the time that one try needs in addition to its request.
 	deliverMargin = 5 * time.Second
 	// WorkerStopTimeout is the time that a stopping worker gives its activities. It exceeds that of a submit, so a deploy interrupts none.
@@ -125,6 +129,15 @@ func withSettle(ctx workflow.Context) workflow.Context {
 
 func withRemoval(ctx workflow.Context, summary string) workflow.Context {
 	return retried(ctx, removeLimit, removeTry, summary)
+}
+
+// withRelay returns the options of a call. Each try lasts until the deadline at most; its heartbeat shows that it is alive. A cancelled
+// call reports what it used.
+func withRelay(ctx workflow.Context, left time.Duration, summary string) workflow.Context {
+	return workflow.WithActivityOptions(ctx, workflow.ActivityOptions{
+		ScheduleToCloseTimeout: left + relayMargin, HeartbeatTimeout: relayHeartbeat, RetryPolicy: unlimitedRetries(), WaitForCancellation: true,
+		Summary: summary,
+	})
 }
 
 // withDeliver is for a failed try that reports itself when the next is due; the policy only replaces lost workers.

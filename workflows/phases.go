@@ -47,12 +47,15 @@ func pollDue(job activities.Job, now time.Time) time.Time {
 	return now.Add(pollETAs*job.Ticket.ETA + pollSlack)
 }
 
+// CallDue returns the time by which a call with this deadline should have ended.
+func CallDue(deadline time.Time) temporal.SearchAttributeUpdate { return dueAt(deadline.Add(endUsual)) }
+
 func dueAt(due time.Time) temporal.SearchAttributeUpdate {
 	return Keyword(AttrDue).ValueSet(due.UTC().Format(time.RFC3339))
 }
 
 // StuckQuery returns the visibility query for the tasks that are stuck at the given time. The Temporal UI accepts it too.
 func StuckQuery(now time.Time) string {
-	return fmt.Sprintf("WorkflowType = 'Video' AND ExecutionStatus = 'Running' AND (%s < '%s' OR (%s IS NULL AND StartTime < '%s'))",
+	return fmt.Sprintf(OfTasks+" AND ExecutionStatus = 'Running' AND (%s < '%s' OR (%s IS NULL AND StartTime < '%s'))",
 		AttrDue, now.UTC().Format(time.RFC3339), AttrDue, now.Add(-queueUsual).UTC().Format(time.RFC3339))
 }

@@ -26,7 +26,7 @@ func clientMessage(fault activities.Record) string {
 }
 
 // poll waits for the end of the job.
-func (v *video) poll(ctx workflow.Context, job activities.Job) (providers.VideoStatus, *providers.VideoFailure, error) {
+func (v *task) poll(ctx workflow.Context, job activities.Job) (providers.VideoStatus, *providers.VideoFailure, error) {
 	var status providers.VideoStatus
 	if err := v.enter(ctx, PhasePolling, dueAt(pollDue(job, workflow.Now(ctx)))); err != nil {
 		return status, nil, err
@@ -65,7 +65,7 @@ func (v *video) poll(ctx workflow.Context, job activities.Job) (providers.VideoS
 
 // stopJob cancels the job at its vendor, for cancelLimit at most. The result of the task is written first, so an unavailable vendor
 // delays no client. The job occupies its slot until then.
-func (v *video) stopJob(job activities.Job) {
+func (v *task) stopJob(job activities.Job) {
 	v.stopping = job.Assignment.Channel
 	v.deferWork(func(free workflow.Context) {
 		summary := fmt.Sprintf("%s · job %.80s", job.Assignment.Channel, job.Ticket.Job)

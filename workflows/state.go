@@ -16,13 +16,29 @@ import (
 // State is the state of a task, as the contract names it.
 type State string
 
-// The four states that clients read.
+// The states that clients read. A cancelled video is Failed with CodeCancelled.
 const (
 	Queued     State = "queued"
 	InProgress State = "in_progress"
 	Completed  State = "completed"
 	Failed     State = "failed"
+	Cancelled  State = "cancelled"
 )
+
+// Ended reports whether a task in the state does not change any more.
+func (s State) Ended() bool { return s == Completed || s == Failed || s == Cancelled }
+
+// phase returns the last phase of a task that ends in the state.
+func (s State) phase() Phase {
+	switch s {
+	case Completed:
+		return PhaseCompleted
+	case Cancelled:
+		return PhaseCancelled
+	default:
+		return PhaseFailed
+	}
+}
 
 // The failure codes of the gateway. A failed or refused job has one of the codes of package providers.
 const (
@@ -34,6 +50,7 @@ const (
 	CodeChannelGone      = "channel_gone" // the task's channel or key is no longer configured
 	CodeFailedByOperator = "failed_by_operator"
 	CodeInternal         = "internal_error"
+	CodeOutputTooLarge   = "output_too_large" // the answer of a call exceeds background.max_output
 )
 
 // Phase is the current step of a task's workflow, as the Temporal UI lists it.
@@ -47,6 +64,17 @@ const (
 	PhaseArchiving  Phase = "archiving"
 	PhaseCompleted  Phase = "completed"
 	PhaseFailed     Phase = "failed"
+	// PhaseCalling is the only phase of a running call: its activity reports the rest. PhaseCancelled is the end of a cancelled call.
+	PhaseCalling   Phase = "calling"
+	PhaseCancelled Phase = "cancelled"
+)
+
+// The workflow types of tasks, by kind.
+const (
+	VideoType = "Video"
+	CallType  = "Call"
+	// OfTasks is the term of a visibility query that finds the tasks of every kind.
+	OfTasks = "WorkflowType IN ('" + VideoType + "', '" + CallType + "')"
 )
 
 // The search attributes of a task, all of type Keyword.
@@ -142,6 +170,8 @@ type Input struct {
 	Limits Limits `json:"limits"`
 	// Before is the state of the runs before this one; nil in the first.
 	Before *Before `json:"before,omitempty"`
+	// Call is the call of the workflow Call; nil for Video.
+	Call *activities.StagedCall `json:"call,omitempty"`
 }
 
 // The progress of a task. A running job shows at most activities.MostShown, and only a completed task ProgressCompleted.
@@ -168,6 +198,8 @@ type Result struct {
 	Job *activities.Job `json:"job,omitempty"`
 	// Attempts are the last attempts, for operators. The memo does not hold them.
 	Attempts []Attempt `json:"attempts,omitempty"`
+	// Call is the answer of a call; nil for a video.
+	Call *activities.Answered `json:"call,omitempty"`
 }
 
 // Attempt is one submit to one channel, for operators.

@@ -14,7 +14,7 @@ import (
 )
 
 // submit tries channels until one accepts the job, the queue limit passes, or a submit ends in a way that forbids another.
-func (v *video) submit(ctx workflow.Context) (activities.Job, *providers.VideoFailure, error) {
+func (v *task) submit(ctx workflow.Context) (activities.Job, *providers.VideoFailure, error) {
 	var (
 		none activities.Job
 		last *activities.Record
@@ -125,7 +125,7 @@ func allLackModel(request activities.AdmitInput, lacking []string, refused activ
 
 // admit chooses the channel of the next attempt. It is a local activity: a read of the worker's memory, and of Redis if the channel's
 // jobs are limited. If the worker is too busy for an answer, the result is a refusal, and the task tries again.
-func (v *video) admit(ctx workflow.Context, request activities.AdmitInput) activities.Admission {
+func (v *task) admit(ctx workflow.Context, request activities.AdmitInput) activities.Admission {
 	var admission activities.Admission
 	request.Held = v.held
 	// A cancel is processed between the steps, not here.
@@ -142,7 +142,7 @@ func (v *video) admit(ctx workflow.Context, request activities.AdmitInput) activ
 const notChosen = "The gateway had no time to choose one."
 
 // await waits for a slot at a full channel, until the queue limit or the cancel of the task.
-func (v *video) await(ctx workflow.Context, in activities.AwaitInput) (activities.Admission, *providers.VideoFailure, error) {
+func (v *task) await(ctx workflow.Context, in activities.AwaitInput) (activities.Admission, *providers.VideoFailure, error) {
 	var admission activities.Admission
 	if err := v.enter(ctx, PhaseQueued); err != nil {
 		return admission, nil, err
@@ -165,7 +165,7 @@ func (v *video) await(ctx workflow.Context, in activities.AwaitInput) (activitie
 }
 
 // recordSlots records where the task has a slot or waits for one.
-func (v *video) recordSlots(admission activities.Admission) {
+func (v *task) recordSlots(admission activities.Admission) {
 	v.held = nil
 	switch {
 	case admission.Full != nil:
@@ -176,14 +176,14 @@ func (v *video) recordSlots(admission activities.Admission) {
 }
 
 // waiter returns the task as a waiter for a slot.
-func (v *video) waiter() activities.Waiter {
+func (v *task) waiter() activities.Waiter {
 	return activities.Waiter{
 		TaskID: v.in.TaskID, Token: v.in.Token, Weight: v.in.Weight, Lane: v.in.Lane, Since: v.began.UTC(),
 	}
 }
 
 // pause waits before the next choice of a channel; a cancel ends it early.
-func (v *video) pause(ctx workflow.Context, wait time.Duration) error {
+func (v *task) pause(ctx workflow.Context, wait time.Duration) error {
 	if err := v.enter(ctx, PhaseQueued); err != nil {
 		return err
 	}
@@ -197,7 +197,7 @@ func (v *video) pause(ctx workflow.Context, wait time.Duration) error {
 
 // awaitArchive waits while the archive is unavailable: without it nothing is submitted. next is the following wait for a channel. It
 // starts again at queueFirst, except if the archive accepted a probe immediately after it had refused the attempt.
-func (v *video) awaitArchive(
+func (v *task) awaitArchive(
 	ctx workflow.Context, until time.Time, wait time.Duration,
 ) (next time.Duration, failure *providers.VideoFailure, err error) {
 	if err := v.enter(ctx, PhaseQueued); err != nil {
@@ -226,7 +226,7 @@ func (v *video) awaitArchive(
 }
 
 // attempt submits the job to one channel. The fault's Accepted determines whether another attempt may follow.
-func (v *video) attempt(ctx workflow.Context, to activities.Assignment) (activities.Job, *activities.Record, error) {
+func (v *task) attempt(ctx workflow.Context, to activities.Assignment) (activities.Job, *activities.Record, error) {
 	if err := v.enter(ctx, PhaseSubmitting, Keyword(AttrChannel).ValueSet(to.Channel), Keyword(AttrVendor).ValueSet(to.Vendor)); err != nil {
 		return activities.Job{}, nil, err
 	}

@@ -59,7 +59,7 @@ type FinishInput struct {
 // Finish settles a task that closed without settlement and starts its webhook.
 func Finish(ctx workflow.Context, in FinishInput) error {
 	refuseNewer(max(in.Revision, in.Task.Revision))
-	v := &video{state: state{in: in.Task, phase: PhaseFailed, began: in.Began}}
+	v := &task{state: state{in: in.Task, phase: PhaseFailed, began: in.Began}}
 	if in.Channel != "" {
 		v.held = []string{in.Channel}
 		v.tries = []Attempt{{Number: 1, Assignment: activities.Assignment{Channel: in.Channel}}}

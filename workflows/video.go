@@ -21,13 +21,7 @@ import (
 // Video is the workflow of one video task: submit, poll, archive, finish. It returns an error only for a bug.
 func Video(ctx workflow.Context, in Input) (Result, error) {
 	refuseNewer(in.Revision)
-	ctx, end := workflow.WithCancel(ctx)
-	v := resume(ctx, in)
-	workflow.GoNamed(ctx, "operator", func(ctx workflow.Context) {
-		workflow.GetSignalChannel(ctx, SignalFail).Receive(ctx, &v.reason)
-		v.ended = true
-		end()
-	})
+	v, ctx := begin(ctx, in)
 	result, err := v.run(ctx)
 	if err != nil {
 		return Result{}, err
@@ -35,7 +29,20 @@ func Video(ctx workflow.Context, in Input) (Result, error) {
 	return v.finish(ctx, result)
 }
 
-type video struct {
+// begin returns the task of a run, and the context that a client's cancel or an operator's signal ends.
+func begin(ctx workflow.Context, in Input) (*task, workflow.Context) {
+	ctx, end := workflow.WithCancel(ctx)
+	v := resume(ctx, in)
+	workflow.GoNamed(ctx, "operator", func(ctx workflow.Context) {
+		workflow.GetSignalChannel(ctx, SignalFail).Receive(ctx, &v.reason)
+		v.ended = true
+		end()
+	})
+	return v, ctx
+}
+
+// task is a run of a task of any kind.
+type task struct {
 	state
 	// ended: an operator ended the task; reason is the message for the client, "" for none.
 	ended  bool
@@ -52,7 +59,7 @@ type video struct {
 	acts activities.Activities
 }
 
-func (v *video) run(ctx workflow.Context) (Result, error) {
+func (v *task) run(ctx workflow.Context) (Result, error) {
 	var (
 		job    activities.Job
 		status providers.VideoStatus
@@ -88,7 +95,7 @@ func (v *video) run(ctx workflow.Context) (Result, error) {
 }
 
 // prepareNextJob prepares another job, at another channel first: the vendor reports a failure of its own without a charge.
-func (v *video) prepareNextJob(now time.Time, job activities.Job, failure providers.VideoFailure) {
+func (v *task) prepareNextJob(now time.Time, job activities.Job, failure providers.VideoFailure) {
 	v.tries[len(v.tries)-1].Fault = &activities.Record{
 		Kind: providers.Upstream, Message: failure.Message, Code: failure.Code, Accepted: providers.NotAccepted, Retryable: true,
 	}
@@ -96,12 +103,11 @@ func (v *video) prepareNextJob(now time.Time, job activities.Job, failure provid
 }
 
 // finish writes the result into the memo, settles the task, and starts its webhook. Reads need no worker then.
-func (v *video) finish(ctx workflow.Context, result Result) (Result, error) {
+func (v *task) finish(ctx workflow.Context, result Result) (Result, error) {
 	free, _ := workflow.NewDisconnectedContext(ctx)
 	result.CompletedAt = workflow.Now(ctx).UTC()
-	phase := PhaseFailed
-	if result.State == Completed {
-		phase = PhaseCompleted
+	phase := result.State.phase()
+	if result.State == Completed || v.in.Call != nil {
 		result.ExpiresAt = result.CompletedAt.Add(time.Duration(v.in.Limits.Retention))
 	}
 	if err := workflow.UpsertMemo(free, map[string]any{MemoResult: result}); err != nil {
@@ -130,11 +136,11 @@ func (v *video) finish(ctx workflow.Context, result Result) (Result, error) {
 }
 
 // deferWork registers work for after the end of the task is written and its webhook started.
-func (v *video) deferWork(do func(free workflow.Context)) { v.deferred = append(v.deferred, do) }
+func (v *task) deferWork(do func(free workflow.Context)) { v.deferred = append(v.deferred, do) }
 
 // release settles the task: first as a local activity, which costs one history event, and if that fails as an activity with retries.
 // The end of the task does not depend on it.
-func (v *video) release(free workflow.Context, result Result) {
+func (v *task) release(free workflow.Context, result Result) {
 	in := activities.SettleInput{
 		TaskID: v.in.TaskID, Token: v.in.Token, Waiter: v.waiter(), Channels: v.held, Bill: v.bill(result),
 		Created: v.began.UTC(), Entry: v.entry(),
@@ -154,13 +160,16 @@ func (v *video) release(free workflow.Context, result Result) {
 }
 
 // entry returns the task's entry on its token's list.
-func (v *video) entry() activities.Entry {
+func (v *task) entry() activities.Entry {
 	return activities.Entry{Token: v.in.Token, Created: v.in.Created}
 }
 
 // bill returns what the task is charged for.
-func (v *video) bill(result Result) activities.Bill {
+func (v *task) bill(result Result) activities.Bill {
 	b := activities.Bill{Reservation: v.in.Reservation, Model: v.in.Model, Ending: activities.EndedFailed, At: result.CompletedAt}
+	if v.in.Call != nil {
+		return callBill(b, result)
+	}
 	if n := len(v.tries); n > 0 {
 		b.Channel = v.tries[n-1].Assignment.Channel
 	}
@@ -181,7 +190,7 @@ func (v *video) bill(result Result) activities.Bill {
 }
 
 // notify starts the delivery of the task's end to its webhook, which outlives the task. It returns nil if there is no webhook.
-func (v *video) notify(free workflow.Context, result Result) workflow.Future {
+func (v *task) notify(free workflow.Context, result Result) workflow.Future {
 	if !v.in.Notify {
 		return nil
 	}
@@ -204,7 +213,7 @@ func failed(failure *providers.VideoFailure, progress int) Result {
 func isCancelled(ctx workflow.Context) bool { return ctx.Err() != nil }
 
 // cancelFailure returns the failure of a cancelled task. It processes signals first: an operator's reason that came with the cancel counts.
-func (v *video) cancelFailure(ctx workflow.Context) *providers.VideoFailure {
+func (v *task) cancelFailure(ctx workflow.Context) *providers.VideoFailure {
 	yield(ctx)
 	if !v.ended {
 		return &providers.VideoFailure{Code: CodeCancelled, Message: "The task was cancelled."}

@@ -39,6 +39,11 @@ const (
 type WorkerOptions struct {
 	Namespace *Namespace
 	TaskQueue string
+	// CallQueue is the task queue of calls, Calls how many of them the worker relays at a time, and Grace how long a stopping worker lets
+	// them run.
+	CallQueue string
+	Calls     int
+	Grace     time.Duration
 	// Version is the version of the worker.
 	Version Version
 	// Retention is that of outputs; the worker checks the namespace's against it.
@@ -88,6 +93,11 @@ func (w *Worker) Run(ctx context.Context) error {
 	few.MaxConcurrentLocalActivityExecutionSize = removalsAtOnce
 	removals := worker.New(w.temporal, RemovalQueue(w.opts.TaskQueue), few)
 	RegisterRemovals(removals, w.acts)
+	relays := options
+	relays.WorkerStopTimeout = w.opts.Grace
+	relays.MaxConcurrentActivityExecutionSize = 2 * w.opts.Calls // half of them wait for a slot
+	calls := worker.New(w.temporal, w.opts.CallQueue, relays)
+	Register(calls, w.acts)
 	options.DisableWorkflowWorker = true
 	copies := worker.New(w.temporal, CopyQueue(w.opts.TaskQueue), options)
 	copies.RegisterActivity(w.acts.Copier.Archive)
@@ -95,7 +105,7 @@ func (w *Worker) Run(ctx context.Context) error {
 	for _, part := range []struct {
 		name   string
 		worker worker.Worker
-	}{{"tasks", run}, {"removals", removals}, {"copies", copies}} {
+	}{{"tasks", run}, {"removals", removals}, {"calls", calls}, {"copies", copies}} {
 		if err := part.worker.Start(); err != nil {
 			return fmt.Errorf("start the worker of %s: %w", part.name, err)
 		}
@@ -113,6 +123,7 @@ func (w *Worker) Run(ctx context.Context) error {
 // Register adds all workflows and activities to a worker, a replayer or a test environment. acts may be nil where only workflows run.
 func Register(to worker.Registry, acts *activities.Activities) {
 	to.RegisterWorkflow(Video)
+	to.RegisterWorkflow(Call)
 	to.RegisterWorkflow(Remove)
 	to.RegisterWorkflow(Sweep)
 	to.RegisterWorkflow(SweepEnded)

@@ -30,6 +30,8 @@ type Relay interface {
 	// Do returns once the first byte of the answer has come; the caller closes its body. Errors are *providers.Fault, held by
 	// a *relay.Left where the context ended when an upstream had all of the call.
 	Do(ctx context.Context, group string, call providers.Call) (*relay.Answer, error)
+	// Check returns the *providers.Fault of a call that no channel could be sent, and sends nothing.
+	Check(ctx context.Context, group string, call providers.Call) error
 	// Stored asks the channel that made an earlier answer for it; the caller closes its body. Errors are *providers.Fault.
 	Stored(ctx context.Context, group, token string, request providers.StoredRequest) (*relay.Answer, error)
 	// Realtime returns once an upstream has taken the conversation; the caller runs or closes it. Errors are
@@ -54,6 +56,8 @@ type Options struct {
 	Forbids func(group string) []string
 	// Priced is what the vendors bill next to tokens, which Forbids is about.
 	Priced providers.Priced
+	// Background starts the tasks of background calls; nil: there are none.
+	Background Background
 }
 
 // Calls relays calls and conversations. It is safe for concurrent use.
@@ -91,7 +95,9 @@ type Call struct {
 	Sound time.Duration
 	// Background: the upstream works on behind its answer.
 	Background bool
-	Events     Events
+	// Task: the client asks for a task in the words of its format, as with background: true.
+	Task   bool
+	Events Events
 }
 
 // Reader reads a call from a request and its whole body.
@@ -115,12 +121,19 @@ func (c *Calls) Relayed(read Reader) edge.Handler {
 // Do relays one call and copies its answer out.
 func (c *Calls) Do(x *edge.Request, r *http.Request, ch *Charge, call Call) error {
 	o := &x.Outcome
-	if err := c.check(x, &call); err != nil {
-		return err
-	}
-	ch.size = sizeOf(call)
-	if err := ch.Reserve(r.Context(), call.Model, ch.mayUse()); err != nil {
-		return err
+	if ch.run != nil {
+		c.begin(x, ch, &call)
+	} else {
+		if err := c.check(x, &call); err != nil {
+			return err
+		}
+		ch.size = sizeOf(call)
+		if started, err := c.background(x, r, ch, call); started || err != nil {
+			return err
+		}
+		if err := ch.Reserve(r.Context(), call.Model, ch.mayUse()); err != nil {
+			return err
+		}
 	}
 	if err := x.WhilePermitted(); err != nil { // since the body began to come
 		return err
@@ -131,6 +144,10 @@ func (c *Calls) Do(x *edge.Request, r *http.Request, ch *Charge, call Call) erro
 	x.ReleaseBody()
 	if err != nil {
 		ch.leave(r, err)
+		if ch.run != nil {
+			ch.report(err)
+			return err
+		}
 		if kind := providers.AsFault(err).Kind; kind != providers.ModelNotFound && kind != providers.NotFound {
 			ch.record(true) // names of a client's own making would grow the ledger
 		}
@@ -140,6 +157,9 @@ func (c *Calls) Do(x *edge.Request, r *http.Request, ch *Charge, call Call) erro
 	o.Channel, o.Attempts, o.Provider, o.Stream, o.Answered = answer.Channel, answer.Attempts, answer.Provider, answer.Stream, time.Now()
 	o.Translated = answer.Translated
 	ch.spent = ch.unsaid()
+	if ch.run != nil {
+		ch.run.Sent()
+	}
 	maps.Copy(x.Header(), answer.Header)
 	if answer.Stream {
 		err = c.copyStream(ch, r, answer, call.Events)
@@ -152,7 +172,11 @@ func (c *Calls) Do(x *edge.Request, r *http.Request, ch *Charge, call Call) erro
 	}
 	ch.left = err != nil && edge.Left(r.Context())
 	ch.settle(answer, 0, err != nil)
-	ch.record(err != nil)
+	if ch.run != nil {
+		ch.report(err)
+	} else {
+		ch.record(err != nil)
+	}
 	return finish(x, answer, err, errors.Is(err, errBroken))
 }
 

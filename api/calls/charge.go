@@ -6,6 +6,7 @@ import (
 	"net/http"
 	"strconv"
 
+	"modelrelay/activities"
 	"modelrelay/api/edge"
 	"modelrelay/providers"
 	"modelrelay/providers/pricing"
@@ -29,6 +30,8 @@ type Charge struct {
 	request *edge.Request
 	size
 	price pricing.Price
+	// run is the background call that the request serves; nil for a client's own request. Its task has the limits and the money.
+	run *activities.CallRun
 
 	// tokens is what the limits count of the call before its body is read.
 	tokens   int
@@ -54,7 +57,8 @@ type Charge struct {
 func (c *Calls) Charged(h func(x *edge.Request, r *http.Request, ch *Charge) error) edge.Handler {
 	return func(x *edge.Request, r *http.Request) error {
 		x.Recorded = true
-		ch := &Charge{calls: c, request: x, tokens: int(min(max(r.ContentLength, 0)/bytesPerToken, maxTokenEstimate))}
+		ch := &Charge{calls: c, request: x, run: activities.CallRunOf(r.Context()), tokens: int(min(max(r.ContentLength, 0)/bytesPerToken, maxTokenEstimate))}
+		ch.admitted = ch.run != nil
 		defer ch.release()
 		if !x.Access.Reserves || x.Caller.Budget <= 0 || !x.IsShort(r) {
 			if err := ch.Admit(r.Context()); err != nil {

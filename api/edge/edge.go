@@ -121,6 +121,15 @@ func (e *Edge) Requests() int64 { return e.requests.Load() }
 // BodyMemory is what the request bodies under way hold, in bytes.
 func (e *Edge) BodyMemory() int64 { return e.bodies.Taken() }
 
+// Speak makes a format that of the request's answer.
+func (e *Edge) Speak(x *Request, name providers.Format) {
+	for _, format := range e.formats {
+		if format.Name == name {
+			x.Format = format
+		}
+	}
+}
+
 // Drain closes Stopping. Requests go on being served.
 func (e *Edge) Drain() {
 	if !e.draining.Swap(true) {

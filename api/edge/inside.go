@@ -97,6 +97,8 @@ type InternalCaller struct {
 	// Impersonates reports that an operator or a viewer reads what is the token's. Nothing counts against its limits, its networks are not
 	// checked, and nothing is changed or called.
 	Impersonates bool
+	// Background reports that the request serves a background call, whose create was checked.
+	Background bool
 }
 
 // impersonates reports whether an operator or a viewer reads what is a token's own.

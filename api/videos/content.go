@@ -1,21 +1,17 @@
 package videos
 
 import (
-	"context"
-	"errors"
-	"io"
 	"net/http"
 	"slices"
 	"strconv"
 	"strings"
-	"time"
 
 	"github.com/danielgtaylor/huma/v2"
 
 	"modelrelay/api/edge"
+	apitasks "modelrelay/api/tasks"
 	"modelrelay/providers"
 	"modelrelay/providers/upstream"
-	"modelrelay/storage"
 	"modelrelay/workflows"
 	"modelrelay/workflows/tasks"
 )
@@ -136,15 +132,9 @@ func outputOf(task tasks.Task, index int, variant string) (output, error) {
 
 // send serves an output.
 func (c content) send(x *edge.Request, r *http.Request, task tasks.Task, of output) error {
-	header := x.Header()
-	header.Set("Content-Type", of.contentType)
-	header.Set("Etag", `"`+of.sha256+`"`)
-	object := &outputReader{ctx: r.Context(), archive: c.archive, key: of.object, size: of.size}
-	defer object.close()
-	late := &lateWriter{Writer: x.Paced(), x: x}
-	keepRange(r.Header)
-	http.ServeContent(late, r, "", task.CompletedAt, object)
-	return late.finish(r, object)
+	return apitasks.ServeObject(x, r, c.archive, apitasks.Object{
+		Key: of.object, ContentType: of.contentType, SHA256: of.sha256, Size: of.size, Modified: task.CompletedAt, Noun: "video", Gone: noContent(),
+	})
 }
 
 // contentType returns the content type of an output, or of a variant of it. The vendor's type is used only if it is a video or a picture: no
@@ -161,20 +151,6 @@ func contentType(called, variant string) string {
 	default: // also for image/svg+xml, which may contain scripts
 		return "image/jpeg"
 	}
-}
-
-// maxRanges bounds the ranges of one request. Each is a request to the archive; players use one.
-const maxRanges = 16
-
-// keepRange removes a Range header that RFC 9110 permits a server to ignore: one with another unit than bytes, which http.ServeContent
-// refuses, or with more than maxRanges ranges.
-func keepRange(header http.Header) {
-	unit, set, found := strings.Cut(header.Get("Range"), "=")
-	if found && strings.EqualFold(unit, "bytes") && strings.Count(set, ",") < maxRanges {
-		header.Set("Range", "bytes="+set) // http.ServeContent is case-sensitive
-		return
-	}
-	header.Del("Range")
 }
 
 // outputAsked reads the query of a content request: the index of the output, and the variant of it, "" for the video itself.
@@ -199,161 +175,4 @@ func outputAsked(r *http.Request) (index int, variant string, err error) {
 
 func noContent() *providers.Fault {
 	return providers.Faultf(providers.NotFound, "The video does not exist or is not finished.")
-}
-
-// outputReader reads an object of known size. It opens the object at the first read, so a HEAD does not access the archive.
-type outputReader struct {
-	ctx     context.Context //nolint:containedctx // it lives within one request, as http.Request's own
-	archive Archive
-	key     string
-	size    int64
-	at      int64
-	object  io.ReadSeekCloser
-	err     error // the first error of the archive
-}
-
-// Seek implements io.Seeker.
-func (o *outputReader) Seek(offset int64, whence int) (int64, error) {
-	switch whence {
-	case io.SeekCurrent:
-		offset += o.at
-	case io.SeekEnd:
-		offset += o.size
-	}
-	if offset < 0 {
-		return 0, errors.New("seek before the start")
-	}
-	if offset != o.at && o.object != nil {
-		if _, err := o.object.Seek(offset, io.SeekStart); err != nil {
-			o.err = err
-			return 0, err
-		}
-	}
-	o.at = offset
-	return offset, nil
-}
-
-// Read implements io.Reader.
-func (o *outputReader) Read(p []byte) (int, error) {
-	if o.at >= o.size {
-		return 0, io.EOF
-	}
-	if err := o.ctx.Err(); err != nil { // buffered bytes must not be sent after the permission has ended
-		o.err = err
-		return 0, err
-	}
-	if o.object == nil {
-		if err := o.open(); err != nil {
-			o.err = err
-			return 0, err
-		}
-	}
-	n, err := o.object.Read(p)
-	o.at += int64(n)
-	switch {
-	case err == io.EOF && o.at < o.size: //nolint:errorlint // io.Reader's own contract
-		o.err = io.ErrUnexpectedEOF
-		return n, o.err
-	case err != nil && err != io.EOF: //nolint:errorlint // as above
-		o.err = err
-	}
-	return n, err
-}
-
-func (o *outputReader) open() error {
-	object, err := o.archive.Open(o.ctx, o.key)
-	if err != nil {
-		return err
-	}
-	o.object = object
-	if o.at == 0 {
-		return nil
-	}
-	_, err = object.Seek(o.at, io.SeekStart)
-	return err
-}
-
-func (o *outputReader) close() {
-	if o.object != nil {
-		_ = o.object.Close() // it was only read
-	}
-}
-
-// lateWriter sends the header with the first byte, so that a fault can still be sent if the archive fails before it, or if the range does
-// not exist.
-type lateWriter struct {
-	*edge.Writer
-	x      *edge.Request
-	status int
-}
-
-// Header implements http.ResponseWriter.
-func (w *lateWriter) Header() http.Header { return w.x.Header() }
-
-// WriteHeader implements http.ResponseWriter.
-func (w *lateWriter) WriteHeader(status int) { w.status = status }
-
-// Write implements http.ResponseWriter. It drops the text that http.ServeContent writes for an error.
-func (w *lateWriter) Write(p []byte) (int, error) {
-	if w.status >= http.StatusBadRequest {
-		return len(p), nil
-	}
-	w.send()
-	return w.Writer.Write(p)
-}
-
-func (w *lateWriter) send() {
-	if w.x.Status() == 0 {
-		w.x.WriteHeader(max(w.status, http.StatusOK))
-	}
-}
-
-// finish ends the answer after http.ServeContent.
-func (w *lateWriter) finish(r *http.Request, content *outputReader) error {
-	switch {
-	case r.Context().Err() != nil:
-		fault := providers.AsFault(context.Cause(r.Context()))
-		if w.x.Status() == 0 {
-			return w.refuse(fault)
-		}
-		return fault
-	case w.x.Status() == 0 && content.err != nil:
-		return w.refuse(archiveFault(content.err))
-	case w.x.Status() == 0 && w.status == http.StatusRequestedRangeNotSatisfiable:
-		fault := providers.InvalidField("Range", "The range does not exist: the video has %d bytes.", content.size)
-		w.Header().Set("Content-Range", "bytes */"+strconv.FormatInt(content.size, 10))
-		w.x.FailWith(w.status, fault)
-		return nil
-	case w.x.Status() == 0 && w.status == http.StatusPreconditionFailed:
-		w.x.FailWith(w.status, providers.InvalidField("", "The video is not the one the request's conditions name."))
-		return nil
-	case w.x.Status() == 0 && w.status >= http.StatusInternalServerError:
-		return w.refuse(providers.Faultf(providers.Internal, "The video cannot be read."))
-	case content.err != nil:
-		w.x.Fault = archiveFault(content.err)
-		panic(http.ErrAbortHandler) // the client must notice that the body is incomplete
-	}
-	w.send()
-	return nil
-}
-
-// refuse removes the headers of the video.
-func (w *lateWriter) refuse(fault *providers.Fault) error {
-	for _, name := range [...]string{"Etag", "Last-Modified", "Accept-Ranges", "Content-Range"} {
-		w.Header().Del(name)
-	}
-	return fault
-}
-
-func archiveFault(err error) *providers.Fault {
-	switch {
-	case errors.Is(err, storage.ErrNotFound):
-		return noContent()
-	case errors.Is(err, storage.ErrUnavailable):
-		return &providers.Fault{
-			Kind: providers.Overloaded, Message: "The archive is not available at the moment.", RetryAfter: 2 * time.Second, Err: err,
-		}
-	default:
-		return providers.AsFault(err)
-	}
 }

@@ -5,20 +5,17 @@ import (
 	"encoding/json"
 	"errors"
 	"net/http"
-	"strconv"
 	"strings"
-	"unicode/utf8"
 
 	"modelrelay/api/calls"
 	"modelrelay/api/edge"
+	apitasks "modelrelay/api/tasks"
 	"modelrelay/providers"
 	"modelrelay/providers/router"
 	"modelrelay/workflows/tasks"
 )
 
 const (
-	// maxIdempotencyKey is in characters.
-	maxIdempotencyKey = 255
 	// maxEchoed bounds, in bytes, the fields that every answer about a task repeats: the prompt, and the metadata. No vendor accepts half
 	// as long a prompt. Upstreams that repeat it too must stay within the answer limit of the adapters: a job whose answer cannot be
 	// read may be paid for and lost.
@@ -126,7 +123,7 @@ func (c *creator) start(x *edge.Request, r *http.Request, ch *calls.Charge, in w
 	task, err := c.tasks.Create(r.Context(), create)
 	x.Outcome.Task = task.ID
 	if err != nil {
-		x.Outcome.Refused = taskLimit(providers.AsFault(err).Kind)
+		x.Outcome.Refused = apitasks.LimitOf(providers.AsFault(err).Kind)
 	}
 	return task, err
 }
@@ -236,24 +233,9 @@ func (w wording) fault(fault *providers.Fault) *providers.Fault {
 
 // newCreate returns the caller's create of a task.
 func newCreate(x *edge.Request, r *http.Request, format providers.Format, req providers.VideoRequest) (tasks.Create, error) {
-	key, err := idempotencyKey(r.Header)
-	return tasks.Create{
-		TokenID: x.Caller.ID, TokenName: x.Caller.Name, Group: x.Caller.Group,
-		Weight: x.Caller.Weight, Lane: x.Caller.Lane, MaxTasks: x.Caller.MaxTasks, Budget: x.Caller.Budget, TokenWebhook: x.Caller.WebhookURL != "", TokenSigns: x.Caller.WebhookSecret != "",
-		Format: format, Request: req, IdempotencyKey: key, Repeat: isRepeat(r.Header), Arrived: x.Arrived(r.Context()),
-	}, err
-}
-
-// taskLimit returns the limit that refused a create with a fault of the kind, "" for none.
-func taskLimit(kind providers.Kind) edge.Limit {
-	switch kind {
-	case providers.RateLimited:
-		return edge.LimitTasks
-	case providers.Quota:
-		return edge.LimitBudget
-	default:
-		return ""
-	}
+	create, err := apitasks.NewCreate(x, r, format)
+	create.Request = req
+	return create, err
 }
 
 // repeated returns the task of an earlier equal create, and otherwise the failure of this one.
@@ -267,22 +249,4 @@ func (c *creator) repeated(x *edge.Request, r *http.Request, create tasks.Create
 	}
 	x.Outcome.Task, x.Outcome.Refused = task.ID, ""
 	return task, err
-}
-
-// idempotencyKey returns the caller's key, "" for none.
-func idempotencyKey(header http.Header) (string, error) {
-	values := header.Values("Idempotency-Key")
-	if len(values) == 0 {
-		return "", nil
-	}
-	if n := utf8.RuneCountInString(values[0]); len(values) > 1 || n < 1 || n > maxIdempotencyKey {
-		return "", providers.InvalidField("Idempotency-Key", "Invalid request: 'Idempotency-Key' must have 1 to 255 characters.")
-	}
-	return values[0], nil
-}
-
-// isRepeat reports whether an SDK marks the request as a retry.
-func isRepeat(header http.Header) bool {
-	count, err := strconv.Atoi(header.Get("X-Stainless-Retry-Count"))
-	return err == nil && count > 0
 }

@@ -11,6 +11,7 @@ import (
 	"modelrelay/api/body"
 	"modelrelay/api/calls"
 	"modelrelay/api/edge"
+	apitasks "modelrelay/api/tasks"
 	"modelrelay/providers"
 	"modelrelay/workflows"
 	"modelrelay/workflows/tasks"
@@ -87,7 +88,7 @@ func (s *Service) AddGemini(g *edge.Group) (begin, read edge.PathOperation) {
 			OperationID: "getVideoOperation", Method: http.MethodGet, Path: "/v1beta/models/{model}/operations/{operation}", Tags: tags,
 			Summary: "Get a video task, Gemini format",
 			Parameters: []*huma.Param{
-				edge.PathParameter("model", "Model id; it may hold slashes and colons"), edge.PathParameter("operation", "Video task id"), waitParameter(),
+				edge.PathParameter("model", "Model id; it may hold slashes and colons"), edge.PathParameter("operation", "Video task id"), apitasks.WaitParameter(),
 			},
 			Responses: body.DeclareAnswer[geminiOperation](registry, "The operation"),
 		},
@@ -135,11 +136,11 @@ func (f gemini) begin(x *edge.Request, r *http.Request, ch *calls.Charge, model 
 
 // read serves the reads of an operation.
 func (f gemini) read(x *edge.Request, r *http.Request, id string) error {
-	wait, err := parseWait([]byte(r.URL.Query().Get("wait")))
+	wait, err := apitasks.ParseWait([]byte(r.URL.Query().Get("wait")))
 	if err != nil {
 		return err
 	}
-	task, err := f.service.reader.read(r.Context(), id, wait)
+	task, err := f.service.reader.Read(r.Context(), id, wait)
 	if err != nil {
 		return err
 	}

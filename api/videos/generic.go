@@ -87,7 +87,7 @@ func (v generic) add(g *edge.Group) {
 		OperationID: "getVideoGeneration", Method: http.MethodGet, Path: genericPath + "/{task_id}", Tags: tags,
 		Summary: "Get a video task, generic format",
 	}, func(ctx context.Context, in *waitQuery) (genericVideo, error) {
-		task, err := v.service.reader.read(ctx, in.ID, in.wait())
+		task, err := v.service.reader.Read(ctx, in.ID, in.wait())
 		return v.answer(ctx, task, err)
 	})
 	edge.Register(g.With(reads()), huma.Operation{
@@ -98,7 +98,7 @@ func (v generic) add(g *edge.Group) {
 		return v.answer(ctx, task, err)
 	})
 	v.service.addDelete(g, "deleteVideoGeneration", genericPath+"/{task_id}")
-	v.service.events.add(g, "followVideoGeneration", genericPath+"/{task_id}/events", func(ctx context.Context, task tasks.Task) any {
+	v.service.addEvents(g, "followVideoGeneration", genericPath+"/{task_id}/events", func(ctx context.Context, task tasks.Task) any {
 		return newGenericVideo(task, v.service.addresses.outputs(ctx, task, ""))
 	})
 }

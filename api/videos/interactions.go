@@ -9,6 +9,7 @@ import (
 	"modelrelay/api/body"
 	"modelrelay/api/calls"
 	"modelrelay/api/edge"
+	apitasks "modelrelay/api/tasks"
 	"modelrelay/providers"
 	"modelrelay/providers/router"
 	"modelrelay/workflows"
@@ -102,7 +103,7 @@ func (s *Service) AddInteractions(
 		}{
 			{huma.Operation{
 				OperationID: "getInteraction", Method: http.MethodGet, Summary: "Get an interaction", Description: storedWords,
-				Parameters: []*huma.Param{id, waitParameter(), {
+				Parameters: []*huma.Param{id, apitasks.WaitParameter(), {
 					Name: "include_input", In: "query", Schema: &huma.Schema{Type: huma.TypeBoolean}, Description: "Answer the prompt too",
 				}, {
 					Name: "stream", In: "query", Schema: &huma.Schema{Type: huma.TypeBoolean}, Description: "Answer events; of a relayed interaction alone",
@@ -184,11 +185,11 @@ func (a interactions) read(_ *edge.Request, r *http.Request, id string) (any, er
 	if stream := query.Get("stream"); stream != "" && stream != "false" {
 		return nil, providers.InvalidField("stream", "Invalid request: an interaction that makes a video has no stream; use 'wait' to wait for a change.")
 	}
-	wait, err := parseWait([]byte(query.Get("wait")))
+	wait, err := apitasks.ParseWait([]byte(query.Get("wait")))
 	if err != nil {
 		return nil, err
 	}
-	task, err := a.service.reader.read(r.Context(), id, wait)
+	task, err := a.service.reader.Read(r.Context(), id, wait)
 	if err != nil {
 		return nil, err
 	}

@@ -99,7 +99,7 @@ func (s sora) add(g *edge.Group) {
 		OperationID: "getVideo", Method: http.MethodGet, Path: "/v1/videos/{task_id}", Tags: tags,
 		Summary: "Get a video task",
 	}, func(ctx context.Context, in *waitQuery) (openAIVideo, error) {
-		task, err := s.service.reader.read(ctx, in.ID, in.wait())
+		task, err := s.service.reader.Read(ctx, in.ID, in.wait())
 		return newOpenAIVideo(task), err
 	})
 	edge.Register(g.With(reads()), huma.Operation{
@@ -114,7 +114,7 @@ func (s sora) add(g *edge.Group) {
 	s.addSources(g, tags)
 	addCharacters(g, tags)
 	s.service.addDelete(g, "deleteVideo", "/v1/videos/{task_id}")
-	s.service.events.add(g, "followVideo", "/v1/videos/{task_id}/events", func(_ context.Context, task tasks.Task) any {
+	s.service.addEvents(g, "followVideo", "/v1/videos/{task_id}/events", func(_ context.Context, task tasks.Task) any {
 		return newOpenAIVideo(task)
 	})
 	s.service.content.add(g, tags)

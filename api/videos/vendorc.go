@@ -11,6 +11,7 @@ import (
 
 	"modelrelay/api/body"
 	"modelrelay/api/edge"
+	apitasks "modelrelay/api/tasks"
 	"modelrelay/providers"
 	"modelrelay/workflows"
 	"modelrelay/workflows/tasks"
@@ -96,7 +97,7 @@ func (s *Service) addVendorC(g *edge.Group) {
 			},
 			{
 				Name: "wait", In: "query", Description: "For a result: seconds to wait for the next change",
-				Schema: &huma.Schema{Type: huma.TypeInteger, Minimum: new(0.0), Maximum: new(maxWait.Seconds())},
+				Schema: &huma.Schema{Type: huma.TypeInteger, Minimum: new(0.0), Maximum: new(apitasks.MaxWait.Seconds())},
 			},
 			idempotencyParameter(),
 		},
@@ -145,7 +146,7 @@ func (v vendorC) getResult(x *edge.Request, r *http.Request) error {
 	if err := x.TakeReads(1); err != nil {
 		return err
 	}
-	task, err := v.service.reader.read(r.Context(), id, wait)
+	task, err := v.service.reader.Read(r.Context(), id, wait)
 	if fault := providers.AsFault(err); fault != nil {
 		if fault.Kind != providers.NotFound {
 			return err

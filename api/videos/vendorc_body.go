@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"modelrelay/api/edge"
+	apitasks "modelrelay/api/tasks"
 	"modelrelay/providers"
 )
 
@@ -80,6 +81,6 @@ func (v vendorC) readResult(x *edge.Request, r *http.Request) (id string, wait t
 	if len(given) == 0 {
 		given = b.Value("wait")
 	}
-	wait, err = parseWait(given)
+	wait, err = apitasks.ParseWait(given)
 	return id, wait, err
 }

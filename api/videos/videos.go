@@ -10,34 +10,17 @@ import (
 
 	"github.com/danielgtaylor/huma/v2"
 
+	"modelrelay/activities"
 	"modelrelay/api/calls"
 	"modelrelay/api/edge"
-	"modelrelay/storage/archive"
-	"modelrelay/workflows/tasks"
+	apitasks "modelrelay/api/tasks"
 )
 
-// Tasks creates and reads tasks. Errors are *providers.Fault; a task of another token is NotFound.
-type Tasks interface {
-	Create(ctx context.Context, create tasks.Create) (tasks.Task, error)
-	Find(ctx context.Context, id, tokenID string) (tasks.Task, error)
-	// Repeated finds the task of an equal create, by its key or as an SDK's retry, and creates none; it returns NotFound if there is none.
-	Repeated(ctx context.Context, create tasks.Create) (tasks.Task, error)
-	// List reads a page; an unknown After is Invalid.
-	List(ctx context.Context, query tasks.ListQuery) (tasks.Page, error)
-	// Cancel returns the task as it is after at most two seconds.
-	Cancel(ctx context.Context, id, tokenID string) (tasks.Task, error)
-	// Delete returns when the task can no longer be found.
-	Delete(ctx context.Context, id, tokenID string) error
-	// Watch returns the task at the first change of state, progress or queue position after last, and at once if last has ended. Its
-	// error is that of ctx, or NotFound if the task was removed.
-	Watch(ctx context.Context, last tasks.Task) (tasks.Task, error)
-}
+// Tasks creates and reads tasks.
+type Tasks = apitasks.Tasks
 
 // Archive reads the outputs of tasks.
-type Archive interface {
-	// Open returns a reader of an object, which the caller closes, or storage.ErrNotFound or storage.ErrUnavailable.
-	Open(ctx context.Context, key string) (*archive.Reader, error)
-}
+type Archive = apitasks.Archive
 
 // Links makes addresses of archive objects that require no token.
 type Links interface {
@@ -63,8 +46,8 @@ type Service struct {
 	tasks     Tasks
 	checks    fieldChecks
 	creator   *creator
-	reader    reader
-	events    *events
+	reader    apitasks.Reader
+	events    *apitasks.Events
 	content   content
 	addresses addresses
 }
@@ -72,21 +55,22 @@ type Service struct {
 // New returns a Service for the requests of an edge.
 func New(e *edge.Edge, o Options) *Service {
 	checks := newFieldChecks()
+	o.Tasks = apitasks.Only(o.Tasks, activities.KindVideo)
 	return &Service{
 		tasks: o.Tasks, checks: checks,
 		creator:   &creator{tasks: o.Tasks, router: o.Router, calls: o.Calls, checks: checks, defaultModel: o.DefaultModel},
-		reader:    reader{o.Tasks, e},
-		events:    &events{tasks: o.Tasks, edge: e, every: eventsEvery},
+		reader:    apitasks.Reader{Tasks: o.Tasks, Edge: e},
+		events:    &apitasks.Events{Tasks: o.Tasks, Edge: e, Every: apitasks.EventsEvery},
 		content:   content{o.Tasks, o.Archive},
 		addresses: addresses{o.Links, e},
 	}
 }
 
 // Watchers returns the number of open event streams.
-func (s *Service) Watchers() int64 { return s.events.open.Load() }
+func (s *Service) Watchers() int64 { return s.events.Open.Load() }
 
 // SetEventsEvery replaces the longest silence of event streams, 15 seconds. It must be called before the first request.
-func (s *Service) SetEventsEvery(d time.Duration) { s.events.every = d }
+func (s *Service) SetEventsEvery(d time.Duration) { s.events.Every = d }
 
 // Add adds the operations to the groups of their formats. The Sora-compatible and the generic format have OpenAI's faults. AddGemini adds
 // those of the Gemini format.
@@ -117,6 +101,6 @@ const (
 func idempotencyParameter() *huma.Param {
 	return &huma.Param{
 		Name: "Idempotency-Key", In: "header", Description: "A create that is repeated with its key returns the first one's task and makes no second",
-		Schema: &huma.Schema{Type: huma.TypeString, MinLength: new(1), MaxLength: new(maxIdempotencyKey)},
+		Schema: &huma.Schema{Type: huma.TypeString, MinLength: new(1), MaxLength: new(apitasks.MaxIdempotencyKey)},
 	}
 }

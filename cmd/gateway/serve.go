@@ -62,7 +62,7 @@ func (c *serveCmd) Run(ctx context.Context, m *Main, g *cli.Globals) error {
 	background.Go(func() { p.attend(running, watch, tokens, countTasks) })
 	background.Go(func() { tasks.Follow(running) })
 	if c.Worker {
-		background.Go(func() { runWorker(running, p.worker(tokens), p.log) })
+		background.Go(func() { runWorker(running, p.worker(tokens, edge), p.log) })
 	}
 
 	failed := make(chan error, len(servers))

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -157,6 +158,7 @@ func (p *parts) server(m *Main, tokens *tokens.Store, tasks *tasks.Client) (*api
 		Proxies: p.cfg.Proxies(), Origins: p.cfg.CORS.Origins,
 		PublicURL: strings.TrimRight(p.cfg.PublicURL, "/"),
 		Manual:    docs.Pages,
+		TokenByID: (&people{parts: p, tokens: tokens}).find,
 		Stores:    api.Stores{Tokens: tokens, Limits: limits, Ledger: usage, Archive: p.archive, Links: links},
 		Prices:    p.prices,
 		Forbids:   func(group string) []string { return p.current().Forbids(group) },
@@ -176,7 +178,10 @@ func (p *parts) server(m *Main, tokens *tokens.Store, tasks *tasks.Client) (*api
 // tasks makes the starter and reader of video tasks.
 func (p *parts) tasks() *tasks.Client {
 	return tasks.NewClient(p.temporal, tasks.ClientOptions{
-		TaskQueue: p.cfg.Temporal.TaskQueue,
+		TaskQueue: p.cfg.Temporal.TaskQueue, CallQueue: p.cfg.Temporal.CallQueue, MaxCalls: p.cfg.Background.MaxQueued,
+		CallLimits: workflows.Limits{
+			Deadline: activities.Duration(p.cfg.Background.Deadline), Retention: activities.Duration(p.callRetention()),
+		},
 		Namespace: p.cfg.Temporal.Namespace,
 		Objects:   p.archive, Repeats: taskindex.NewRepeats(p.redis), Index: p.index(), Changes: taskindex.NewChanges(p.redis),
 		Budgets: p.budgets(), Prices: p.prices,
@@ -199,15 +204,25 @@ func (p *parts) index() *taskindex.Index {
 	return taskindex.New(p.redis, &taskindex.Options{Keep: p.taskLife()})
 }
 
+// callRetention is how long a background call stays.
+func (p *parts) callRetention() time.Duration {
+	return cmp.Or(p.cfg.Background.Retention, p.cfg.Video.Retention)
+}
+
+// longestRetention is that of the kind of task that stays longest.
+func (p *parts) longestRetention() time.Duration {
+	return max(p.callRetention(), p.cfg.Video.Retention)
+}
+
 // taskLife is how long after its creation a task may be known at most, from the namespace's least retention.
 func (p *parts) taskLife() time.Duration {
 	v := p.cfg.Video
-	return v.QueueLimit + v.Deadline + v.ArchiveDeadline + workflows.RequiredRetention(v.Retention)
+	return v.QueueLimit + v.Deadline + v.ArchiveDeadline + workflows.RequiredRetention(p.longestRetention())
 }
 
 // budgets holds tokens' money. A task's end is remembered as long as an operator may have its archive tried again.
 func (p *parts) budgets() *ledger.Budgets {
-	return ledger.NewBudgets(p.redis, &ledger.BudgetsOptions{Keep: workflows.RequiredRetention(p.cfg.Video.Retention)})
+	return ledger.NewBudgets(p.redis, &ledger.BudgetsOptions{Keep: workflows.RequiredRetention(p.longestRetention())})
 }
 
 // checks are what /readyz checks. Its answer is public, so a service that is away is named without its address. Relayed
@@ -242,7 +257,7 @@ func (p *parts) checkTemporal(ctx context.Context) error {
 	if p.temporal.Reach(ctx) != nil {
 		return errAway
 	}
-	err := p.temporal.Namespace.Check(ctx, p.cfg.Video.Retention)
+	err := p.temporal.Namespace.Check(ctx, p.longestRetention())
 	if lacks := (*workflows.LackError)(nil); errors.As(err, &lacks) {
 		return lacks
 	}

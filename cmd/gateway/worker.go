@@ -7,6 +7,7 @@ import (
 
 	"modelrelay/activities"
 	"modelrelay/cmd/gateway/internal/cli"
+	"modelrelay/cmd/gateway/internal/config"
 	"modelrelay/storage/slots"
 	"modelrelay/storage/taskindex"
 	"modelrelay/storage/tokens"
@@ -32,7 +33,12 @@ func (workerCmd) Run(ctx context.Context, m *Main, g *cli.Globals) error {
 	defer background.Wait()
 	background.Go(func() { p.attend(ctx, watch, nil, countTasks) })
 	p.log.Info("working", "task_queue", p.cfg.Temporal.TaskQueue, "channels", len(p.cfg.Channels))
-	runWorker(ctx, p.worker(p.openTokens(m)), p.log)
+	tokens := p.openTokens(m)
+	server, err := p.server(m, tokens, p.tasks())
+	if err != nil {
+		return err
+	}
+	runWorker(ctx, p.worker(tokens, server), p.log)
 	return nil
 }
 
@@ -50,16 +56,17 @@ func runWorker(ctx context.Context, worker *workflows.Worker, log *slog.Logger) 
 	}
 }
 
-// worker makes the runner of tasks. The tokens are for their webhooks.
-func (p *parts) worker(tokens *tokens.Store) *workflows.Worker {
-	return workflows.NewWorker(p.temporal.Client, newActivities(p, tokens), workflows.WorkerOptions{
-		Namespace: p.temporal.Namespace, TaskQueue: p.cfg.Temporal.TaskQueue, Retention: p.cfg.Video.Retention, Log: p.log,
+// worker makes the runner of tasks. The tokens are for their webhooks, and calls serves those in the background.
+func (p *parts) worker(tokens *tokens.Store, calls activities.Caller) *workflows.Worker {
+	return workflows.NewWorker(p.temporal.Client, newActivities(p, tokens, calls), workflows.WorkerOptions{
+		Namespace: p.temporal.Namespace, TaskQueue: p.cfg.Temporal.TaskQueue, Retention: p.longestRetention(), Log: p.log,
+		CallQueue: p.cfg.Temporal.CallQueue, Calls: p.cfg.Background.MaxCalls, Grace: p.cfg.Relay.Grace,
 		Version: p.temporal.Version(p.cfg),
 	})
 }
 
 // newActivities makes what a worker does for tasks.
-func newActivities(p *parts, tokens *tokens.Store) *activities.Activities {
+func newActivities(p *parts, tokens *tokens.Store, calls activities.Caller) *activities.Activities {
 	var (
 		recorder   = activities.Recorder(p.metrics.Steps())
 		executions = tasks.NewExecutions(p.temporal, p.cfg.Temporal.Namespace, p.cfg.Temporal.TaskQueue)
@@ -86,6 +93,11 @@ func newActivities(p *parts, tokens *tokens.Store) *activities.Activities {
 			Log: p.log,
 		},
 		Remover: &activities.Remover{Index: listing.Index, Executions: executions, Objects: p.archive, Log: p.log},
+		Relayer: &activities.Relayer{
+			Listing: listing, Caller: calls, Objects: p.archive, Money: activities.Money{Budgets: p.budgets(), Prices: p.prices},
+			Slots: activities.CallShares(int64(p.cfg.Background.MaxCalls)), MaxOutput: int64(p.cfg.Background.MaxOutput),
+			Repeats: p.cfg.Background.LostAnswer == config.LostRepeat, Record: recorder, Log: p.log,
+		},
 		Sweeper: &activities.Sweeper{
 			Objects: p.archive, Executions: executions, Audit: p.audit, TaskAge: p.taskLife(),
 			UploadAge:      p.cfg.Video.ArchiveDeadline,

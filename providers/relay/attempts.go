@@ -25,14 +25,11 @@ import (
 // The caller closes the Answer's body. It must not change or reuse call.Body afterwards, not even after an error: the
 // transport may still be reading it.
 func (r *Relay) Do(ctx context.Context, group string, call providers.Call) (*Answer, error) {
-	tries := r.attempts(router.Request{
-		Group: group, Token: call.Token, Model: call.Model, Asked: call.Asked, Endpoint: call.Endpoint,
-		OpenValues: call.OpenValues, Affinity: call.Affinity,
-	}, call.RequestID, call.Trail)
-	defer tries.abandon()
-	if err := r.findOrigin(ctx, call, &tries.want); err != nil {
+	tries, err := r.begin(ctx, group, call)
+	if err != nil {
 		return nil, err
 	}
+	defer tries.abandon()
 	if own := translate.Without(call); own != nil {
 		call.Edits = append(slices.Clip(call.Edits), own...)
 	}
@@ -47,6 +44,12 @@ func (r *Relay) Do(ctx context.Context, group string, call providers.Call) (*Ans
 			answer.Attempts = tries.number
 			tries.giveBack()
 			return answer, nil
+		}
+		if call.Begin != nil {
+			if err := call.Begin(ctx, tries.to.Channel.Name); err != nil {
+				tries.giveBack()
+				return nil, providers.AsFault(err)
+			}
 		}
 		sent, span := tries.begin(ctx, s.call.Endpoint)
 		answer, fault := r.send(sent, tries.to, s, span)
@@ -63,6 +66,37 @@ func (r *Relay) Do(ctx context.Context, group string, call providers.Call) (*Ans
 		}
 	}
 	return nil, tries.err
+}
+
+// begin returns the attempts of a call, before the first.
+func (r *Relay) begin(ctx context.Context, group string, call providers.Call) (attempts, error) {
+	tries := r.attempts(router.Request{
+		Group: group, Token: call.Token, Model: call.Model, Asked: call.Asked, Endpoint: call.Endpoint,
+		OpenValues: call.OpenValues, Affinity: call.Affinity,
+	}, call.RequestID, call.Trail)
+	tries.once = call.Begin != nil
+	return tries, r.findOrigin(ctx, call, &tries.want)
+}
+
+// Check returns the *providers.Fault of a call that no channel could be sent, as Do does, and sends nothing. It returns nil if only the
+// state of the channels stops the call now.
+func (r *Relay) Check(ctx context.Context, group string, call providers.Call) error {
+	tries, err := r.begin(ctx, group, call)
+	if err != nil {
+		return err
+	}
+	for tries.next(ctx) {
+		_, fault := r.fit(ctx, call, tries.to)
+		if fault == nil {
+			tries.giveBack()
+			return nil
+		}
+		tries.skip(fault)
+	}
+	if fault := providers.AsFault(tries.err); !fault.Retryable() {
+		return fault
+	}
+	return nil
 }
 
 // Attempt is one request of a call, or one dial of a conversation.
@@ -103,8 +137,10 @@ type attempts struct {
 	// number counts the attempts from 1, and to is the target of the one in progress.
 	number int
 	to     router.Pick
-	began  time.Time
-	span   *upstream.Span
+	// once: an answer that is lost ends the call.
+	once  bool
+	began time.Time
+	span  *upstream.Span
 	// last is the fault of the latest attempt, origin that of the channel that made what the call continues from, and unfit the first one of a
 	// call that could not be sent to a target.
 	last, origin, unfit *providers.Fault
@@ -194,7 +230,7 @@ func (a *attempts) end(ctx context.Context, said reply, fault *providers.Fault) 
 		a.err = fault
 	case !fault.Retryable() && a.origin != nil:
 		a.err = a.origin // that no other channel can go on from its answer is no reason to give up
-	case !fault.Retryable():
+	case !fault.Retryable(), a.once && fault.Lost():
 		a.err = fault
 	default:
 		a.exclude(to, fault)
@@ -297,11 +333,14 @@ type sending struct {
 	changed []string
 	// asksUsage: the call asks for the counts of a stream, and its client did not.
 	asksUsage bool
+	// patient: only the context bounds the answer.
+	patient bool
 }
 
 // fit makes the call one that the target takes. Its fault says that there is no such call.
 func (r *Relay) fit(ctx context.Context, call providers.Call, to router.Pick) (s sending, fault *providers.Fault) {
 	noUsage := r.withoutUsage(to)
+	s.patient = call.Begin != nil
 	if to.Translated {
 		to.Channel.NoStreamUsage = noUsage
 		s.translation, fault = r.door.Translate(ctx, call, to.Target, r.catalog[to.Channel.Vendor])
@@ -375,8 +414,12 @@ func refusesUsage(fault *providers.Fault) bool {
 func (r *Relay) send(ctx context.Context, to router.Pick, s sending, span *upstream.Span) (*Answer, *providers.Fault) {
 	vendor, call, translation := r.catalog[to.Channel.Vendor], s.call, s.translation
 	sent, cancel := context.WithCancelCause(ctx)
-	clock := newWatch(cancel, r.waits.firstByte)
-	body := &body{clock: clock, idle: r.waits.idle, cancel: cancel, caller: ctx, sent: sent}
+	waits := r.waits
+	if s.patient {
+		waits = withoutWaits()
+	}
+	clock := newWatch(cancel, waits.firstByte)
+	body := &body{clock: clock, idle: waits.idle, cancel: cancel, caller: ctx, sent: sent}
 	body.inFlight.Begin(to.Attempt, to.Done)
 	resp, err := vendor.Relay.Relay(sent, to.Target, call) //nolint:bodyclose // the answer's body closes it
 	if err != nil {

@@ -7,6 +7,7 @@ package relay
 
 import (
 	"log/slog"
+	"math"
 	"time"
 
 	"go.opentelemetry.io/otel/trace"
@@ -74,6 +75,9 @@ type Relay struct {
 
 // waits bound how long an upstream may be silent: before the first byte of an answer, and between two pieces of it.
 type waits struct{ firstByte, idle time.Duration }
+
+// withoutWaits are longer than any call: only its context bounds it.
+func withoutWaits() waits { return waits{math.MaxInt64, math.MaxInt64} }
 
 // counting names the table of counters of one vendor's endpoint.
 type counting struct {

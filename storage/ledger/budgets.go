@@ -219,6 +219,9 @@ type TaskEnd struct {
 	Outcome                   Outcome
 	Video                     time.Duration // made, all outputs together
 	InputTokens, OutputTokens int64         // that the vendor counted
+	CachedTokens, Images      int64         // of a call
+	Audio                     time.Duration // of a call
+	Call                      bool          // it counts as a call, not as a task
 	Cost                      int64         // in billionths
 }
 
@@ -232,10 +235,13 @@ func (b *Budgets) Settle(ctx context.Context, e TaskEnd) error {
 	}
 	first := counters{
 		inTasks: 1, inVideo: e.Video.Milliseconds(), inInput: e.InputTokens, inOutput: e.OutputTokens,
-		inCost: storage.BoundAmount(e.Cost),
+		inCached: e.CachedTokens, inImages: e.Images, inAudio: e.Audio.Milliseconds(), inCost: storage.BoundAmount(e.Cost),
+	}
+	if e.Call {
+		first[inTasks], first[inRequests] = 0, 1
 	}
 	later := first
-	later[inTasks] = 0
+	later[inTasks], later[inRequests] = 0, 0
 	if e.Outcome != TaskCompleted {
 		first[inFailed] = 1
 	} else {

@@ -37,6 +37,11 @@ const (
 // ClientOptions configure a Client. All are required unless their comment describes the zero value.
 type ClientOptions struct {
 	TaskQueue string
+	// CallQueue is the task queue of calls, and CallLimits their time limits: the deadline counts from the create.
+	CallQueue  string
+	CallLimits workflows.Limits
+	// MaxCalls bounds the unfinished calls of all tokens, and half of it those of one; 0: no bound.
+	MaxCalls int
 	// Namespace is the Temporal client's; empty is Temporal's default.
 	Namespace string
 	Catalog   providers.Catalog
@@ -70,7 +75,8 @@ type Client struct {
 	unknownIDs *unknownIDs
 	readQueue  *fair.Semaphore[string]
 	prompts    *promptCache
-	preloads   fair.Rate[string] // of each token, and of all under ""
+	calls      *sharedCache[struct{}, int64] // the number of unfinished calls
+	preloads   fair.Rate[string]             // of each token, and of all under ""
 }
 
 // NewClient returns a Client over a Temporal client, which the caller closes.
@@ -83,6 +89,8 @@ func NewClient(temporal client.Client, opts ClientOptions) *Client {
 		temporal: temporal, opts: opts, watches: newWatches(), unknownIDs: newUnknownIDs(), readQueue: newReadQueue(), prompts: newPromptCache(),
 	}
 	c.reads = newReads(c.renewed)
+	c.calls = newSharedCache[struct{}, int64](censusFor)
+	c.calls.refreshAfter = censusEarly
 	return c
 }
 

@@ -75,7 +75,7 @@ func (c *Counter) Census(ctx context.Context) (Census, error) {
 		}
 		var err error
 		census.Counts, err = countTasks(ctx, c.temporal, c.namespace, c.taskQueue,
-			tally{&census.Failed, past("Video", workflows.PhaseFailed)},
+			tally{&census.Failed, past(workflows.VideoType, workflows.PhaseFailed)},
 			tally{&census.Undelivered, past(workflows.NotifyType, workflows.PhaseUndelivered)})
 		if err != nil {
 			return Census{}, away("The task engine", err)
@@ -113,7 +113,7 @@ func countTasks(ctx context.Context, temporal client.Client, namespace, taskQueu
 	in := make([]int64, len(phases))
 	tallies := append(others, tally{&c.Stuck, workflows.StuckQuery(time.Now())})
 	for i, phase := range phases {
-		tallies = append(tallies, tally{&in[i], fmt.Sprintf("WorkflowType = 'Video' AND ExecutionStatus = 'Running' AND %s = '%s'", workflows.AttrState, phase)})
+		tallies = append(tallies, tally{&in[i], fmt.Sprintf(workflows.OfTasks+" AND ExecutionStatus = 'Running' AND %s = '%s'", workflows.AttrState, phase)})
 	}
 	all, ctx := errgroup.WithContext(ctx)
 	all.SetLimit(countsAtOnce)

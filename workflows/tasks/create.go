@@ -61,7 +61,7 @@ func (c *creation) run(ctx context.Context) (_ Task, err error) {
 	if err != nil { // a repeat succeeds even if the request is no longer valid
 		return otherwise(err)(asked.repeated(ctx))
 	}
-	hash, err := requestHash(*req)
+	hash, err := c.hash(*req)
 	if err != nil {
 		return Task{}, unreadable(err)
 	}
@@ -74,6 +74,12 @@ func (c *creation) run(ctx context.Context) (_ Task, err error) {
 			err = unrepeatable(err)
 		}
 	}()
+	if err = c.otherKind(ctx); err == nil {
+		err = c.callsFull(ctx)
+	}
+	if err != nil {
+		return Task{}, err
+	}
 	var back undo
 	defer func() { back.run(ctx) }()
 	id, incarnation := ident.id, newIncarnation(now)
@@ -85,11 +91,17 @@ func (c *creation) run(ctx context.Context) (_ Task, err error) {
 	start := workflows.Input{
 		Revision: workflows.Revision, TaskID: id, Incarnation: incarnation, Created: now, Token: c.in.TokenID, Group: c.in.Group,
 		Weight: c.in.Weight, Lane: c.in.Lane,
-		Reservation: id + "." + rand.Text()[:reservationLetters], Footage: c.footage(*req),
-		Format: c.in.Format, Model: req.Model, Several: req.N > 1, Video: &shape, Pin: pin,
+		Reservation: id + "." + rand.Text()[:reservationLetters],
+		Format:      c.in.Format, Model: req.Model,
 		Notify: c.in.TokenWebhook || req.WebhookURL != "", Limits: c.opts.Limits,
 	}
+	if c.in.Call == nil {
+		start.Footage, start.Several, start.Video, start.Pin = c.footage(*req), req.N > 1, &shape, pin
+	}
 	load, err := place(*req, &start, &m)
+	if err == nil && c.in.Call != nil {
+		c.placeCall(load, &start, &m)
+	}
 	if err != nil {
 		return Task{}, err
 	}
@@ -98,7 +110,7 @@ func (c *creation) run(ctx context.Context) (_ Task, err error) {
 			return task, err
 		}
 	}
-	task := Task{ID: id, Token: c.in.TokenID, Format: c.in.Format, State: workflows.Queued, CreatedAt: now}
+	task := Task{ID: id, Token: c.in.TokenID, Format: c.in.Format, Operation: m.Operation, State: workflows.Queued, CreatedAt: now}
 	task.describe(*req)
 
 	listed, err := c.enlist(ctx, id, now, early)
@@ -214,20 +226,29 @@ func (c *creation) start(ctx context.Context, start workflows.Input, m memo) err
 		summary += " · " + c.in.Request.Seconds + " s"
 	}
 	summary += " · " + c.in.TokenName
+	queue, workflow := c.opts.TaskQueue, any(workflows.Video)
+	attributes := []temporal.SearchAttributeUpdate{
+		workflows.Keyword(workflows.AttrModel).ValueSet(start.Model), workflows.Keyword(workflows.AttrToken).ValueSet(c.in.TokenID),
+	}
+	if start.Call != nil {
+		summary = start.Call.Operation() + " · " + summary
+		queue, workflow = c.opts.CallQueue, workflows.Call
+		attributes = append(attributes, workflows.Keyword(workflows.AttrState).ValueSet(string(workflows.PhaseCalling)),
+			workflows.CallDue(start.Created.Add(time.Duration(start.Limits.Deadline))))
+	} else {
+		attributes = append(attributes, workflows.Keyword(workflows.AttrState).ValueSet(string(workflows.PhaseQueued)))
+	}
 	_, err := c.temporal.ExecuteWorkflow(ctx, client.StartWorkflowOptions{
 		ID:                                       start.TaskID,
-		TaskQueue:                                c.opts.TaskQueue,
+		TaskQueue:                                queue,
 		WorkflowIDReusePolicy:                    enumspb.WORKFLOW_ID_REUSE_POLICY_REJECT_DUPLICATE,
 		WorkflowIDConflictPolicy:                 enumspb.WORKFLOW_ID_CONFLICT_POLICY_FAIL,
 		WorkflowExecutionErrorWhenAlreadyStarted: true,
 		Memo:                                     map[string]any{memoTask: m},
 		StaticSummary:                            summary,
 		Priority:                                 priority(c.in.TokenID, c.in.Weight),
-		TypedSearchAttributes: temporal.NewSearchAttributes(
-			workflows.Keyword(workflows.AttrModel).ValueSet(start.Model), workflows.Keyword(workflows.AttrToken).ValueSet(c.in.TokenID),
-			workflows.Keyword(workflows.AttrState).ValueSet(string(workflows.PhaseQueued)),
-		),
-	}, workflows.Video, start)
+		TypedSearchAttributes:                    temporal.NewSearchAttributes(attributes...),
+	}, workflow, start)
 	if err != nil && tries.exhausted() {
 		return fmt.Errorf("%w: %w", errExhausted, err)
 	}
@@ -264,9 +285,12 @@ func (c *creation) reserve(ctx context.Context, start workflows.Input) error {
 		return nil
 	}
 	price, _ := c.opts.Prices.Of(start.Model)
+	amount := int64(price.Most(activities.Measure(start.Footage)))
+	if start.Call != nil {
+		amount = start.Call.Amount
+	}
 	err := c.opts.Budgets.Reserve(ctx, ledger.Estimate{
-		ID: start.Reservation, Token: c.in.TokenID, Model: start.Model, Budget: c.in.Budget,
-		Amount: int64(price.Most(activities.Measure(start.Footage))),
+		ID: start.Reservation, Token: c.in.TokenID, Model: start.Model, Budget: c.in.Budget, Amount: amount,
 	})
 	switch {
 	case errors.Is(err, ledger.ErrBudget):
@@ -321,10 +345,19 @@ func inherit(req *providers.VideoRequest, from providers.VideoRequest) {
 	req.Size, req.Width, req.Height = from.Size, from.Width, from.Height
 }
 
-// callerHash is the hash of what the caller sent, without what a remix inherits.
-func callerHash(req providers.VideoRequest) (string, error) {
-	if req.RemixOf != "" {
-		inherit(&req, providers.VideoRequest{})
+// hash identifies a request.
+func (c *creation) hash(req providers.VideoRequest) (string, error) {
+	if c.in.Call != nil {
+		return c.in.Call.Digest, nil
 	}
 	return requestHash(req)
+}
+
+// callerHash is the hash of what the caller sent, without what a remix inherits.
+func (c *creation) callerHash() (string, error) {
+	req := c.in.Request
+	if c.in.Call == nil && req.RemixOf != "" {
+		inherit(&req, providers.VideoRequest{})
+	}
+	return c.hash(req)
 }

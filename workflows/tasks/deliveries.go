@@ -5,6 +5,7 @@ import (
 	"strings"
 	"time"
 
+	"modelrelay/activities"
 	"modelrelay/workflows"
 )
 
@@ -75,9 +76,9 @@ func (o *Operator) Deliveries(
 // deliveryOf parses the workflow id of a delivery.
 func deliveryOf(id string) (task, event string) {
 	rest := strings.TrimPrefix(id, workflows.NotifyPrefix)
-	for _, state := range []workflows.State{workflows.Completed, workflows.Failed} {
+	for _, state := range []workflows.State{workflows.Completed, workflows.Failed, workflows.Cancelled} {
 		if task, _, ok := strings.Cut(rest, "_"+string(state)); ok {
-			return task, "video." + string(state)
+			return task, activities.EventsOf(task) + "." + string(state)
 		}
 	}
 	return rest, ""

@@ -130,7 +130,7 @@ func (o *Operator) Show(ctx context.Context, id string) (Details, error) {
 			details.Charge = new(pricing.Money(amount))
 		}
 	}
-	for _, state := range []workflows.State{workflows.Completed, workflows.Failed} {
+	for _, state := range []workflows.State{workflows.Completed, workflows.Failed, workflows.Cancelled} {
 		delivery, err := o.delivery(ctx, in.NotifyID(state))
 		if err != nil {
 			return Details{}, err

@@ -3,6 +3,7 @@ package tasks
 import (
 	"context"
 
+	"modelrelay/activities"
 	"modelrelay/providers"
 	"modelrelay/storage/taskindex"
 )
@@ -37,8 +38,8 @@ const PromptsMost = promptsMost
 // Seams for the external tests of pure functions.
 var (
 	Read     = read
-	KeyedID  = keyedID
-	RandomID = randomID
+	KeyedID  = func(token, key string) string { return keyedID(activities.VideoIDs, token, key) }
+	RandomID = func() string { return randomID(activities.VideoIDs) }
 	Inline   = inline
 )
 

@@ -14,13 +14,12 @@ import (
 	"strings"
 	"time"
 
+	"modelrelay/activities"
 	"modelrelay/providers"
 )
 
 const (
-	// idPrefix and the 26 characters after it form a task id, as clients see it.
-	idPrefix = "video_"
-	// idBytes bytes are 26 characters of base32.
+	// idBytes bytes are 26 characters of base32. The prefix of the kind and they form a task id, as clients see it.
 	idBytes = 16
 	// incarnationLetters distinguish incarnations that begin in the same millisecond.
 	incarnationLetters = 6
@@ -35,17 +34,22 @@ const (
 // media in a data URL.
 var private = regexp.MustCompile(`(?i)//[^\s"]*[?@]|data:[^\s",]*;base64,`)
 
+// prefixes returns the prefixes of task ids.
+func prefixes() []string {
+	return []string{activities.VideoIDs, activities.CallIDs, activities.ResponseIDs}
+}
+
 // randomID returns the id of a task without an idempotency key.
-func randomID() string {
+func randomID(prefix string) string {
 	var b [idBytes]byte
 	_, _ = rand.Read(b[:]) // never fails
-	return idPrefix + encodeID(b[:])
+	return prefix + encodeID(b[:])
 }
 
 // keyedID returns the id of the task that a token creates with an idempotency key. It is the same for every repeat.
-func keyedID(tokenID, key string) string {
+func keyedID(prefix, tokenID, key string) string {
 	sum := sha256.Sum256([]byte(fmt.Sprintf("%d:%s:%s", len(tokenID), tokenID, key)))
-	return idPrefix + encodeID(sum[:idBytes])
+	return prefix + encodeID(sum[:idBytes])
 }
 
 // newIncarnation distinguishes tasks with the same id. It starts with the time of the create.
@@ -58,15 +62,14 @@ func encodeID(b []byte) string {
 }
 
 // NamesTask reports whether the text starts like a task id, so that it cannot be the id of another service.
-func NamesTask(s string) bool { return strings.HasPrefix(s, idPrefix) }
+func NamesTask(s string) bool {
+	return slices.ContainsFunc(prefixes(), func(prefix string) bool { return strings.HasPrefix(s, prefix) })
+}
 
 // IsTaskID reports whether the text has the form of a task id. Other texts never reach Temporal.
 func IsTaskID(s string) bool {
-	rest, ok := strings.CutPrefix(s, idPrefix)
-	if !ok || len(rest) != 26 {
-		return false
-	}
-	return strings.Trim(rest, "0123456789abcdefghijklmnopqrstuv") == ""
+	kind, rest, ok := strings.Cut(s, "_")
+	return ok && slices.Contains(prefixes(), kind+"_") && len(rest) == 26 && strings.Trim(rest, "0123456789abcdefghijklmnopqrstuv") == ""
 }
 
 // requestHash identifies a canonical request; the digests of its media replace their bytes. The order of keys in its objects does

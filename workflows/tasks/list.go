@@ -4,11 +4,13 @@ import (
 	"context"
 	"errors"
 	"math/rand/v2"
+	"slices"
 	"sync/atomic"
 	"time"
 
 	"golang.org/x/sync/errgroup"
 
+	"modelrelay/activities"
 	"modelrelay/providers"
 	"modelrelay/storage"
 	"modelrelay/storage/taskindex"
@@ -42,6 +44,9 @@ type ListQuery struct {
 	Limit int
 	// Ascending lists the oldest first, else the newest.
 	Ascending bool
+	// Kind lists only tasks of the kind, and Match only those for which it is true; the zero values list all.
+	Kind  activities.Kind
+	Match func(Task) bool
 }
 
 // Page is a part of a token's list.
@@ -71,16 +76,23 @@ func (c *Client) List(ctx context.Context, query ListQuery) (Page, error) {
 		if err != nil {
 			return Page{}, away("The list of tasks", err)
 		}
-		tasks, gone, err := c.lookAll(ctx, query.TokenID, entries)
+		read, last := entries, len(entries)
+		if query.Kind != "" {
+			read = slices.DeleteFunc(slices.Clone(entries), func(e taskindex.Entry) bool { return activities.KindOf(e.TaskID) != query.Kind })
+		}
+		tasks, gone, err := c.lookAll(ctx, query.TokenID, read)
 		if err != nil {
 			return Page{}, err
 		}
+		if query.Match != nil {
+			tasks = slices.DeleteFunc(tasks, func(t Task) bool { return !query.Match(t) })
+		}
 		forgotten = append(forgotten, gone...)
 		page.Tasks = append(page.Tasks, tasks...)
-		if len(entries) < ask {
+		if last < ask {
 			break
 		}
-		looked += len(entries)
+		looked += last
 		after = entries[len(entries)-1].TaskID
 		page.More = looked >= listMost
 	}
@@ -146,7 +158,7 @@ type addition struct {
 func (a *addition) mayStand() bool { return a != nil && !errors.Is(a.err, taskindex.ErrTooMany) }
 
 func (c *creation) add(ctx context.Context, id string, created time.Time) (a addition) {
-	a.added, a.err = c.opts.Index.Add(ctx, c.in.TokenID, id, created, c.in.MaxTasks)
+	a.added, a.err = c.opts.Index.Add(ctx, c.in.TokenID, id, created, c.maxTasks())
 	return a
 }
 
@@ -179,7 +191,7 @@ func (c *creation) enlist(ctx context.Context, id string, created time.Time, ahe
 		}
 		if freed == 0 {
 			return entryMissing, &providers.Fault{
-				Kind: providers.RateLimited, Message: "Too many unfinished video tasks.", RetryAfter: tooManyRetry, Accepted: providers.NotAccepted, Err: err,
+				Kind: providers.RateLimited, Message: "Too many unfinished tasks.", RetryAfter: tooManyRetry, Accepted: providers.NotAccepted, Err: err,
 			}
 		}
 	}

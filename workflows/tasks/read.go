@@ -1,6 +1,7 @@
 package tasks
 
 import (
+	"cmp"
 	"fmt"
 	"time"
 
@@ -30,8 +31,8 @@ func read(id string, answer *workflowservice.DescribeWorkflowExecutionResponse, 
 		return Task{}, memo{}, fmt.Errorf("read the memo of task %s: %w", id, err)
 	}
 	task := Task{
-		ID: id, Token: m.Token, Format: m.Format, CreatedAt: m.CreatedAt, State: workflows.Queued,
-		readState: readState{readAt: now, run: info.GetExecution().GetRunId()},
+		ID: id, Token: m.Token, Format: m.Format, Operation: m.Operation, Stream: m.Stream, CreatedAt: m.CreatedAt, State: workflows.Queued,
+		readState: readState{readAt: now, run: info.GetExecution().GetRunId(), incarnation: m.Incarnation},
 	}
 	task.removed = marked(answer, m.CreatedAt)
 	if m.Request != nil {
@@ -49,9 +50,24 @@ func read(id string, answer *workflowservice.DescribeWorkflowExecutionResponse, 
 		task.end(unfinishedResult(info))
 		return task, m, nil
 	}
+	if task.Kind() == activities.KindCall {
+		task.callProgress(answer.GetPendingActivities())
+		return task, m, nil
+	}
 	task.State, task.Progress, task.poll = progressOf(info, answer.GetPendingActivities(), now)
 	task.QueuePosition = position(answer.GetPendingActivities())
 	return task, m, nil
+}
+
+// callProgress sets the state of a running call: in progress once a request to an upstream has begun.
+func (t *Task) callProgress(pending []*workflowpb.PendingActivityInfo) {
+	for _, act := range pending {
+		_ = converter.GetDefaultDataConverter().FromPayloads(act.GetHeartbeatDetails(), &t.Progressed) // before the first there are none
+	}
+	if t.Progressed.Attempts > 0 {
+		t.State = workflows.InProgress
+	}
+	t.Progressed.Stage = cmp.Or(t.Progressed.Stage, activities.StageWaiting)
 }
 
 // position returns the task's position in the line at a full channel, as of its last heartbeat; 0 if it does not wait.
@@ -125,7 +141,7 @@ func (t *Task) describe(req providers.VideoRequest) {
 // end sets the result.
 func (t *Task) end(r workflows.Result) {
 	t.State, t.Progress, t.CompletedAt, t.ExpiresAt = r.State, r.Progress, r.CompletedAt, r.ExpiresAt
-	t.Failure, t.Outputs, t.Job, t.VendorPrice = r.Failure, r.Outputs, r.Job, r.Price
+	t.Failure, t.Outputs, t.Job, t.VendorPrice, t.Call = r.Failure, r.Outputs, r.Job, r.Price, r.Call
 	if t.Seconds == "" {
 		t.Seconds = r.Seconds
 	}

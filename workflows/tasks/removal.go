@@ -114,7 +114,7 @@ func laterTask(
 ) (*workflowservice.DescribeWorkflowExecutionResponse, error) {
 	listed, err := temporal.ListWorkflow(ctx, &workflowservice.ListWorkflowExecutionsRequest{
 		Namespace: namespace, PageSize: runsMost,
-		Query: fmt.Sprintf("WorkflowId = '%s' AND WorkflowType = 'Video' AND ExecutionStatus != 'ContinuedAsNew'", removed.ID),
+		Query: fmt.Sprintf("WorkflowId = '%s' AND %s AND ExecutionStatus != 'ContinuedAsNew'", removed.ID, workflows.OfTasks),
 	})
 	if err != nil {
 		return nil, fmt.Errorf("list runs: %w", err)

@@ -53,7 +53,7 @@ func (c *creation) identify(ctx context.Context, created time.Time) (ident ident
 		ident.id, err = c.known(ctx)
 		return ident, nil, err
 	}
-	hash, err := callerHash(c.in.Request)
+	hash, err := c.callerHash()
 	if err != nil {
 		return identity{}, nil, unreadable(err)
 	}
@@ -61,7 +61,7 @@ func (c *creation) identify(ctx context.Context, created time.Time) (ident ident
 	if !c.in.Arrived.IsZero() {
 		age = time.Since(c.in.Arrived)
 	}
-	id := randomID()
+	id := randomID(c.in.prefix())
 	var adding sync.WaitGroup
 	if !c.in.Repeat {
 		early = new(addition)
@@ -119,7 +119,7 @@ const (
 func (c *creation) known(ctx context.Context) (string, error) {
 	switch {
 	case c.in.IdempotencyKey != "":
-		id := keyedID(c.in.TokenID, c.in.IdempotencyKey)
+		id := keyedID(c.in.prefix(), c.in.TokenID, c.in.IdempotencyKey)
 		if !c.underRemoval(ctx, id, time.Time{}) {
 			return id, nil
 		}
@@ -133,7 +133,7 @@ func (c *creation) known(ctx context.Context) (string, error) {
 		}
 		return id, nil
 	case c.in.Repeat:
-		hash, err := callerHash(c.in.Request)
+		hash, err := c.callerHash()
 		if err != nil {
 			return "", unreadable(err)
 		}
@@ -168,11 +168,8 @@ func (c *creation) repeatKnown(ctx context.Context, id string) (Task, memo, erro
 	if req.Model == "" && slices.ContainsFunc(req.Inputs, func(input providers.Media) bool { return input.From != "" }) {
 		req.Model = task.Request.Model // that of its source, which is gone
 	}
-	if hash, err := requestHash(req); err != nil || m.Token != c.in.TokenID || m.Hash != hash {
-		return Task{}, memo{}, &providers.Fault{
-			Kind: providers.Mismatch, Param: "Idempotency-Key", Accepted: providers.NotAccepted,
-			Message: "The idempotency key was used with another request.",
-		}
+	if hash, err := c.hash(req); err != nil || m.Token != c.in.TokenID || m.Hash != hash {
+		return Task{}, memo{}, keyOfAnother()
 	}
 	return task, m, nil
 }

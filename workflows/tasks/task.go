@@ -20,6 +20,9 @@ type memo struct {
 	CreatedAt time.Time        `json:"created_at"`
 	// Incarnation is that of the Input.
 	Incarnation string `json:"incarnation"`
+	// Operation is the method and path of a call; Stream: it is a stream.
+	Operation string `json:"operation,omitempty"`
+	Stream    bool   `json:"stream,omitempty"`
 	// Request lacks media and vendor parameters. If RequestObject is set, prompt, size, user and metadata are in that archive object:
 	// they are too large or too private for a memo.
 	Request       *providers.VideoRequest `json:"request,omitempty"`
@@ -32,7 +35,11 @@ type Task struct {
 	// Token is the stable id of the token that created it.
 	Token string
 	// Format is the format of the create.
-	Format  providers.Format
+	Format providers.Format
+	// Operation is the method and path of the create of a call, "" of a video; Stream: the call is a stream of events.
+	Operation string
+	Stream    bool
+	// Request is the request of a video. That of a call has only model and metadata.
 	Request providers.VideoRequest
 	State   workflows.State
 	// Progress is 0 to 100, and 100 only when completed. It never falls.
@@ -41,6 +48,8 @@ type Task struct {
 	// Seconds, Width and Height are those of the video as the vendor reports them, else those of the request.
 	Seconds       string
 	Width, Height int
+	// Progressed is what the activity of a running call reported last; zero for a video.
+	Progressed activities.CallProgress
 	// QueuePosition is the position of the task in the line at a full channel, from 1; 0 if it does not wait.
 	QueuePosition int
 	Ending
@@ -61,6 +70,8 @@ type Ending struct {
 	Job *activities.Job
 	// VendorPrice is what the vendor charges for the job, in its own unit, "" if it reports none.
 	VendorPrice string
+	// Call is the answer of a call; nil for a video.
+	Call *activities.Answered
 }
 
 // readState is what this package knows of a task's execution; readers of the task do not see it.
@@ -71,10 +82,18 @@ type readState struct {
 	// readAt is when the read of Temporal began. poll is the last heartbeat of the poll of a running job; nil if there is none.
 	readAt time.Time
 	poll   *activities.Progress
+	// incarnation is part of the names of the task's objects.
+	incarnation string
 }
 
 // Ended reports whether the task will not change any more.
-func (t Task) Ended() bool { return t.State == workflows.Completed || t.State == workflows.Failed }
+func (t Task) Ended() bool { return t.State.Ended() }
+
+// Kind returns the kind of the task.
+func (t Task) Kind() activities.Kind { return activities.KindOf(t.ID) }
+
+// Folder returns the archive folder of the objects that the task's create staged.
+func (t Task) Folder() string { return activities.IncarnationPrefix(t.ID, t.incarnation) }
 
 // Create is a request for a new task.
 type Create struct {
@@ -92,6 +111,8 @@ type Create struct {
 	Format     providers.Format
 	// Request may hold uploads as Media.Data; they are written to the archive first.
 	Request providers.VideoRequest
+	// Call is the call of the create; nil for a video.
+	Call *CallCreate
 	// IdempotencyKey is that of the request, "" for none.
 	IdempotencyKey string
 	// Repeat: an SDK marks the request as a repeat.

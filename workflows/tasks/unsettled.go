@@ -22,7 +22,7 @@ const (
 	// endedPage is the number of closed tasks that one visibility request reads.
 	endedPage = 100
 	// endedQuery finds tasks that closed without settlement. If the task has a later run, it continues: see Finish.
-	endedQuery = "WorkflowType = 'Video' AND ExecutionStatus IN ('Terminated', 'Failed', 'TimedOut', 'Canceled')"
+	endedQuery = workflows.OfTasks + " AND ExecutionStatus IN ('Terminated', 'Failed', 'TimedOut', 'Canceled')"
 )
 
 // unfinishedResult returns the result of a task whose execution closed without writing one.

@@ -178,7 +178,7 @@ type Filter struct {
 // Query returns the filter as a visibility query, which the Temporal UI accepts too. Its times are absolute: those of Stuck count
 // from now.
 func (f Filter) Query(now time.Time) (string, error) {
-	terms := []string{"WorkflowType = 'Video' AND ExecutionStatus != 'ContinuedAsNew'"} // the later run is listed
+	terms := []string{workflows.OfTasks + " AND ExecutionStatus != 'ContinuedAsNew'"} // the later run is listed
 	if f.Stuck {
 		terms[0] = workflows.StuckQuery(now)
 	}
@@ -309,7 +309,7 @@ func (o *Operator) Index(ctx context.Context, each func(Indexed) error) error {
 	}
 	done := make(map[string]bool) // a reset leaves several runs of a task
 	for _, status := range []string{"=", "!="} {
-		query := "WorkflowType = 'Video' AND ExecutionStatus " + status + " 'Running'"
+		query := workflows.OfTasks + " AND ExecutionStatus " + status + " 'Running'"
 		err := o.visibility.each(ctx, query, 0, func(info *workflowpb.WorkflowExecutionInfo) error {
 			var m memo
 			id := info.GetExecution().GetWorkflowId()

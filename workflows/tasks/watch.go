@@ -5,6 +5,7 @@ import (
 	"sync"
 	"time"
 
+	"modelrelay/activities"
 	"modelrelay/storage/taskindex"
 	"modelrelay/workflows"
 )
@@ -21,6 +22,9 @@ const (
 var watchAfter = [...]time.Duration{ //nolint:gochecknoglobals // a constant table; Go has no constant arrays
 	watchSoon, 1200 * time.Millisecond, 3 * time.Second,
 }
+
+// endedSoon is watchSoon for the end of a call: its activity reports the end immediately before its result.
+const endedSoon = 30 * time.Millisecond
 
 // Watch returns the task, as its token sees it, at the first change of its state, progress or queue position after last; at once if
 // it has changed or ended. It tolerates outages of Temporal. Its error is that of ctx, or NotFound if the task was removed. All
@@ -72,7 +76,11 @@ func (c *Client) onChange(change taskindex.Change) {
 	} else {
 		c.reads.invalidate(change.TaskID)
 	}
-	c.watches.hint(change.TaskID)
+	soon := watchSoon
+	if change.Ended && activities.KindOf(change.TaskID) == activities.KindCall {
+		soon = endedSoon
+	}
+	c.watches.hint(change.TaskID, soon)
 }
 
 // watches holds the watched tasks of a process. A timer runs as long as there are watchers, and for one read more, so that a watcher
@@ -117,8 +125,8 @@ func (w watches) join(id string) (wake func() <-chan struct{}, leave func()) {
 	}
 }
 
-// hint schedules reads of a task.
-func (w watches) hint(id string) {
+// hint schedules reads of a task, the first one soon.
+func (w watches) hint(id string, soon time.Duration) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	t, ok := w.tasks[id]
@@ -126,12 +134,15 @@ func (w watches) hint(id string) {
 		return
 	}
 	now := time.Now()
-	first := now.Add(watchSoon)
+	first := now.Add(soon)
 	if t.due[0].Before(first) {
 		first = t.due[0] // frequent hints must not delay the read
 	}
 	t.due = t.due[:0]
 	t.due = append(t.due, first)
+	if soon < watchSoon {
+		t.due = append(t.due, now.Add(watchSoon/2), now.Add(watchSoon))
+	}
 	for _, after := range watchAfter[1:] {
 		t.due = append(t.due, now.Add(after))
 	}

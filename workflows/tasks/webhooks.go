@@ -15,6 +15,14 @@ import (
 	"modelrelay/workflows"
 )
 
+// webhookField returns the name of the webhook in the client's request.
+func (in Create) webhookField() string {
+	if in.Call != nil {
+		return "X-Webhook-Url"
+	}
+	return "webhook_url"
+}
+
 // checkWebhook validates the webhook in a create.
 func (c *creation) checkWebhook() error {
 	address := c.in.Request.WebhookURL
@@ -22,10 +30,10 @@ func (c *creation) checkWebhook() error {
 		return nil
 	}
 	if err := activities.CheckReceiver(address, c.opts.PrivateWebhooks); err != nil {
-		return providers.InvalidField("webhook_url", "Invalid request: 'webhook_url' %v.", err)
+		return providers.InvalidField(c.in.webhookField(), "Invalid request: '%s' %v.", c.in.webhookField(), err)
 	}
 	if !c.in.TokenSigns {
-		return providers.InvalidField("webhook_url", "Invalid request: 'webhook_url' requires a token with a webhook secret.")
+		return providers.InvalidField(c.in.webhookField(), "Invalid request: '%s' requires a token with a webhook secret.", c.in.webhookField())
 	}
 	return nil
 }

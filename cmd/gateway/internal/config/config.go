@@ -31,21 +31,22 @@ type Config struct {
 	Operators []Operator `yaml:"operators" live:"true"`
 	Audit     Audit      `yaml:"audit"`
 	// TrustedProxies are networks, one address each or a range.
-	TrustedProxies []string `yaml:"trusted_proxies" doc:"addresses or CIDR ranges of reverse proxies, whose X-Forwarded-For or Forwarded names the address that a request comes from; empty: headers do not count"`
-	CORS           CORS     `yaml:"cors"`
-	Console        Console  `yaml:"console"`
-	Metrics        Metrics  `yaml:"metrics"`
-	Log            Log      `yaml:"log"`
-	Redis          Redis    `yaml:"redis"`
-	Temporal       Temporal `yaml:"temporal"`
-	Worker         Worker   `yaml:"worker"`
-	Archive        Archive  `yaml:"archive"`
-	Video          Video    `yaml:"video"`
-	Webhooks       Webhooks `yaml:"webhooks"`
-	Relay          Relay    `yaml:"relay"`
-	Calls          Calls    `yaml:"calls"`
-	Memory         Memory   `yaml:"memory"`
-	Tokens         []Token  `yaml:"tokens" live:"true"`
+	TrustedProxies []string   `yaml:"trusted_proxies" doc:"addresses or CIDR ranges of reverse proxies, whose X-Forwarded-For or Forwarded names the address that a request comes from; empty: headers do not count"`
+	CORS           CORS       `yaml:"cors"`
+	Console        Console    `yaml:"console"`
+	Metrics        Metrics    `yaml:"metrics"`
+	Log            Log        `yaml:"log"`
+	Redis          Redis      `yaml:"redis"`
+	Temporal       Temporal   `yaml:"temporal"`
+	Worker         Worker     `yaml:"worker"`
+	Archive        Archive    `yaml:"archive"`
+	Video          Video      `yaml:"video"`
+	Background     Background `yaml:"background"`
+	Webhooks       Webhooks   `yaml:"webhooks"`
+	Relay          Relay      `yaml:"relay"`
+	Calls          Calls      `yaml:"calls"`
+	Memory         Memory     `yaml:"memory"`
+	Tokens         []Token    `yaml:"tokens" live:"true"`
 	// Groups are what their tokens have in common; default is that of tokens that name none.
 	Groups   map[string]Group `yaml:"groups" live:"true"`
 	Prices   map[string]Price `yaml:"prices" live:"true"`
@@ -117,6 +118,22 @@ type Video struct {
 	MaxOutputBytes  Size          `yaml:"max_output_bytes" doc:"largest video that is archived; 0: any"`
 	DefaultModel    string        `yaml:"default_model" doc:"model of a create that names none; empty: 400"`
 }
+
+// Background bounds background calls.
+type Background struct {
+	MaxCalls   int           `yaml:"max_calls" doc:"background calls that one worker relays at a time"`
+	MaxQueued  int           `yaml:"max_queued" doc:"unfinished background calls of all tokens; beyond: 503. One token has half of them at most; beyond: 429"`
+	Deadline   time.Duration `yaml:"deadline" doc:"how long a background call may take, from its create"`
+	Retention  time.Duration `yaml:"retention" doc:"how long a background call stays, from its end; 0: as video.retention"`
+	MaxOutput  Size          `yaml:"max_output" doc:"largest answer of a background call"`
+	LostAnswer string        `yaml:"lost_answer" doc:"repeat: a call whose answer was lost is sent once more; fail: it fails with upstream_unknown"`
+}
+
+// The values of background.lost_answer.
+const (
+	LostRepeat = "repeat"
+	LostFail   = "fail"
+)
 
 // Webhooks bounds deliveries to addresses that clients choose.
 type Webhooks struct {
@@ -225,7 +242,7 @@ func Default() Config {
 		Metrics:  Metrics{Listen: "127.0.0.1:9464", Models: 200},
 		Log:      Log{Level: "info", Format: "json"},
 		Redis:    Redis{URL: "redis://127.0.0.1:6379/0", Prefix: storage.Prefix},
-		Temporal: Temporal{Address: "127.0.0.1:7233", Namespace: "default", TaskQueue: "video"},
+		Temporal: Temporal{Address: "127.0.0.1:7233", Namespace: "default", TaskQueue: "video", CallQueue: "calls"},
 		Archive:  Archive{Endpoint: "http://127.0.0.1:9000", Bucket: "videos", Region: "us-east-1", Style: archive.StyleAuto, CreateBucket: true},
 		Video: Video{
 			Retention: 72 * time.Hour, QueueLimit: 24 * time.Hour, Deadline: 6 * time.Hour, JobAttempts: 2, ArchiveDeadline: 24 * time.Hour,
@@ -237,7 +254,8 @@ func Default() Config {
 			CooldownShare: health.DefaultCooldownShare, CooldownWindow: health.DefaultCooldownWindow,
 			Grace: 30 * time.Second, RedisGrace: 10 * time.Minute,
 		},
-		Calls: Calls{Recent: calllog.DefaultRecent}, Memory: Memory{LeastHeap: defaultLeastHeap},
+		Background: Background{MaxCalls: 1000, MaxQueued: 20_000, Deadline: time.Hour, MaxOutput: 64 << 20, LostAnswer: LostRepeat},
+		Calls:      Calls{Recent: calllog.DefaultRecent}, Memory: Memory{LeastHeap: defaultLeastHeap},
 	}
 }
 

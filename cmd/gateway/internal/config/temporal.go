@@ -14,6 +14,7 @@ type Temporal struct {
 	Address   string `yaml:"address" doc:"host:port of the Temporal frontend"`
 	Namespace string `yaml:"namespace" doc:"must keep closed workflows for video.retention and four days more"`
 	TaskQueue string `yaml:"task_queue" doc:"task queue that gateway and workers share"`
+	CallQueue string `yaml:"call_queue" doc:"task queue of background calls"`
 	// APIKey implies TLS.
 	APIKey providers.Secret `yaml:"api_key" live:"true" doc:"bearer key of the namespace, as Temporal Cloud gives them; it implies tls. Write ${file:PATH}: a file that changes is read again"`
 	TLS    TemporalTLS      `yaml:"tls"`
@@ -69,6 +70,10 @@ func checkTemporal(v *validator, t Temporal) {
 	v.address("temporal.address", t.Address)
 	v.filled("temporal.namespace", t.Namespace)
 	v.filled("temporal.task_queue", t.TaskQueue)
+	v.filled("temporal.call_queue", t.CallQueue)
+	if t.CallQueue == t.TaskQueue {
+		v.add("temporal.call_queue", "must differ from temporal.task_queue")
+	}
 	if strings.ContainsFunc(t.APIKey.Reveal(), func(r rune) bool { return r <= ' ' || r > '~' }) {
 		v.add("temporal.api_key", "wants visible ASCII characters without spaces, as a header can carry them")
 	}

@@ -45,6 +45,7 @@ func (c Config) Validate(vendors providers.Catalog) []Problem {
 	checkWorker(v, c.Worker)
 	checkArchive(v, c.Archive)
 	checkVideo(v, c.Video)
+	checkBackground(v, c.Background)
 	checkRelay(v, c.Relay)
 	if heap := c.Memory.LeastHeap; heap < 0 || heap > mostLeastHeap {
 		v.add("memory.least_heap", "wants a size from 0 to %s", Size(mostLeastHeap))
@@ -127,6 +128,21 @@ func checkVideo(v *validator, section Video) {
 		v.add("video.copies", "wants 2 or more: one of a slow source must leave room for another")
 	}
 	v.limit("video.max_output_bytes", int(section.MaxOutputBytes))
+}
+
+func checkBackground(v *validator, section Background) {
+	if section.MaxCalls < 1 {
+		v.add("background.max_calls", "must be 1 or more")
+	}
+	if section.MaxQueued < 2 {
+		v.add("background.max_queued", "must be 2 or more: one token has half of them at most")
+	}
+	v.positive("background.deadline", section.Deadline)
+	v.notNegative("background.retention", section.Retention)
+	if section.MaxOutput < 1 {
+		v.add("background.max_output", "must be 1 byte or more")
+	}
+	v.oneOf("background.lost_answer", section.LostAnswer, LostRepeat, LostFail)
 }
 
 func checkRelay(v *validator, r Relay) {

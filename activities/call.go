@@ -1,0 +1,599 @@
+package activities
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"log/slog"
+	"net/http"
+	"strconv"
+	"strings"
+	"sync"
+	"time"
+
+	"go.temporal.io/sdk/activity"
+
+	"modelrelay/providers"
+	"modelrelay/storage"
+	"modelrelay/storage/archive"
+	"modelrelay/storage/fair"
+	"modelrelay/storage/ledger"
+)
+
+const (
+	// callSlotWait bounds the wait of one try for a slot of the worker. After it the try ends, so that another worker may have a free one.
+	callSlotWait = 15 * time.Second
+	// callRetry and callRetryMost bound the wait between two tries of a call that found no slot or no channel.
+	callRetry, callRetryMost = time.Second, 30 * time.Second
+	// callClaims is the number of times that a call may be sent: a lost answer permits one repeat.
+	callClaims = 2
+	// storeTimeout bounds the writes of an answer to the archive, with their retries. After it the call fails with archive_failed.
+	storeTimeout = 10 * time.Minute
+	// storeRetry is the wait between two such writes.
+	storeRetry = 2 * time.Second
+)
+
+// StagedCall is a call as its create received and checked it.
+type StagedCall struct {
+	Method string `json:"method"`
+	// Path is the path as the client called it, without "/async". Query is the query without a credential.
+	Path  string `json:"path"`
+	Query string `json:"query,omitempty"`
+	// Header holds the client's headers that a call reads, never a credential.
+	Header http.Header `json:"header,omitempty"`
+	// Body is the archive object of the body, and Size its length.
+	Body string `json:"body"`
+	Size int64  `json:"size"`
+	// Stream: the client asked for a stream of events.
+	Stream bool `json:"stream,omitempty"`
+	// Amount is what the call may cost, in billionths of the currency, and Budget the token's budget, in its units.
+	Amount int64   `json:"amount,omitempty"`
+	Budget float64 `json:"budget,omitempty"`
+	// WebhookURL is the webhook of the create, "" for the token's, or if the stored request has it.
+	WebhookURL string `json:"webhook_url,omitempty"`
+}
+
+// Operation returns the method and the path.
+func (c StagedCall) Operation() string { return c.Method + " " + c.Path }
+
+// Answered is the end of a call.
+type Answered struct {
+	Status int `json:"status,omitempty"`
+	// Header holds the answer's own headers.
+	Header http.Header `json:"header,omitempty"`
+	// Output is the archived body; nil for none.
+	Output *Output `json:"output,omitempty"`
+	// Events is the number of events of a stream.
+	Events int64 `json:"events,omitempty"`
+	// Failure is nil for a completed call.
+	Failure *providers.VideoFailure `json:"failure,omitempty"`
+	// Cancelled: the call was cancelled. Unknown: the upstream may have answered, and the answer is lost.
+	Cancelled bool `json:"cancelled,omitempty"`
+	Unknown   bool `json:"unknown,omitempty"`
+	CallProgress
+	// Usage is what the call used. Cost is what it costs, with what lost attempts cost, in billionths of the currency.
+	Usage providers.Usage `json:"usage,omitzero"`
+	Cost  int64           `json:"cost,omitempty"`
+	// Priced: the model has a price.
+	Priced bool `json:"priced,omitempty"`
+}
+
+// CallProgress is the heartbeat of Relay.
+type CallProgress struct {
+	Stage CallStage `json:"stage,omitempty"`
+	// Attempts is the number of upstream requests begun, Channel that of the last one. StartedAt is when the first began.
+	Attempts  int       `json:"attempts,omitempty"`
+	Channel   string    `json:"channel,omitempty"`
+	StartedAt time.Time `json:"started_at,omitzero"`
+	// Lost is the number of attempts whose answer was lost.
+	Lost int `json:"lost,omitempty"`
+}
+
+// CallStage is the current step of a call.
+type CallStage string
+
+// The stages, in order.
+const (
+	StageWaiting   CallStage = "waiting"
+	StageSending   CallStage = "sending"
+	StageAnswering CallStage = "answering"
+	StageStoring   CallStage = "storing"
+)
+
+// Caller serves a call as the API serves it to a client, for the token of the run. *api.Server implements it.
+type Caller interface {
+	ServeCall(w http.ResponseWriter, r *http.Request, run *CallRun)
+}
+
+// CallRun is one background call while it is served.
+type CallRun struct {
+	// Token is the stable id of the call's token.
+	Token string
+	// Begin is called before each request to an upstream. An error ends the call without the request.
+	Begin func(ctx context.Context, channel string) error
+	// Sent reports that the upstream's answer has begun.
+	Sent func()
+
+	// Fault is how the call failed, nil if it did not. Usage and Cost are what it used. The server sets them.
+	Fault  *providers.Fault
+	Usage  providers.Usage
+	Cost   int64
+	Priced bool
+}
+
+type callRunKey struct{}
+
+// WithCallRun returns the context of a request that serves a background call.
+func WithCallRun(ctx context.Context, run *CallRun) context.Context {
+	return context.WithValue(ctx, callRunKey{}, run)
+}
+
+// CallRunOf returns the background call that a request serves; nil for a client's own request.
+func CallRunOf(ctx context.Context) *CallRun {
+	run, _ := ctx.Value(callRunKey{}).(*CallRun)
+	return run
+}
+
+// Relayer relays background calls.
+type Relayer struct {
+	*Listing
+
+	Caller  Caller
+	Objects Objects
+	Money   Money
+	// Slots bounds the calls of the worker, and shares them among tokens.
+	Slots *Shares
+	// MaxOutput is the largest answer in bytes.
+	MaxOutput int64
+	// Repeats: a call whose answer was lost is sent once more.
+	Repeats bool
+	Record  Recorder
+	Log     *slog.Logger
+}
+
+// CallShares returns the slots of a worker that relays so many calls at a time. No token may have more than half of the waiting room.
+func CallShares(calls int64) *Shares {
+	return fair.New[string](fair.Bounds{Total: calls, Line: int(calls / 2), Lines: int(calls)})
+}
+
+// RelayInput is a background call.
+type RelayInput struct {
+	TaskID      string     `json:"task_id"`
+	Incarnation string     `json:"incarnation"`
+	Token       string     `json:"token"`
+	Model       string     `json:"model"`
+	Call        StagedCall `json:"call"`
+	Deadline    time.Time  `json:"deadline"`
+	Reservation string     `json:"reservation"`
+	Entry       Entry      `json:"entry"`
+	// Expires is the expiry date in the key of the answer's object.
+	Expires time.Time `json:"expires"`
+}
+
+// claim returns the archive key of the right to send the call for the n-th time, and answer that of the answer's record.
+func (in RelayInput) claim(n int) string {
+	return SubmitInput{TaskID: in.TaskID, Incarnation: in.Incarnation, Attempt: n}.BegunObject()
+}
+
+func (in RelayInput) answer() string {
+	return SubmitInput{TaskID: in.TaskID, Incarnation: in.Incarnation}.TicketObject()
+}
+
+// Relay sends the call as the API does, stores the answer and reports what it used. If its worker dies before the claim of the archive,
+// nothing was sent and the call is sent again. If it dies between the claim and the record of the answer, the answer is lost: the call is
+// sent once more, or fails with upstream_unknown. An answer whose record is stored is never sent again.
+func (a *Relayer) Relay(ctx context.Context, in RelayInput) (Answered, error) {
+	c := &calling{Relayer: a, in: in, task: ctx}
+	if activity.HasHeartbeatDetails(ctx) {
+		_ = activity.GetHeartbeatDetails(ctx, &c.progress) // without it only the numbers start again
+	}
+	c.progress.Stage = StageWaiting
+	left := time.Until(in.Deadline)
+	if left <= 0 {
+		return Answered{}, fail(Record{Kind: providers.Timeout, Message: "No upstream took the call in time.", Deadline: true, Accepted: providers.NotAccepted})
+	}
+	stop := heartbeats(func() { activity.RecordHeartbeat(ctx, c.shown()) })
+	defer stop()
+	if _, err := fair.Wait(ctx, fair.Ask[string]{Key: in.Token, Limit: min(callSlotWait, left)}, a.Slots); err != nil {
+		if ctx.Err() != nil {
+			return Answered{Cancelled: true}, nil
+		}
+		return Answered{}, c.wait("no free slot")
+	}
+	defer a.Slots.Release(in.Token, 1)
+	return c.run(ctx)
+}
+
+// calling is a call while Relay runs.
+type calling struct {
+	*Relayer
+
+	in RelayInput
+	// task is the activity's context.
+	task context.Context //nolint:containedctx // it lives within one activity
+
+	mu       sync.Mutex
+	progress CallProgress
+	// claimed is the number of the claim that this try holds, 0 for none. begun is the number of requests of this try.
+	claimed, begun int
+	// earlier is the stored answer of an earlier try; nil for none.
+	earlier *Answered
+}
+
+func (c *calling) shown() CallProgress {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.progress
+}
+
+func (c *calling) enter(stage CallStage) {
+	c.mu.Lock()
+	c.progress.Stage = stage
+	shown := c.progress
+	c.mu.Unlock()
+	activity.RecordHeartbeat(c.task, shown)
+}
+
+// wait ends the try; the next one begins after a delay that grows with the tries.
+func (c *calling) wait(reason string) error {
+	delay := callRetry
+	for try := int32(1); try < activity.GetInfo(c.task).Attempt && delay < callRetryMost; try++ {
+		delay *= 2
+	}
+	activity.RecordHeartbeat(c.task, c.shown())
+	r := Record{Kind: providers.Overloaded, Message: "The call waits: " + reason + ".", Accepted: providers.NotAccepted}
+	return againBenign(r, min(spreadWait(min(delay, callRetryMost)), max(time.Until(c.in.Deadline), time.Second)))
+}
+
+var (
+	errAnswered = errors.New("the call was answered before")
+	errLost     = errors.New("an answer of the call was lost")
+	errTooLarge = errors.New("the answer is too large")
+)
+
+// run serves the call until it has an answer, at most once more after a lost one.
+func (c *calling) run(ctx context.Context) (Answered, error) {
+	ctx, cancel := context.WithDeadlineCause(ctx, c.in.Deadline, &providers.Fault{Kind: providers.Timeout, Message: "The call did not end before its deadline."})
+	defer cancel()
+	for {
+		out, run := c.serve(ctx)
+		switch lost := run.Fault != nil && run.Fault.Lost() && c.claimed > 0; {
+		case c.earlier != nil:
+			return *c.earlier, nil
+		case run.Fault != nil && errors.Is(run.Fault, errLost):
+			return c.unknown(), nil
+		case c.task.Err() != nil:
+			return c.ended(Answered{Cancelled: true}, run), nil
+		case ctx.Err() != nil:
+			failure := &providers.VideoFailure{Code: "deadline_exceeded", Message: "The call did not end in time."}
+			if c.begun == 0 {
+				failure.Code = "queue_timeout"
+			}
+			return c.ended(Answered{Failure: failure}, run), nil
+		case out.tooLarge:
+			failure := &providers.VideoFailure{Code: "output_too_large", Message: fmt.Sprintf("The answer is larger than %d bytes.", c.MaxOutput)}
+			return c.ended(Answered{Failure: failure}, run), nil
+		case c.begun == 0 && out.status == http.StatusUnauthorized: // the token may no longer be used
+			return c.ended(Answered{Cancelled: true}, run), nil
+		case c.begun == 0 && c.mayWait(out, run):
+			return Answered{}, c.wait("no channel takes it now")
+		case lost && c.in.Call.Stream && out.body.Len() > 0: // readers have seen events
+		case lost && c.repeats():
+			continue
+		case lost:
+			return c.unknown(), nil
+		}
+		return c.store(ctx, out, run)
+	}
+}
+
+// mayWait reports whether a call of which nothing was sent may be sent later: no channel of the model is available.
+func (c *calling) mayWait(out *callOutput, run *CallRun) bool {
+	if run.Fault == nil { // it was refused before it was read
+		return out.status == http.StatusServiceUnavailable || out.status == http.StatusTooManyRequests
+	}
+	return run.Fault.Retryable() || run.Fault.Kind == providers.ModelNotFound
+}
+
+// serve serves the call once.
+func (c *calling) serve(ctx context.Context) (*callOutput, *CallRun) {
+	out := &callOutput{header: make(http.Header), most: c.MaxOutput}
+	run := &CallRun{Token: c.in.Token, Begin: c.begin, Sent: func() { c.enter(StageAnswering) }}
+	body, err := c.Objects.Open(ctx, c.in.Call.Body)
+	if err != nil {
+		run.Fault = &providers.Fault{Kind: providers.Overloaded, Message: "The call cannot be read from the archive.", Accepted: providers.NotAccepted, Err: err}
+		return out, run
+	}
+	defer func() { _ = body.Close() }() // it was only read
+	ctx, out.stop = context.WithCancel(ctx)
+	defer out.stop()
+	target := c.in.Call.Path
+	if c.in.Call.Query != "" {
+		target += "?" + c.in.Call.Query
+	}
+	r, err := http.NewRequestWithContext(ctx, c.in.Call.Method, target, body)
+	if err != nil {
+		run.Fault = providers.AsFault(err)
+		return out, run
+	}
+	r.RequestURI, r.ContentLength, r.Header = target, c.in.Call.Size, c.in.Call.Header.Clone()
+	c.begun = 0
+	func() {
+		defer func() {
+			if cut := recover(); cut != nil && run.Fault == nil { // http.ErrAbortHandler: the answer broke off
+				run.Fault = &providers.Fault{Kind: providers.Upstream, Message: "The upstream broke off its answer."}
+			}
+		}()
+		c.Caller.ServeCall(out, r, run)
+	}()
+	return out, run
+}
+
+// begin claims the right to send the call, before the first request of a try.
+func (c *calling) begin(ctx context.Context, channel string) error {
+	c.begun++
+	if c.begun == 1 {
+		if err := c.claimNext(ctx); err != nil {
+			c.begun--
+			return err
+		}
+	}
+	c.mu.Lock()
+	c.progress.Attempts++
+	c.progress.Channel = channel
+	if c.progress.StartedAt.IsZero() {
+		c.progress.StartedAt = time.Now().UTC()
+	}
+	c.mu.Unlock()
+	c.enter(StageSending)
+	if c.progress.Attempts == 1 {
+		c.changed(ctx, c.in.TaskID)
+	}
+	return nil
+}
+
+// claimNext takes the next claim. A claim of another try means that its answer was stored, or lost.
+func (c *calling) claimNext(ctx context.Context) error {
+	info := activity.GetInfo(c.task) //nolint:contextcheck // ctx is that of the request
+	owner := info.WorkflowExecution.RunID + " " + strconv.Itoa(int(info.Attempt))
+	for c.claimed < callClaims {
+		n := c.claimed + 1
+		if n > 1 {
+			if err := c.reserveAgain(ctx); err != nil {
+				return err
+			}
+		}
+		try, cancel := context.WithTimeout(ctx, claimTimeout)
+		holder, err := c.Objects.Claim(try, c.in.claim(n), owner)
+		cancel()
+		if err != nil {
+			return &providers.Fault{
+				Kind: providers.Overloaded, Message: "The archive is unavailable; nothing is sent meanwhile.", Accepted: providers.NotAccepted, Err: err,
+			}
+		}
+		c.claimed = n
+		if holder == owner {
+			return nil
+		}
+		var stored Answered
+		switch err := c.Objects.GetJSON(ctx, c.in.answer(), &stored); {
+		case err == nil:
+			c.earlier = &stored
+			return &providers.Fault{Kind: providers.Internal, Message: "The call was answered before.", Err: errAnswered}
+		case !errors.Is(err, storage.ErrNotFound):
+			c.claimed--
+			return &providers.Fault{Kind: providers.Overloaded, Message: "The archive is unavailable.", Accepted: providers.NotAccepted, Err: err}
+		}
+		if !c.repeats() {
+			break
+		}
+	}
+	return &providers.Fault{Kind: providers.Upstream, Message: lostMessage, Err: errLost}
+}
+
+const lostMessage = "The upstream may have answered the call, but its answer was lost."
+
+// repeats counts a lost answer and reports whether the call may be sent once more.
+func (c *calling) repeats() bool {
+	c.mu.Lock()
+	c.progress.Lost = c.claimed
+	c.mu.Unlock()
+	c.Record.record(Step{Name: StepRelay, Channel: c.progress.Channel, Model: c.in.Model, Outcome: OutcomeUnknown})
+	return c.Repeats && c.claimed < callClaims
+}
+
+// reserveAgain reserves the cost of a repeat: the lost attempt keeps its own reservation.
+func (c *calling) reserveAgain(ctx context.Context) error {
+	if c.in.Call.Budget <= 0 || c.Money.Budgets == nil {
+		return nil
+	}
+	err := c.Money.Budgets.Reserve(ctx, ledger.Estimate{
+		ID: c.in.Reservation + ".again", Token: c.in.Token, Model: c.in.Model, Budget: c.in.Call.Budget, Amount: c.in.Call.Amount,
+	})
+	switch {
+	case errors.Is(err, ledger.ErrBudget):
+		return &providers.Fault{Kind: providers.Upstream, Message: lostMessage, Err: errLost}
+	case err != nil:
+		return &providers.Fault{Kind: providers.Overloaded, Message: "The budget cannot be checked now.", Accepted: providers.NotAccepted, Err: err}
+	}
+	return nil
+}
+
+// unknown is the end of a call whose answer is lost and which is not sent again.
+func (c *calling) unknown() Answered {
+	c.mu.Lock()
+	c.progress.Lost = max(1, c.claimed)
+	c.mu.Unlock()
+	answer := c.ended(Answered{Unknown: true, Failure: &providers.VideoFailure{Code: "upstream_unknown", Message: lostMessage}}, new(CallRun))
+	return answer
+}
+
+// ended completes an answer with the progress and what the call cost.
+func (c *calling) ended(answer Answered, run *CallRun) Answered {
+	answer.CallProgress, answer.Usage, answer.Priced = c.shown(), run.Usage, run.Priced
+	answer.Stage = ""
+	answer.Cost = run.Cost + int64(answer.Lost)*c.in.Call.Amount
+	return answer
+}
+
+// store writes the answer to the archive, then its record.
+func (c *calling) store(ctx context.Context, out *callOutput, run *CallRun) (Answered, error) {
+	c.enter(StageStoring)
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), storeTimeout)
+	defer cancel()
+	answer := c.ended(Answered{Status: out.status, Header: kept(out.sent)}, run)
+	if run.Fault != nil || out.status/100 != 2 {
+		answer.Failure = failureOf(out.body.Bytes(), run.Fault)
+	}
+	for {
+		err := c.write(ctx, out, &answer)
+		if err == nil {
+			break
+		}
+		c.Log.WarnContext(ctx, "answer of a call not stored, it is tried again", "task", c.in.TaskID, "error", err)
+		timer := time.NewTimer(storeRetry)
+		select {
+		case <-timer.C:
+			continue
+		case <-ctx.Done():
+			timer.Stop()
+			answer.Output, answer.Failure = nil, &providers.VideoFailure{Code: "archive_failed", Message: "The answer could not be archived."}
+			return answer, nil
+		}
+	}
+	c.markEnded(ctx, c.in.TaskID)
+	return answer, nil
+}
+
+func (c *calling) write(ctx context.Context, out *callOutput, answer *Answered) error {
+	kind := out.sent.Get("Content-Type")
+	object, err := c.Objects.Put(ctx, OutputPrefix(c.in.TaskID, c.in.Expires)+"answer", bytes.NewReader(out.body.Bytes()), int64(out.body.Len()),
+		archive.PutOptions{ContentType: kind})
+	if err != nil {
+		return fmt.Errorf("write the answer: %w", err)
+	}
+	answer.Output = &Output{Object: object.Key, ContentType: kind, Size: object.Size, SHA256: object.SHA256}
+	if err := c.Objects.PutJSON(ctx, c.in.answer(), answer); err != nil {
+		return fmt.Errorf("write the record of the answer: %w", err)
+	}
+	return nil
+}
+
+// kept returns the headers of an answer that its readers get again.
+func kept(header http.Header) http.Header {
+	again := make(http.Header)
+	for name, values := range header {
+		if strings.HasPrefix(name, "X-Relay-") || name == "Content-Disposition" || name == "X-Request-Id" {
+			again[name] = values
+		}
+	}
+	return again
+}
+
+// failureOf returns the failure that an answer reports: the code and message of its error, in any format.
+func failureOf(body []byte, fault *providers.Fault) *providers.VideoFailure {
+	var answer struct {
+		Error struct {
+			Code    json.RawMessage `json:"code"`
+			Type    string          `json:"type"`
+			Status  string          `json:"status"`
+			Message string          `json:"message"`
+		} `json:"error"`
+	}
+	failure := &providers.VideoFailure{Code: "upstream_error", Message: "The upstream failed."}
+	if fault != nil {
+		failure.Message = fault.Message
+	}
+	if json.Unmarshal(body, &answer) != nil {
+		return failure
+	}
+	var code string
+	if json.Unmarshal(answer.Error.Code, &code) != nil || code == "" {
+		code = answer.Error.Status
+	}
+	if code == "" {
+		code = answer.Error.Type
+	}
+	if code != "" {
+		failure.Code = code
+	}
+	if answer.Error.Message != "" {
+		failure.Message = shorten(answer.Error.Message)
+	}
+	return failure
+}
+
+// callOutput receives the answer of a call. It implements http.ResponseWriter.
+type callOutput struct {
+	header, sent http.Header
+	status       int
+	body         bytes.Buffer
+	most         int64
+	tooLarge     bool
+	stop         context.CancelFunc
+}
+
+// Header returns the header that WriteHeader sends.
+func (o *callOutput) Header() http.Header { return o.header }
+
+// WriteHeader begins the answer.
+func (o *callOutput) WriteHeader(status int) {
+	if o.status == 0 && status >= http.StatusOK {
+		o.status, o.sent = status, o.header.Clone()
+	}
+}
+
+// Write adds a part of the body. An answer above the limit ends the call.
+func (o *callOutput) Write(p []byte) (int, error) {
+	o.WriteHeader(http.StatusOK)
+	if o.most > 0 && int64(o.body.Len()+len(p)) > o.most {
+		o.tooLarge = true
+		o.stop()
+		return 0, errTooLarge
+	}
+	return o.body.Write(p)
+}
+
+// Flush implements http.Flusher.
+func (o *callOutput) Flush() {}
+
+var _ io.Writer = (*callOutput)(nil)
+
+// The kinds of tasks.
+const (
+	KindVideo Kind = "video"
+	KindCall  Kind = "call"
+)
+
+// Kind is a kind of task.
+type Kind string
+
+// The prefixes of task ids. A response has its own, which its format's clients expect.
+const (
+	VideoIDs    = "video_"
+	CallIDs     = "call_"
+	ResponseIDs = "resp_"
+)
+
+// KindOf returns the kind of the task with the id.
+func KindOf(taskID string) Kind {
+	if strings.HasPrefix(taskID, VideoIDs) {
+		return KindVideo
+	}
+	return KindCall
+}
+
+// EventsOf returns the first word of the types of a task's events.
+func EventsOf(taskID string) string {
+	switch {
+	case strings.HasPrefix(taskID, VideoIDs):
+		return "video"
+	case strings.HasPrefix(taskID, ResponseIDs):
+		return "response"
+	default:
+		return "task"
+	}
+}

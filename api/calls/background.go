@@ -1,0 +1,220 @@
+package calls
+
+import (
+	"bytes"
+	"crypto/sha256"
+	"encoding/hex"
+	"fmt"
+	"hash"
+	"io"
+	"maps"
+	"mime"
+	"mime/multipart"
+	"net/http"
+	"net/url"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"modelrelay/activities"
+	"modelrelay/api/edge"
+	"modelrelay/providers"
+	"modelrelay/providers/rawjson"
+)
+
+// Background starts the tasks of background calls.
+type Background interface {
+	// Start creates the task and answers the client.
+	Start(x *edge.Request, r *http.Request, create BackgroundCall) error
+}
+
+// BackgroundCall is a call that a client requests in the background, checked as a synchronous one is.
+type BackgroundCall struct {
+	// Model is the public name, Asked the alias under which the client asked for it, "" for none.
+	Model, Asked string
+	// Staged lacks the body's object.
+	Staged activities.StagedCall
+	Body   []byte
+	// Digest identifies the operation, the query and the body.
+	Digest string
+	// Metadata is the body's own object, nil for none.
+	Metadata []byte
+	// Wait is how long the client waits for the end, Waits whether it named a wait.
+	Wait  time.Duration
+	Waits bool
+	// Response: the body has background: true.
+	Response bool
+}
+
+// maxWait bounds the wait of a create. Common proxies close silent connections after 100 s.
+const maxWait = 60 * time.Second
+
+// background starts the task of a call that its client requests in the background; false for any other call.
+func (c *Calls) background(x *edge.Request, r *http.Request, ch *Charge, call Call) (started bool, err error) {
+	preferences := preferencesOf(r.Header)
+	_, prefers := preferences["respond-async"]
+	if c.options.Background == nil || !prefers && !call.Task || !backgrounds(call.Endpoint.Operation) {
+		return false, nil
+	}
+	if slices.Contains(c.forbids(x), providers.ForbidBackground) {
+		return true, forbiddenField(providers.ForbidBackground)
+	}
+	create := BackgroundCall{
+		Model: call.Model, Asked: call.Asked, Body: call.Body, Response: call.Task,
+		Staged: activities.StagedCall{
+			Method: r.Method, Path: r.URL.EscapedPath(), Query: queryWithoutKey(r.URL), Stream: call.Stream || call.Endpoint.Operation == providers.StreamContent,
+			Header: stagedHeader(x, r.Header), Amount: c.cost(call), WebhookURL: r.Header.Get("X-Webhook-Url"),
+		},
+	}
+	if wait, named := preferences["wait"]; named && !call.Task {
+		seconds, err := strconv.ParseUint(wait, 10, 31)
+		if err != nil {
+			return true, providers.InvalidField("Prefer", "Invalid request: the preference 'wait' must be a whole number of seconds.")
+		}
+		create.Waits, create.Wait = true, min(time.Duration(seconds)*time.Second, maxWait)
+	}
+	if create.Digest, err = digestOf(create.Staged, call.ContentType, call.Body); err != nil {
+		return true, err
+	}
+	if call.ContentType == "application/json" {
+		if metadata := rawjson.Trim(call.Body).Get("metadata"); metadata.IsObject() {
+			create.Metadata = metadata
+		}
+	}
+	call.Token, call.Key = x.Caller.ID, x.Key()
+	if err := c.options.Relay.Check(r.Context(), x.Caller.Group, call.Call); err != nil {
+		return true, err
+	}
+	if err := ch.CheckBudget(r.Context()); err != nil {
+		return true, err
+	}
+	if err := x.WhilePermitted(); err != nil {
+		return true, err
+	}
+	return true, c.options.Background.Start(x, r, create)
+}
+
+// cost returns what a call may cost, in billionths of the currency.
+func (c *Calls) cost(call Call) int64 {
+	price, _ := c.options.Prices.Of(call.Model)
+	return int64(price.Cost(sizeOf(call).mayUse()))
+}
+
+// backgrounds reports whether calls of the operation may run in the background.
+func backgrounds(operation providers.Operation) bool {
+	switch operation {
+	case providers.CountTokens, providers.Interactions, providers.Realtime, providers.VideoTask:
+		return false
+	default:
+		return true
+	}
+}
+
+// begin prepares the call of a task that its worker serves: the create has checked and reserved.
+func (c *Calls) begin(x *edge.Request, ch *Charge, call *Call) {
+	if public := c.options.Router.Public(call.Model); public != call.Model {
+		call.Asked, call.Model = call.Model, public
+	}
+	o := &x.Outcome
+	o.Model, o.Operation = call.Model, call.Endpoint.Operation
+	ch.size = sizeOf(*call)
+	ch.price, o.Priced = c.options.Prices.Of(call.Model)
+	call.Begin = ch.run.Begin
+}
+
+// report reports the end of a background call to its task.
+func (ch *Charge) report(err error) {
+	o := &ch.request.Outcome
+	ch.run.Fault, ch.run.Usage, ch.run.Cost, ch.run.Priced = providers.AsFault(err), o.Usage, int64(o.Cost), o.Priced
+}
+
+// stagedHeader returns the headers that the worker of a call needs: those that the formats read, and the request id.
+func stagedHeader(x *edge.Request, header http.Header) http.Header {
+	staged := http.Header{"X-Request-Id": {x.AnswerID()}}
+	for _, name := range [...]string{"Content-Type", "Openai-Beta", "Anthropic-Beta", "Anthropic-Version", "User-Agent"} {
+		if values := header[name]; len(values) > 0 {
+			staged[name] = slices.Clone(values)
+		}
+	}
+	return staged
+}
+
+// queryWithoutKey returns the query without the client's key.
+func queryWithoutKey(address *url.URL) string {
+	query, _ := url.ParseQuery(address.RawQuery)
+	query.Del("key")
+	return query.Encode()
+}
+
+// preferencesOf parses the Prefer headers of RFC 7240: names in lower case, and the first value of each.
+func preferencesOf(header http.Header) map[string]string {
+	preferences := make(map[string]string)
+	for _, line := range header.Values("Prefer") {
+		for _, preference := range split(line, ',') {
+			main := split(preference, ';')[0]
+			name, value, _ := strings.Cut(main, "=")
+			name, value = strings.ToLower(strings.TrimSpace(name)), strings.TrimSpace(value)
+			if text, err := strconv.Unquote(value); err == nil {
+				value = text
+			}
+			if _, known := preferences[name]; !known && name != "" {
+				preferences[name] = value
+			}
+		}
+	}
+	return preferences
+}
+
+// split splits a header's text at a separator that is not in a quoted string.
+func split(text string, at byte) (parts []string) {
+	from, quoted := 0, false
+	for i := 0; i < len(text); i++ {
+		switch {
+		case quoted && text[i] == '\\':
+			i++
+		case text[i] == '"':
+			quoted = !quoted
+		case text[i] == at && !quoted:
+			parts, from = append(parts, text[from:i]), i+1
+		}
+	}
+	return append(parts, text[from:])
+}
+
+// digestOf identifies the request of a call: a JSON body byte by byte, a form by its fields and files.
+func digestOf(call activities.StagedCall, contentType string, body []byte) (string, error) {
+	sum := sha256.New()
+	query, _ := url.ParseQuery(call.Query)
+	fmt.Fprintf(sum, "%q %q ", call.Operation(), query.Get("alt"))
+	kind, parameters, _ := mime.ParseMediaType(contentType) // of a broken one there is no type
+	if !strings.HasPrefix(kind, "multipart/") {
+		sum.Write(body)
+		return hex.EncodeToString(sum.Sum(nil)), nil
+	}
+	if err := digestForm(sum, body, parameters["boundary"]); err != nil {
+		return "", providers.InvalidField("", "Invalid request: the form cannot be read.")
+	}
+	return hex.EncodeToString(sum.Sum(nil)), nil
+}
+
+func digestForm(sum hash.Hash, body []byte, boundary string) error {
+	form := multipart.NewReader(bytes.NewReader(body), boundary)
+	for {
+		part, err := form.NextRawPart()
+		if err == io.EOF {
+			return nil
+		}
+		if err != nil {
+			return err
+		}
+		content := sha256.New()
+		if _, err := io.Copy(content, part); err != nil {
+			return err
+		}
+		for _, name := range slices.Sorted(maps.Keys(part.Header)) {
+			fmt.Fprintf(sum, "%q %q ", name, part.Header[name])
+		}
+		fmt.Fprintf(sum, "%x ", content.Sum(nil))
+	}
+}

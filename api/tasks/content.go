@@ -1,0 +1,224 @@
+package tasks
+
+import (
+	"context"
+	"errors"
+	"io"
+	"net/http"
+	"strconv"
+	"strings"
+	"time"
+
+	"modelrelay/api/edge"
+	"modelrelay/providers"
+	"modelrelay/storage"
+	"modelrelay/storage/archive"
+)
+
+// Archive reads the objects of tasks.
+type Archive interface {
+	// Open returns a reader of an object, which the caller closes, or storage.ErrNotFound or storage.ErrUnavailable.
+	Open(ctx context.Context, key string) (*archive.Reader, error)
+}
+
+// Object is an archived result that is served.
+type Object struct {
+	Key, ContentType, SHA256 string
+	Size                     int64
+	Modified                 time.Time
+	// Noun names it in messages. Gone is the fault of an object that the archive does not have.
+	Noun string
+	Gone *providers.Fault
+	// Status is that of the whole object; 0: 200.
+	Status int
+}
+
+// ServeObject serves an object with its ETag. Ranges and conditions work as in RFC 9110. The caller has checked the permissions.
+func ServeObject(x *edge.Request, r *http.Request, from Archive, of Object) error {
+	header := x.Header()
+	header.Set("Content-Type", of.ContentType)
+	header.Set("Etag", `"`+of.SHA256+`"`)
+	object := &objectReader{ctx: r.Context(), archive: from, key: of.Key, size: of.Size}
+	defer object.close()
+	late := &lateWriter{Writer: x.Paced(), x: x, of: of}
+	keepRange(r.Header)
+	http.ServeContent(late, r, "", of.Modified, object)
+	return late.finish(r, object)
+}
+
+// maxRanges bounds the ranges of one request. Each is a request to the archive; players use one.
+const maxRanges = 16
+
+// keepRange removes a Range header that RFC 9110 permits a server to ignore: one with another unit than bytes, which http.ServeContent
+// refuses, or with more than maxRanges ranges.
+func keepRange(header http.Header) {
+	unit, set, found := strings.Cut(header.Get("Range"), "=")
+	if found && strings.EqualFold(unit, "bytes") && strings.Count(set, ",") < maxRanges {
+		header.Set("Range", "bytes="+set) // http.ServeContent is case-sensitive
+		return
+	}
+	header.Del("Range")
+}
+
+// objectReader reads an object of known size. It opens the object at the first read, so a HEAD does not access the archive.
+type objectReader struct {
+	ctx     context.Context //nolint:containedctx // it lives within one request, as http.Request's own
+	archive Archive
+	key     string
+	size    int64
+	at      int64
+	object  io.ReadSeekCloser
+	err     error // the first error of the archive
+}
+
+// Seek implements io.Seeker.
+func (o *objectReader) Seek(offset int64, whence int) (int64, error) {
+	switch whence {
+	case io.SeekCurrent:
+		offset += o.at
+	case io.SeekEnd:
+		offset += o.size
+	}
+	if offset < 0 {
+		return 0, errors.New("seek before the start")
+	}
+	if offset != o.at && o.object != nil {
+		if _, err := o.object.Seek(offset, io.SeekStart); err != nil {
+			o.err = err
+			return 0, err
+		}
+	}
+	o.at = offset
+	return offset, nil
+}
+
+// Read implements io.Reader.
+func (o *objectReader) Read(p []byte) (int, error) {
+	if o.at >= o.size {
+		return 0, io.EOF
+	}
+	if err := o.ctx.Err(); err != nil { // buffered bytes must not be sent after the permission has ended
+		o.err = err
+		return 0, err
+	}
+	if o.object == nil {
+		if err := o.open(); err != nil {
+			o.err = err
+			return 0, err
+		}
+	}
+	n, err := o.object.Read(p)
+	o.at += int64(n)
+	switch {
+	case err == io.EOF && o.at < o.size: //nolint:errorlint // io.Reader's own contract
+		o.err = io.ErrUnexpectedEOF
+		return n, o.err
+	case err != nil && err != io.EOF: //nolint:errorlint // as above
+		o.err = err
+	}
+	return n, err
+}
+
+func (o *objectReader) open() error {
+	object, err := o.archive.Open(o.ctx, o.key)
+	if err != nil {
+		return err
+	}
+	o.object = object
+	if o.at == 0 {
+		return nil
+	}
+	_, err = object.Seek(o.at, io.SeekStart)
+	return err
+}
+
+func (o *objectReader) close() {
+	if o.object != nil {
+		_ = o.object.Close() // it was only read
+	}
+}
+
+// lateWriter sends the header with the first byte, so that a fault can still be sent if the archive fails before it, or if the range does
+// not exist.
+type lateWriter struct {
+	*edge.Writer
+	x      *edge.Request
+	of     Object
+	status int
+}
+
+// Header implements http.ResponseWriter.
+func (w *lateWriter) Header() http.Header { return w.x.Header() }
+
+// WriteHeader implements http.ResponseWriter.
+func (w *lateWriter) WriteHeader(status int) { w.status = status }
+
+// Write implements http.ResponseWriter. It drops the text that http.ServeContent writes for an error.
+func (w *lateWriter) Write(p []byte) (int, error) {
+	if w.status >= http.StatusBadRequest {
+		return len(p), nil
+	}
+	w.send()
+	return w.Writer.Write(p)
+}
+
+func (w *lateWriter) send() {
+	if w.x.Status() == 0 {
+		status := max(w.status, http.StatusOK)
+		if status == http.StatusOK && w.of.Status != 0 {
+			status = w.of.Status
+		}
+		w.x.WriteHeader(status)
+	}
+}
+
+// finish ends the answer after http.ServeContent.
+func (w *lateWriter) finish(r *http.Request, content *objectReader) error {
+	switch {
+	case r.Context().Err() != nil:
+		fault := providers.AsFault(context.Cause(r.Context()))
+		if w.x.Status() == 0 {
+			return w.refuse(fault)
+		}
+		return fault
+	case w.x.Status() == 0 && content.err != nil:
+		return w.refuse(w.of.fault(content.err))
+	case w.x.Status() == 0 && w.status == http.StatusRequestedRangeNotSatisfiable:
+		fault := providers.InvalidField("Range", "The range does not exist: the %s has %d bytes.", w.of.Noun, content.size)
+		w.Header().Set("Content-Range", "bytes */"+strconv.FormatInt(content.size, 10))
+		w.x.FailWith(w.status, fault)
+		return nil
+	case w.x.Status() == 0 && w.status == http.StatusPreconditionFailed:
+		w.x.FailWith(w.status, providers.InvalidField("", "The %s is not the one the request's conditions name.", w.of.Noun))
+		return nil
+	case w.x.Status() == 0 && w.status >= http.StatusInternalServerError:
+		return w.refuse(providers.Faultf(providers.Internal, "The %s cannot be read.", w.of.Noun))
+	case content.err != nil:
+		w.x.Fault = w.of.fault(content.err)
+		panic(http.ErrAbortHandler) // the client must notice that the body is incomplete
+	}
+	w.send()
+	return nil
+}
+
+// refuse removes the headers of the object.
+func (w *lateWriter) refuse(fault *providers.Fault) error {
+	for _, name := range [...]string{"Etag", "Last-Modified", "Accept-Ranges", "Content-Range"} {
+		w.Header().Del(name)
+	}
+	return fault
+}
+
+// fault is that of an archive that cannot read the object.
+func (o Object) fault(err error) *providers.Fault {
+	switch {
+	case errors.Is(err, storage.ErrNotFound):
+		return o.Gone
+	case errors.Is(err, storage.ErrUnavailable):
+		return &providers.Fault{
+			Kind: providers.Overloaded, Message: "The archive is not available at the moment.", RetryAfter: 2 * time.Second, Err: err,
+		}
+	default:
+		return providers.AsFault(err)
+	}
+}

@@ -1,0 +1,108 @@
+package tasks
+
+import (
+	"context"
+	"net/http"
+	"slices"
+	"sync/atomic"
+	"time"
+
+	"modelrelay/api/edge"
+	"modelrelay/providers"
+	"modelrelay/workflows/tasks"
+)
+
+// EventsEvery is the longest silence of an event stream. After it a comment shows clients and proxies that the stream is alive, and the
+// server notices a client that is gone.
+const EventsEvery = 15 * time.Second
+
+// Events serves the event streams of tasks, whose events are the task at each change.
+type Events struct {
+	Tasks Tasks
+	Edge  *edge.Edge
+	// Every is the longest silence of a stream.
+	Every time.Duration
+	// Open is the number of open streams.
+	Open atomic.Int64
+}
+
+// TaskEvents is the shape of a stream.
+type TaskEvents struct {
+	// ID identifies a state of a task. Name is the name of the events, "" for none.
+	ID   func(task tasks.Task) string
+	Name string
+	// Object returns the data of an event.
+	Object func(ctx context.Context, task tasks.Task) any
+	// Over is the status for a client that has seen the end.
+	Over int
+}
+
+// Serve streams a task until it ends, the client leaves or the process stops.
+func (e *Events) Serve(x *edge.Request, r *http.Request, shape TaskEvents) error {
+	task, err := e.Tasks.Find(r.Context(), r.PathValue("task_id"), x.Caller.ID)
+	if err != nil {
+		return err
+	}
+	x.Outcome.Model = task.Request.Model
+	seen := r.Header.Get("Last-Event-ID") == shape.ID(task)
+	if seen && task.Ended() {
+		x.WriteHeader(shape.Over)
+		return nil
+	}
+	unwatch, err := x.Watch()
+	if err != nil {
+		return err
+	}
+	defer unwatch()
+	if err := x.WhilePermitted(); err != nil {
+		return err
+	}
+	header := x.Header()
+	header.Set("Content-Type", "text/event-stream")
+	header.Set("X-Accel-Buffering", "no") // nginx must not buffer events
+	e.Open.Add(1)
+	defer e.Open.Add(-1)
+	out := EventStream{Writer: x.Paced()}
+	x.WriteHeader(http.StatusOK)
+	ctx, done := e.Edge.UntilStopping(r.Context())
+	defer done()
+	if err := out.Flush(); err != nil {
+		return edge.ClientGone(err)
+	}
+	if !seen {
+		err = out.Send(shape.ID(task), shape.Name, shape.Object(ctx, task))
+	}
+	for err == nil && !task.Ended() {
+		task, err = e.next(ctx, &out, task, shape)
+	}
+	switch {
+	case err == nil:
+		return nil
+	case edge.Left(r.Context()):
+		return r.Context().Err()
+	case r.Context().Err() != nil: // the token is no longer valid
+		err = context.Cause(r.Context())
+	case ctx.Err() != nil: // the process stops; the client reconnects to another
+		return nil
+	}
+	fault := providers.AsFault(err)
+	if fault.Kind != providers.Canceled {
+		_ = out.WriteEvent(slices.Concat(x.FaultEvents(fault)...)) // the client may be gone
+	}
+	return fault
+}
+
+// next sends the next change of a task, or a comment after a silence.
+func (e *Events) next(ctx context.Context, out *EventStream, last tasks.Task, shape TaskEvents) (tasks.Task, error) {
+	quiet, cancel := context.WithTimeout(ctx, e.Every)
+	defer cancel()
+	task, err := e.Tasks.Watch(quiet, last)
+	switch {
+	case err == nil:
+		return task, out.Send(shape.ID(task), shape.Name, shape.Object(ctx, task))
+	case ctx.Err() == nil && quiet.Err() != nil:
+		return last, out.WriteEvent([]byte(":\n\n"))
+	default:
+		return last, err
+	}
+}

@@ -1,0 +1,156 @@
+package tasks
+
+import (
+	"encoding/json"
+	"maps"
+	"slices"
+	"time"
+
+	"github.com/danielgtaylor/huma/v2"
+
+	"modelrelay/activities"
+	"modelrelay/providers"
+	"modelrelay/workflows"
+	"modelrelay/workflows/tasks"
+)
+
+// task is a task of any kind. All keys are always present.
+type task struct {
+	ID            string          `json:"id"`
+	Object        string          `json:"object" enum:"task"`
+	Kind          string          `json:"kind" enum:"call,video" doc:"Kind of task"`
+	Operation     *string         `json:"operation" doc:"Method and path of the create"`
+	Model         string          `json:"model"`
+	Status        string          `json:"status" enum:"queued,in_progress,completed,failed,cancelled"`
+	Stage         *string         `json:"stage" doc:"Of a running call: waiting, sending, answering or storing"`
+	QueuePosition *int            `json:"queue_position" doc:"Position in the line at a full upstream; 1 is next"`
+	Attempts      int             `json:"attempts" doc:"Requests to upstreams that have begun"`
+	CreatedAt     int64           `json:"created_at" doc:"Unix seconds"`
+	StartedAt     *int64          `json:"started_at" doc:"When the first request to an upstream began, in Unix seconds"`
+	CompletedAt   *int64          `json:"completed_at" doc:"When it ended, in Unix seconds"`
+	ExpiresAt     *int64          `json:"expires_at" doc:"When it is removed, in Unix seconds"`
+	Usage         *taskUsage      `json:"usage" doc:"What the call used; null where it is not known"`
+	Cost          *float64        `json:"cost" doc:"In the currency of the gateway's prices"`
+	Error         *taskError      `json:"error" doc:"Why a failed task failed"`
+	Result        *taskResult     `json:"result" doc:"Where the archived answer is: its path, which needs the token, its status, type, length and digest"`
+	Metadata      json.RawMessage `json:"metadata" doc:"The caller's own object"`
+}
+
+type taskUsage struct {
+	InputTokens  int64 `json:"input_tokens"`
+	OutputTokens int64 `json:"output_tokens"`
+	TotalTokens  int64 `json:"total_tokens"`
+}
+
+type taskError struct {
+	Code    string `json:"code"`
+	Message string `json:"message"`
+}
+
+type taskResult struct {
+	URL         string `json:"url"`
+	StatusCode  int    `json:"status_code"`
+	ContentType string `json:"content_type"`
+	Bytes       int64  `json:"bytes"`
+	SHA256      string `json:"sha256"`
+}
+
+// Schema implements huma.SchemaProvider: huma cannot declare a nullable reference.
+func (taskUsage) Schema(huma.Registry) *huma.Schema {
+	return nullable(properties(huma.TypeInteger, "input_tokens", "Tokens of the request", "output_tokens", "Tokens of the answer", "total_tokens", "Both"))
+}
+
+// Schema implements huma.SchemaProvider.
+func (taskError) Schema(huma.Registry) *huma.Schema {
+	return nullable(properties(huma.TypeString, "code", "The error, for programs", "message", "The error, for people"))
+}
+
+// Schema implements huma.SchemaProvider.
+func (taskResult) Schema(huma.Registry) *huma.Schema {
+	all := properties(huma.TypeString, "url", "Path of the result, which needs the token", "content_type", "Media type", "sha256", "Digest in hexadecimal")
+	maps.Copy(all, properties(huma.TypeInteger, "status_code", "HTTP status", "bytes", "Length"))
+	return nullable(all)
+}
+
+// properties declares properties of a type from their names and descriptions in turn.
+func properties(kind string, words ...string) map[string]*huma.Schema {
+	all := make(map[string]*huma.Schema, len(words)/2)
+	for pair := range slices.Chunk(words, 2) {
+		all[pair[0]] = &huma.Schema{Type: kind, Description: pair[1]}
+	}
+	return all
+}
+
+// nullable declares an object with these properties, or null.
+func nullable(properties map[string]*huma.Schema) *huma.Schema {
+	return &huma.Schema{AnyOf: []*huma.Schema{
+		{Type: huma.TypeObject, Required: slices.Sorted(maps.Keys(properties)), Properties: properties}, {Type: "null"},
+	}}
+}
+
+// statusOf returns the status of a task. A cancelled video is a failed one in its own formats.
+func statusOf(t tasks.Task) workflows.State {
+	if t.State == workflows.Failed && t.Failure != nil && t.Failure.Code == workflows.CodeCancelled {
+		return workflows.Cancelled
+	}
+	return t.State
+}
+
+func newTask(t tasks.Task) task {
+	shown := task{
+		ID: t.ID, Object: "task", Kind: string(t.Kind()), Operation: orNull(t.Operation), Model: t.Request.Named(), Status: string(statusOf(t)),
+		Attempts: t.Progressed.Attempts, CreatedAt: t.CreatedAt.Unix(), StartedAt: unixOrNull(t.Progressed.StartedAt),
+		CompletedAt: unixOrNull(t.CompletedAt), ExpiresAt: unixOrNull(t.ExpiresAt), Metadata: t.Request.Metadata,
+	}
+	if len(shown.Metadata) == 0 {
+		shown.Metadata = json.RawMessage("{}")
+	}
+	if t.QueuePosition > 0 && t.State == workflows.Queued {
+		shown.QueuePosition = &t.QueuePosition
+	}
+	if t.Kind() == activities.KindCall && !t.Ended() {
+		shown.Stage = orNull(string(t.Progressed.Stage))
+	}
+	if t.Job != nil {
+		shown.Attempts = 1
+	}
+	if t.Failure != nil && shown.Status != string(workflows.Cancelled) {
+		shown.Error = &taskError{t.Failure.Code, t.Failure.Message}
+	}
+	if call := t.Call; call != nil {
+		shown.Attempts, shown.StartedAt = call.Attempts, unixOrNull(call.StartedAt)
+		if used := call.Usage; used != (providers.Usage{}) {
+			shown.Usage = &taskUsage{used.Input, used.Output, used.Input + used.Output}
+		}
+		if call.Priced {
+			cost := float64(call.Cost) / 1e9
+			shown.Cost = &cost
+		}
+	}
+	if len(t.Outputs) > 0 {
+		output, status := t.Outputs[0], 200
+		if t.Call != nil {
+			status = t.Call.Status
+		}
+		shown.Result = &taskResult{resultPath(t.ID), status, output.ContentType, output.Size, output.SHA256}
+	}
+	return shown
+}
+
+// resultPath returns the path of a task's result.
+func resultPath(id string) string { return root + "/" + id + "/result" }
+
+func orNull(text string) *string {
+	if text == "" {
+		return nil
+	}
+	return &text
+}
+
+func unixOrNull(at time.Time) *int64 {
+	if at.IsZero() {
+		return nil
+	}
+	seconds := at.Unix()
+	return &seconds
+}

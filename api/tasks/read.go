@@ -1,0 +1,107 @@
+package tasks
+
+import (
+	"context"
+	"time"
+
+	"github.com/danielgtaylor/huma/v2"
+
+	"modelrelay/api/body"
+	"modelrelay/api/edge"
+	"modelrelay/providers"
+	"modelrelay/workflows/tasks"
+)
+
+// MaxWait bounds the wait of a status read: below the idle timeouts of common proxies.
+const MaxWait = 60 * time.Second
+
+// WaitParameter declares the wait of a status read that is not registered with waitQuery.
+func WaitParameter() *huma.Param {
+	return &huma.Param{
+		Name: "wait", In: "query", Description: "Seconds to wait for the next change before the task is answered as it is",
+		Schema: &huma.Schema{Type: huma.TypeInteger, Minimum: new(0.0), Maximum: new(MaxWait.Seconds())},
+	}
+}
+
+// ParseWait parses a wait in seconds; empty is 0.
+func ParseWait(text []byte) (time.Duration, error) {
+	if len(text) == 0 {
+		return 0, nil
+	}
+	seconds, ok := body.Integer(text)
+	if !ok || seconds < 0 || seconds > int64(MaxWait/time.Second) {
+		return 0, providers.InvalidField("wait", "Invalid request: 'wait' must be a number of seconds from 0 to %d.", MaxWait/time.Second)
+	}
+	return time.Duration(seconds) * time.Second, nil
+}
+
+// Reader reads tasks for their tokens, and waits for changes.
+type Reader struct {
+	Tasks Tasks
+	Edge  *edge.Edge
+}
+
+// Read reads a task of the caller. With a wait it returns at the next change of state, progress or queue position, at the end of the wait, or
+// when the process stops; an ended task is returned at once.
+func (t Reader) Read(ctx context.Context, id string, wait time.Duration) (tasks.Task, error) {
+	x := edge.Of(ctx)
+	task, err := t.Tasks.Find(ctx, id, x.Caller.ID)
+	if err != nil {
+		return tasks.Task{}, err
+	}
+	x.Outcome.Model = task.Request.Model
+	return t.await(ctx, task, wait, func(tasks.Task) bool { return true })
+}
+
+// Status is Read for the changes of status alone.
+func (t Reader) Status(ctx context.Context, id string, wait time.Duration) (tasks.Task, error) {
+	task, err := t.Read(ctx, id, 0)
+	if err != nil {
+		return tasks.Task{}, err
+	}
+	return t.await(ctx, task, wait, func(now tasks.Task) bool { return now.State != task.State })
+}
+
+// End returns the task when it has ended, or as it is after the wait. A token that may not wait now gets the task as it is.
+func (t Reader) End(ctx context.Context, task tasks.Task, wait time.Duration) (tasks.Task, error) {
+	now, err := t.await(ctx, task, wait, tasks.Task.Ended)
+	if providers.AsFault(err) != nil && providers.AsFault(err).Kind == providers.RateLimited {
+		return task, nil
+	}
+	return now, err
+}
+
+// await returns the task at the first change that is enough.
+func (t Reader) await(ctx context.Context, task tasks.Task, wait time.Duration, enough func(tasks.Task) bool) (tasks.Task, error) {
+	x := edge.Of(ctx)
+	if wait <= 0 || task.Ended() {
+		return task, nil
+	}
+	unwatch, err := x.Watch()
+	if err != nil {
+		return tasks.Task{}, err
+	}
+	defer unwatch()
+	if err := x.WhilePermitted(); err != nil {
+		return tasks.Task{}, err
+	}
+	waiting, done := t.Edge.UntilStopping(ctx)
+	defer done()
+	waiting, cancel := context.WithTimeout(waiting, wait)
+	defer cancel()
+	for {
+		changed, err := t.Tasks.Watch(waiting, task)
+		switch {
+		case err == nil && (enough(changed) || changed.Ended()):
+			return changed, nil
+		case err == nil:
+			task = changed
+		case ctx.Err() != nil:
+			return tasks.Task{}, providers.AsFault(context.Cause(ctx))
+		case waiting.Err() != nil:
+			return task, nil
+		default:
+			return tasks.Task{}, err
+		}
+	}
+}

@@ -1,0 +1,103 @@
+package tasks
+
+import (
+	"cmp"
+	"maps"
+	"net/http"
+	"time"
+
+	"github.com/danielgtaylor/huma/v2"
+
+	"modelrelay/api/edge"
+	"modelrelay/providers"
+	"modelrelay/workflows"
+	"modelrelay/workflows/tasks"
+)
+
+// retryTask is the Retry-After, in seconds, of a task that has not ended.
+const retryTask = "2"
+
+func (s *Service) addResult(g *edge.Group, tags []string) {
+	file := map[string]*huma.MediaType{"*/*": {Schema: &huma.Schema{Type: huma.TypeString, Format: "binary"}}}
+	op := huma.Operation{
+		OperationID: "getTaskResult", Method: http.MethodGet, Path: root + "/{task_id}/result", Tags: tags, Summary: "Get the result of a task",
+		Description: "Answers as the synchronous call would: with its status, content type and body. An error of an ended task is final.",
+		Parameters:  []*huma.Param{edge.PathParameter("task_id", "Task id")},
+		Responses: map[string]*huma.Response{
+			"200": {Description: "The answer of the call, or the video", Content: file},
+			"202": {Description: "The task has not ended"},
+			"206": {Description: "The ranges of the request", Content: file},
+			"304": {Description: "The client has the result"},
+		},
+	}
+	g.Handle(op, s.serveResult)
+	op.Method, op.OperationID, op.Hidden = http.MethodHead, "headTaskResult", true
+	g.Handle(op, s.serveResult)
+}
+
+func (s *Service) serveResult(x *edge.Request, r *http.Request) error {
+	found, err := s.tasks.Find(r.Context(), r.PathValue("task_id"), x.Caller.ID)
+	if err != nil {
+		return err
+	}
+	if err := x.WhilePermitted(); err != nil {
+		return err
+	}
+	return s.result(x, r, found)
+}
+
+// result answers with the result of a task.
+func (s *Service) result(x *edge.Request, r *http.Request, t tasks.Task) error {
+	x.Outcome.Model = t.Request.Model
+	gone := providers.Faultf(providers.NotFound, "The result of %s does not exist.", t.ID)
+	switch {
+	case !t.Ended():
+		x.Header().Set("Retry-After", retryTask)
+		return x.JSONStatus(http.StatusAccepted, newTask(t))
+	case !t.ExpiresAt.IsZero() && !time.Now().Before(t.ExpiresAt):
+		return gone
+	case len(t.Outputs) == 0 || statusOf(t) == workflows.Cancelled:
+		s.edge.Speak(x, t.Format)
+		status, fault := faultOf(t)
+		x.FailWith(status, fault)
+		return nil
+	}
+	output := t.Outputs[0]
+	object := Object{Key: output.Object, ContentType: output.ContentType, SHA256: output.SHA256, Size: output.Size, Modified: t.CompletedAt, Noun: "result", Gone: gone}
+	if t.Call == nil {
+		return ServeObject(x, r, s.archive, object)
+	}
+	maps.Copy(x.Header(), t.Call.Header)
+	if t.Call.Status != http.StatusOK {
+		object.Status = t.Call.Status
+		if t.Call.Status/100 != 2 {
+			x.Header().Set("X-Should-Retry", "false")
+		}
+	}
+	return ServeObject(x, r, s.archive, object)
+}
+
+// faultOf returns the status and the fault of a task that ended without an answer.
+func faultOf(t tasks.Task) (int, *providers.Fault) {
+	fault := &providers.Fault{Kind: providers.Internal, Unrepeatable: true, Message: "The task failed."}
+	code := ""
+	if t.Failure != nil {
+		code, fault.Message = t.Failure.Code, cmp.Or(t.Failure.Message, fault.Message)
+	}
+	switch {
+	case statusOf(t) == workflows.Cancelled:
+		fault.Kind, fault.Message = providers.Conflict, "The task was cancelled."
+		return http.StatusConflict, fault
+	case code == workflows.CodeQueueTimeout:
+		fault.Kind = providers.Overloaded
+		return http.StatusServiceUnavailable, fault
+	case code == workflows.CodeDeadlineExceeded:
+		fault.Kind = providers.Timeout
+		return http.StatusGatewayTimeout, fault
+	case code == workflows.CodeArchiveFailed, code == workflows.CodeFailedByOperator, code == workflows.CodeInternal:
+		return http.StatusInternalServerError, fault
+	default:
+		fault.Kind = providers.Upstream
+		return http.StatusBadGateway, fault
+	}
+}

@@ -1,0 +1,182 @@
+// Package tasks has the operations on tasks of every kind, /v1/tasks, the creates of background calls, and what the formats share that
+// show tasks of their own: the owner of a create, reads that wait, streams of events, and archived results.
+//
+// It does not know how a task is created or where it is stored.
+package tasks
+
+import (
+	"context"
+	"net/http"
+	"time"
+
+	"github.com/danielgtaylor/huma/v2"
+
+	"modelrelay/activities"
+	"modelrelay/api/edge"
+	"modelrelay/workflows/tasks"
+)
+
+// Tasks creates and reads tasks. Errors are *providers.Fault; a task of another token is NotFound.
+type Tasks interface {
+	Create(ctx context.Context, create tasks.Create) (tasks.Task, error)
+	Find(ctx context.Context, id, tokenID string) (tasks.Task, error)
+	// Repeated finds the task of an equal create, by its key or as an SDK's retry, and creates none; it returns NotFound if there is none.
+	Repeated(ctx context.Context, create tasks.Create) (tasks.Task, error)
+	// List reads a page; an unknown After is Invalid.
+	List(ctx context.Context, query tasks.ListQuery) (tasks.Page, error)
+	// Cancel returns the task as it is after at most two seconds.
+	Cancel(ctx context.Context, id, tokenID string) (tasks.Task, error)
+	// Delete returns when the task can no longer be found.
+	Delete(ctx context.Context, id, tokenID string) error
+	// Watch returns the task at the first change of state, progress or queue position after last, and at once if last has ended. Its
+	// error is that of ctx, or NotFound if the task was removed.
+	Watch(ctx context.Context, last tasks.Task) (tasks.Task, error)
+}
+
+// Options configure a Service. The caller keeps ownership of all parts.
+type Options struct {
+	Tasks   Tasks
+	Archive Archive
+}
+
+// Service has the operations on tasks of every kind. It is safe for concurrent use.
+type Service struct {
+	tasks   Tasks
+	archive Archive
+	edge    *edge.Edge
+	reader  Reader
+	events  *Events
+}
+
+// New returns a Service for the requests of an edge.
+func New(e *edge.Edge, o Options) *Service {
+	return &Service{
+		tasks: o.Tasks, archive: o.Archive, edge: e, reader: Reader{o.Tasks, e}, events: &Events{Tasks: o.Tasks, Edge: e, Every: EventsEvery},
+	}
+}
+
+// Watchers returns the number of open event streams.
+func (s *Service) Watchers() int64 { return s.events.Open.Load() }
+
+// Tag is the tag of the operations in the OpenAPI document.
+const Tag = "Tasks"
+
+// root is the path of the operations.
+const root = "/v1/tasks"
+
+// taskPath is the input of the operations on one task.
+type taskPath struct {
+	ID string `path:"task_id" doc:"Task id"`
+}
+
+// taskRead is the input of a read.
+type taskRead struct {
+	ID   string `path:"task_id" doc:"Task id"`
+	Wait int    `query:"wait" minimum:"0" maximum:"60" doc:"Seconds to wait for the next change of status before the task is answered as it is"`
+}
+
+// taskList is the input of a list.
+type taskList struct {
+	Kind      string `query:"kind" enum:"call,video" doc:"Only tasks of this kind"`
+	Status    string `query:"status" enum:"queued,in_progress,completed,failed,cancelled" doc:"Only tasks with this status"`
+	Model     string `query:"model" doc:"Only tasks of this model"`
+	Operation string `query:"operation" doc:"Only tasks of this operation, as POST /v1/chat/completions"`
+	After     string `query:"after" doc:"The last task of the page before"`
+	Limit     int    `query:"limit" minimum:"1" maximum:"100" default:"20"`
+	Order     string `query:"order" enum:"asc,desc" default:"desc"`
+}
+
+// taskPage is a page of tasks.
+type taskPage struct {
+	Object  string  `json:"object" enum:"list"`
+	Data    []task  `json:"data" nullable:"false"`
+	FirstID *string `json:"first_id"`
+	LastID  *string `json:"last_id"`
+	HasMore bool    `json:"has_more"`
+}
+
+// taskDeleted is the answer to a deletion.
+type taskDeleted struct {
+	ID      string `json:"id"`
+	Object  string `json:"object" enum:"task.deleted"`
+	Deleted bool   `json:"deleted"`
+}
+
+// Add adds the operations to the group of their format.
+func (s *Service) Add(group *edge.Group) {
+	g := group.With(edge.Access{Meter: edge.MeterReads})
+	tags := []string{Tag}
+	edge.Register(g, huma.Operation{
+		OperationID: "listTasks", Method: http.MethodGet, Path: root, Tags: tags, Summary: "List tasks of every kind",
+		Description: "Lists the tasks of the token by creation, newest first. A filter applies to the tasks as they are now.",
+	}, s.list)
+	edge.Register(g, huma.Operation{
+		OperationID: "getTask", Method: http.MethodGet, Path: root + "/{task_id}", Tags: tags, Summary: "Get a task",
+		Description: "Reads a task of any kind. A wait of up to 60 seconds holds the answer until the status changes.",
+	}, func(ctx context.Context, in *taskRead) (task, error) {
+		found, err := s.reader.Status(ctx, in.ID, time.Duration(in.Wait)*time.Second)
+		return newTask(found), err
+	})
+	edge.Register(g, huma.Operation{
+		OperationID: "cancelTask", Method: http.MethodPost, Path: root + "/{task_id}/cancel", Tags: tags, Summary: "Cancel a task",
+		Description: "Waits up to two seconds for the effect. A task that has ended does not change.",
+	}, func(ctx context.Context, in *taskPath) (task, error) {
+		found, err := s.tasks.Cancel(ctx, in.ID, edge.Of(ctx).Caller.ID)
+		return newTask(found), err
+	})
+	edge.Register(g, huma.Operation{
+		OperationID: "deleteTask", Method: http.MethodDelete, Path: root + "/{task_id}", Tags: tags, Summary: "Delete a task",
+		Description: "Removes the task and its result; one that runs is cancelled first. The task is not found from then on.",
+	}, func(ctx context.Context, in *taskPath) (taskDeleted, error) {
+		return taskDeleted{in.ID, "task.deleted", true}, s.tasks.Delete(ctx, in.ID, edge.Of(ctx).Caller.ID)
+	})
+	s.addResult(g, tags)
+	s.addEvents(g, tags)
+}
+
+func (s *Service) list(ctx context.Context, in *taskList) (taskPage, error) {
+	page, err := s.tasks.List(ctx, tasks.ListQuery{
+		TokenID: edge.Of(ctx).Caller.ID, After: in.After, Limit: in.Limit, Ascending: in.Order == "asc", Kind: activities.Kind(in.Kind),
+		Match: func(t tasks.Task) bool {
+			return (in.Status == "" || in.Status == string(statusOf(t))) && (in.Model == "" || in.Model == t.Request.Named()) &&
+				(in.Operation == "" || in.Operation == t.Operation)
+		},
+	})
+	if err != nil {
+		return taskPage{}, err
+	}
+	shown := taskPage{Object: "list", Data: make([]task, 0, len(page.Tasks)), HasMore: page.More}
+	for _, t := range page.Tasks {
+		shown.Data = append(shown.Data, newTask(t))
+	}
+	if n := len(shown.Data); n > 0 {
+		shown.FirstID, shown.LastID = &shown.Data[0].ID, &shown.Data[n-1].ID
+	}
+	return shown, nil
+}
+
+func (s *Service) addEvents(g *edge.Group, tags []string) {
+	g.Handle(huma.Operation{
+		OperationID: "followTask", Method: http.MethodGet, Path: root + "/{task_id}/events", Tags: tags,
+		Summary: "Follow a task by server-sent events",
+		Description: "The events of a streamed call as a synchronous client receives them, or the task object at every change of status. " +
+			"The stream ends with the task.",
+		Parameters: []*huma.Param{
+			edge.PathParameter("task_id", "Task id"),
+			{
+				Name: "Last-Event-ID", In: "header", Description: "The last event that the client saw: the stream continues after it",
+				Schema: &huma.Schema{Type: huma.TypeString},
+			},
+		},
+		Responses: map[string]*huma.Response{"200": {Description: "Events", Content: map[string]*huma.MediaType{
+			"text/event-stream": {Schema: &huma.Schema{Type: huma.TypeString}},
+		}}},
+	}, func(x *edge.Request, r *http.Request) error {
+		return s.events.Serve(x, r, TaskEvents{
+			ID:     func(t tasks.Task) string { return t.ID + "-" + string(statusOf(t)) },
+			Name:   "task",
+			Object: func(_ context.Context, t tasks.Task) any { return newTask(t) },
+			Over:   http.StatusOK,
+		})
+	})
+}

@@ -1,0 +1,69 @@
+package workflows
+
+import (
+	"time"
+
+	"go.temporal.io/sdk/temporal"
+	"go.temporal.io/sdk/workflow"
+
+	"modelrelay/activities"
+	"modelrelay/providers"
+)
+
+// Call is the workflow of one background call: relay, finish. It returns an error only for a bug.
+func Call(ctx workflow.Context, in Input) (Result, error) {
+	refuseNewer(in.Revision)
+	v, ctx := begin(ctx, in)
+	return v.finish(ctx, v.relay(ctx))
+}
+
+// relay sends the call and returns its end.
+func (v *task) relay(ctx workflow.Context) Result {
+	deadline := v.began.Add(time.Duration(v.in.Limits.Deadline))
+	var answer activities.Answered
+	err := workflow.ExecuteActivity(withRelay(ctx, deadline.Sub(workflow.Now(ctx)), v.in.Call.Operation()), v.acts.Relayer.Relay, activities.RelayInput{
+		TaskID: v.in.TaskID, Incarnation: v.in.Incarnation, Token: v.in.Token, Model: v.in.Model, Call: *v.in.Call, Deadline: deadline,
+		Reservation: v.in.Reservation, Entry: v.entry(), Expires: deadline.Add(relayMargin + time.Duration(v.in.Limits.Retention)),
+	}).Get(ctx, &answer)
+	result := Result{State: Completed, Progress: ProgressCompleted, Call: &answer}
+	if answer.Output != nil {
+		result.Outputs = []activities.Output{*answer.Output}
+	}
+	fault, bad := activities.Outcome(err)
+	switch {
+	case temporal.IsCanceledError(err) || answer.Cancelled:
+		result.State, result.Failure = Cancelled, v.cancelFailure(ctx)
+		if result.Failure.Code == CodeFailedByOperator {
+			result.State = Failed
+		}
+	case bad && fault.Deadline && fault.Accepted == providers.NotAccepted:
+		result.State, result.Failure = Failed, &providers.VideoFailure{Code: CodeQueueTimeout, Message: "No upstream took the call in time."}
+	case bad && fault.Deadline: // the last worker of the call was lost
+		result.State, result.Failure = Failed, &providers.VideoFailure{Code: CodeDeadlineExceeded, Message: "The call did not end in time."}
+		answer.Unknown, answer.Cost = true, v.in.Call.Amount
+	case bad:
+		result.State, result.Failure = Failed, &providers.VideoFailure{Code: CodeInternal, Message: clientMessage(fault)}
+	case answer.Failure != nil:
+		result.State, result.Failure = Failed, answer.Failure
+	}
+	if result.State != Completed {
+		result.Progress = 0
+	}
+	return result
+}
+
+// callBill returns what a call is charged for: what its activity counted.
+func callBill(b activities.Bill, result Result) activities.Bill {
+	b.Call = result.Call
+	if result.Call == nil { // terminated in Temporal's own tools
+		return b
+	}
+	b.Channel = result.Call.Channel
+	switch {
+	case result.State == Completed:
+		b.Ending = activities.EndedCompleted
+	case result.Call.Unknown:
+		b.Ending = activities.EndedUnknown
+	}
+	return b
+}

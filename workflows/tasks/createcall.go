@@ -1,0 +1,95 @@
+package tasks
+
+import (
+	"context"
+
+	"modelrelay/activities"
+	"modelrelay/providers"
+	"modelrelay/workflows"
+)
+
+// CallCreate is the part of a create that only a call has. The Request of such a create holds model and metadata, and one input with
+// the body.
+type CallCreate struct {
+	activities.StagedCall
+
+	// Digest identifies the operation, the query and the body.
+	Digest string
+	// Response: the task is a Response, and its id has that prefix.
+	Response bool
+}
+
+// prefix returns the prefix of the id of the create's task.
+func (in Create) prefix() string {
+	switch {
+	case in.Call == nil:
+		return activities.VideoIDs
+	case in.Call.Response:
+		return activities.ResponseIDs
+	default:
+		return activities.CallIDs
+	}
+}
+
+// placeCall puts the call into the workflow's input. Its body is the only upload.
+func (c *creation) placeCall(l load, start *workflows.Input, m *memo) {
+	call := c.in.Call.StagedCall
+	call.Body, call.Size, call.Budget = l.uploads[0].Object, l.uploads[0].Size, c.in.Budget
+	if start.Request != nil {
+		call.WebhookURL = start.Request.WebhookURL
+	}
+	start.Call, start.Request, start.Limits = &call, nil, c.opts.CallLimits
+	m.Operation, m.Stream = call.Operation(), call.Stream
+}
+
+// otherKind refuses a create whose key belongs to a task with another prefix.
+func (c *creation) otherKind(ctx context.Context) error {
+	if c.in.Call == nil || c.in.IdempotencyKey == "" {
+		return nil
+	}
+	for _, prefix := range prefixes() {
+		if prefix == c.in.prefix() {
+			continue
+		}
+		switch task, _, err := c.describe(ctx, keyedID(prefix, c.in.TokenID, c.in.IdempotencyKey)); {
+		case isNotFound(err), err == nil && task.removed:
+		case err != nil:
+			return err
+		default:
+			return keyOfAnother()
+		}
+	}
+	return nil
+}
+
+// keyOfAnother is the fault of a key that belongs to another request.
+func keyOfAnother() *providers.Fault {
+	return &providers.Fault{
+		Kind: providers.Mismatch, Param: "Idempotency-Key", Accepted: providers.NotAccepted, Unrepeatable: true,
+		Message: "The idempotency key was used with another request.",
+	}
+}
+
+// maxTasks returns the bound of the token's unfinished tasks, 0 for none: its own limit and, for a call, half of the calls of all tokens.
+func (c *creation) maxTasks() int {
+	if share := c.opts.MaxCalls / 2; c.in.Call != nil && share > 0 && (c.in.MaxTasks <= 0 || c.in.MaxTasks > share) {
+		return share
+	}
+	return c.in.MaxTasks
+}
+
+// callsFull refuses a call while all tokens together have too many unfinished ones. The count is at most ten seconds old.
+func (c *creation) callsFull(ctx context.Context) error {
+	if c.in.Call == nil || c.opts.MaxCalls <= 0 {
+		return nil
+	}
+	running, err := c.calls.do(ctx, struct{}{}, func(ctx context.Context) (int64, error) {
+		return count(ctx, c.temporal, c.opts.Namespace, "WorkflowType = '"+workflows.CallType+"' AND ExecutionStatus = 'Running'")
+	})
+	if err != nil || running < int64(c.opts.MaxCalls) {
+		return nil //nolint:nilerr // the start of the workflow reports an engine that is away
+	}
+	return &providers.Fault{
+		Kind: providers.Overloaded, Message: "Too many background calls are unfinished.", RetryAfter: tooManyRetry, Accepted: providers.NotAccepted,
+	}
+}
