@@ -29,6 +29,17 @@ func (r renamed) Subscribe(ctx context.Context, channels ...string) *redis.PubSu
 	return r.UniversalClient.Subscribe(ctx, names...)
 }
 
+// Channel returns the name of a channel in Redis.
+func (r renamed) Channel(channel string) string { return r.keys.name(channel) }
+
+// ChannelName returns the name in Redis of a channel. Only a subscription that exists needs it, because Subscribe of a client renames.
+func ChannelName(client redis.UniversalClient, channel string) string {
+	if r, is := client.(interface{ Channel(channel string) string }); is {
+		return r.Channel(channel)
+	}
+	return channel
+}
+
 // keyNames writes another prefix in place of Prefix. It implements redis.Hook.
 type keyNames struct{ prefix string }
 

@@ -96,6 +96,11 @@ type clustered struct {
 	node, prefix string
 }
 
+// Channel returns the name of a channel in Redis.
+func (c clustered) Channel(channel string) string {
+	return storage.ChannelName(c.UniversalClient, channel)
+}
+
 // inCluster gives a test a prefix of its own, of which it leaves nothing.
 func inCluster(tb testing.TB, node string) redis.UniversalClient {
 	tb.Helper()

@@ -1,0 +1,684 @@
+package eventlog_test
+
+import (
+	"bytes"
+	"context"
+	"crypto/sha256"
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"io"
+	"iter"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"modelrelay/storage"
+	"modelrelay/storage/archive"
+	"modelrelay/storage/eventlog"
+	"modelrelay/storage/storagetest"
+	"modelrelay/storage/testwait"
+)
+
+// objects is an archive for tests.
+type objects struct{ *storagetest.MemoryArchive }
+
+func newObjects() objects { return objects{storagetest.NewMemoryArchive()} }
+
+func (o objects) Put(ctx context.Context, key string, r io.Reader, size int64, contentType string) (int64, string, error) {
+	object, err := o.MemoryArchive.Put(ctx, key, r, size, archive.PutOptions{ContentType: contentType})
+	return object.Size, object.SHA256, err
+}
+
+func (o objects) Open(ctx context.Context, key string) (io.ReadCloser, error) {
+	return o.MemoryArchive.Open(ctx, key)
+}
+
+func (o objects) List(ctx context.Context, prefix string) iter.Seq2[string, error] {
+	return func(yield func(string, error) bool) {
+		for object, err := range o.MemoryArchive.List(ctx, prefix) {
+			if !yield(object.Key, err) {
+				return
+			}
+		}
+	}
+}
+
+const (
+	id     = "call_1"
+	prefix = "tasks/call_1/a/"
+)
+
+func event(n int) string { return fmt.Sprintf("event: e\ndata: {\"n\":%d}\n\n", n) }
+
+func write(tb testing.TB, log *eventlog.Log) *eventlog.Writer {
+	tb.Helper()
+	w, err := log.Write(tb.Context(), id, prefix)
+	if err != nil {
+		tb.Fatal(err)
+	}
+	tb.Cleanup(w.Abandon)
+	return w
+}
+
+func appendEvents(tb testing.TB, w *eventlog.Writer, from, to int) {
+	tb.Helper()
+	for n := from; n < to; n++ {
+		if err := w.Append(tb.Context(), []byte(event(n))); err != nil {
+			tb.Fatalf("append %d: %v", n, err)
+		}
+	}
+}
+
+func closeLog(tb testing.TB, w *eventlog.Writer, complete bool) eventlog.Object {
+	tb.Helper()
+	o, err := w.Close(tb.Context(), complete)
+	if err != nil {
+		tb.Fatal(err)
+	}
+	return o
+}
+
+// reading is a reader in a goroutine.
+type reading struct {
+	mu     sync.Mutex
+	got    []string
+	first  int64
+	ended  chan struct{}
+	err    error
+	cancel context.CancelFunc
+}
+
+func (r *reading) text() string {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return strings.Join(r.got, "")
+}
+
+func (r *reading) count() int {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return len(r.got)
+}
+
+// wait returns the error of the read.
+func (r *reading) wait() error {
+	<-r.ended
+	return r.err
+}
+
+func read(tb testing.TB, log *eventlog.Log, after int64) *reading {
+	tb.Helper()
+	ctx, cancel := context.WithCancel(tb.Context())
+	r := &reading{first: after + 1, ended: make(chan struct{}), cancel: cancel}
+	go func() {
+		defer close(r.ended)
+		r.err = log.Read(ctx, id, prefix, after, func(n int64, event []byte) error {
+			r.mu.Lock()
+			defer r.mu.Unlock()
+			if want := r.first + int64(len(r.got)); n != want {
+				return fmt.Errorf("event %d after %d", n, want-1)
+			}
+			r.got = append(r.got, string(event))
+			return nil
+		})
+	}()
+	tb.Cleanup(func() {
+		cancel()
+		<-r.ended
+	})
+	return r
+}
+
+func all(from, to int) string {
+	var b strings.Builder
+	for n := from; n < to; n++ {
+		b.WriteString(event(n))
+	}
+	return b.String()
+}
+
+// readAll reads an ended log from every number.
+func readAll(t *testing.T, log *eventlog.Log, total int) {
+	t.Helper()
+	for after := -1; after < total; after++ {
+		r := read(t, log, int64(after))
+		if err := r.wait(); err != nil || r.text() != all(after+1, total) {
+			t.Fatalf("after %d: %d events, %v", after, r.count(), err)
+		}
+	}
+	if err := read(t, log, int64(total)).wait(); !errors.Is(err, eventlog.ErrAhead) {
+		t.Errorf("ahead: %v", err)
+	}
+}
+
+// bubble runs a test with a clock of its own, a Redis and an archive.
+func bubble(t *testing.T, test func(t *testing.T, server *storagetest.Server, files objects, log *eventlog.Log)) {
+	t.Helper()
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		server, files := storagetest.NewServer(t), newObjects()
+		test(t, server, files, eventlog.New(server.Client(t), files, nil))
+	})
+}
+
+func pass(d time.Duration) {
+	timer := time.NewTimer(d)
+	<-timer.C
+	synctest.Wait()
+}
+
+func TestLog(t *testing.T) {
+	bubble(t, func(t *testing.T, server *storagetest.Server, files objects, log *eventlog.Log) {
+		t.Helper()
+		early := read(t, log, -1) // before the call has begun
+		w := write(t, log)
+		if w.Next() != 0 {
+			t.Errorf("next: %d", w.Next())
+		}
+		other := eventlog.New(server.Client(t), files, nil) // another process
+		var readers []*reading
+		for n := range 60 {
+			appendEvents(t, w, n, n+1)
+			if n%10 == 5 {
+				readers = append(readers, read(t, log, int64(n)), read(t, other, int64(n/2)))
+			}
+			pass(300 * time.Millisecond)
+			if got := early.count(); got != n+1 {
+				t.Fatalf("after event %d a reader has %d events", n, got)
+			}
+		}
+		if parts := len(files.Keys()); parts < 3 || parts > 5 {
+			t.Errorf("parts after 18 s: %v", files.Keys())
+		}
+		object := closeLog(t, w, true)
+		for _, r := range append(readers, early) {
+			if err := r.wait(); err != nil || r.text() != all(int(r.first), 60) {
+				t.Errorf("reader from %d: %d events, %v", r.first, r.count(), err)
+			}
+		}
+		sum := sha256.Sum256([]byte(all(0, 60)))
+		want := eventlog.Object{
+			Key: object.Key, Size: int64(len(all(0, 60))), SHA256: hex.EncodeToString(sum[:]), Events: 60, Complete: true,
+		}
+		if object != want {
+			t.Errorf("got %+v, want %+v", object, want)
+		}
+		if keys := files.Keys(); len(keys) != 1 || keys[0] != object.Key {
+			t.Errorf("objects: %v", keys)
+		}
+		if again := closeLog(t, w, false); again != object {
+			t.Errorf("close again: %+v", again)
+		}
+		if ended, err := log.Ended(t.Context(), prefix); err != nil || ended != object {
+			t.Errorf("ended: %+v, %v", ended, err)
+		}
+		if err := w.Append(t.Context(), []byte(event(60))); !errors.Is(err, eventlog.ErrEnded) {
+			t.Errorf("append after close: %v", err)
+		}
+		if _, err := log.Write(t.Context(), id, prefix); !errors.Is(err, eventlog.ErrEnded) {
+			t.Errorf("write after close: %v", err)
+		}
+		readAll(t, log, 60)
+		if err := log.Delete(t.Context(), id); err != nil || len(server.Keys()) != 0 {
+			t.Errorf("delete: %v, %v", server.Keys(), err)
+		}
+		readAll(t, log, 60)
+		if n, err := log.Stored(t.Context(), id, prefix); n != 60 || err != nil {
+			t.Errorf("stored: %d, %v", n, err)
+		}
+	})
+}
+
+func TestEmptyLog(t *testing.T) {
+	bubble(t, func(t *testing.T, _ *storagetest.Server, _ objects, log *eventlog.Log) {
+		t.Helper()
+		if _, err := log.Ended(t.Context(), prefix); !errors.Is(err, storage.ErrNotFound) {
+			t.Errorf("ended: %v", err)
+		}
+		r := read(t, log, -1)
+		w := write(t, log)
+		pass(time.Second)
+		if o := closeLog(t, w, false); o.Events != 0 || o.Size != 0 || o.Complete {
+			t.Errorf("object: %+v", o)
+		}
+		if err := r.wait(); err != nil || r.count() != 0 {
+			t.Errorf("read: %d, %v", r.count(), err)
+		}
+		readAll(t, log, 0)
+	})
+}
+
+func TestResumeWhileRunning(t *testing.T) {
+	bubble(t, func(t *testing.T, _ *storagetest.Server, _ objects, log *eventlog.Log) {
+		t.Helper()
+		w := write(t, log)
+		var readers []*reading
+		for n := range 40 {
+			appendEvents(t, w, n, n+1)
+			pass(200 * time.Millisecond)
+		}
+		for after := -1; after < 45; after++ {
+			readers = append(readers, read(t, log, int64(after)))
+		}
+		appendEvents(t, w, 40, 50)
+		closeLog(t, w, true)
+		for _, r := range readers {
+			if err := r.wait(); err != nil || r.text() != all(int(r.first), 50) {
+				t.Errorf("reader from %d: %d events, %v", r.first, r.count(), err)
+			}
+		}
+	})
+}
+
+// A reader begins when Redis has lost the stream, others follow over the loss.
+func TestRedisLost(t *testing.T) {
+	bubble(t, func(t *testing.T, server *storagetest.Server, _ objects, log *eventlog.Log) {
+		t.Helper()
+		w := write(t, log)
+		before := read(t, log, -1)
+		appendEvents(t, w, 0, 10)
+		pass(time.Second)
+		server.FlushAll()
+		during := read(t, log, -1)
+		appendEvents(t, w, 10, 20)
+		pass(20 * time.Second)
+		after := read(t, log, 3)
+		pass(time.Second)
+		for _, r := range []*reading{before, during, after} {
+			if got := r.text(); got != all(int(r.first), 20) {
+				t.Errorf("reader from %d has %d events", r.first, r.count())
+			}
+		}
+		closeLog(t, w, true)
+		readAll(t, log, 20)
+	})
+}
+
+func TestRedisAway(t *testing.T) {
+	bubble(t, func(t *testing.T, server *storagetest.Server, _ objects, log *eventlog.Log) {
+		t.Helper()
+		w := write(t, log)
+		r := read(t, log, -1)
+		appendEvents(t, w, 0, 10)
+		pass(time.Second)
+		server.Leave()
+		began := time.Now()
+		appendEvents(t, w, 10, 20)
+		if waited := time.Since(began); waited != 0 {
+			t.Errorf("append waits %v without redis", waited)
+		}
+		pass(20 * time.Second)
+		if got := r.count(); got != 20 {
+			t.Errorf("without redis a reader has %d events", got)
+		}
+		late := read(t, log, -1)
+		pass(10 * time.Second)
+		server.Return()
+		appendEvents(t, w, 20, 30)
+		pass(30 * time.Second)
+		appendEvents(t, w, 30, 40)
+		pass(time.Second)
+		for _, r := range []*reading{r, late} {
+			if got := r.text(); got != all(0, 40) {
+				t.Errorf("%d events", r.count())
+			}
+		}
+		server.Leave()
+		closeLog(t, w, true)
+		if err := errors.Join(r.wait(), late.wait()); err != nil {
+			t.Error(err)
+		}
+		readAll(t, log, 40)
+		server.Return() // with a stream that has no end
+		pass(time.Second)
+		readAll(t, log, 40)
+	})
+}
+
+func TestArchiveAway(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		var away atomic.Bool
+		server, files := storagetest.NewServer(t), newObjects()
+		files.Fail = func(operation, _ string) error {
+			if away.Load() && operation == "put" {
+				return storage.ErrUnavailable
+			}
+			return nil
+		}
+		log := eventlog.New(server.Client(t), files, nil)
+		away.Store(true)
+		w := write(t, log)
+		r := read(t, log, -1)
+		appendEvents(t, w, 0, 10)
+		pass(5 * time.Second)
+		if got := r.count(); got != 10 {
+			t.Errorf("without the archive a reader has %d events", got)
+		}
+		if _, err := w.Close(t.Context(), true); !errors.Is(err, storage.ErrUnavailable) {
+			t.Errorf("close: %v", err)
+		}
+		away.Store(false)
+		closeLog(t, w, true)
+		if err := r.wait(); err != nil {
+			t.Error(err)
+		}
+		readAll(t, log, 10)
+	})
+}
+
+func TestAppendIsBounded(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		var away atomic.Bool
+		away.Store(true)
+		server, files := storagetest.NewServer(t), newObjects()
+		files.Fail = func(operation, _ string) error {
+			if away.Load() && operation == "put" {
+				return storage.ErrUnavailable
+			}
+			return nil
+		}
+		log := eventlog.New(server.Client(t), files, nil)
+		w := write(t, log)
+		large := []byte("data: " + strings.Repeat("x", 1<<20) + "\n\n")
+		ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+		defer cancel()
+		n := 0
+		var err error
+		for ; err == nil; n++ {
+			err = w.Append(ctx, large)
+		}
+		if !errors.Is(err, context.DeadlineExceeded) || n < 6 || n > 10 {
+			t.Errorf("%d events of a MiB, then %v", n-1, err)
+		}
+		away.Store(false)
+		if err := w.Append(t.Context(), large); err != nil {
+			t.Error(err)
+		}
+		if o := closeLog(t, w, true); o.Size != int64(n*len(large)) {
+			t.Errorf("size %d", o.Size)
+		}
+	})
+}
+
+// A writer ends without Close, and another continues.
+func TestCrash(t *testing.T) {
+	bubble(t, func(t *testing.T, _ *storagetest.Server, _ objects, log *eventlog.Log) {
+		t.Helper()
+		first := write(t, log)
+		r := read(t, log, -1)
+		appendEvents(t, first, 0, 10)
+		pass(time.Second)
+		first.Abandon()
+		if n, err := log.Stored(t.Context(), id, prefix); n != 10 || err != nil {
+			t.Errorf("stored: %d, %v", n, err)
+		}
+		second := write(t, log)
+		if second.Next() != 10 {
+			t.Errorf("next: %d", second.Next())
+		}
+		appendEvents(t, second, 10, 11)
+		closeLog(t, second, false)
+		if err := r.wait(); err != nil || r.text() != all(0, 11) {
+			t.Errorf("%d events, %v", r.count(), err)
+		}
+		for after := -1; after < 10; after++ {
+			r := read(t, log, int64(after))
+			if err := r.wait(); err != nil || r.text() != all(after+1, 11) {
+				t.Errorf("after %d: %d events, %v", after, r.count(), err)
+			}
+		}
+	})
+}
+
+func TestCrashWithRedis(t *testing.T) {
+	bubble(t, func(t *testing.T, server *storagetest.Server, files objects, log *eventlog.Log) {
+		t.Helper()
+		first := write(t, log)
+		ahead := read(t, log, -1)
+		appendEvents(t, first, 0, 5)
+		pass(6 * time.Second)
+		appendEvents(t, first, 5, 10)
+		pass(time.Second)
+		first.Abandon()
+		server.FlushAll()
+		if n, err := log.Stored(t.Context(), id, prefix); n != 5 || err != nil {
+			t.Errorf("stored: %d, %v", n, err)
+		}
+		second := write(t, log)
+		other := eventlog.New(server.Client(t), files, nil) // a process that has no lost event in memory
+		behind := read(t, other, 3)
+		level := read(t, other, 4)
+		pass(time.Second)
+		appendEvents(t, second, 5, 8)
+		closeLog(t, second, false)
+		if err := ahead.wait(); !errors.Is(err, eventlog.ErrAhead) || ahead.count() != 10 {
+			t.Errorf("ahead: %d events, %v", ahead.count(), err)
+		}
+		for _, r := range []*reading{behind, level, read(t, log, -1)} {
+			if err := r.wait(); err != nil || r.text() != all(int(r.first), 8) {
+				t.Errorf("from %d: %d events, %v", r.first, r.count(), err)
+			}
+		}
+		for _, after := range []int64{5, 6, 9} { // it has seen another event 5
+			r := read(t, log, after)
+			if err := r.wait(); !errors.Is(err, eventlog.ErrAhead) || r.count() > 0 {
+				t.Errorf("after %d: %d events, %v", after, r.count(), err)
+			}
+		}
+	})
+}
+
+// A writer that was taken for dead notices that another has the log.
+func TestReplaced(t *testing.T) {
+	bubble(t, func(t *testing.T, _ *storagetest.Server, _ objects, log *eventlog.Log) {
+		t.Helper()
+		first := write(t, log)
+		r := read(t, log, -1)
+		appendEvents(t, first, 0, 5)
+		pass(time.Second)
+		second := write(t, log)
+		appendEvents(t, first, 5, 6)
+		pass(time.Second)
+		if err := first.Append(t.Context(), []byte(event(6))); !errors.Is(err, eventlog.ErrReplaced) {
+			t.Errorf("append: %v", err)
+		}
+		if _, err := first.Close(t.Context(), true); !errors.Is(err, eventlog.ErrReplaced) {
+			t.Errorf("close: %v", err)
+		}
+		appendEvents(t, second, 5, 8)
+		closeLog(t, second, true)
+		if err := r.wait(); err != nil || r.text() != all(0, 8) {
+			t.Errorf("%q, %v", r.text(), err)
+		}
+		readAll(t, log, 8)
+	})
+}
+
+func TestNothingStored(t *testing.T) {
+	bubble(t, func(t *testing.T, _ *storagetest.Server, _ objects, log *eventlog.Log) {
+		t.Helper()
+		write(t, log).Abandon()
+		if n, err := log.Stored(t.Context(), id, prefix); n != 0 || err != nil {
+			t.Errorf("stored: %d, %v", n, err)
+		}
+		w := write(t, log)
+		appendEvents(t, w, 0, 3)
+		closeLog(t, w, true)
+		readAll(t, log, 3)
+	})
+}
+
+func TestSlowReader(t *testing.T) {
+	bubble(t, func(t *testing.T, server *storagetest.Server, _ objects, log *eventlog.Log) {
+		t.Helper()
+		w := write(t, log)
+		release, slow := make(chan struct{}), make(chan error)
+		var got bytes.Buffer
+		go func() {
+			slow <- log.Read(t.Context(), id, prefix, -1, func(_ int64, event []byte) error {
+				<-release
+				got.Write(event)
+				return nil
+			})
+		}()
+		fast := read(t, log, -1)
+		body := strings.Repeat("x", 1000)
+		var want strings.Builder
+		for n := range 3000 {
+			event := fmt.Sprintf("data: %d %s\r\n\r\n", n, body)
+			want.WriteString(event)
+			if err := w.Append(t.Context(), []byte(event)); err != nil {
+				t.Fatal(err)
+			}
+			if n%100 == 99 {
+				pass(time.Second)
+			}
+		}
+		pass(time.Second)
+		if fast.text() != want.String() {
+			t.Errorf("the other reader has %d events", fast.count())
+		}
+		stream, err := server.Stream("mr:events:" + id)
+		if err != nil || len(stream) < 20 || len(stream) > 100 {
+			t.Errorf("the stream has %d entries, %v", len(stream), err)
+		}
+		close(release)
+		closeLog(t, w, true)
+		if err := errors.Join(<-slow, fast.wait()); err != nil || got.String() != want.String() {
+			t.Errorf("%d bytes of %d, %v", got.Len(), want.Len(), err)
+		}
+	})
+}
+
+func TestLargeLog(t *testing.T) {
+	bubble(t, func(t *testing.T, server *storagetest.Server, files objects, log *eventlog.Log) {
+		t.Helper()
+		w := write(t, log)
+		sum, size := sha256.New(), int64(0)
+		for n := range 60 {
+			event := fmt.Appendf(nil, "data: %d %s\n\n", n, strings.Repeat("x", 100_000))
+			sum.Write(event)
+			size += int64(len(event))
+			if err := w.Append(t.Context(), event); err != nil {
+				t.Fatal(err)
+			}
+			pass(time.Second)
+		}
+		o := closeLog(t, w, true)
+		if o.Size != size || o.SHA256 != hex.EncodeToString(sum.Sum(nil)) {
+			t.Errorf("object: %+v", o)
+		}
+		if err := read(t, log, 30).wait(); err != nil {
+			t.Error(err)
+		}
+	})
+}
+
+func TestAppendRefuses(t *testing.T) {
+	bubble(t, func(t *testing.T, _ *storagetest.Server, _ objects, log *eventlog.Log) {
+		t.Helper()
+		w := write(t, log)
+		for _, bad := range []string{"data: a\n", "data: a", "data: a\n\ndata: b\n"} {
+			if err := w.Append(t.Context(), []byte(bad)); !errors.Is(err, eventlog.ErrEvent) {
+				t.Errorf("%q: %v", bad, err)
+			}
+		}
+		if err := w.Append(t.Context(), []byte("data: a\r\r")); err != nil {
+			t.Error(err)
+		}
+		if err := w.Append(t.Context(), []byte("\ndata: a\n\n")); !errors.Is(err, eventlog.ErrEvent) {
+			t.Errorf("line end within: %v", err)
+		}
+		if err := w.Append(t.Context(), []byte("data: b\n\ndata: c\r\n\r\n\n")); err != nil || w.Next() != 4 {
+			t.Errorf("several: %d, %v", w.Next(), err)
+		}
+	})
+}
+
+// TestAtOnce has one writer and readers that come and go, in two processes, while Redis is emptied.
+func TestAtOnce(t *testing.T) {
+	t.Parallel()
+	client, files := storagetest.Redis(t), newObjects()
+	logs := []*eventlog.Log{eventlog.New(client, files, nil), eventlog.New(storagetest.Again(t, client), files, nil)}
+	const total = 2000
+	w := write(t, logs[0])
+	var readers []*reading
+	for n := 0; n < total; n += 20 {
+		appendEvents(t, w, n, n+20)
+		if n%200 == 0 {
+			readers = append(readers, read(t, logs[n/200%2], int64(n/2)))
+			gone := read(t, logs[n/200%2], int64(n-1))
+			if n%400 == 0 {
+				gone.cancel()
+				if err := gone.wait(); !errors.Is(err, context.Canceled) {
+					t.Errorf("canceled: %v", err)
+				}
+			}
+		}
+		if n == total/2 {
+			storagetest.Empty(t, client)
+		}
+	}
+	closeLog(t, w, true)
+	for _, r := range readers {
+		if err := r.wait(); err != nil || r.text() != all(int(r.first), total) {
+			t.Errorf("from %d: %d events, %v", r.first, r.count(), err)
+		}
+	}
+}
+
+func TestPrefix(t *testing.T) {
+	t.Parallel()
+	server, _ := storagetest.Miniredis(t)
+	client, err := storage.OpenRedis("redis://"+server.Addr(), &storage.RedisOptions{Prefix: "other:"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = client.Close() })
+	log := eventlog.New(client, newObjects(), nil)
+	w := write(t, log)
+	r := read(t, log, -1)
+	testwait.Eventually(t, "a subscription", storagetest.Patience, func() bool {
+		channels := server.PubSubChannels("")
+		return len(channels) == 1 && channels[0] == "other:events:"+id
+	})
+	appendEvents(t, w, 0, 3)
+	closeLog(t, w, true)
+	if err := r.wait(); err != nil || r.count() != 3 {
+		t.Errorf("%d events, %v", r.count(), err)
+	}
+	for _, key := range server.Keys() {
+		if !strings.HasPrefix(key, "other:") {
+			t.Errorf("key %s", key)
+		}
+	}
+}
+
+// TestKilled kills a real Redis, which comes back with nothing.
+func TestKilled(t *testing.T) {
+	t.Parallel()
+	server := storagetest.StartProcess(t, `save ""`)
+	client, err := storage.OpenRedis("redis://"+server.Address, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = client.Close() })
+	log := eventlog.New(client, newObjects(), nil)
+	w := write(t, log)
+	r := read(t, log, -1)
+	appendEvents(t, w, 0, 100)
+	server.Kill()
+	appendEvents(t, w, 100, 200)
+	server.Start(t)
+	appendEvents(t, w, 200, 300)
+	closeLog(t, w, true)
+	if err := r.wait(); err != nil || r.text() != all(0, 300) {
+		t.Errorf("%d events, %v", r.count(), err)
+	}
+}

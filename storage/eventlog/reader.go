@@ -1,0 +1,253 @@
+package eventlog
+
+import (
+	"bufio"
+	"context"
+	"errors"
+	"time"
+
+	"github.com/redis/go-redis/v9"
+
+	"modelrelay/storage"
+)
+
+// reader is the position of a reader in a log.
+type reader struct {
+	next    int64 // the number of the next event
+	writer  int64 // the writer of the last event; 0: none was read
+	entered int64 // the number of the first event that was read of that writer
+	// deliver receives events without gaps, from next on.
+	deliver func(c chunk) error
+	failed  error // of deliver
+}
+
+// take delivers the events of a chunk from next on. The chunk begins at next or before it.
+func (r *reader) take(c chunk) error {
+	if c.end() <= r.next {
+		return nil
+	}
+	for c.first < r.next {
+		n := eventEnd(c.data)
+		if n == 0 {
+			return errBroken
+		}
+		c.first, c.count, c.data = c.first+1, c.count-1, c.data[n:]
+	}
+	r.entered = r.enters(c.writer)
+	r.writer, r.next = c.writer, c.end()
+	r.failed = r.deliver(c)
+	return r.failed
+}
+
+// enters returns the number of the first event that the reader has read of a writer, or would read.
+func (r *reader) enters(writer int64) int64 {
+	if writer == r.writer {
+		return r.entered
+	}
+	return r.next
+}
+
+// ahead reports whether the reader has events that the ended log lacks.
+func (r *reader) ahead(e *end) bool {
+	return r.next > e.total || !e.complete && e.begin > 0 && r.enters(e.writer) > e.begin
+}
+
+// finished reports whether the reader has all events of an ended log. ErrAhead: it has others.
+func (r *reader) finished(e *end) (bool, error) {
+	switch {
+	case e == nil:
+		return false, nil
+	case r.ahead(e):
+		return false, ErrAhead
+	}
+	return r.next == e.total, nil
+}
+
+// Read calls each for every event after a number, in order, and follows the log to its end; -1 reads from the start. It returns nil after the
+// last event of an ended log. An event has its blank line; each must not modify it or keep it. An error of each ends the read.
+//
+// A log without events is one that has not begun. A log ends only by Writer.Close; until then the end of ctx ends the read. While neither
+// Redis nor the archive answers, Read waits.
+func (l *Log) Read(ctx context.Context, id, prefix string, after int64, each func(n int64, event []byte) error) error {
+	r := &reader{next: max(0, after+1), deliver: func(c chunk) error {
+		for ; c.count > 0; c.first, c.count = c.first+1, c.count-1 {
+			n := eventEnd(c.data)
+			if n == 0 {
+				return errBroken
+			}
+			if err := each(c.first, c.data[:n:n]); err != nil {
+				return err
+			}
+			c.data = c.data[n:]
+		}
+		return nil
+	}}
+	if done, err := l.catchUp(ctx, id, prefix, r); done || err != nil {
+		return err
+	}
+	t := l.tails.join(ctx, id, prefix)
+	defer l.tails.leave(t)
+	for {
+		c, seen := t.at(r.next)
+		if done, err := r.finished(seen.end); done || err != nil {
+			return err
+		}
+		switch {
+		case c.count > 0:
+			if err := r.take(c); err != nil {
+				return err
+			}
+			continue
+		case seen.end != nil || r.next < seen.known:
+			before := r.next
+			if done, err := l.catchUp(ctx, id, prefix, r); done || err != nil {
+				return err
+			}
+			if r.next > before {
+				continue
+			}
+		}
+		if err := wait(ctx, seen.changed, r.next < seen.known); err != nil {
+			return err
+		}
+	}
+}
+
+// wait waits for a change, or only briefly if events are missing that exist.
+func wait(ctx context.Context, changed <-chan struct{}, missing bool) error {
+	var again <-chan time.Time
+	if missing {
+		pause := time.NewTimer(gapPause)
+		defer pause.Stop()
+		again = pause.C
+	}
+	select {
+	case <-changed:
+	case <-again:
+	case <-ctx.Done():
+		return ctx.Err()
+	}
+	return nil
+}
+
+// catchUp reads what is stored. done: the reader has all events of an ended log.
+func (l *Log) catchUp(ctx context.Context, id, prefix string, r *reader) (done bool, err error) {
+	for {
+		before := r.next
+		e, err := l.replay(ctx, id, prefix, r)
+		switch {
+		case r.failed != nil:
+			return false, r.failed
+		case ctx.Err() != nil:
+			return false, ctx.Err()
+		case err != nil && !errors.Is(err, storage.ErrUnavailable):
+			return false, err
+		}
+		if done, err := r.finished(e); done || err != nil {
+			return done, err
+		}
+		if r.next == before {
+			return false, nil
+		}
+	}
+}
+
+// errGap reports that the stream lacks the next event, but has later ones.
+var errGap = errors.New("redis lacks events")
+
+// replay delivers the next stored events, and returns the end of the log if it found that. It may deliver none although there are some.
+func (l *Log) replay(ctx context.Context, id, prefix string, r *reader) (*end, error) {
+	before := r.next
+	e, err := l.fromRedis(ctx, id, r)
+	switch {
+	case err != nil && !errors.Is(err, errGap) && !errors.Is(err, storage.ErrUnavailable):
+		return nil, err
+	case r.next > before || e != nil && r.next >= e.total:
+		return e, nil
+	}
+	return l.fromArchive(ctx, prefix, r)
+}
+
+// fromRedis delivers the next events of the stream.
+func (l *Log) fromRedis(ctx context.Context, id string, r *reader) (*end, error) {
+	var entries []redis.XMessage
+	err := l.ask(ctx, "read events", func() (err error) {
+		entries, err = l.client.XRangeN(ctx, streamKey(id), entryID(r.next, endCount), "+", readMost).Result()
+		return err
+	})
+	if err != nil {
+		return nil, err
+	}
+	for _, entry := range entries {
+		c, e, err := parseEntry(entry)
+		switch {
+		case err != nil:
+			return nil, err
+		case e != nil:
+			return e, nil
+		case c.first > r.next:
+			return nil, errGap
+		}
+		if err := r.take(c); err != nil {
+			return nil, err
+		}
+	}
+	return nil, nil
+}
+
+// fromArchive delivers the next events of the final object or of the parts.
+func (l *Log) fromArchive(ctx context.Context, prefix string, r *reader) (*end, error) {
+	parts, e, err := l.list(ctx, prefix)
+	if err != nil {
+		return nil, err
+	}
+	if e != nil {
+		if r.next == e.total || r.ahead(e) {
+			return e, nil
+		}
+		return e, l.scan(ctx, prefix+e.name(), chunk{writer: e.writer, count: e.total}, r)
+	}
+	for _, p := range parts {
+		if p.end <= r.next {
+			continue
+		}
+		if err := l.scan(ctx, prefix+p.name(), chunk{writer: p.writer, first: p.first, count: p.end - p.first}, r); err != nil {
+			return nil, err
+		}
+		if r.next < p.end { // the log has ended meanwhile
+			break
+		}
+	}
+	return nil, nil
+}
+
+// scan delivers the next events of an object that holds a chunk. An object that is gone delivers none.
+func (l *Log) scan(ctx context.Context, key string, c chunk, r *reader) error {
+	body, err := l.objects.Open(ctx, key)
+	if errors.Is(err, storage.ErrNotFound) {
+		return nil
+	}
+	if err != nil {
+		return err
+	}
+	defer body.Close()
+	events := bufio.NewScanner(body)
+	events.Buffer(make([]byte, entrySize), 1<<30) // the caller bounds events
+	events.Split(splitEvents)
+	n := c.first
+	for ; events.Scan(); n++ {
+		if n < r.next {
+			continue
+		}
+		if err := r.take(chunk{writer: c.writer, first: n, count: 1, data: events.Bytes()}); err != nil {
+			return err
+		}
+	}
+	if err := events.Err(); err != nil {
+		return err
+	}
+	if n != c.end() {
+		return errBroken
+	}
+	return nil
+}

@@ -1,0 +1,455 @@
+package eventlog
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"slices"
+	"sync"
+	"time"
+
+	"modelrelay/storage"
+)
+
+// Writer writes the events of one call. One goroutine at a time uses it, and ends it with Close or Abandon.
+//
+// Redis and the archive are written in the background. If Redis is unavailable, the writer continues, and readers find the events in the
+// parts. If the archive is unavailable, the events wait in memory.
+type Writer struct {
+	log        *Log
+	id, prefix string
+	number     int64 // of the writer: a later writer has a higher one
+	begin      int64 // the number of its first event
+
+	sending, archiving *storage.Loop
+	full               chan struct{} // an entry is full
+	room               chan struct{} // events were archived, or the writer has failed
+	safe               chan struct{} // closed when the archive has events
+
+	waited bool // for safe
+
+	mu       sync.Mutex
+	chunks   []chunk // those that the archive or Redis needs, in order
+	open     bool    // the last chunk takes more events
+	held     int     // bytes of chunks
+	size     int     // of them not in a part
+	next     int64   // the number of the next event
+	sent     int64   // Redis has the events before it, or goes without
+	archived int64   // the parts have the events before it
+	kept     []sentEntry
+	keptSize int
+	failed   error // ErrReplaced
+	afterCR  bool  // the last event ended with CR
+
+	stopped bool
+	closed  *Object
+}
+
+// sentEntry is an entry of the stream.
+type sentEntry struct {
+	first, end int64
+	size       int
+}
+
+// Write starts a writer that continues the log after the events that an earlier writer has stored, which cannot write any more. ErrEnded: the
+// log has ended, see Log.Ended.
+func (l *Log) Write(ctx context.Context, id, prefix string) (*Writer, error) {
+	w := &Writer{
+		log: l, id: id, prefix: prefix, number: time.Now().UnixMilli(), sending: storage.NewLoop(), archiving: storage.NewLoop(),
+		full: make(chan struct{}, 1), room: make(chan struct{}, 1), safe: make(chan struct{}),
+	}
+	if err := w.takeOver(ctx); err != nil && !errors.Is(err, storage.ErrUnavailable) {
+		return nil, err
+	}
+	s, err := l.find(ctx, id, prefix)
+	switch {
+	case err != nil:
+		return nil, err
+	case s.end != nil:
+		return nil, ErrEnded
+	}
+	if n := len(s.parts); n > 0 {
+		w.archived = s.parts[n-1].end
+		w.number = max(w.number, s.parts[n-1].writer+1)
+		close(w.safe)
+	}
+	w.next = w.archived
+	if s.known > w.archived {
+		if err := w.recover(ctx, s.known); err != nil {
+			return nil, err
+		}
+	}
+	w.begin, w.sent = w.next, w.next
+	w.sending.Start(time.Second, w.send)    //nolint:contextcheck // Close ends it
+	w.archiving.Start(partEvery, w.archive) //nolint:contextcheck // Close ends it
+	if len(w.chunks) > 0 {
+		w.archiving.Wake()
+	}
+	return w, nil
+}
+
+// takeOver keeps earlier writers from Redis.
+func (w *Writer) takeOver(ctx context.Context) error {
+	number, err := w.log.run(ctx, w.id, w.number, -1, w.log.ttl.Milliseconds())
+	w.number = max(w.number, number)
+	return err
+}
+
+// recover takes over the events that only Redis has, up to a number. If Redis lacks one of them, the log continues before it.
+func (w *Writer) recover(ctx context.Context, until int64) error {
+	r := &reader{next: w.next, deliver: func(c chunk) error {
+		w.chunks = append(w.chunks, c)
+		w.held += len(c.data)
+		w.size += len(c.data)
+		return nil
+	}}
+	for r.next < until {
+		before := r.next
+		_, err := w.log.fromRedis(ctx, w.id, r)
+		if err != nil && !errors.Is(err, storage.ErrUnavailable) && !errors.Is(err, errGap) {
+			return err
+		}
+		if r.next == before {
+			break
+		}
+	}
+	w.next = r.next
+	if w.next < until {
+		err := w.log.Delete(ctx, w.id) // its events would be in the way of this writer's
+		if err == nil {
+			err = w.takeOver(ctx)
+		}
+		return err
+	}
+	return nil
+}
+
+// Next returns the number of the next event. Before the first Append it is the number of events that earlier writers have stored.
+func (w *Writer) Next() int64 {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	return w.next
+}
+
+// Append adds complete events, usually one, each with the blank line at its end. It waits only while too many events wait for the archive.
+// ErrReplaced: a later writer continues the log. ErrEvent: nothing was added.
+func (w *Writer) Append(ctx context.Context, events []byte) error {
+	var count int64
+	for rest := events; len(rest) > 0; count++ {
+		n := eventEnd(rest)
+		if n == 0 {
+			return ErrEvent
+		}
+		rest = rest[n:]
+	}
+	if count == 0 {
+		return nil
+	}
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if w.afterCR && events[0] == '\n' {
+		return ErrEvent
+	}
+	for w.failed == nil && !w.stopped && w.size >= pendingMost {
+		w.mu.Unlock()
+		var err error
+		select {
+		case <-w.room:
+		case <-ctx.Done():
+			err = ctx.Err()
+		}
+		w.mu.Lock()
+		if err != nil {
+			return err
+		}
+	}
+	switch {
+	case w.failed != nil:
+		return w.failed
+	case w.stopped:
+		return ErrEnded
+	}
+	first := w.next == 0
+	w.add(events, count)
+	w.afterCR = events[len(events)-1] == '\r'
+	w.sending.Wake()
+	if first || w.size >= partSize {
+		w.archiving.Wake()
+	}
+	return nil
+}
+
+// add appends events to the last chunk, or as a new one. The caller holds mu.
+func (w *Writer) add(events []byte, count int64) {
+	last := len(w.chunks) - 1
+	if w.open && len(w.chunks[last].data)+len(events) > entrySize {
+		w.open = false
+		signal(w.full)
+	}
+	if !w.open {
+		w.chunks = append(w.chunks, chunk{writer: w.number, first: w.next})
+		w.open, last = true, len(w.chunks)-1
+	}
+	c := &w.chunks[last]
+	c.data = append(c.data, events...)
+	c.count += count
+	w.held += len(events)
+	w.size += len(events)
+	w.next += count
+}
+
+// drop gives up the chunks that are in a part and in Redis. While Redis is unavailable it keeps only the newest of them. The caller holds mu.
+func (w *Writer) drop() {
+	n := 0
+	for n < len(w.chunks) && w.chunks[n].end() <= w.archived && (w.chunks[n].end() <= w.sent || w.held-w.size > unsentMost) {
+		w.held -= len(w.chunks[n].data)
+		n++
+	}
+	w.chunks = slices.Delete(w.chunks, 0, n)
+}
+
+func signal(to chan struct{}) {
+	select {
+	case to <- struct{}{}:
+	default:
+	}
+}
+
+// after returns the chunks from a number on, and closes the last one. The number is between two chunks.
+func (w *Writer) after(number int64) []chunk {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.open = false
+	for i, c := range w.chunks {
+		if c.first >= number {
+			return slices.Clone(w.chunks[i:])
+		}
+	}
+	return nil
+}
+
+func (w *Writer) fail(err error) {
+	if errors.Is(err, ErrReplaced) {
+		w.mu.Lock()
+		w.failed = err
+		w.mu.Unlock()
+		signal(w.room)
+	}
+}
+
+// send writes the new events to Redis, and then waits until others may follow. Events are not published before the archive has the first
+// of the log, unless that takes too long: so a call that has no stored event has no reader that saw one.
+func (w *Writer) send(ctx context.Context, _ bool) {
+	if w.Next() == 0 {
+		return
+	}
+	if !w.waited {
+		w.waited = true
+		first := time.NewTimer(firstPartWithin)
+		defer first.Stop()
+		select {
+		case <-w.safe:
+		case <-first.C:
+		case <-ctx.Done():
+			return
+		}
+	}
+	if w.sendAll(ctx) != nil {
+		return // the next tick repeats it
+	}
+	pause := time.NewTimer(entryEvery)
+	defer pause.Stop()
+	select {
+	case <-pause.C:
+	case <-w.full:
+	case <-ctx.Done():
+	}
+}
+
+// sendAll writes to Redis all events that it needs and does not have.
+func (w *Writer) sendAll(ctx context.Context) error {
+	w.mu.Lock()
+	sent := w.sent
+	w.mu.Unlock()
+	for _, c := range w.after(sent) {
+		w.mu.Lock()
+		oldest := min(w.archived, c.first)
+		if len(w.kept) > 0 {
+			oldest = min(oldest, w.kept[0].first)
+		}
+		w.mu.Unlock()
+		if err := w.run(ctx, w.log.ttl, entryID(c.end(), uint64(c.count)), entryID(oldest+1, 0), c.message()); err != nil {
+			w.fail(err)
+			return err
+		}
+		w.keep(c)
+	}
+	return nil
+}
+
+// keep records that the stream has a chunk, and gives up old ones that are in a part.
+func (w *Writer) keep(c chunk) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.sent = c.end()
+	w.drop()
+	w.kept = append(w.kept, sentEntry{c.first, c.end(), len(c.data)})
+	w.keptSize += len(c.data)
+	for w.keptSize-w.kept[0].size > streamMost && w.kept[0].end <= w.archived {
+		w.keptSize -= w.kept[0].size
+		w.kept = w.kept[1:]
+	}
+}
+
+func (w *Writer) run(ctx context.Context, ttl time.Duration, entry ...any) error {
+	_, err := w.log.run(ctx, w.id, append([]any{w.number, w.begin, ttl.Milliseconds()}, entry...)...)
+	return err
+}
+
+// archive stores the new events as a part. After an error the next tick repeats it.
+func (w *Writer) archive(ctx context.Context, _ bool) {
+	chunks := w.after(w.archived)
+	w.mu.Lock()
+	failed := w.failed
+	w.mu.Unlock()
+	if len(chunks) == 0 || failed != nil {
+		return
+	}
+	p := part{first: w.archived, end: chunks[len(chunks)-1].end(), writer: w.number}
+	body := joined(chunks)
+	if _, _, err := w.log.objects.Put(ctx, w.prefix+p.name(), bytes.NewReader(body), int64(len(body)), contentType); err != nil {
+		return
+	}
+	w.mu.Lock()
+	if w.archived == 0 {
+		close(w.safe)
+	}
+	w.archived = p.end
+	w.size -= len(body)
+	w.drop()
+	w.mu.Unlock()
+	signal(w.room)
+}
+
+func joined(chunks []chunk) []byte {
+	var body bytes.Buffer
+	for _, c := range chunks {
+		body.Write(c.data)
+	}
+	return body.Bytes()
+}
+
+// stop ends the writes in the background.
+func (w *Writer) stop() {
+	w.mu.Lock()
+	again := w.stopped
+	w.stopped = true
+	w.mu.Unlock()
+	if !again {
+		w.sending.Stop()
+		w.archiving.Stop()
+	}
+}
+
+// Abandon stops without an end, so that a later writer can continue the log. It does not wait for Redis or the archive. After Close it does
+// nothing.
+func (w *Writer) Abandon() { w.stop() }
+
+// Close ends the log: it stores the final object, stops the readers after the last event, and removes the parts. complete is false if the
+// log was cut short; then readers that have seen lost events of an earlier writer receive ErrAhead. If Redis is unavailable, readers find the
+// end some seconds later.
+//
+// After an error the log has not ended, and Close may be repeated. ErrReplaced: a later writer continues the log.
+func (w *Writer) Close(ctx context.Context, complete bool) (Object, error) {
+	w.stop()
+	if w.closed != nil {
+		return *w.closed, nil
+	}
+	err := w.failed
+	if err == nil {
+		err = w.run(ctx, w.log.ttl)
+	}
+	if err == nil {
+		err = w.sendAll(ctx)
+	}
+	if err != nil && !errors.Is(err, storage.ErrUnavailable) {
+		return Object{}, err
+	}
+	e := end{writer: w.number, begin: w.begin, total: w.next, complete: complete}
+	o := Object{Key: w.prefix + e.name(), Events: e.total, Complete: complete}
+	if o.Size, o.SHA256, err = w.putWhole(ctx, o.Key); err != nil {
+		return Object{}, fmt.Errorf("end an event log: %w", err)
+	}
+	w.closed = &o
+	// The log has ended. What fails from here on costs readers some seconds, or space until the folder is removed.
+	_ = w.run(ctx, endTTL, entryID(e.total, endCount), entryID(e.total, endCount), e.message())
+	_ = w.log.objects.DeletePrefix(ctx, w.prefix+partsFolder)
+	return o, nil
+}
+
+// putWhole stores the final object.
+func (w *Writer) putWhole(ctx context.Context, key string) (size int64, sum string, err error) {
+	body := w.whole(ctx)
+	begin, err := io.ReadAll(io.LimitReader(body, wholeMost))
+	if err != nil {
+		return 0, "", err
+	}
+	if len(begin) < wholeMost {
+		return w.log.objects.Put(ctx, key, bytes.NewReader(begin), int64(len(begin)), contentType)
+	}
+	return w.log.objects.Put(ctx, key, io.MultiReader(bytes.NewReader(begin), body), -1, contentType)
+}
+
+// readFunc is an io.Reader.
+type readFunc func(p []byte) (int, error)
+
+func (f readFunc) Read(p []byte) (int, error) { return f(p) }
+
+// whole returns all events of a stopped writer's log: from Redis as far as it has them, from the parts, and from memory.
+func (w *Writer) whole(ctx context.Context) io.Reader {
+	var got []byte
+	r := &reader{deliver: func(c chunk) error {
+		got = append(got, c.data...)
+		if len(got) >= partSize {
+			return errEnough
+		}
+		return nil
+	}}
+	fetch := func() error {
+		before := r.next
+		if r.next < w.archived {
+			_, err := w.log.replay(ctx, w.id, w.prefix, r)
+			if err == nil && r.next == before {
+				err = fmt.Errorf("read event %d: %w", before, storage.ErrNotFound)
+			}
+			return err
+		}
+		for _, c := range w.chunks {
+			if err := r.take(c); err != nil {
+				return err
+			}
+		}
+		return nil
+	}
+	buf := got
+	return readFunc(func(p []byte) (int, error) {
+		for len(buf) == 0 {
+			if r.next >= w.next {
+				return 0, io.EOF
+			}
+			got = got[:0]
+			if err := fetch(); err != nil && !errors.Is(err, errEnough) {
+				return 0, err
+			}
+			buf = got
+		}
+		n := copy(p, buf)
+		buf = buf[n:]
+		return n, nil
+	})
+}
+
+// errEnough ends a read whose caller has enough for now.
+var errEnough = errors.New("enough")
