@@ -19,6 +19,7 @@ import (
 	"modelrelay/providers"
 	"modelrelay/storage"
 	"modelrelay/storage/archive"
+	"modelrelay/storage/eventlog"
 	"modelrelay/storage/fair"
 	"modelrelay/storage/ledger"
 )
@@ -47,8 +48,9 @@ type StagedCall struct {
 	// Body is the archive object of the body, and Size its length.
 	Body string `json:"body"`
 	Size int64  `json:"size"`
-	// Stream: the client asked for a stream of events.
-	Stream bool `json:"stream,omitempty"`
+	// Format is the client's format. Stream: the client asked for a stream of events.
+	Format providers.Format `json:"format"`
+	Stream bool             `json:"stream,omitempty"`
 	// Amount is what the call may cost, in billionths of the currency, and Budget the token's budget, in its units.
 	Amount int64   `json:"amount,omitempty"`
 	Budget float64 `json:"budget,omitempty"`
@@ -106,6 +108,8 @@ const (
 // Caller serves a call as the API serves it to a client, for the token of the run. *api.Server implements it.
 type Caller interface {
 	ServeCall(w http.ResponseWriter, r *http.Request, run *CallRun)
+	// FaultEvents returns what ends a call's stream that failed after n events, in the words of its format.
+	FaultEvents(call StagedCall, fault *providers.Fault, n int64) []byte
 }
 
 // CallRun is one background call while it is served.
@@ -143,7 +147,9 @@ type Relayer struct {
 
 	Caller  Caller
 	Objects Objects
-	Money   Money
+	// Events stores the events of streams.
+	Events *eventlog.Log
+	Money  Money
 	// Slots bounds the calls of the worker, and shares them among tokens.
 	Slots *Shares
 	// MaxOutput is the largest answer in bytes.
@@ -177,6 +183,14 @@ type RelayInput struct {
 func (in RelayInput) claim(n int) string {
 	return SubmitInput{TaskID: in.TaskID, Incarnation: in.Incarnation, Attempt: n}.BegunObject()
 }
+
+// events returns the archive folder of the events of a stream.
+func (in RelayInput) events() string {
+	return EventsFolder(IncarnationPrefix(in.TaskID, in.Incarnation))
+}
+
+// EventsFolder returns the archive folder of a call's events, within the folder of what its create staged.
+func EventsFolder(staged string) string { return staged + "events/" }
 
 func (in RelayInput) answer() string {
 	return SubmitInput{TaskID: in.TaskID, Incarnation: in.Incarnation}.TicketObject()
@@ -221,6 +235,8 @@ type calling struct {
 	claimed, begun int
 	// earlier is the stored answer of an earlier try; nil for none.
 	earlier *Answered
+	// events is the log of a stream that has begun; nil for none.
+	events *eventlog.Writer
 }
 
 func (c *calling) shown() CallProgress {
@@ -264,7 +280,9 @@ func (c *calling) run(ctx context.Context) (Answered, error) {
 		case c.earlier != nil:
 			return *c.earlier, nil
 		case run.Fault != nil && errors.Is(run.Fault, errLost):
-			return c.unknown(), nil
+			return c.unknown(ctx)
+		case c.task.Err() != nil && c.events != nil:
+			return c.store(ctx, out, run, Answered{Cancelled: true})
 		case c.task.Err() != nil:
 			return c.ended(Answered{Cancelled: true}, run), nil
 		case ctx.Err() != nil:
@@ -272,21 +290,39 @@ func (c *calling) run(ctx context.Context) (Answered, error) {
 			if c.begun == 0 {
 				failure.Code = "queue_timeout"
 			}
-			return c.ended(Answered{Failure: failure}, run), nil
+			return c.cut(ctx, out, run, failure)
 		case out.tooLarge:
-			failure := &providers.VideoFailure{Code: "output_too_large", Message: fmt.Sprintf("The answer is larger than %d bytes.", c.MaxOutput)}
-			return c.ended(Answered{Failure: failure}, run), nil
+			return c.cut(ctx, out, run, &providers.VideoFailure{
+				Code: "output_too_large", Message: fmt.Sprintf("The answer is larger than %d bytes.", c.MaxOutput),
+			})
 		case c.begun == 0 && out.status == http.StatusUnauthorized: // the token may no longer be used
 			return c.ended(Answered{Cancelled: true}, run), nil
 		case c.begun == 0 && c.mayWait(out, run):
 			return Answered{}, c.wait("no channel takes it now")
-		case lost && c.in.Call.Stream && out.body.Len() > 0: // readers have seen events
+		case lost && c.events != nil: // readers have seen events
 		case lost && c.repeats():
 			continue
 		case lost:
-			return c.unknown(), nil
+			return c.unknown(ctx)
 		}
-		return c.store(ctx, out, run)
+		return c.store(ctx, out, run, Answered{})
+	}
+}
+
+// cut is the end of a call that the gateway stops: a stream that has begun ends with an error event.
+func (c *calling) cut(ctx context.Context, out *callOutput, run *CallRun, failure *providers.VideoFailure) (Answered, error) {
+	if c.events == nil {
+		return c.ended(Answered{Failure: failure}, run), nil
+	}
+	c.appendFault(ctx, &providers.Fault{Kind: providers.Timeout, Message: failure.Message})
+	return c.store(ctx, out, run, Answered{Failure: failure})
+}
+
+// appendFault ends a stream with the error event of its format.
+func (c *calling) appendFault(ctx context.Context, fault *providers.Fault) {
+	event := c.Caller.FaultEvents(c.in.Call, fault, c.events.Next())
+	if err := c.events.Append(context.WithoutCancel(ctx), event); err != nil {
+		c.Log.WarnContext(ctx, "error event of a call not stored", "task", c.in.TaskID, "error", err)
 	}
 }
 
@@ -300,7 +336,7 @@ func (c *calling) mayWait(out *callOutput, run *CallRun) bool {
 
 // serve serves the call once.
 func (c *calling) serve(ctx context.Context) (*callOutput, *CallRun) {
-	out := &callOutput{header: make(http.Header), most: c.MaxOutput}
+	out := &callOutput{header: make(http.Header), most: c.MaxOutput, stream: func(ctx context.Context, events []byte) error { return c.append(ctx, events) }}
 	run := &CallRun{Token: c.in.Token, Begin: c.begin, Sent: func() { c.enter(StageAnswering) }}
 	body, err := c.Objects.Open(ctx, c.in.Call.Body)
 	if err != nil {
@@ -310,6 +346,7 @@ func (c *calling) serve(ctx context.Context) (*callOutput, *CallRun) {
 	defer func() { _ = body.Close() }() // it was only read
 	ctx, out.stop = context.WithCancel(ctx)
 	defer out.stop()
+	out.ctx = ctx
 	target := c.in.Call.Path
 	if c.in.Call.Query != "" {
 		target += "?" + c.in.Call.Query
@@ -330,6 +367,20 @@ func (c *calling) serve(ctx context.Context) (*callOutput, *CallRun) {
 		c.Caller.ServeCall(out, r, run)
 	}()
 	return out, run
+}
+
+// append adds events to the log of the call's stream, which the first one begins.
+func (c *calling) append(ctx context.Context, events []byte) (err error) {
+	if c.events == nil {
+		if c.events, err = c.Events.Write(ctx, c.in.TaskID, c.in.events()); err != nil {
+			return fmt.Errorf("begin the log of events: %w", err)
+		}
+	}
+	err = c.events.Append(ctx, events)
+	if errors.Is(err, eventlog.ErrEvent) { // the upstream ended without the blank line
+		err = c.events.Append(ctx, append(bytes.TrimRight(events, "\r\n"), "\n\n"...))
+	}
+	return err
 }
 
 // begin claims the right to send the call, before the first request of a try.
@@ -387,11 +438,23 @@ func (c *calling) claimNext(ctx context.Context) error {
 			c.claimed--
 			return &providers.Fault{Kind: providers.Overloaded, Message: "The archive is unavailable.", Accepted: providers.NotAccepted, Err: err}
 		}
-		if !c.repeats() {
+		if seen, err := c.seen(ctx); err != nil {
+			c.claimed--
+			return &providers.Fault{Kind: providers.Overloaded, Message: "The archive is unavailable.", Accepted: providers.NotAccepted, Err: err}
+		} else if seen || !c.repeats() {
 			break
 		}
 	}
 	return &providers.Fault{Kind: providers.Upstream, Message: lostMessage, Err: errLost}
+}
+
+// seen reports whether readers may have seen events of an earlier try.
+func (c *calling) seen(ctx context.Context) (bool, error) {
+	if !c.in.Call.Stream {
+		return false, nil
+	}
+	n, err := c.Events.Stored(ctx, c.in.TaskID, c.in.events())
+	return n > 0, err
 }
 
 const lostMessage = "The upstream may have answered the call, but its answer was lost."
@@ -423,13 +486,23 @@ func (c *calling) reserveAgain(ctx context.Context) error {
 }
 
 // unknown is the end of a call whose answer is lost and which is not sent again.
-func (c *calling) unknown() Answered {
+func (c *calling) unknown(ctx context.Context) (Answered, error) {
 	c.mu.Lock()
 	c.progress.Lost = max(1, c.claimed)
 	c.mu.Unlock()
-	answer := c.ended(Answered{Unknown: true, Failure: &providers.VideoFailure{Code: "upstream_unknown", Message: lostMessage}}, new(CallRun))
-	return answer
+	answer := Answered{Unknown: true, Failure: &providers.VideoFailure{Code: "upstream_unknown", Message: lostMessage}}
+	if seen, err := c.seen(ctx); err != nil || !seen {
+		return c.ended(answer, new(CallRun)), nil
+	}
+	var err error
+	if c.events, err = c.Events.Write(ctx, c.in.TaskID, c.in.events()); err != nil {
+		return Answered{}, again(record(err), storeRetry)
+	}
+	c.appendFault(ctx, &providers.Fault{Kind: providers.Upstream, Message: lostMessage})
+	return c.store(ctx, &callOutput{status: http.StatusOK, sent: http.Header{"Content-Type": {eventStream}}}, new(CallRun), answer)
 }
+
+const eventStream = "text/event-stream"
 
 // ended completes an answer with the progress and what the call cost.
 func (c *calling) ended(answer Answered, run *CallRun) Answered {
@@ -439,13 +512,14 @@ func (c *calling) ended(answer Answered, run *CallRun) Answered {
 	return answer
 }
 
-// store writes the answer to the archive, then its record.
-func (c *calling) store(ctx context.Context, out *callOutput, run *CallRun) (Answered, error) {
+// store writes the answer to the archive, then its record. as has the failure, if it is known.
+func (c *calling) store(ctx context.Context, out *callOutput, run *CallRun, as Answered) (Answered, error) {
 	c.enter(StageStoring)
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), storeTimeout)
 	defer cancel()
-	answer := c.ended(Answered{Status: out.status, Header: kept(out.sent)}, run)
-	if run.Fault != nil || out.status/100 != 2 {
+	as.Status, as.Header = out.status, kept(out.sent)
+	answer := c.ended(as, run)
+	if answer.Failure == nil && !answer.Cancelled && (run.Fault != nil || out.status/100 != 2) {
 		answer.Failure = failureOf(out.body.Bytes(), run.Fault)
 	}
 	for {
@@ -470,12 +544,25 @@ func (c *calling) store(ctx context.Context, out *callOutput, run *CallRun) (Ans
 
 func (c *calling) write(ctx context.Context, out *callOutput, answer *Answered) error {
 	kind := out.sent.Get("Content-Type")
+	if c.events != nil {
+		log, err := c.events.Close(ctx, !answer.Unknown)
+		if err != nil {
+			return fmt.Errorf("end the log of events: %w", err)
+		}
+		answer.Output, answer.Events = &Output{Object: log.Key, ContentType: kind, Size: log.Size, SHA256: log.SHA256}, log.Events
+		return c.record(ctx, answer)
+	}
 	object, err := c.Objects.Put(ctx, OutputPrefix(c.in.TaskID, c.in.Expires)+"answer", bytes.NewReader(out.body.Bytes()), int64(out.body.Len()),
 		archive.PutOptions{ContentType: kind})
 	if err != nil {
 		return fmt.Errorf("write the answer: %w", err)
 	}
 	answer.Output = &Output{Object: object.Key, ContentType: kind, Size: object.Size, SHA256: object.SHA256}
+	return c.record(ctx, answer)
+}
+
+// record writes the record of the answer, after which the call is never sent again.
+func (c *calling) record(ctx context.Context, answer *Answered) error {
 	if err := c.Objects.PutJSON(ctx, c.in.answer(), answer); err != nil {
 		return fmt.Errorf("write the record of the answer: %w", err)
 	}
@@ -531,9 +618,12 @@ type callOutput struct {
 	header, sent http.Header
 	status       int
 	body         bytes.Buffer
-	most         int64
+	most, size   int64
 	tooLarge     bool
-	stop         context.CancelFunc
+	// stream receives the events of a stream. ctx is that of the request, and stop ends it.
+	stream func(ctx context.Context, events []byte) error
+	ctx    context.Context //nolint:containedctx // it lives within one request
+	stop   context.CancelFunc
 }
 
 // Header returns the header that WriteHeader sends.
@@ -549,12 +639,19 @@ func (o *callOutput) WriteHeader(status int) {
 // Write adds a part of the body. An answer above the limit ends the call.
 func (o *callOutput) Write(p []byte) (int, error) {
 	o.WriteHeader(http.StatusOK)
-	if o.most > 0 && int64(o.body.Len()+len(p)) > o.most {
+	if o.size += int64(len(p)); o.most > 0 && o.size > o.most {
 		o.tooLarge = true
 		o.stop()
 		return 0, errTooLarge
 	}
-	return o.body.Write(p)
+	if o.status != http.StatusOK || !strings.HasPrefix(o.sent.Get("Content-Type"), eventStream) || len(p) == 0 {
+		return o.body.Write(p)
+	}
+	if err := o.stream(context.WithoutCancel(o.ctx), p); err != nil {
+		o.stop()
+		return 0, err
+	}
+	return len(p), nil
 }
 
 // Flush implements http.Flusher.

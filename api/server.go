@@ -51,6 +51,8 @@ type Options struct {
 	Forbids func(group string) []string
 	// Priced is what the vendors bill other than tokens, which Forbids is about.
 	Priced providers.Priced
+	// Events has the events of background calls.
+	Events tasks.EventLog
 	// TokenByID finds the token of a background call; storage.ErrNotFound for one that is gone, storage.ErrUnavailable if the store does not
 	// answer.
 	TokenByID func(ctx context.Context, id string) (*tokens.Token, error)
@@ -158,7 +160,7 @@ func New(o Options) *Server {
 		Tokens: o.Tokens, Proxies: o.Proxies, Origins: o.Origins, PublicURL: o.PublicURL, MaxBody: o.MaxBody, BodyMemory: o.BodyMemory,
 		BodyTimeout: o.BodyTimeout, WriteTimeout: o.WriteTimeout, Tracer: o.Tracer, Seen: o.Seen, Called: o.Called, Acted: acted, Log: o.Log,
 	}, anthropicA, geminiB, vendorC, openAI)
-	background := tasks.New(e, tasks.Options{Tasks: o.Tasks, Archive: o.Archive})
+	background := tasks.New(e, tasks.Options{Tasks: o.Tasks, Archive: o.Archive, Events: o.Events, Faults: faultEvents(e)})
 	c := calls.New(e, calls.Options{Background: background, Relay: o.Relay, Router: o.Router, Limits: o.Limits, Ledger: o.Ledger, Prices: o.Prices, Forbids: o.Forbids, Priced: o.Priced})
 	s := &Server{
 		edge: e, calls: c, tasks: background, tokenByID: o.TokenByID, proxies: o.Proxies,
@@ -231,6 +233,21 @@ func (s *Server) ServeCall(w http.ResponseWriter, r *http.Request, run *activiti
 	ctx := activities.WithCallRun(r.Context(), run)
 	ctx = edge.WithInternalCaller(ctx, &edge.InternalCaller{Token: run.Token, Find: s.tokenByID, Background: true})
 	s.inside.ServeHTTP(w, r.WithContext(ctx))
+}
+
+// FaultEvents implements activities.Caller.
+func (s *Server) FaultEvents(call activities.StagedCall, fault *providers.Fault, n int64) []byte {
+	return faultEvents(s.edge)(call, fault, n)
+}
+
+// faultEvents returns what ends a call's stream that failed, in the words of its format.
+func faultEvents(e *edge.Edge) func(call activities.StagedCall, fault *providers.Fault, n int64) []byte {
+	return func(call activities.StagedCall, fault *providers.Fault, n int64) []byte {
+		if call.Path == openai.ResponsesPath {
+			return openai.ResponseError(fault, int(n))
+		}
+		return e.FaultEvents(call.Format, fault, call.Header.Get("X-Request-Id"))
+	}
 }
 
 // anew serves requests that were made while another one is routed, whose context they have, as requests of their own.

@@ -63,7 +63,7 @@ func (c *Calls) background(x *edge.Request, r *http.Request, ch *Charge, call Ca
 	create := BackgroundCall{
 		Model: call.Model, Asked: call.Asked, Body: call.Body, Response: call.Task,
 		Staged: activities.StagedCall{
-			Method: r.Method, Path: r.URL.EscapedPath(), Query: queryWithoutKey(r.URL), Stream: call.Stream || call.Endpoint.Operation == providers.StreamContent,
+			Method: r.Method, Path: r.URL.EscapedPath(), Query: queryWithoutKey(r.URL), Format: x.Format.Name, Stream: call.Stream || call.Endpoint.Operation == providers.StreamContent,
 			Header: stagedHeader(x, r.Header), Amount: c.cost(call), WebhookURL: r.Header.Get("X-Webhook-Url"),
 		},
 	}

@@ -122,12 +122,15 @@ func (e *Edge) Requests() int64 { return e.requests.Load() }
 func (e *Edge) BodyMemory() int64 { return e.bodies.Taken() }
 
 // Speak makes a format that of the request's answer.
-func (e *Edge) Speak(x *Request, name providers.Format) {
+func (e *Edge) Speak(x *Request, name providers.Format) { x.Format = e.formatNamed(name) }
+
+func (e *Edge) formatNamed(name providers.Format) *Format {
 	for _, format := range e.formats {
 		if format.Name == name {
-			x.Format = format
+			return format
 		}
 	}
+	return e.formats[len(e.formats)-1]
 }
 
 // Drain closes Stopping. Requests go on being served.

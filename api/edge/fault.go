@@ -187,6 +187,11 @@ func (x *Request) FaultEvents(fault *providers.Fault) [][]byte {
 	return x.Format.events(fault, x.AnswerID())
 }
 
+// FaultEvents returns what ends a stream in a format that failed.
+func (e *Edge) FaultEvents(name providers.Format, fault *providers.Fault, requestID string) []byte {
+	return slices.Concat(e.formatNamed(name).events(fault, requestID)...)
+}
+
 func (f *Format) events(fault *providers.Fault, requestID string) [][]byte {
 	begin := "data: "
 	if f.StreamEvent != "" {

@@ -111,8 +111,8 @@ type responseErrorEvent struct {
 	Error          openAIErrorBody `json:"error"`
 }
 
-// responseError is the event that ends the stream of a response that failed; its number follows the last event's.
-func responseError(fault *providers.Fault, number int) []byte {
+// ResponseError is the event that ends the stream of a response that failed; its number follows the last event's.
+func ResponseError(fault *providers.Fault, number int) []byte {
 	body := newStreamErrorBody(fault)
 	event, _ := json.Marshal(responseErrorEvent{ // plain strings always marshal
 		Type: "error", Code: body.Code, Message: body.Message, Param: body.Param, SequenceNumber: number, Error: body,

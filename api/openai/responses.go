@@ -37,7 +37,8 @@ type openAICompaction struct {
 	PreviousResponseID string             `json:"previous_response_id,omitempty"`
 }
 
-const responsesPath = "/v1/responses"
+// ResponsesPath is the path of responses.
+const ResponsesPath = "/v1/responses"
 
 // addResponses adds POST /v1/responses and POST /v1/responses/compact.
 func (a adder) addResponses() {
@@ -45,7 +46,7 @@ func (a adder) addResponses() {
 	addCall[openAIResponse](a, relayed{
 		name: providers.Responses, finish: responseEvents, goesOn: goesOn,
 		Operation: huma.Operation{
-			OperationID: "createResponse", Path: responsesPath, Tags: tags, Summary: "Create a response",
+			OperationID: "createResponse", Path: ResponsesPath, Tags: tags, Summary: "Create a response",
 			Description: "Streaming and non-streaming. Fields that are not listed here reach the upstream untouched.",
 			Responses:   calls.DeclareAnswer("A response, or its events", true),
 		},
@@ -53,7 +54,7 @@ func (a adder) addResponses() {
 	addCall[openAICompaction](a, relayed{
 		name: providers.CompactResponse, goesOn: goesOn,
 		Operation: huma.Operation{
-			OperationID: "compactResponse", Path: responsesPath + "/compact", Tags: tags, Summary: "Compact a long conversation",
+			OperationID: "compactResponse", Path: ResponsesPath + "/compact", Tags: tags, Summary: "Compact a long conversation",
 			Responses: calls.DeclareAnswer("The compacted conversation", false),
 		},
 	})
@@ -65,7 +66,7 @@ func responseEvents(_ *http.Request, call *calls.Call, b *body.JSON) error {
 	if call.Stream {
 		numbers := new(eventNumbers)
 		call.Events.LastCounts, call.Events.Saw = true, numbers.saw
-		call.Events.Fault = func(fault *providers.Fault) []byte { return responseError(fault, numbers.next()) }
+		call.Events.Fault = func(fault *providers.Fault) []byte { return ResponseError(fault, numbers.next()) }
 	}
 	return nil
 }

@@ -13,6 +13,7 @@ import (
 
 	"modelrelay/activities"
 	"modelrelay/api/edge"
+	"modelrelay/providers"
 	"modelrelay/workflows/tasks"
 )
 
@@ -37,6 +38,15 @@ type Tasks interface {
 type Options struct {
 	Tasks   Tasks
 	Archive Archive
+	Events  EventLog
+	// Faults returns what ends a call's stream that failed after n events.
+	Faults func(call activities.StagedCall, fault *providers.Fault, n int64) []byte
+}
+
+// EventLog has the events of streamed calls. *eventlog.Log implements it.
+type EventLog interface {
+	// Read calls each for every event after a number, in order, and follows the log to its end.
+	Read(ctx context.Context, id, prefix string, after int64, each func(n int64, event []byte) error) error
 }
 
 // Service has the operations on tasks of every kind. It is safe for concurrent use.
@@ -46,12 +56,15 @@ type Service struct {
 	edge    *edge.Edge
 	reader  Reader
 	events  *Events
+	log     EventLog
+	// faults returns what ends a stream that failed.
+	faults func(call activities.StagedCall, fault *providers.Fault, n int64) []byte
 }
 
 // New returns a Service for the requests of an edge.
 func New(e *edge.Edge, o Options) *Service {
 	return &Service{
-		tasks: o.Tasks, archive: o.Archive, edge: e, reader: Reader{o.Tasks, e}, events: &Events{Tasks: o.Tasks, Edge: e, Every: EventsEvery},
+		tasks: o.Tasks, archive: o.Archive, edge: e, reader: Reader{o.Tasks, e}, log: o.Events, faults: o.Faults, events: &Events{Tasks: o.Tasks, Edge: e, Every: EventsEvery},
 	}
 }
 
@@ -172,6 +185,13 @@ func (s *Service) addEvents(g *edge.Group, tags []string) {
 			"text/event-stream": {Schema: &huma.Schema{Type: huma.TypeString}},
 		}}},
 	}, func(x *edge.Request, r *http.Request) error {
+		found, err := s.tasks.Find(r.Context(), r.PathValue("task_id"), x.Caller.ID)
+		if err != nil {
+			return err
+		}
+		if found.Stream {
+			return s.serveStream(x, r, found)
+		}
 		return s.events.Serve(x, r, TaskEvents{
 			ID:     func(t tasks.Task) string { return t.ID + "-" + string(statusOf(t)) },
 			Name:   "task",

@@ -31,6 +31,7 @@ import (
 	"modelrelay/storage"
 	"modelrelay/storage/archive"
 	"modelrelay/storage/audit"
+	"modelrelay/storage/eventlog"
 	"modelrelay/storage/ledger"
 	"modelrelay/storage/limits"
 	"modelrelay/storage/signatures"
@@ -51,6 +52,7 @@ type parts struct {
 	redis    redis.UniversalClient
 	temporal *engine.Engine
 	archive  *archive.Store
+	events   *eventlog.Log
 	*upstreams
 	// operators may use /admin.
 	operators *admin.Operators
@@ -90,6 +92,7 @@ func (m *Main) wire(cfg config.Config) (*parts, error) {
 	if p.archive, err = archive.New(cfg.Archive.Options(buffersPerCopy * cfg.Video.Copies)); err != nil {
 		return nil, fmt.Errorf("open archive: %w", err)
 	}
+	p.events = p.eventLog()
 	p.upstreams = m.openUpstreams(cfg, p.redis, p.log)
 	p.metrics.Learn(cfg.Routes(), cfg.Named(), p.catalog)
 	p.receivers = activities.NewReceivers(&activities.ReceiversOptions{Agent: buildinfo.Read().Agent(), AllowPrivate: cfg.Webhooks.AllowPrivateNetworks})
@@ -158,6 +161,7 @@ func (p *parts) server(m *Main, tokens *tokens.Store, tasks *tasks.Client) (*api
 		Proxies: p.cfg.Proxies(), Origins: p.cfg.CORS.Origins,
 		PublicURL: strings.TrimRight(p.cfg.PublicURL, "/"),
 		Manual:    docs.Pages,
+		Events:    p.events,
 		TokenByID: (&people{parts: p, tokens: tokens}).find,
 		Stores:    api.Stores{Tokens: tokens, Limits: limits, Ledger: usage, Archive: p.archive, Links: links},
 		Prices:    p.prices,

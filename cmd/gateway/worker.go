@@ -94,7 +94,7 @@ func newActivities(p *parts, tokens *tokens.Store, calls activities.Caller) *act
 		},
 		Remover: &activities.Remover{Index: listing.Index, Executions: executions, Objects: p.archive, Log: p.log},
 		Relayer: &activities.Relayer{
-			Listing: listing, Caller: calls, Objects: p.archive, Money: activities.Money{Budgets: p.budgets(), Prices: p.prices},
+			Listing: listing, Caller: calls, Objects: p.archive, Events: p.events, Money: activities.Money{Budgets: p.budgets(), Prices: p.prices},
 			Slots: activities.CallShares(int64(p.cfg.Background.MaxCalls)), MaxOutput: int64(p.cfg.Background.MaxOutput),
 			Repeats: p.cfg.Background.LostAnswer == config.LostRepeat, Record: recorder, Log: p.log,
 		},

@@ -1,0 +1,168 @@
+package tasks
+
+import (
+	"context"
+	"errors"
+	"net/http"
+	"strconv"
+	"strings"
+	"sync"
+	"time"
+
+	"modelrelay/activities"
+	"modelrelay/api/edge"
+	"modelrelay/providers"
+	"modelrelay/storage/eventlog"
+	"modelrelay/workflows/tasks"
+)
+
+// keepAlive is the comment of a stream after a silence.
+const keepAlive = ":\n\n"
+
+// serveStream streams the events of a call, each with its id.
+func (s *Service) serveStream(x *edge.Request, r *http.Request, of tasks.Task) error {
+	after := int64(-1)
+	last := r.URL.Query().Get("after")
+	if header := r.Header.Get("Last-Event-ID"); header != "" {
+		last = header
+	}
+	if last != "" {
+		n, ok := strings.CutPrefix(last, of.ID+"-")
+		number, err := strconv.ParseUint(n, 10, 62)
+		if !ok || err != nil {
+			return providers.InvalidField("after", "Invalid request: the event id is not one of this task.")
+		}
+		after = int64(number)
+	}
+	return s.Stream(x, r, of, after, func(n int64, event []byte) []byte {
+		return append([]byte("id: "+of.ID+"-"+strconv.FormatInt(n, 10)+"\n"), event...)
+	})
+}
+
+// Stream streams the events of a call after a number, as show writes them, until the end of the call.
+func (s *Service) Stream(x *edge.Request, r *http.Request, of tasks.Task, after int64, show func(n int64, event []byte) []byte) error {
+	unwatch, err := x.Watch()
+	if err != nil {
+		return err
+	}
+	defer unwatch()
+	if err := x.WhilePermitted(); err != nil {
+		return err
+	}
+	x.Outcome.Model = of.Request.Model
+	s.edge.Speak(x, of.Format)
+	x.Header().Set("Content-Type", "text/event-stream")
+	x.Header().Set("X-Accel-Buffering", "no") // nginx must not buffer events
+	x.WriteHeader(http.StatusOK)
+	s.events.Open.Add(1)
+	defer s.events.Open.Add(-1)
+	ctx, done := s.edge.UntilStopping(r.Context())
+	defer done()
+	out := &liveStream{out: EventStream{Writer: x.Paced()}}
+	if err := out.flush(); err != nil {
+		return err
+	}
+	reading, end := context.WithCancelCause(ctx)
+	defer end(nil)
+	var watching sync.WaitGroup
+	watching.Go(func() { s.attend(reading, end, of, out) })
+	err = s.log.Read(reading, of.ID, activities.EventsFolder(of.Folder()), after, func(n int64, event []byte) error {
+		return out.write(show(n, event))
+	})
+	end(nil)
+	watching.Wait()
+	var failed *noEvents
+	switch {
+	case err == nil || ctx.Err() != nil && r.Context().Err() == nil: // the end, or the process stops: the client reconnects to another
+		return nil
+	case edge.Left(r.Context()):
+		return r.Context().Err()
+	case r.Context().Err() != nil: // the token may no longer be used
+		err = context.Cause(r.Context())
+	case errors.As(context.Cause(reading), &failed):
+		if failed.fault == nil || after >= 0 {
+			return nil
+		}
+		err = failed.fault
+	case errors.Is(err, eventlog.ErrAhead):
+		err = &providers.Fault{Kind: providers.Upstream, Message: "Events of the stream were lost.", Err: err}
+	}
+	fault := providers.AsFault(err)
+	if fault.Kind != providers.Canceled {
+		staged := activities.StagedCall{Path: strings.TrimPrefix(of.Operation, http.MethodPost+" "), Format: of.Format}
+		_ = out.write(show(after+1, s.faults(staged, fault, after+1))) // the client may be gone
+	}
+	return fault
+}
+
+// noEvents reports the end of a call whose stream never began. fault is nil for a cancelled one.
+type noEvents struct{ fault *providers.Fault }
+
+// Error implements error.
+func (*noEvents) Error() string { return "the call ended without events" }
+
+// attend sends a comment after each silence, and ends the read of a call that ends without events.
+func (s *Service) attend(ctx context.Context, end context.CancelCauseFunc, of tasks.Task, out *liveStream) {
+	for ctx.Err() == nil {
+		if of.Ended() {
+			if of.Call == nil || of.Call.Events == 0 {
+				none := new(noEvents)
+				if statusOf(of) == "failed" {
+					_, none.fault = faultOf(of)
+				}
+				end(none)
+			}
+			return
+		}
+		quiet, cancel := context.WithTimeout(ctx, s.events.Every)
+		task, err := s.tasks.Watch(quiet, of)
+		cancel()
+		switch {
+		case err == nil:
+			of = task
+		case ctx.Err() != nil:
+			return
+		case quiet.Err() != nil:
+			if out.comment(s.events.Every) != nil {
+				return
+			}
+		default:
+			end(err)
+			return
+		}
+	}
+}
+
+// liveStream is a stream that events and comments are written to concurrently.
+type liveStream struct {
+	mu   sync.Mutex
+	out  EventStream
+	last time.Time
+}
+
+func (l *liveStream) write(event []byte) error {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.last = time.Now()
+	return l.out.WriteEvent(event)
+}
+
+// comment sends a comment unless something was sent within the silence.
+func (l *liveStream) comment(silence time.Duration) error {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if time.Since(l.last) < silence {
+		return nil
+	}
+	l.last = time.Now()
+	return l.out.WriteEvent([]byte(keepAlive))
+}
+
+func (l *liveStream) flush() error {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if err := l.out.Flush(); err != nil {
+		return edge.ClientGone(err)
+	}
+	return nil
+}

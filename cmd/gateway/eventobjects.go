@@ -1,0 +1,44 @@
+package main
+
+import (
+	"context"
+	"io"
+	"iter"
+	"time"
+
+	"modelrelay/storage/archive"
+	"modelrelay/storage/eventlog"
+)
+
+// eventObjects is the archive for the events of calls.
+type eventObjects struct{ *archive.Store }
+
+// Put implements eventlog.Objects.
+func (o eventObjects) Put(ctx context.Context, key string, r io.Reader, size int64, contentType string) (int64, string, error) {
+	object, err := o.Store.Put(ctx, key, r, size, archive.PutOptions{ContentType: contentType})
+	return object.Size, object.SHA256, err
+}
+
+// Open implements eventlog.Objects.
+func (o eventObjects) Open(ctx context.Context, key string) (io.ReadCloser, error) {
+	return o.Store.Open(ctx, key)
+}
+
+// List implements eventlog.Objects.
+func (o eventObjects) List(ctx context.Context, prefix string) iter.Seq2[string, error] {
+	return func(yield func(string, error) bool) {
+		for object, err := range o.Store.List(ctx, prefix) {
+			if !yield(object.Key, err) {
+				return
+			}
+		}
+	}
+}
+
+// eventLog returns the log of the events of calls. Redis has them for an hour longer than a call may last.
+func (p *parts) eventLog() *eventlog.Log {
+	return eventlog.New(p.redis, eventObjects{p.archive}, &eventlog.Options{TTL: p.cfg.Background.Deadline + eventSlack, Log: p.log})
+}
+
+// eventSlack is how long Redis has the events of a call after its deadline.
+const eventSlack = time.Hour
