@@ -3,6 +3,8 @@ package activities
 import (
 	"bytes"
 	"context"
+	"crypto/sha256"
+	"encoding/hex"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -182,6 +184,11 @@ type RelayInput struct {
 // claim returns the archive key of the right to send the call for the n-th time, and answer that of the answer's record.
 func (in RelayInput) claim(n int) string {
 	return SubmitInput{TaskID: in.TaskID, Incarnation: in.Incarnation, Attempt: n}.BegunObject()
+}
+
+// output returns the archive key of an answer with the status.
+func (in RelayInput) output(status string) string {
+	return OutputPrefix(in.TaskID, in.Expires) + "answer-" + status
 }
 
 // events returns the archive folder of the events of a stream.
@@ -429,8 +436,7 @@ func (c *calling) claimNext(ctx context.Context) error {
 		if holder == owner {
 			return nil
 		}
-		var stored Answered
-		switch err := c.Objects.GetJSON(ctx, c.in.answer(), &stored); {
+		switch stored, err := c.stored(ctx); {
 		case err == nil:
 			c.earlier = &stored
 			return &providers.Fault{Kind: providers.Internal, Message: "The call was answered before.", Err: errAnswered}
@@ -446,6 +452,50 @@ func (c *calling) claimNext(ctx context.Context) error {
 		}
 	}
 	return &providers.Fault{Kind: providers.Upstream, Message: lostMessage, Err: errLost}
+}
+
+// stored returns the answer that an earlier try has stored, or storage.ErrNotFound. Without the record, which is written last, the usage is
+// not known: such an answer costs what was reserved.
+func (c *calling) stored(ctx context.Context) (answer Answered, err error) {
+	if err = c.Objects.GetJSON(ctx, c.in.answer(), &answer); !errors.Is(err, storage.ErrNotFound) {
+		return answer, err
+	}
+	answer = c.ended(Answered{Status: http.StatusOK}, &CallRun{Cost: c.in.Call.Amount})
+	answer.Cost = c.in.Call.Amount
+	if c.in.Call.Stream {
+		log, err := c.Events.Ended(ctx, c.in.events())
+		answer.Output = &Output{Object: log.Key, ContentType: eventStream, Size: log.Size, SHA256: log.SHA256}
+		if answer.Events = log.Events; !log.Complete {
+			answer.Unknown, answer.Failure = true, &providers.VideoFailure{Code: "upstream_unknown", Message: lostMessage}
+		}
+		if !errors.Is(err, storage.ErrNotFound) {
+			return answer, err
+		}
+	}
+	for object, err := range c.Objects.List(ctx, c.in.output("")) {
+		if err != nil {
+			return Answered{}, err
+		}
+		status, err := strconv.Atoi(strings.TrimPrefix(object.Key, c.in.output("")))
+		if err != nil {
+			continue
+		}
+		body, err := c.Objects.Open(ctx, object.Key)
+		if err != nil {
+			return Answered{}, err
+		}
+		defer func() { _ = body.Close() }() // it was only read
+		sum := sha256.New()
+		size, err := io.Copy(sum, body)
+		answer.Status, answer.Output = status, &Output{
+			Object: object.Key, ContentType: body.Object().ContentType, Size: size, SHA256: hex.EncodeToString(sum.Sum(nil)),
+		}
+		if status/100 != 2 {
+			answer.Cost, answer.Failure = 0, failureOf(nil, nil)
+		}
+		return answer, err
+	}
+	return Answered{}, storage.ErrNotFound
 }
 
 // seen reports whether readers may have seen events of an earlier try.
@@ -552,7 +602,7 @@ func (c *calling) write(ctx context.Context, out *callOutput, answer *Answered) 
 		answer.Output, answer.Events = &Output{Object: log.Key, ContentType: kind, Size: log.Size, SHA256: log.SHA256}, log.Events
 		return c.record(ctx, answer)
 	}
-	object, err := c.Objects.Put(ctx, OutputPrefix(c.in.TaskID, c.in.Expires)+"answer", bytes.NewReader(out.body.Bytes()), int64(out.body.Len()),
+	object, err := c.Objects.Put(ctx, c.in.output(strconv.Itoa(out.status)), bytes.NewReader(out.body.Bytes()), int64(out.body.Len()),
 		archive.PutOptions{ContentType: kind})
 	if err != nil {
 		return fmt.Errorf("write the answer: %w", err)
