@@ -87,7 +87,7 @@ func (k keyNames) rename(cmd redis.Cmder) error {
 	case "multi", "exec", "ping", "time", "wait", "script", "info", "dbsize", "role", "flushdb", "cluster", "command",
 		"hello", "auth", "select", "client", "readonly", "readwrite", "asking": // what a connection begins with passes the hooks too
 		return nil
-	case "get", "getex", "getdel", "set", "incr", "expire", "pexpire", "pttl", "ttl", "type", "publish", "object",
+	case "get", "getex", "getdel", "set", "strlen", "incr", "expire", "pexpire", "pttl", "ttl", "type", "publish", "object",
 		"hget", "hset", "hdel", "hlen", "hmget", "hgetall", "hscan", "hincrby", "hexists",
 		"lindex", "llen", "lrange", "lpush", "rpush", "ltrim",
 		"sadd", "srem", "scard", "smembers", "sismember",
