@@ -47,6 +47,8 @@ type Call struct {
 	// ContinuesFrom lists what earlier answers created and this call continues: first the previous answer, then the rest. Only the
 	// key that created it can continue it, for the same token.
 	ContinuesFrom []Made
+	// Chain describes what the gateway has put into Body in place of a stored response.
+	Chain Chain
 	// HideUsage: the gateway has asked for the usage chunk and the client has not, so the client must not receive it.
 	HideUsage bool
 	// Begin is called before each request to an upstream. Its error ends the call without the request. Only a background call has it: no
@@ -85,6 +87,14 @@ func (c Call) Named() string { return cmp.Or(c.Asked, c.Model) }
 type Made struct {
 	// ID is the upstream's id of it. Param is the request field that has it.
 	ID, Param string
+}
+
+// Chain is the part of a call's input that the gateway has stored.
+type Chain struct {
+	// Previous is the id of the stored response that the client continues from; "" for none.
+	Previous string
+	// Earlier is the number of items of that response's input and output. They begin the input in Body.
+	Earlier int
 }
 
 // Payload returns the body for an upstream that knows the model under the given name. It copies nothing.

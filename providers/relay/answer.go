@@ -35,6 +35,8 @@ type Answer struct {
 	Provider string
 	// Attempts is how many requests the call took.
 	Attempts int
+	// Holds is the number of bytes of the call's body that the answer holds until its end.
+	Holds int
 	// Translated is the upstream's endpoint where the answer was made of another format's; zero where it is as it came.
 	Translated providers.Endpoint
 

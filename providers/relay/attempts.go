@@ -25,16 +25,13 @@ import (
 // The caller closes the Answer's body. It must not change or reuse call.Body afterwards, not even after an error: the
 // transport may still be reading it.
 func (r *Relay) Do(ctx context.Context, group string, call providers.Call) (*Answer, error) {
-	tries, err := r.begin(ctx, group, call)
-	if err != nil {
-		return nil, err
-	}
+	tries := r.begin(ctx, group, call)
 	defer tries.abandon()
 	if own := translate.Without(call); own != nil {
 		call.Edits = append(slices.Clip(call.Edits), own...)
 	}
 	for tries.next(ctx) {
-		s, fault := r.fit(ctx, call, tries.to)
+		s, fault := tries.fit(ctx, call)
 		if fault != nil {
 			tries.skip(fault)
 			continue
@@ -69,24 +66,22 @@ func (r *Relay) Do(ctx context.Context, group string, call providers.Call) (*Ans
 }
 
 // begin returns the attempts of a call, before the first.
-func (r *Relay) begin(ctx context.Context, group string, call providers.Call) (attempts, error) {
+func (r *Relay) begin(ctx context.Context, group string, call providers.Call) attempts {
 	tries := r.attempts(router.Request{
 		Group: group, Token: call.Token, Model: call.Model, Asked: call.Asked, Endpoint: call.Endpoint,
 		OpenValues: call.OpenValues, Affinity: call.Affinity,
 	}, call.RequestID, call.Trail)
 	tries.once = call.Begin != nil
-	return tries, r.findOrigin(ctx, call, &tries.want)
+	tries.foreign = r.findOrigin(ctx, call, &tries.want)
+	return tries
 }
 
 // Check returns the *providers.Fault of a call that no channel could be sent, as Do does, and sends nothing. It returns nil if only the
 // state of the channels stops the call now.
 func (r *Relay) Check(ctx context.Context, group string, call providers.Call) error {
-	tries, err := r.begin(ctx, group, call)
-	if err != nil {
-		return err
-	}
+	tries := r.begin(ctx, group, call)
 	for tries.next(ctx) {
-		_, fault := r.fit(ctx, call, tries.to)
+		_, fault := tries.fit(ctx, call)
 		if fault == nil {
 			tries.giveBack()
 			return nil
@@ -141,6 +136,8 @@ type attempts struct {
 	once  bool
 	began time.Time
 	span  *upstream.Span
+	// foreign is the fault of a call that continues from another token's answer; nil for any other call.
+	foreign *providers.Fault
 	// last is the fault of the latest attempt, origin that of the channel that made what the call continues from, and unfit the first one of a
 	// call that could not be sent to a target.
 	last, origin, unfit *providers.Fault
@@ -335,6 +332,14 @@ type sending struct {
 	asksUsage bool
 	// patient: only the context bounds the answer.
 	patient bool
+}
+
+// fit makes the call one that the target of the attempt takes. A translation by itself refuses to continue from another token's answer.
+func (a *attempts) fit(ctx context.Context, call providers.Call) (sending, *providers.Fault) {
+	if a.foreign != nil && !a.to.Translated {
+		return sending{}, a.foreign
+	}
+	return a.relay.fit(ctx, call, a.to)
 }
 
 // fit makes the call one that the target takes. Its fault says that there is no such call.

@@ -22,8 +22,8 @@ type Origin struct {
 }
 
 // findOrigin finds the channel and key that alone can serve a call which continues from an earlier answer. What was made for another token
-// does not exist for this one.
-func (r *Relay) findOrigin(ctx context.Context, call providers.Call, want *router.Request) error {
+// does not exist for this one: the fault is what a call in the format of the channel gets.
+func (r *Relay) findOrigin(ctx context.Context, call providers.Call, want *router.Request) *providers.Fault {
 	if r.origins == nil || len(call.ContinuesFrom) == 0 {
 		return nil
 	}

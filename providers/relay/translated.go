@@ -37,6 +37,7 @@ func (a *Answer) translate(translation *translate.Translation, upstream *body, k
 	}
 	translation.Header(a.Header)
 	a.Stream, a.Translated, a.Status = translation.Stream(), translation.Call.Endpoint, http.StatusOK
+	a.Holds = translation.Holds()
 	a.Body = &translatedBody{a.translated, upstream, key}
 	return nil
 }

@@ -80,7 +80,7 @@ func TestWhyAnswersEnd(t *testing.T) {
 		}
 		for _, id := range map[string][]string{
 			"chat":      {`"id":"chatcmpl-\w{24}"`, `"model":"m"`, `"object":"chat.completion"`},
-			"responses": {`"id":"resp_\w{24}"`, `"id":"msg_\w+"`, `"model":"m"`}, "messages": {`"id":"msg_\w{24}"`, `"model":"m"`}, "gemini": {`"responseId":"[\w-]+"`, `"modelVersion":"m"`},
+			"responses": {`"id":"resp_[0-9a-v]{26}"`, `"id":"msg_\w+"`, `"model":"m"`}, "messages": {`"id":"msg_\w{24}"`, `"model":"m"`}, "gemini": {`"responseId":"[\w-]+"`, `"modelVersion":"m"`},
 		}[client.name] {
 			reason := map[string]string{"chat": "stop", "messages": "end_turn", "gemini": "STOP"}[upstream.name]
 			if answer := answerOf(t, client, upstream, ended(upstream.name, reason, "")); !regexp.MustCompile(id).MatchString(answer) {

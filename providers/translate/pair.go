@@ -15,17 +15,22 @@ import (
 type Options struct {
 	// Signatures stores for clients what their format has no place for; nil: nothing is stored.
 	Signatures SignatureCache
+	// Responses stores the answers of translated calls to the Responses API; nil: they are not stored.
+	Responses ResponseStore
 }
 
 // Door makes calls of one endpoint those of another. It is safe for concurrent use.
-type Door struct{ signatures SignatureCache }
+type Door struct {
+	signatures SignatureCache
+	responses  ResponseStore
+}
 
 // New returns a Door.
 func New(opts *Options) *Door {
 	if opts == nil {
 		opts = new(Options)
 	}
-	return &Door{signatures: opts.Signatures}
+	return &Door{signatures: opts.Signatures, responses: opts.Responses}
 }
 
 // The headers of a translated answer.
@@ -56,6 +61,7 @@ type Translation struct {
 	// callIDs are the ids of the calls of tools that the conversation has, nil for none.
 	callIDs map[string]bool
 	signs   bool // thoughts are signed apart from their text
+	holds   int  // bytes of the client's body, until the end of the answer
 }
 
 // Translate makes the call for one of the endpoints that the vendor, which is the target's, takes. The fault names the client's own field:
@@ -116,6 +122,7 @@ func (t *Translation) chat(ctx context.Context, d *Door, call providers.Call, ta
 	}
 	t.ask = ask
 	t.ask.Model = call.Named()
+	t.storeAnswer(ctx, d.responses, call)
 	if source == form.Messages && t.streams {
 		t.ask.Input = estimate(prompt)
 	}
@@ -130,6 +137,9 @@ func (t *Translation) chat(ctx context.Context, d *Door, call providers.Call, ta
 			if prompt, _, fault = t.writer.read(call, new(form.Loss)); fault != nil {
 				return fault
 			}
+		}
+		if t.ask.Store != nil {
+			withoutStore(prompt)
 		}
 		target, _ := dialectOf(to)
 		keeps := target != form.Chat && caller.ID != ""

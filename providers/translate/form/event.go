@@ -168,6 +168,12 @@ type Ask struct {
 	// Compact: the answer is a summary of the conversation, which Seal encrypts for the caller. CompactOnly: the operation makes nothing else.
 	Compact, CompactOnly bool
 	Seal                 func(text string) string
+	// Stored: the client wants its answer to be stored. Store does that, with the id of the answer and the whole answer, before the client
+	// receives the end of it, and reports whether the answer is stored now; nil: the gateway does not store it.
+	Stored bool
+	Store  func(id string, answer []byte) bool
+	// Previous is the id of the stored answer that the client continues from.
+	Previous string
 	// Echo is what the answer repeats of the call: members of a JSON object without its braces, a copy.
 	Echo []byte
 }

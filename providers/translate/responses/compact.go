@@ -88,6 +88,6 @@ func (w *writer) compactedResponse() {
 	out.KeyInt("created_at", w.created)
 	out.KeyRaw("output", []byte("["), w.written, []byte("]"))
 	out.Key("usage")
-	w.usage()
+	w.usage(out)
 	out.End()
 }

@@ -114,8 +114,8 @@ func (r *reading) readItem(value rawjson.Value, at form.Path) {
 		r.readCall(&item)
 	case item.kind.Is("reasoning"):
 		r.readThought(&item)
-	case item.kind.Is("item_reference"):
-		r.refuse(providers.InvalidField(at.String(), keepsNothing))
+	case item.kind.Is("item_reference"): // that of a stored item is replaced before
+		r.refuse(providers.InvalidField(at.String(), notStored))
 	case item.kind.Is("additional_tools"):
 		for i, tool := range item.tools.Items() {
 			r.readTool(tool, at.Item("tools", i), "")

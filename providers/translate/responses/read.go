@@ -13,6 +13,9 @@ import (
 // keepsNothing is why what only the vendor's own memory can answer is refused.
 const keepsNothing = "This model's upstream keeps no responses: send the earlier items in `input`."
 
+// notStored is why a response or an item that the client names is refused.
+const notStored = "No stored response or item of this API key has this id: send the earlier items in `input`."
+
 // The values of include that a translation answers.
 const (
 	includeReasoning = "reasoning.encrypted_content"
@@ -44,7 +47,7 @@ type reading struct {
 
 // Read reads a client's call. What it names in loss is unknown to every dialect. Faults name the client's field.
 func Read(call providers.Call, loss *form.Loss) (*form.Prompt, form.Ask, *providers.Fault) {
-	ask := form.Ask{Model: call.Model, Stream: call.Stream, WantsUsage: true}
+	ask := form.Ask{Model: call.Model, Stream: call.Stream, WantsUsage: true, Stored: true, Previous: call.Chain.Previous}
 	r := &reading{found: found{prompt: &form.Prompt{From: form.Responses}, loss: loss, ask: &ask}, call: call}
 	ask.CompactOnly = call.Endpoint.Operation == providers.CompactResponse
 	r.prompt.Fields[form.FieldTurns] = "input"
@@ -161,11 +164,18 @@ func (r *reading) field(name rawjson.Text, value rawjson.Value) {
 // vendorField reads a member that only the vendor knows.
 func (r *reading) vendorField(name string, value rawjson.Value) {
 	switch name {
-	case "previous_response_id", "conversation", "prompt", "background":
+	case "previous_response_id": // that of a stored response is replaced before
+		if value.Says() {
+			r.refuse(providers.InvalidField(name, notStored))
+		}
+	case "conversation", "prompt", "background":
 		if value.Says() {
 			r.refuse(providers.InvalidField(name, keepsNothing))
 		}
-	case "store", "metadata", "prompt_cache_key", "prompt_cache_retention", "prompt_cache_options", "max_tool_calls",
+	case "store":
+		r.ask.Stored = !value.False()
+		r.own(name, value)
+	case "metadata", "prompt_cache_key", "prompt_cache_retention", "prompt_cache_options", "max_tool_calls",
 		"context_management", "access_programs", "image":
 		r.own(name, value)
 	case "moderation": // the answer holds it

@@ -209,13 +209,13 @@ own include ["reasoning.encrypted_content","web_search_call.results"] must false
 
 func TestReadRefuses(t *testing.T) {
 	t.Parallel()
-	const keeps = "keeps no responses"
+	const keeps, unknown = "keeps no responses", "No stored response"
 	for name, test := range map[string]struct{ body, param, message string }{
-		"an earlier response":   {`"previous_response_id":"resp_1"`, "previous_response_id", keeps},
+		"an earlier response":   {`"previous_response_id":"resp_1"`, "previous_response_id", unknown},
 		"a conversation":        {`"conversation":{"id":"conv_1"}`, "conversation", keeps},
 		"the background":        {`"background":true`, "background", keeps},
 		"a prompt":              {`"prompt":{"id":"pmpt_1"}`, "prompt", keeps},
-		"a reference":           {`"input":[{"role":"user","content":"a"},{"type":"item_reference","id":"rs_1"}]`, "input[1]", keeps},
+		"a reference":           {`"input":[{"role":"user","content":"a"},{"type":"item_reference","id":"rs_1"}]`, "input[1]", unknown},
 		"an image that is none": {`"input":[{"role":"user","content":[{"type":"input_image"}]}]`, "input[0].content[0]", "neither"},
 		"a file that is none":   {`"input":[{"role":"user","content":[{"type":"input_file","filename":"x"}]}]`, "input[0].content[0]", "neither"},
 		"sound that is none":    {`"input":[{"role":"user","content":[{"type":"input_audio"}]}]`, "input[0].content[0]", "neither"},

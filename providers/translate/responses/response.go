@@ -42,7 +42,7 @@ func (w *writer) start() {
 	for _, name := range [...]string{"response.created", "response.in_progress"} {
 		if w.begin(name) {
 			w.out.Key("response")
-			w.response(statusInProgress, "", nil)
+			w.response(&w.out, statusInProgress, "", nil)
 			w.finish()
 		}
 	}
@@ -58,26 +58,47 @@ func (w *writer) end() {
 	}
 	w.closeItem()
 	w.phase = over
-	status, reason := ending(w.stop)
-	if !w.ask.Stream {
-		w.out.Grow(len(w.written) + len(w.ask.Echo) + form.DocumentRoom)
-		if w.ask.CompactOnly {
-			w.compactedResponse()
-			return
-		}
-		w.response(status, reason, nil)
+	if w.ask.CompactOnly {
+		w.out.Grow(len(w.written) + form.DocumentRoom)
+		w.compactedResponse()
 		return
 	}
-	w.begin("response." + status)
-	w.out.Key("response")
-	w.response(status, reason, nil)
-	w.finish()
+	status, reason := ending(w.stop)
+	whole := w.store(status, reason)
+	w.out.Grow(max(len(w.written)+len(w.ask.Echo), len(whole)) + form.DocumentRoom)
+	if w.begin("response." + status) {
+		w.out.Key("response")
+	}
+	if whole != nil {
+		w.out.Raw(whole)
+	} else {
+		w.response(&w.out, status, reason, nil)
+	}
+	if w.ask.Stream {
+		w.finish()
+	}
+}
+
+// store stores the response and returns it; nil if it is not stored.
+func (w *writer) store(status, reason string) []byte {
+	if w.ask.Store == nil {
+		return nil
+	}
+	var out form.Out
+	out.Grow(len(w.written) + len(w.ask.Echo) + form.DocumentRoom)
+	w.response(&out, status, reason, nil)
+	if w.ask.Store(w.id, out.Bytes()) {
+		return out.Bytes()
+	}
+	w.ask.Store = nil
+	return nil
 }
 
 // fail writes the response as far as it came; the error follows, written by others. An item that is open is left out: a client
 // would take one that is done for what the model wanted, and call a tool with half of its input.
 func (w *writer) fail(fault *providers.Fault) {
 	started := w.phase == running
+	w.ask.Store = nil
 	w.phase = over
 	if !started || !w.ask.Stream {
 		return
@@ -89,13 +110,12 @@ func (w *writer) fail(fault *providers.Fault) {
 	}
 	w.begin("response.failed")
 	w.out.Key("response")
-	w.response(statusFailed, "", fault)
+	w.response(&w.out, statusFailed, "", fault)
 	w.finish()
 }
 
 // response writes the response object, with the members that its type requires.
-func (w *writer) response(status, reason string, fault *providers.Fault) {
-	out := &w.out
+func (w *writer) response(out *form.Out, status, reason string, fault *providers.Fault) {
 	out.Begin()
 	out.KeyString("id", w.id)
 	out.KeyString("object", "response")
@@ -125,19 +145,28 @@ func (w *writer) response(status, reason string, fault *providers.Fault) {
 	if len(w.ask.Echo) > 0 {
 		out.Raw(w.ask.Echo)
 	}
-	out.Literal(`"background":false,"previous_response_id":null,"access_programs":null,"store":false`)
+	out.Literal(`"background":false`)
+	out.Key("previous_response_id")
+	if w.ask.Previous != "" {
+		out.String(w.ask.Previous)
+	} else {
+		out.Literal("null")
+	}
+	out.Literal(`"access_programs":null`)
+	out.Key("store")
+	out.Bool(w.ask.Store != nil)
 	out.KeyRaw("output", []byte("["), w.written, []byte("]"))
 	out.Key("usage")
 	if status == statusInProgress {
 		out.Literal("null")
 	} else {
-		w.usage()
+		w.usage(out)
 	}
 	out.End()
 }
 
-func (w *writer) usage() {
-	out, counts := &w.out, &w.counts
+func (w *writer) usage(out *form.Out) {
+	counts := &w.counts
 	out.Begin()
 	out.KeyInt("input_tokens", counts.Input)
 	out.Object("input_tokens_details")

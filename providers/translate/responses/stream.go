@@ -18,7 +18,7 @@ const idDigits = 24
 
 // NewWriter returns the writer of a client's answer: the events of a response, or the response.
 func NewWriter(ask form.Ask) form.AnswerWriter {
-	w := &writer{output: output{ask: ask}, id: form.NewID("resp_", idDigits), created: time.Now().Unix()}
+	w := &writer{output: output{ask: ask}, id: newResponseID(), created: time.Now().Unix()}
 	w.blocks = form.NewSequencer(false, w.event)
 	return w
 }

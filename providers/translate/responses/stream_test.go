@@ -27,7 +27,7 @@ func written(ask form.Ask, events ...form.Event) []byte {
 	return all
 }
 
-var made = regexp.MustCompile(`"(id|item_id)":"(resp|msg|rs|fc|ctc)_[0-9A-Za-z]{24}"|"(created_at|completed_at)":\d+`)
+var made = regexp.MustCompile(`"(id|item_id)":"(resp|msg|rs|fc|ctc)_[0-9A-Za-z]{24,26}"|"(created_at|completed_at)":\d+`)
 
 // steady takes what differs from one answer to the next out of it.
 func steady(answer []byte) string {
