@@ -96,6 +96,8 @@ type Stores struct {
 	// Links, where it is set, makes the addresses of finished videos, which need no token then; nil has them read through
 	// this server.
 	Links videos.Links
+	// Responses are the stored responses; nil: none.
+	Responses openai.StoredResponses
 }
 
 // Defaults are the models that serve requests which name none; "" refuses them.
@@ -181,7 +183,9 @@ func New(o Options) *Server {
 	begin, read := s.videos.AddGemini(longRunning)
 	gemini.Add(longRunning, s.calls, begin, read)
 	gemini.AddInteractions(longRunning, s.calls, s.videos.AddInteractions(longRunning, gemini.StoredInteraction(s.calls)))
-	openai.Add(group(openAI), s.calls, openai.Options{ModerationModel: o.DefaultModerationModel, RealtimeModel: o.DefaultRealtimeModel})
+	openai.Add(group(openAI), s.calls, openai.Options{
+		ModerationModel: o.DefaultModerationModel, RealtimeModel: o.DefaultRealtimeModel, Responses: o.Responses,
+	})
 	s.videos.Add(group(openAI), group(vendorC))
 	background.Add(group(openAI))
 	own := account.New(account.Options{

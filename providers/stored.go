@@ -32,4 +32,6 @@ const (
 	StoredGet    StoredVerb = "get"
 	StoredCancel StoredVerb = "cancel"
 	StoredDelete StoredVerb = "delete"
+	// StoredInput lists the input of an answer.
+	StoredInput StoredVerb = "input"
 )

@@ -52,10 +52,22 @@ func (x *Request) Hold(n int) error {
 	return nil
 }
 
+// FitBody counts a body of n bytes that the gateway makes of the request's own. The error is a fault: TooLarge for a body above the limit of
+// all bodies, and those of Hold.
+func (x *Request) FitBody(n int) error {
+	if most := x.edge.options.MaxBody; int64(n) > most {
+		return tooLarge(most)
+	}
+	return x.growBody(n)
+}
+
 // ReleaseBody gives back what the request held. The second time nothing happens.
-func (x *Request) ReleaseBody() {
-	if x.held > 0 {
-		x.edge.bodies.Release(x.Caller.ID, x.held)
-		x.held = 0
+func (x *Request) ReleaseBody() { x.ShrinkBody(0) }
+
+// ShrinkBody gives back what the request held above n bytes.
+func (x *Request) ShrinkBody(n int) {
+	if more := x.held - int64(n); more > 0 {
+		x.edge.bodies.Release(x.Caller.ID, more)
+		x.held = int64(n)
 	}
 }

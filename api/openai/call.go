@@ -16,16 +16,18 @@ import (
 	"modelrelay/providers/rawjson"
 )
 
-// Options are the models of calls that name none; "" refuses such calls.
+// Options are what the format needs. The models are those of calls that name none; "" refuses such calls.
 type Options struct {
 	ModerationModel, RealtimeModel string
+	// Responses are those that the gateway has stored; nil: none.
+	Responses StoredResponses
 }
 
 // Add adds the operations of the format's relayed calls and of its conversations.
 func Add(g *edge.Group, c *calls.Calls, o Options) {
 	a := adder{group: g, calls: c}
 	a.addChat()
-	a.addResponses()
+	a.addResponses(o.Responses)
 	a.addText(o.ModerationModel)
 	a.addAudio()
 	a.addImages()
@@ -45,6 +47,8 @@ type relayed struct {
 	huma.Operation
 
 	name providers.Operation
+	// resolve, which may be nil, makes a new body of one that names stored responses, and describes it; nil: the body stays.
+	resolve func(x *edge.Request, r *http.Request, b *body.JSON) ([]byte, providers.Chain, error)
 	// finish, which may be nil, finishes the call of a checked body: what this operation asks beyond its fields, and what
 	// it adds to them.
 	finish func(r *http.Request, call *calls.Call, b *body.JSON) error
@@ -84,7 +88,14 @@ func readJSON(check *body.Checker, op relayed) calls.Reader {
 		if err != nil {
 			return call, err
 		}
+		var chain providers.Chain
+		if op.resolve != nil {
+			if b, chain, err = resolved(x, r, check, b, op); err != nil {
+				return call, err
+			}
+		}
 		call = calls.JSONCall(endpoint, b)
+		call.Chain = chain
 		call.Header, call.Events.Last = keepHeader(r), isDone
 		call.Output, call.N = sizeOf(b)
 		if key := b.Value(cacheKey); len(key) > 0 {
@@ -100,6 +111,15 @@ func readJSON(check *body.Checker, op relayed) calls.Reader {
 		}
 		return call, err
 	}
+}
+
+// resolved returns the body after the operation's resolve.
+func resolved(x *edge.Request, r *http.Request, check *body.Checker, b *body.JSON, op relayed) (*body.JSON, providers.Chain, error) {
+	raw, chain, err := op.resolve(x, r, b)
+	if err == nil && raw != nil {
+		b, err = check.Check(raw)
+	}
+	return b, chain, err
 }
 
 // readForm reads the call of a multipart body. It is sent part by part as it came, but for the model's name where the channel has another

@@ -40,11 +40,14 @@ type openAICompaction struct {
 // ResponsesPath is the path of responses.
 const ResponsesPath = "/v1/responses"
 
-// addResponses adds POST /v1/responses and POST /v1/responses/compact.
-func (a adder) addResponses() {
-	tags := []string{"Responses format"}
+const responsesTag = "Responses format"
+
+// addResponses adds POST /v1/responses and POST /v1/responses/compact, and the reads of responses.
+func (a adder) addResponses(store StoredResponses) {
+	tags := []string{responsesTag}
+	resolve := stored{store, a.calls}.resolve
 	addCall[openAIResponse](a, relayed{
-		name: providers.Responses, finish: responseEvents, goesOn: goesOn,
+		name: providers.Responses, resolve: resolve, finish: responseEvents, goesOn: goesOn,
 		Operation: huma.Operation{
 			OperationID: "createResponse", Path: ResponsesPath, Tags: tags, Summary: "Create a response",
 			Description: "Streaming and non-streaming. Fields that are not listed here reach the upstream untouched.",
@@ -52,12 +55,13 @@ func (a adder) addResponses() {
 		},
 	})
 	addCall[openAICompaction](a, relayed{
-		name: providers.CompactResponse, goesOn: goesOn,
+		name: providers.CompactResponse, resolve: resolve, goesOn: goesOn,
 		Operation: huma.Operation{
 			OperationID: "compactResponse", Path: ResponsesPath + "/compact", Tags: tags, Summary: "Compact a long conversation",
 			Responses: calls.DeclareAnswer("The compacted conversation", false),
 		},
 	})
+	a.addStored(store)
 }
 
 // responseEvents follows the events of a response, which are numbered, and have an error of their own.
@@ -71,9 +75,9 @@ func responseEvents(_ *http.Request, call *calls.Call, b *body.JSON) error {
 	return nil
 }
 
-// eachReference calls visit with the ids of items that only refer to one that the upstream keeps, until it says no. An item with
+// eachReference calls visit with the items that only refer to a stored one, and their ids, until it says no. An item with
 // content of its own may come from another token's conversation: its id means nothing to the upstream.
-func eachReference(input rawjson.Value, visit func(id []byte) bool) bool {
+func eachReference(input rawjson.Value, visit func(item rawjson.Value, id []byte) bool) bool {
 	for _, item := range input.Items() {
 		var id, kind []byte
 		said := false
@@ -89,7 +93,7 @@ func eachReference(input rawjson.Value, visit func(id []byte) bool) bool {
 			}
 		}
 		refers := strings.EqualFold(string(kind), "item_reference") || len(kind) == 0 && !said // the type may be left out
-		if refers && !visit(id) {
+		if refers && !visit(item, id) {
 			return false
 		}
 	}
@@ -130,11 +134,15 @@ func goesOn(b *body.JSON) ([]providers.Made, error) {
 			}
 		}
 		if field == "input" && ok {
-			ok = eachReference(b.Value(field), func(id []byte) bool { return add(id, field) })
+			ok = eachReference(b.Value(field), func(_ rawjson.Value, id []byte) bool { return add(id, field) })
 		}
 		if !ok {
-			return nil, providers.InvalidField(field, "Invalid request: '%s' names more than %d parts of earlier answers.", field, maxNamed)
+			return nil, tooManyNamed(field)
 		}
 	}
 	return goes, nil
+}
+
+func tooManyNamed(field string) error {
+	return providers.InvalidField(field, "Invalid request: '%s' names more than %d parts of earlier answers.", field, maxNamed)
 }

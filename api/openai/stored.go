@@ -1,0 +1,381 @@
+package openai
+
+import (
+	"bytes"
+	"context"
+	"crypto/sha256"
+	"encoding/hex"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"net/http"
+	"net/url"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/danielgtaylor/huma/v2"
+
+	"modelrelay/api/body"
+	"modelrelay/api/calls"
+	"modelrelay/api/edge"
+	"modelrelay/providers"
+	"modelrelay/providers/rawjson"
+	"modelrelay/storage"
+	"modelrelay/storage/responses"
+)
+
+// StoredResponses finds the responses that the gateway has stored for a token. Errors are those of storage.
+type StoredResponses interface {
+	Find(ctx context.Context, token, id string) (responses.Response, error)
+	// Items returns the output items that exist, by id. It passes their total size to room before it reads them.
+	Items(ctx context.Context, token string, ids []string, room func(size int) error) (map[string][]byte, error)
+	Delete(ctx context.Context, token, id string) error
+}
+
+// stored reads the responses that the gateway has stored, and asks an upstream for those that it has.
+type stored struct {
+	store StoredResponses // nil: the gateway has none
+	calls *calls.Calls
+}
+
+// addStored adds the reads of responses.
+func (a adder) addStored(store StoredResponses) {
+	s := stored{store, a.calls}
+	id := edge.PathParameter("response_id", "Id of a response")
+	reads := a.group.With(edge.Access{Meter: edge.MeterReads})
+	text := func(name, description string) *huma.Param {
+		return &huma.Param{Name: name, In: "query", Description: description, Schema: body.Text()}
+	}
+	add := func(op huma.Operation, handle func(x *edge.Request, r *http.Request, id string) error) {
+		op.Path, op.Tags, op.Description = ResponsesPath+"/{response_id}"+op.Path, []string{responsesTag}, storedWords
+		op.Parameters = append([]*huma.Param{id}, op.Parameters...)
+		reads.Handle(op, func(x *edge.Request, r *http.Request) error { return handle(x, r, r.PathValue("response_id")) })
+	}
+	add(huma.Operation{
+		OperationID: "getResponse", Method: http.MethodGet, Summary: "Get a response",
+		Parameters: []*huma.Param{text("stream", "True for its events: only of an upstream's response that was created in the background")},
+		Responses:  calls.DeclareAnswer("The response", true),
+	}, s.get)
+	add(huma.Operation{
+		OperationID: "deleteResponse", Method: http.MethodDelete, Summary: "Delete a response", Responses: calls.DeclareAnswer("It is deleted", false),
+	}, s.remove)
+	add(huma.Operation{
+		OperationID: "cancelResponse", Method: http.MethodPost, Path: "/cancel", Summary: "Cancel a response",
+		Responses: calls.DeclareAnswer("The response", false),
+	}, s.cancel)
+	add(huma.Operation{
+		OperationID: "listResponseInputItems", Method: http.MethodGet, Path: "/input_items", Summary: "List a response's own input",
+		Parameters: []*huma.Param{
+			text("after", "Id of the last item of the page before"), text("limit", "Length of the page, 1 to 100; 20 by default"),
+			text("order", "asc or desc; desc, by default, has the last item first"),
+		},
+		Responses: calls.DeclareAnswer("The items", false),
+	}, s.inputItems)
+}
+
+// storedWords describe how long responses are known.
+const storedWords = "The gateway stores the response of a translated model for responses.retention. For a day, another response is requested from " +
+	"the channel and key that made it, and the answer is that upstream's. For another token it does not exist."
+
+// find returns a stored response of the caller. It is false for one that an upstream may have.
+func (s stored) find(x *edge.Request, r *http.Request, id string) (response responses.Response, found bool, err error) {
+	if !s.serves(x) {
+		return response, false, nil
+	}
+	response, err = s.store.Find(r.Context(), x.Caller.ID, id)
+	if err != nil {
+		return response, false, missing(err, id)
+	}
+	return response, true, nil
+}
+
+// serves reports whether the caller may have stored responses.
+func (s stored) serves(x *edge.Request) bool { return s.store != nil && x.Permit(edge.RelayPermission) == nil }
+
+// missing returns the fault of a search that failed: nil if the gateway does not have what was searched, or it is none of the gateway's ids.
+func missing(err error, ids ...string) error {
+	switch {
+	case err == nil, errors.Is(err, storage.ErrNotFound):
+		return nil
+	case errors.Is(err, storage.ErrUnavailable) && !slices.ContainsFunc(ids, isOwnID):
+		return nil
+	case errors.Is(err, storage.ErrUnavailable):
+		return &providers.Fault{
+			Kind: providers.Overloaded, Message: "Stored responses cannot be read at the moment.", RetryAfter: storeRetry, Err: err,
+			Accepted: providers.NotAccepted,
+		}
+	}
+	return err
+}
+
+// storeRetry is the Retry-After while stored responses cannot be read.
+const storeRetry = time.Second
+
+// The lengths of the gateway's own ids of responses and items, after the prefix. OpenAI's are about twice as long.
+const (
+	responseDigits = 26
+	itemDigits     = 24
+)
+
+// isOwnID reports whether an id has the form of the gateway's own.
+func isOwnID(id string) bool {
+	_, digits, prefixed := strings.Cut(id, "_")
+	return prefixed && (len(digits) == responseDigits || len(digits) == itemDigits)
+}
+
+func (s stored) get(x *edge.Request, r *http.Request, id string) error {
+	response, found, err := s.find(x, r, id)
+	stream := r.URL.Query().Get("stream") == "true"
+	switch {
+	case err != nil:
+		return err
+	case !found:
+		return s.relay(x, r, providers.StoredRequest{Do: providers.StoredGet, ID: id, Stream: stream}, "stream", "starting_after", "include", "include_obfuscation")
+	case stream:
+		return providers.InvalidField("stream", "The events of this response are not stored.")
+	}
+	return answerJSON(x, response.Object)
+}
+
+func (s stored) remove(x *edge.Request, r *http.Request, id string) error {
+	if _, found, err := s.find(x, r, id); err != nil {
+		return err
+	} else if !found {
+		return s.relay(x, r, providers.StoredRequest{Do: providers.StoredDelete, ID: id})
+	}
+	if err := s.store.Delete(r.Context(), x.Caller.ID, id); err != nil && !errors.Is(err, storage.ErrNotFound) {
+		return missing(err, id)
+	}
+	return x.JSON(struct {
+		ID      string `json:"id"`
+		Object  string `json:"object"`
+		Deleted bool   `json:"deleted"`
+	}{id, "response", true})
+}
+
+func (s stored) cancel(x *edge.Request, r *http.Request, id string) error {
+	if _, found, err := s.find(x, r, id); err != nil {
+		return err
+	} else if !found {
+		return s.relay(x, r, providers.StoredRequest{Do: providers.StoredCancel, ID: id})
+	}
+	return providers.InvalidField("", "Only a response that was created with background can be cancelled.")
+}
+
+// maxPage and usualPage are the lengths of a page of items.
+const (
+	maxPage   = 100
+	usualPage = 20
+)
+
+func (s stored) inputItems(x *edge.Request, r *http.Request, id string) error {
+	response, found, err := s.find(x, r, id)
+	if err != nil {
+		return err
+	}
+	if !found {
+		return s.relay(x, r, providers.StoredRequest{Do: providers.StoredInput, ID: id}, "after", "limit", "order", "include")
+	}
+	query := edge.NewQuery(r)
+	limit := query.Number("limit", usualPage, 1, maxPage)
+	order := query.Text("order")
+	if order != "" && order != "asc" && order != "desc" {
+		query.Refuse("order", "must be asc or desc.")
+	}
+	items := inputItems(id, response.Input)
+	if order != "asc" {
+		slices.Reverse(items)
+	}
+	if after := query.Text("after"); after != "" {
+		at := slices.IndexFunc(items, func(item inputItem) bool { return item.id == after })
+		if at < 0 {
+			query.Refuse("after", "names no item of this response.")
+		}
+		items = items[at+1:]
+	}
+	if err := query.Err(); err != nil {
+		return err
+	}
+	page := inputPage{Object: "list", Data: make([]json.RawMessage, 0, limit), HasMore: len(items) > limit}
+	for _, item := range items[:min(limit, len(items))] {
+		page.Data = append(page.Data, item.json)
+		page.LastID = &item.id
+	}
+	if len(items) > 0 {
+		page.FirstID = &items[0].id
+	}
+	return x.JSON(page)
+}
+
+// inputPage is a page of a response's own input.
+type inputPage struct {
+	Object  string            `json:"object"`
+	Data    []json.RawMessage `json:"data"`
+	FirstID *string           `json:"first_id"`
+	LastID  *string           `json:"last_id"`
+	HasMore bool              `json:"has_more"`
+}
+
+// relay asks the upstream that made the response, with those of the client's parameters that may travel there.
+func (s stored) relay(x *edge.Request, r *http.Request, request providers.StoredRequest, names ...string) error {
+	request.Query = make(url.Values)
+	for name, values := range r.URL.Query() {
+		if slices.Contains(names, strings.TrimSuffix(name, "[]")) {
+			request.Query[name] = values
+		}
+	}
+	return s.calls.Stored(x, r, request)
+}
+
+func answerJSON(x *edge.Request, document []byte) error {
+	x.Header().Set("Content-Type", "application/json")
+	x.Header().Set("Content-Length", strconv.Itoa(len(document)))
+	if _, err := x.Write(document); err != nil {
+		return edge.ClientGone(err)
+	}
+	return nil
+}
+
+// inputItem is an item of a response's own input.
+type inputItem struct {
+	id   string
+	json []byte
+}
+
+// inputItems are the items of a response's own input, each with a type and an id. The id of an item that came without one is derived from the
+// response's and the place of the item.
+func inputItems(response string, input []byte) (items []inputItem) {
+	for i, item := range list(input).Items() {
+		id, kind := item.Get("id").Text().String(), item.Get("type").Text()
+		if kind == nil {
+			kind = rawjson.Text(`"message"`)
+		}
+		if id == "" {
+			sum := sha256.Sum256(fmt.Appendf(nil, "%s %d", response, i))
+			id = "item_" + hex.EncodeToString(sum[:itemDigits/2])
+			if kind.Is("message") {
+				id = strings.Replace(id, "item_", "msg_", 1)
+			}
+		}
+		out := body.AppendMember(nil, []byte(`"id"`), rawjson.Quote(id))
+		out = body.AppendMember(out, []byte(`"type"`), kind)
+		for name, value := range item.Members() {
+			switch {
+			case name.Is("id"), name.Is("type"):
+				continue
+			case name.Is("content") && value.IsText() && kind.Is("message"):
+				part := `[{"type":"input_text","text":`
+				if item.Get("role").Text().Is("assistant") {
+					part = `[{"type":"output_text","annotations":[],"text":`
+				}
+				value = slices.Concat([]byte(part), value, []byte("}]"))
+			}
+			out = body.AppendMember(out, name, value)
+		}
+		items = append(items, inputItem{id, append(out, '}')})
+	}
+	return items
+}
+
+// list returns an array of items with commas between them.
+func list(items []byte) rawjson.Value { return slices.Concat([]byte("["), items, []byte("]")) }
+
+// resolve replaces what a call names of the caller's stored responses by their items, and returns the new body; nil if it names nothing. What
+// the gateway does not have stays: an upstream may have it.
+func (s stored) resolve(x *edge.Request, r *http.Request, b *body.JSON) (raw []byte, chain providers.Chain, err error) {
+	if s.store == nil {
+		return nil, chain, nil
+	}
+	edits, err := s.references(x, r, b)
+	if err != nil {
+		return nil, chain, err
+	}
+	if previous := b.Text("previous_response_id"); previous != "" {
+		response, found, err := s.find(x, r, previous)
+		if err != nil {
+			return nil, chain, err
+		}
+		if found {
+			earlier := earlierItems(response)
+			chain = providers.Chain{Previous: previous, Earlier: list(earlier).Len()}
+			edits = append(edits, providers.Edit{At: b.Span("previous_response_id"), Text: []byte("null")})
+			edits = append(edits, prepend(b, earlier)...)
+		}
+	}
+	if edits == nil {
+		return nil, chain, nil
+	}
+	call := providers.Call{Content: providers.Content{Body: b.Raw, Edits: edits}}
+	pieces := call.Payload("")
+	if err := x.FitBody(int(pieces.Len())); err != nil {
+		return nil, chain, err
+	}
+	return slices.Concat(pieces...), chain, nil
+}
+
+// references returns the edits that replace items of the input which refer to a stored item.
+func (s stored) references(x *edge.Request, r *http.Request, b *body.JSON) (edits []providers.Edit, err error) {
+	var ids []string
+	var at []providers.Span
+	named := eachReference(b.Value("input"), func(item rawjson.Value, id []byte) bool {
+		ids, at = append(ids, string(id)), append(at, b.SpanOf(item))
+		return len(ids) <= maxNamed
+	})
+	if !named {
+		return nil, tooManyNamed("input")
+	}
+	if len(ids) == 0 {
+		return nil, nil
+	}
+	distinct := slices.Clone(ids)
+	slices.Sort(distinct)
+	distinct = slices.Compact(distinct)
+	items, err := s.store.Items(r.Context(), x.Caller.ID, distinct, x.Hold)
+	if err = missing(err, distinct...); err != nil {
+		return nil, err
+	}
+	for i, id := range ids {
+		if item := items[id]; item != nil {
+			edits = append(edits, providers.Edit{At: at[i], Text: item})
+		}
+	}
+	return edits, nil
+}
+
+// earlierItems are a response's whole input and its output: items with commas between them.
+func earlierItems(response responses.Response) []byte {
+	output := rawjson.Trim(response.Object).Get("output")
+	if output.IsArray() {
+		output = bytes.TrimSpace(output[1 : len(output)-1])
+	}
+	parts := slices.DeleteFunc([][]byte{response.Earlier, response.Input, output}, func(part []byte) bool { return len(part) == 0 })
+	return bytes.Join(parts, []byte(","))
+}
+
+// prepend returns the edits that put items in front of the input of a call.
+func prepend(b *body.JSON, items []byte) []providers.Edit {
+	input, at := b.Value("input"), b.Span("input")
+	switch {
+	case len(items) == 0:
+		return nil
+	case input.IsText():
+		return []providers.Edit{
+			{
+				At:   providers.Span{From: at.From, To: at.From + 1},
+				Text: slices.Concat([]byte("["), items, []byte(`,{"type":"message","role":"user","content":"`)),
+			},
+			{At: providers.Span{From: at.To - 1, To: at.To}, Text: []byte(`"}]`)},
+		}
+	case input.IsArray():
+		begin := slices.Concat([]byte("["), items)
+		if input.Says() { // it has items
+			begin = append(begin, ',')
+		}
+		return []providers.Edit{{At: providers.Span{From: at.From, To: at.From + 1}, Text: begin}}
+	case at != providers.Span{}:
+		return []providers.Edit{{At: at, Text: list(items)}}
+	}
+	return []providers.Edit{body.InsertMember(b.Raw, 0, `"input":`+string(list(items)))}
+}

@@ -1,0 +1,459 @@
+package api_test
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"io"
+	"net/http"
+	"net/http/httptest"
+	"regexp"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"modelrelay/api"
+	"modelrelay/api/calls"
+	"modelrelay/providers"
+	"modelrelay/providers/relay"
+	"modelrelay/providers/router"
+	"modelrelay/providers/translate"
+	"modelrelay/providers/upstream"
+	"modelrelay/providers/vendors"
+	"modelrelay/storage/responses"
+	"modelrelay/storage/storagetest"
+)
+
+// storesResponses stores the answers of translated models in a store, as the program does.
+type storesResponses struct{ in *responses.Store }
+
+func (s storesResponses) Store(ctx context.Context, token string, response translate.Response) bool {
+	stored := responses.Response{Object: response.Object, Earlier: response.Earlier, Input: response.Input}
+	for id, item := range response.Items() {
+		stored.Items = append(stored.Items, responses.Item{ID: id, JSON: item})
+	}
+	return s.in.Save(ctx, token, response.ID, stored, time.Hour) == nil
+}
+
+func (storesResponses) MaxSize() int { return responses.MaxSize }
+
+// storing is a gateway that stores responses. Its models are "claude", "gemini", "chat" and "gpt", the last of which is OpenAI's own.
+type storing struct {
+	*gateway
+	redis *storagetest.Server
+
+	mu   sync.Mutex
+	last string // body or method and path of the latest request to an upstream
+}
+
+func newStoring(t *testing.T, change func(*api.Options)) *storing {
+	t.Helper()
+	s := &storing{redis: storagetest.NewServer(t)}
+	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		body, _ := io.ReadAll(r.Body)
+		s.mu.Lock()
+		s.last = string(body)
+		if len(body) == 0 {
+			s.last = r.Method + " " + r.URL.RequestURI()
+		}
+		s.mu.Unlock()
+		r.Body, r.ContentLength = io.NopCloser(strings.NewReader(string(body))), int64(len(body))
+		says(w, r)
+	}))
+	t.Cleanup(server.Close)
+	client := upstream.NewClient(nil)
+	t.Cleanup(client.CloseIdleConnections)
+	vendors := vendors.New(client)
+	channel := func(model, vendor, dialect string) providers.Channel {
+		return providers.Channel{
+			Name: model, Vendor: vendor, Dialect: dialect, BaseURL: server.URL, Keys: []providers.Secret{channelKey},
+			Models: map[string]string{model: "up"}, Groups: []string{"default"},
+		}
+	}
+	routes := router.New(vendors, []providers.Channel{
+		channel("claude", "anthropic", ""), channel("gemini", "gemini", ""), channel("chat", "openai", providers.DialectChat),
+		channel("gpt", "openai", providers.DialectResponses),
+	}, &router.Options{Reaches: translate.Reaches})
+	store := responses.New(s.redis.Client(t), nil)
+	s.gateway = newGateway(t, nil, func(_ *gateway, o *api.Options) {
+		o.Relay = relay.New(routes, vendors, &relay.Options{
+			MaxAttempts: 1, Door: translate.New(&translate.Options{Responses: storesResponses{store}}), Origins: &madeBy{ids: make(map[string]relay.Origin)},
+		})
+		o.Router, o.Responses = routes, store
+		if change != nil {
+			change(o)
+		}
+	})
+	return s
+}
+
+// sent is the body of the latest request to an upstream.
+func (s *storing) sent() string {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.last
+}
+
+// storedObject is what a test reads of a response.
+type storedObject struct {
+	ID       string
+	Status   string
+	Store    bool
+	Previous *string `json:"previous_response_id"`
+	Output   []struct{ ID, Type string }
+}
+
+// ask makes a call and returns the response, and its bytes.
+func (s *storing) ask(t *testing.T, body string) (object storedObject, raw string) {
+	t.Helper()
+	rec := s.do(t, request("POST", "/v1/responses", body))
+	if rec.Code != http.StatusOK {
+		t.Fatalf("%.300s: %d %s", body, rec.Code, rec.Body)
+	}
+	raw = rec.Body.String()
+	if strings.Contains(body, `"stream":true`) {
+		_, final, _ := strings.Cut(raw, `"type":"response.completed","response":`)
+		raw, _, _ = strings.Cut(final, `,"sequence_number"`)
+	}
+	decode(t, []byte(raw), &object)
+	return object, raw
+}
+
+func (s *storing) read(t *testing.T, method, path, key string) (int, string) {
+	t.Helper()
+	rec := s.do(t, request(method, "/v1/responses/"+path, "", "Authorization", "Bearer "+key))
+	return rec.Code, rec.Body.String()
+}
+
+// TestStoredResponse: the response of a translated model can be read as it was answered, by its token alone, until it is deleted.
+func TestStoredResponse(t *testing.T) {
+	t.Parallel()
+	s := newStoring(t, nil)
+	for _, model := range []string{"claude", "gemini", "chat"} {
+		for _, stream := range []bool{false, true} {
+			t.Run(fmt.Sprint(model, stream), func(t *testing.T) {
+				object, raw := s.ask(t, fmt.Sprintf(`{"model":%q,"input":"hi","stream":%t}`, model, stream))
+				if !regexp.MustCompile(`^resp_[0-9a-v]{26}$`).MatchString(object.ID) || !object.Store || object.Previous != nil || object.Status != "completed" {
+					t.Fatalf("got %s", raw)
+				}
+				if code, got := s.read(t, "GET", object.ID, goodKey); code != http.StatusOK || got != raw {
+					t.Errorf("got %d %s, want %s", code, got, raw)
+				}
+				for _, way := range []struct{ method, path, key string }{
+					{"GET", "", otherKey}, {"DELETE", "", otherKey}, {"POST", "/cancel", otherKey}, {"GET", "/input_items", otherKey},
+				} {
+					if code, got := s.read(t, way.method, object.ID+way.path, way.key); code != http.StatusNotFound {
+						t.Errorf("another token: %s %s: %d %s", way.method, way.path, code, got)
+					}
+				}
+				if code, got := s.read(t, "POST", object.ID+"/cancel", goodKey); code != http.StatusBadRequest {
+					t.Errorf("cancel: %d %s", code, got)
+				}
+				if code, got := s.read(t, "GET", object.ID+"?stream=true", goodKey); code != http.StatusBadRequest || !strings.Contains(got, `"param":"stream"`) {
+					t.Errorf("its events: %d %s", code, got)
+				}
+				code, got := s.read(t, "DELETE", object.ID, goodKey)
+				if want := `{"id":"` + object.ID + `","object":"response","deleted":true}`; code != http.StatusOK || strings.TrimSpace(got) != want {
+					t.Errorf("delete: %d %s", code, got)
+				}
+				if code, got := s.read(t, "GET", object.ID, goodKey); code != http.StatusNotFound {
+					t.Errorf("after it is deleted: %d %s", code, got)
+				}
+			})
+		}
+	}
+}
+
+// TestNotStored: an answer says whether it is stored.
+func TestNotStored(t *testing.T) {
+	t.Parallel()
+	s := newStoring(t, nil)
+	long := strings.Repeat("long ", 1<<18)
+	for name, body := range map[string]string{
+		"not wanted":              `{"model":"claude","input":"hi","store":false}`,
+		"not wanted, a stream":    `{"model":"claude","input":"hi","store":false,"stream":true}`,
+		"a long input":            `{"model":"claude","input":"` + long + `"}`,
+		"a long input, a stream":  `{"model":"gemini","input":"` + long + `","stream":true}`,
+		"long with its own echo":  `{"model":"claude","input":"hi","instructions":"` + long + `"}`,
+		"long with its tools, in": `{"model":"claude","input":"hi","stream":true,"instructions":"` + long + `"}`,
+	} {
+		object, raw := s.ask(t, body)
+		if object.Store {
+			t.Errorf("%s: got %.300s", name, raw)
+		}
+		if code, _ := s.read(t, "GET", object.ID, goodKey); code != http.StatusNotFound {
+			t.Errorf("%s: it is found: %d", name, code)
+		}
+	}
+	stored, _ := s.ask(t, `{"model":"claude","input":"hi"}`)
+	rec := s.do(t, request("POST", "/v1/responses", `{"model":"claude","input":"hi","store":true}`))
+	if dropped := rec.Header().Get("X-Relay-Dropped"); rec.Code != http.StatusOK || dropped != "" {
+		t.Errorf("got %d, dropped %q", rec.Code, dropped)
+	}
+	s.redis.Leave()
+	if object, raw := s.ask(t, `{"model":"claude","input":"hi"}`); object.Store {
+		t.Errorf("without redis: %s", raw)
+	}
+	if code, got := s.read(t, "GET", stored.ID, goodKey); code != http.StatusServiceUnavailable {
+		t.Errorf("without redis: %d %s", code, got)
+	}
+	rec = s.do(t, request("POST", "/v1/responses", `{"model":"claude","input":"hi","previous_response_id":"`+stored.ID+`"}`))
+	if rec.Code != http.StatusServiceUnavailable || rec.Header().Get("Retry-After") == "" {
+		t.Errorf("without redis: %d %s", rec.Code, rec.Body)
+	}
+	if _, raw := s.ask(t, `{"model":"gpt","input":"hi","previous_response_id":"resp_`+strings.Repeat("0", 48)+`"}`); !strings.Contains(s.sent(), "resp_000") {
+		t.Errorf("OpenAI's own without redis: %s sent, %s", s.sent(), raw)
+	}
+}
+
+// texts are the texts of a request to a Claude model, with their roles.
+func texts(t *testing.T, body string) (said []string) {
+	t.Helper()
+	var sent struct {
+		System   json.RawMessage
+		Messages []struct {
+			Role    string
+			Content json.RawMessage
+		}
+	}
+	decode(t, []byte(body), &sent)
+	if sent.System != nil {
+		said = append(said, "system")
+	}
+	for _, message := range sent.Messages {
+		for _, text := range regexp.MustCompile(`"text":"(\w+)"|^"(\w+)"$`).FindAllStringSubmatch(string(message.Content), -1) {
+			said = append(said, message.Role+" "+text[1]+text[2])
+		}
+	}
+	return said
+}
+
+// TestChain: a response continues from a stored one, by its id or by its items, on whichever model.
+func TestChain(t *testing.T) {
+	t.Parallel()
+	s := newStoring(t, nil)
+	first, _ := s.ask(t, `{"model":"claude","input":"one","instructions":"be kind"}`)
+	second, raw := s.ask(t, `{"model":"claude","input":[{"role":"user","content":"two"}],"previous_response_id":"`+first.ID+`"}`)
+	if second.Previous == nil || *second.Previous != first.ID || second.ID == first.ID {
+		t.Errorf("got %s", raw)
+	}
+	want := "[user one assistant Hello user two]"
+	if got := fmt.Sprint(texts(t, s.sent())); got != want {
+		t.Errorf("sent %s, want %s", got, want)
+	}
+	if code, got := s.read(t, "DELETE", first.ID, goodKey); code != http.StatusOK {
+		t.Fatalf("%d %s", code, got)
+	}
+	third := `"model":"claude","input":[{"type":"item_reference","id":"` + second.Output[0].ID + `"},{"role":"user","content":"three"}]`
+	s.ask(t, `{`+third+`}`)
+	if got := fmt.Sprint(texts(t, s.sent())); got != "[assistant Hello user three]" {
+		t.Errorf("sent %s for a reference", got)
+	}
+	s.ask(t, `{"previous_response_id":"`+second.ID+`",`+third+`}`)
+	want = "[user one assistant Hello user two assistant Hello assistant Hello user three]"
+	if got := fmt.Sprint(texts(t, s.sent())); got != want {
+		t.Errorf("sent %s, want %s", got, want)
+	}
+	for name, members := range map[string]string{
+		"another's response": `"previous_response_id":"` + second.ID + `","input":"x"`,
+		"another's item":     `"input":[{"type":"item_reference","id":"` + second.Output[0].ID + `"}]`,
+		"no input":           `"previous_response_id":"` + first.ID + `"`,
+	} {
+		key := otherKey
+		if name == "no input" {
+			key = goodKey
+		}
+		rec := s.do(t, request("POST", "/v1/responses", `{"model":"claude",`+members+`}`, "Authorization", "Bearer "+key))
+		code, param := fault(t, rec)
+		if rec.Code != http.StatusBadRequest || code != "invalid_request" || !strings.HasPrefix(members, `"`+strings.TrimSuffix(param, "[0]")) {
+			t.Errorf("%s: %d %s", name, rec.Code, rec.Body)
+		}
+	}
+
+	for name, tc := range map[string]struct{ members, want string }{
+		"a text":            {`"input":"four"`, "[user one assistant Hello user two assistant Hello user four]"},
+		"an escape":         {`"input":"fo\u0075r"`, "[user one assistant Hello user two assistant Hello user four]"},
+		"an item":           {`"input":[ {"role":"user","content":"four"} ]`, "[user one assistant Hello user two assistant Hello user four]"},
+		"nothing":           {`"input":[ ]`, "[user one assistant Hello user two assistant Hello]"},
+		"null":              {`"input":null`, "[user one assistant Hello user two assistant Hello]"},
+		"no member":         {`"truncation":"disabled"`, "[user one assistant Hello user two assistant Hello]"},
+		"its own directive": {`"input":"four","instructions":"be brief"`, "[system user one assistant Hello user two assistant Hello user four]"},
+	} {
+		rec := s.do(t, request("POST", "/v1/responses", `{"model":"chat","previous_response_id":"`+second.ID+`",`+tc.members+`}`))
+		var sent struct {
+			Messages []struct{ Role, Content string }
+		}
+		decode(t, []byte(s.sent()), &sent)
+		var said []string
+		for _, message := range sent.Messages {
+			if message.Role == "system" {
+				message.Content = ""
+			}
+			said = append(said, strings.TrimSpace(message.Role+" "+message.Content))
+		}
+		if rec.Code != http.StatusOK || fmt.Sprint(said) != tc.want {
+			t.Errorf("%s: %d, sent %q, want %s", name, rec.Code, said, tc.want)
+		}
+	}
+}
+
+// TestChainAtOpenAI: OpenAI does not know the gateway's responses and gets their items. What the gateway does not have passes unchanged,
+// unless it is another token's.
+func TestChainAtOpenAI(t *testing.T) {
+	t.Parallel()
+	s := newStoring(t, nil)
+	first, _ := s.ask(t, `{"model":"claude","input":"one","reasoning":{"summary":"auto"}}`)
+	s.ask(t, `{"model":"gpt","previous_response_id":"`+first.ID+`","input":"two"}`)
+	var sent struct {
+		Previous *string `json:"previous_response_id"`
+		Input    []struct{ Role string }
+	}
+	decode(t, []byte(s.sent()), &sent)
+	if sent.Previous != nil || len(sent.Input) != 3 || sent.Input[1].Role != "assistant" || sent.Input[2].Role != "user" {
+		t.Errorf("sent %s", s.sent())
+	}
+	const unknown = `{"model":"gpt","previous_response_id":"resp_0123456789abcdefghijklmnop","input":[{"type":"item_reference","id":"msg_1234"}]}`
+	if s.ask(t, unknown); s.sent() != strings.Replace(unknown, `"gpt"`, `"up"`, 1) {
+		t.Errorf("sent %s", s.sent())
+	}
+	s.ask(t, `{"model":"gpt","input":"one"}`) // resp_1 is the good token's
+	for model, want := range map[string]int{"gpt": http.StatusNotFound, "claude": http.StatusBadRequest} {
+		rec := s.do(t, request("POST", "/v1/responses", `{"model":"`+model+`","previous_response_id":"resp_1"}`, "Authorization", "Bearer "+otherKey))
+		if _, param := fault(t, rec); rec.Code != want || param != "previous_response_id" {
+			t.Errorf("another token's on %s: %d %s", model, rec.Code, rec.Body)
+		}
+	}
+	for _, tc := range []struct{ method, path, want string }{
+		{"GET", "resp_1?include[]=reasoning.encrypted_content&key=x", "GET /responses/resp_1?include%5B%5D=reasoning.encrypted_content"},
+		{"GET", "resp_1?stream=true&starting_after=1", "GET /responses/resp_1?starting_after=1&stream=true"},
+		{"GET", "resp_1/input_items?limit=3&order=asc&after=a", "GET /responses/resp_1/input_items?after=a&limit=3&order=asc"},
+		{"POST", "resp_1/cancel", "POST /responses/resp_1/cancel"},
+		{"DELETE", "resp_1", "DELETE /responses/resp_1"},
+	} {
+		if code, got := s.read(t, tc.method, tc.path, goodKey); code != http.StatusOK || s.sent() != tc.want {
+			t.Errorf("%s %s: %d %s, asked %s", tc.method, tc.path, code, got, s.sent())
+		}
+		if code, got := s.read(t, tc.method, tc.path, otherKey); code != http.StatusNotFound {
+			t.Errorf("another token: %s %s: %d %s", tc.method, tc.path, code, got)
+		}
+	}
+}
+
+// TestChainIsBounded: the body with the stored items has the bound of every body.
+func TestChainIsBounded(t *testing.T) {
+	t.Parallel()
+	s := newStoring(t, func(o *api.Options) { o.MaxBody, o.BodyMemory = 64<<10, 1<<20 })
+	first, _ := s.ask(t, `{"model":"claude","input":"`+strings.Repeat("long ", 12<<10)+`"}`)
+	if !first.Store {
+		t.Fatal("it is not stored")
+	}
+	for model, input := range map[string]string{"claude": strings.Repeat("x", 8<<10), "gpt": strings.Repeat("y", 8<<10)} {
+		rec := s.do(t, request("POST", "/v1/responses", `{"model":"`+model+`","previous_response_id":"`+first.ID+`","input":"`+input+`"}`))
+		if rec.Code != http.StatusRequestEntityTooLarge {
+			t.Errorf("%s: %d %s", model, rec.Code, rec.Body)
+		}
+	}
+	item := `{"type":"item_reference","id":"` + first.Output[0].ID + `"}`
+	rec := s.do(t, request("POST", "/v1/responses", `{"model":"claude","input":[`+strings.Repeat(item+",", 700)+item+`]}`))
+	if rec.Code != http.StatusRequestEntityTooLarge {
+		t.Errorf("an item many times: %d %s", rec.Code, rec.Body)
+	}
+	rec = s.do(t, request("POST", "/v1/responses", `{"model":"claude","input":[`+strings.Repeat(`{"id":"a"},`, 2000)+item+`]}`))
+	if _, param := fault(t, rec); rec.Code != http.StatusBadRequest || param != "input" {
+		t.Errorf("many references: %d %s", rec.Code, rec.Body)
+	}
+}
+
+// TestInputItems: the list has the response's own input alone, page by page, and each item has an id.
+func TestInputItems(t *testing.T) {
+	t.Parallel()
+	s := newStoring(t, nil)
+	first, _ := s.ask(t, `{"model":"claude","input":"one"}`)
+	object, _ := s.ask(t, `{"model":"claude","previous_response_id":"`+first.ID+`","input":[{"role":"user","content":"two"},`+
+		`{"type":"function_call","call_id":"c","name":"f","arguments":"{}"},{"type":"function_call_output","call_id":"c","output":"r"},`+
+		`{"type":"message","role":"assistant","content":"said","id":"msg_own"},{"role":"user","content":[{"type":"input_text","text":"three"}],"id":null}]}`)
+	type page struct {
+		Object  string
+		Data    []map[string]any
+		FirstID *string `json:"first_id"`
+		LastID  *string `json:"last_id"`
+		HasMore bool    `json:"has_more"`
+	}
+	list := func(id, query string) (p page) {
+		t.Helper()
+		code, got := s.read(t, "GET", id+"/input_items"+query, goodKey)
+		if code != http.StatusOK {
+			t.Fatalf("%s: %d %s", query, code, got)
+		}
+		decode(t, []byte(got), &p)
+		for i, item := range p.Data {
+			id, _ := item["id"].(string)
+			if id == "" || item["type"] == nil || i == 0 && *p.FirstID != id || i == len(p.Data)-1 && *p.LastID != id {
+				t.Errorf("%s: item %d: %s", query, i, got)
+			}
+		}
+		return p
+	}
+	if got := list(first.ID, ""); got.Object != "list" || len(got.Data) != 1 || got.HasMore || fmt.Sprint(got.Data[0]["content"]) != "[map[text:one type:input_text]]" {
+		t.Errorf("got %+v", got)
+	}
+	all := list(object.ID, "?order=asc")
+	if len(all.Data) != 5 || all.HasMore || all.Data[3]["id"] != "msg_own" || fmt.Sprint(all.Data[3]["content"]) != "[map[annotations:[] text:said type:output_text]]" {
+		t.Fatalf("got %+v", all)
+	}
+	var ids []any
+	for after := ""; ; {
+		p := list(object.ID, "?limit=2"+after)
+		for _, item := range p.Data {
+			ids = append(ids, item["id"])
+		}
+		if !p.HasMore {
+			break
+		}
+		after = "&after=" + *p.LastID
+	}
+	for i, id := range ids {
+		if want := all.Data[len(all.Data)-1-i]["id"]; len(ids) != 5 || id != want {
+			t.Errorf("in pages, last first: %v", ids)
+		}
+	}
+	if p := list(object.ID, "?order=asc&after="+*all.LastID); len(p.Data) != 0 || p.FirstID != nil || p.LastID != nil || p.Data == nil {
+		t.Errorf("behind the last: %+v", p)
+	}
+	for query, want := range map[string]string{"limit=0": "limit", "limit=101": "limit", "limit=x": "limit", "order=up": "order", "after=msg_x": "after"} {
+		rec := s.do(t, request("GET", "/v1/responses/"+object.ID+"/input_items?"+query, ""))
+		if _, param := fault(t, rec); rec.Code != http.StatusBadRequest || param != want {
+			t.Errorf("%s: %d %s", query, rec.Code, rec.Body)
+		}
+	}
+}
+
+// holdingRelay answers with a body that reports how much of request bodies is held while it is read.
+type holdingRelay struct {
+	calls.Relay
+	held func()
+}
+
+func (h holdingRelay) Do(context.Context, string, providers.Call) (*relay.Answer, error) {
+	body := io.MultiReader(strings.NewReader("{}"), readerFunc(func([]byte) (int, error) { h.held(); return 0, io.EOF }))
+	return &relay.Answer{Status: http.StatusOK, Header: http.Header{"Content-Type": {"application/json"}}, Body: io.NopCloser(body), Holds: 10}, nil
+}
+
+type readerFunc func(p []byte) (int, error)
+
+func (r readerFunc) Read(p []byte) (int, error) { return r(p) }
+
+// TestAnswerHoldsABody: until its end, an answer holds the room for what it still needs of its request's body, and no more.
+func TestAnswerHoldsABody(t *testing.T) {
+	t.Parallel()
+	var g *gateway
+	var held int64
+	g = newGateway(t, nil, func(_ *gateway, o *api.Options) { o.Relay = holdingRelay{held: func() { held = g.BodiesTaken() }} })
+	if rec := g.do(t, request("POST", "/v1/chat/completions", `{"model":"gpt-4o","messages":[]}`)); rec.Code != http.StatusOK {
+		t.Fatalf("%d %s", rec.Code, rec.Body)
+	}
+	if after := g.BodiesTaken(); held != 10 || after != 0 {
+		t.Errorf("%d bytes are held by the answer, %d at its end", held, after)
+	}
+}

@@ -1,0 +1,38 @@
+package upstream
+
+import (
+	"context"
+	"net/http"
+	"net/url"
+
+	"modelrelay/providers"
+)
+
+// SendStored asks for a stored answer below the address of all of them. The header is that of the vendor's requests, without Accept.
+func SendStored(ctx context.Context, client *http.Client, address string, request providers.StoredRequest, header http.Header) (*http.Response, error) {
+	method, address := http.MethodGet, address+"/"+url.PathEscape(request.ID)
+	switch request.Do {
+	case providers.StoredGet:
+	case providers.StoredCancel:
+		method, address = http.MethodPost, address+"/cancel"
+	case providers.StoredDelete:
+		method = http.MethodDelete
+	case providers.StoredInput:
+		address += "/input_items"
+	}
+	if method == http.MethodGet && len(request.Query) > 0 {
+		address += "?" + request.Query.Encode()
+	}
+	req, err := http.NewRequestWithContext(ctx, method, address, nil)
+	if err != nil {
+		return nil, &providers.Fault{
+			Kind: providers.Upstream, Message: "The channel's address cannot be used.", Accepted: providers.NotAccepted, Blame: providers.BlameChannel, Err: err,
+		}
+	}
+	req.Header = header
+	req.Header.Set("Accept", "application/json")
+	if request.Stream {
+		req.Header.Set("Accept", "text/event-stream")
+	}
+	return Send(client, req)
+}
