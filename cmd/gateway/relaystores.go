@@ -4,10 +4,12 @@ import (
 	"context"
 	"net/url"
 	"strings"
+	"time"
 
 	"modelrelay/providers"
 	"modelrelay/providers/relay"
 	"modelrelay/providers/translate"
+	"modelrelay/storage/responses"
 	"modelrelay/storage/signatures"
 	"modelrelay/storage/stickiness"
 )
@@ -32,6 +34,32 @@ func (a stickyResponses) Find(ctx context.Context, responses ...string) []relay.
 	}
 	return origins
 }
+
+// responseStore stores the responses of translated models.
+type responseStore struct {
+	store     *responses.Store
+	retention time.Duration
+}
+
+// newResponseStore returns nil if responses are not stored.
+func newResponseStore(store *responses.Store, retention time.Duration) translate.ResponseStore {
+	if retention <= 0 {
+		return nil
+	}
+	return responseStore{store, retention}
+}
+
+// Store implements translate.ResponseStore. The store reports that Redis is away.
+func (a responseStore) Store(ctx context.Context, token string, response translate.Response) bool {
+	stored := responses.Response{Object: response.Object, Earlier: response.Earlier, Input: response.Input}
+	for id, item := range response.Items() {
+		stored.Items = append(stored.Items, responses.Item{ID: id, JSON: item})
+	}
+	return a.store.Save(ctx, token, response.ID, stored, a.retention) == nil
+}
+
+// MaxSize implements translate.ResponseStore.
+func (responseStore) MaxSize() int { return responses.MaxSize }
 
 // signatureCache stores what upstreams of other formats require back of chat clients.
 type signatureCache struct{ store *signatures.Store }

@@ -34,6 +34,7 @@ import (
 	"modelrelay/storage/eventlog"
 	"modelrelay/storage/ledger"
 	"modelrelay/storage/limits"
+	"modelrelay/storage/responses"
 	"modelrelay/storage/signatures"
 	"modelrelay/storage/stickiness"
 	"modelrelay/storage/taskindex"
@@ -135,6 +136,7 @@ func (p *parts) server(m *Main, tokens *tokens.Store, tasks *tasks.Client) (*api
 	m.onClose(func() error { origins.Close(); return nil })
 	thoughts := signatures.New(p.redis, p.log)
 	m.onClose(func() error { thoughts.Close(); return nil })
+	stored := responses.New(p.redis, p.log)
 	called, callLog := p.calls().write(m)
 	var links videos.Links
 	if p.cfg.Video.PresignedURLs {
@@ -142,7 +144,9 @@ func (p *parts) server(m *Main, tokens *tokens.Store, tasks *tasks.Client) (*api
 	}
 	calls := relay.New(p.router, p.catalog, &relay.Options{
 		MaxAttempts: p.cfg.Relay.MaxAttempts, FirstByte: p.cfg.Relay.FirstByteTimeout, Idle: p.cfg.Relay.IdleTimeout, Log: p.log,
-		Door:    translate.New(&translate.Options{Signatures: signatureCache{thoughts}}),
+		Door: translate.New(&translate.Options{
+			Signatures: signatureCache{thoughts}, Responses: newResponseStore(stored, p.cfg.Responses.Retention),
+		}),
 		Origins: stickyResponses{origins}, Tried: p.metrics.Tried(), Tracer: p.tracer,
 	})
 	if err := p.metrics.WatchSlots(p.router.Health, calls.Waiting); err != nil {
@@ -163,7 +167,7 @@ func (p *parts) server(m *Main, tokens *tokens.Store, tasks *tasks.Client) (*api
 		Manual:    docs.Pages,
 		Events:    p.events,
 		TokenByID: (&people{parts: p, tokens: tokens}).find,
-		Stores:    api.Stores{Tokens: tokens, Limits: limits, Ledger: usage, Archive: p.archive, Links: links},
+		Stores:    api.Stores{Tokens: tokens, Limits: limits, Ledger: usage, Archive: p.archive, Links: links, Responses: stored},
 		Prices:    p.prices,
 		Forbids:   func(group string) []string { return p.current().Forbids(group) },
 		Priced:    p.catalog.Priced(),

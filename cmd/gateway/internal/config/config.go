@@ -44,6 +44,7 @@ type Config struct {
 	Background     Background `yaml:"background"`
 	Webhooks       Webhooks   `yaml:"webhooks"`
 	Relay          Relay      `yaml:"relay"`
+	Responses      Responses  `yaml:"responses"`
 	Calls          Calls      `yaml:"calls"`
 	Memory         Memory     `yaml:"memory"`
 	Tokens         []Token    `yaml:"tokens" live:"true"`
@@ -157,6 +158,11 @@ type Relay struct {
 	ModerationModel  string        `yaml:"moderation_model" doc:"model of a moderation that names none; empty: 400"`
 }
 
+// Responses bounds the stored responses.
+type Responses struct {
+	Retention time.Duration `yaml:"retention" doc:"how long Redis keeps a response of a model of another format, unless its call says store: false, at most 1 MiB each and 64 MiB of one token; 0: none is stored, and every such answer says store: false"`
+}
+
 // Calls is the log of requests.
 type Calls struct {
 	Recent int `yaml:"recent" doc:"newest calls that the log in Redis keeps, 100 to 360 bytes each; 0: there is no log"`
@@ -255,6 +261,7 @@ func Default() Config {
 			Grace: 30 * time.Second, RedisGrace: 10 * time.Minute,
 		},
 		Background: Background{MaxCalls: 1000, MaxQueued: 20_000, Deadline: time.Hour, MaxOutput: 64 << 20, LostAnswer: LostRepeat},
+		Responses:  Responses{Retention: 24 * time.Hour},
 		Calls:      Calls{Recent: calllog.DefaultRecent}, Memory: Memory{LeastHeap: defaultLeastHeap},
 	}
 }

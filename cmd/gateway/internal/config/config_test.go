@@ -206,6 +206,7 @@ func TestProblemsNameKeyLineAndColumn(t *testing.T) {
 		{"public archive path", "archive: {public_endpoint: http://a/b}\n", "1:11: archive.public_endpoint: wants no path"},
 		{"archive keys", "archive: {secret_key: b}\n", "1:1: archive.access_key: is missing beside secret_key"},
 		{"retention", "video: {retention: 0s}\n", "1:9: video.retention: wants a duration above 0"},
+		{"responses", "responses: {retention: -1h}\n", "1:13: responses.retention: is negative"},
 		{"history of nothing", "calls: {recent: 0, retention: 720h}\n", "1:20: calls.retention: wants calls.recent above 0: the history goes on where that ends"},
 		{"copies", "video:\n  copies: 1\n", "2:3: video.copies: wants 2 or more: one of a slow source must leave room for another"},
 		{"poll", "video:\n  poll_min: 1m\n  poll_max: 10s\n", "2:3: video.poll_min: is 1m, longer than poll_max, which is 10s"},

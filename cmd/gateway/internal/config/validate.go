@@ -47,6 +47,7 @@ func (c Config) Validate(vendors providers.Catalog) []Problem {
 	checkVideo(v, c.Video)
 	checkBackground(v, c.Background)
 	checkRelay(v, c.Relay)
+	v.notNegative("responses.retention", c.Responses.Retention)
 	if heap := c.Memory.LeastHeap; heap < 0 || heap > mostLeastHeap {
 		v.add("memory.least_heap", "wants a size from 0 to %s", Size(mostLeastHeap))
 	}
