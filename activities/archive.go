@@ -105,7 +105,7 @@ func (a *Copier) Archive(ctx context.Context, in ArchiveInput) ([]Output, error)
 			c.state = Copied{}
 		}
 	}
-	running, cancel := stopWithWorker(ctx)
+	running, cancel := stopWithWorker(ctx, 0)
 	defer cancel()
 	place := copyLane{in.Job.Assignment.Channel, c.state.Slow}
 	stop := heartbeats(func() {
@@ -208,8 +208,8 @@ func (a *Copier) Discard(ctx context.Context, in DiscardInput) error {
 	return nil
 }
 
-// stopWithWorker returns a context that ends when the worker begins to stop, so that another worker continues a long copy at once.
-func stopWithWorker(ctx context.Context) (context.Context, context.CancelFunc) {
+// stopWithWorker returns a context that ends with errStopping a while after the worker begins to stop, so that another worker continues at once.
+func stopWithWorker(ctx context.Context, grace time.Duration) (context.Context, context.CancelFunc) {
 	stopped := activity.GetWorkerStopChannel(ctx)
 	ctx, cancel := context.WithCancelCause(ctx)
 	done := make(chan struct{})
@@ -217,6 +217,13 @@ func stopWithWorker(ctx context.Context) (context.Context, context.CancelFunc) {
 		defer close(done)
 		select {
 		case <-stopped:
+		case <-ctx.Done():
+			return
+		}
+		timer := time.NewTimer(grace)
+		defer timer.Stop()
+		select {
+		case <-timer.C:
 			cancel(errStopping)
 		case <-ctx.Done():
 		}

@@ -33,6 +33,8 @@ const (
 	callRetry, callRetryMost = time.Second, 30 * time.Second
 	// callClaims is the number of times that a call may be sent: a lost answer permits one repeat.
 	callClaims = 2
+	// concludeTimeout bounds the look in the archive for what became of a call.
+	concludeTimeout = 30 * time.Second
 	// storeTimeout bounds the writes of an answer to the archive, with their retries. After it the call fails with archive_failed.
 	storeTimeout = 10 * time.Minute
 	// storeRetry is the wait between two such writes.
@@ -158,6 +160,10 @@ type Relayer struct {
 	MaxOutput int64
 	// Repeats: a call whose answer was lost is sent once more.
 	Repeats bool
+	// Grace is how long a call goes on when its worker stops.
+	Grace time.Duration
+	// Running has the calls of the worker; nil: a cancel arrives with a heartbeat alone.
+	Running *RunningCalls
 	Record  Recorder
 	Log     *slog.Logger
 }
@@ -214,18 +220,32 @@ func (a *Relayer) Relay(ctx context.Context, in RelayInput) (Answered, error) {
 	c.progress.Stage = StageWaiting
 	left := time.Until(in.Deadline)
 	if left <= 0 {
-		return Answered{}, fail(Record{Kind: providers.Timeout, Message: "No upstream took the call in time.", Deadline: true, Accepted: providers.NotAccepted})
+		return c.late(ctx)
 	}
 	stop := heartbeats(func() { activity.RecordHeartbeat(ctx, c.shown()) })
 	defer stop()
-	if _, err := fair.Wait(ctx, fair.Ask[string]{Key: in.Token, Limit: min(callSlotWait, left)}, a.Slots); err != nil {
+	ctx, leave := a.Running.enter(ctx, in.TaskID)
+	defer leave()
+	if err := c.slot(ctx, min(callSlotWait, left)); err != nil {
 		if ctx.Err() != nil {
-			return Answered{Cancelled: true}, nil
+			return c.unsent(ctx)
 		}
-		return Answered{}, c.wait("no free slot")
+		return Answered{}, err
 	}
 	defer a.Slots.Release(in.Token, 1)
+	ctx, release := stopWithWorker(ctx, a.Grace)
+	defer release()
 	return c.run(ctx)
+}
+
+// Conclude reports what became of a call whose Relay reported nothing: the answer that is stored, or that an answer is lost, with Unknown. Of a
+// call that was never sent it reports nothing, and no worker sends it any more.
+func (a *Relayer) Conclude(ctx context.Context, in RelayInput) (Answered, error) {
+	answer, err := (&calling{Relayer: a, in: in, task: ctx}).conclude(ctx)
+	if err != nil {
+		return Answered{}, again(record(err), 0)
+	}
+	return answer, nil
 }
 
 // calling is a call while Relay runs.
@@ -244,6 +264,72 @@ type calling struct {
 	earlier *Answered
 	// events is the log of a stream that has begun; nil for none.
 	events *eventlog.Writer
+}
+
+// slot waits for a slot of the worker. A worker that stops gives none.
+func (c *calling) slot(ctx context.Context, most time.Duration) error {
+	ctx, release := stopWithWorker(ctx, 0)
+	defer release()
+	if _, err := fair.Wait(ctx, fair.Ask[string]{Key: c.in.Token, Limit: most}, c.Slots); err != nil {
+		return c.wait("no free slot")
+	}
+	return nil
+}
+
+// concluded is the owner of the claims of a call that is never sent again.
+const concluded = "concluded"
+
+// conclude takes what is left of the right to send the call, and returns what became of it: see Conclude.
+func (c *calling) conclude(ctx context.Context) (Answered, error) {
+	lost := 0
+	for n := 1; n <= callClaims; n++ {
+		try, cancel := context.WithTimeout(ctx, claimTimeout)
+		holder, err := c.Objects.Claim(try, c.in.claim(n), concluded)
+		cancel()
+		if err != nil {
+			return Answered{}, fmt.Errorf("conclude the call: %w", err)
+		}
+		if holder == concluded {
+			break
+		}
+		lost = n
+	}
+	if lost == 0 {
+		return Answered{}, nil
+	}
+	c.progress.Attempts, c.claimed = max(c.progress.Attempts, lost), lost
+	if stored, err := c.stored(ctx); !errors.Is(err, storage.ErrNotFound) {
+		return stored, err
+	}
+	return c.unknown(ctx)
+}
+
+// late is the end of a call whose deadline has passed before this try sent it.
+func (c *calling) late(ctx context.Context) (Answered, error) {
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), concludeTimeout)
+	defer cancel()
+	answer, err := c.conclude(ctx)
+	switch {
+	case err != nil:
+		return Answered{}, again(record(err), 0)
+	case answer.Attempts == 0:
+		return Answered{}, fail(Record{Kind: providers.Timeout, Message: "No upstream took the call in time.", Deadline: true, Accepted: providers.NotAccepted})
+	}
+	return answer, nil
+}
+
+// unsent is the end of a call that is cancelled before this try sent it. Earlier tries may have lost answers.
+func (c *calling) unsent(ctx context.Context) (Answered, error) {
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), concludeTimeout)
+	defer cancel()
+	answer, err := c.conclude(ctx)
+	if err != nil {
+		c.Log.WarnContext(ctx, "lost answers of a cancelled call not counted", "task", c.in.TaskID, "error", err)
+	}
+	if answer.Status == 0 {
+		answer.Cancelled, answer.Failure = true, nil
+	}
+	return answer, nil
 }
 
 func (c *calling) shown() CallProgress {
@@ -288,22 +374,24 @@ func (c *calling) run(ctx context.Context) (Answered, error) {
 			return *c.earlier, nil
 		case run.Fault != nil && errors.Is(run.Fault, errLost):
 			return c.unknown(ctx)
-		case c.task.Err() != nil && c.events != nil:
+		case errors.Is(context.Cause(ctx), errStopping):
+			return c.stopped(ctx, out)
+		case c.begun == 0 && errors.Is(ctx.Err(), context.DeadlineExceeded):
+			return c.late(ctx)
+		case errors.Is(ctx.Err(), context.DeadlineExceeded):
+			return c.cut(ctx, out, run, &providers.VideoFailure{Code: "deadline_exceeded", Message: "The call did not end in time."})
+		case ctx.Err() != nil && c.begun == 0:
+			return c.unsent(ctx)
+		case ctx.Err() != nil && c.events != nil:
 			return c.store(ctx, out, run, Answered{Cancelled: true})
-		case c.task.Err() != nil:
-			return c.ended(Answered{Cancelled: true}, run), nil
 		case ctx.Err() != nil:
-			failure := &providers.VideoFailure{Code: "deadline_exceeded", Message: "The call did not end in time."}
-			if c.begun == 0 {
-				failure.Code = "queue_timeout"
-			}
-			return c.cut(ctx, out, run, failure)
+			return c.ended(Answered{Cancelled: true}, run), nil
 		case out.tooLarge:
 			return c.cut(ctx, out, run, &providers.VideoFailure{
 				Code: "output_too_large", Message: fmt.Sprintf("The answer is larger than %d bytes.", c.MaxOutput),
 			})
 		case c.begun == 0 && out.status == http.StatusUnauthorized: // the token may no longer be used
-			return c.ended(Answered{Cancelled: true}, run), nil
+			return c.unsent(ctx)
 		case c.begun == 0 && c.mayWait(out, run):
 			return Answered{}, c.wait("no channel takes it now")
 		case lost && c.events != nil: // readers have seen events
@@ -314,6 +402,20 @@ func (c *calling) run(ctx context.Context) (Answered, error) {
 		}
 		return c.store(ctx, out, run, Answered{})
 	}
+}
+
+// stopped ends the try of a call that outlives the grace of its worker: its answer is lost. Another worker sends a call that may be sent again.
+func (c *calling) stopped(ctx context.Context, out *callOutput) (Answered, error) {
+	switch {
+	case c.begun == 0, c.events == nil && c.mayRepeat():
+		return Answered{}, c.wait("its worker stops")
+	case c.events == nil:
+		c.repeats()
+		return c.unknown(ctx)
+	}
+	c.repeats()
+	c.appendFault(ctx, &providers.Fault{Kind: providers.Upstream, Message: lostMessage})
+	return c.store(ctx, out, new(CallRun), Answered{Unknown: true, Failure: lostFailure()})
 }
 
 // cut is the end of a call that the gateway stops: a stream that has begun ends with an error event.
@@ -466,7 +568,7 @@ func (c *calling) stored(ctx context.Context) (answer Answered, err error) {
 		log, err := c.Events.Ended(ctx, c.in.events())
 		answer.Output = &Output{Object: log.Key, ContentType: eventStream, Size: log.Size, SHA256: log.SHA256}
 		if answer.Events = log.Events; !log.Complete {
-			answer.Unknown, answer.Failure = true, &providers.VideoFailure{Code: "upstream_unknown", Message: lostMessage}
+			answer.Unknown, answer.Failure = true, lostFailure()
 		}
 		if !errors.Is(err, storage.ErrNotFound) {
 			return answer, err
@@ -509,14 +611,21 @@ func (c *calling) seen(ctx context.Context) (bool, error) {
 
 const lostMessage = "The upstream may have answered the call, but its answer was lost."
 
+func lostFailure() *providers.VideoFailure {
+	return &providers.VideoFailure{Code: "upstream_unknown", Message: lostMessage}
+}
+
 // repeats counts a lost answer and reports whether the call may be sent once more.
 func (c *calling) repeats() bool {
 	c.mu.Lock()
 	c.progress.Lost = c.claimed
 	c.mu.Unlock()
 	c.Record.record(Step{Name: StepRelay, Channel: c.progress.Channel, Model: c.in.Model, Outcome: OutcomeUnknown})
-	return c.Repeats && c.claimed < callClaims
+	return c.mayRepeat()
 }
+
+// mayRepeat reports whether a call whose answer is lost may be sent once more.
+func (c *calling) mayRepeat() bool { return c.Repeats && c.claimed < callClaims }
 
 // reserveAgain reserves the cost of a repeat: the lost attempt keeps its own reservation.
 func (c *calling) reserveAgain(ctx context.Context) error {
@@ -540,7 +649,7 @@ func (c *calling) unknown(ctx context.Context) (Answered, error) {
 	c.mu.Lock()
 	c.progress.Lost = max(1, c.claimed)
 	c.mu.Unlock()
-	answer := Answered{Unknown: true, Failure: &providers.VideoFailure{Code: "upstream_unknown", Message: lostMessage}}
+	answer := Answered{Unknown: true, Failure: lostFailure()}
 	if seen, err := c.seen(ctx); err != nil || !seen {
 		return c.ended(answer, new(CallRun)), nil
 	}

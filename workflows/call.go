@@ -21,35 +21,54 @@ func Call(ctx workflow.Context, in Input) (Result, error) {
 func (v *task) relay(ctx workflow.Context) Result {
 	deadline := v.began.Add(time.Duration(v.in.Limits.Deadline))
 	var answer activities.Answered
-	err := workflow.ExecuteActivity(withRelay(ctx, deadline.Sub(workflow.Now(ctx)), v.in.Call.Operation()), v.acts.Relayer.Relay, activities.RelayInput{
+	in := activities.RelayInput{
 		TaskID: v.in.TaskID, Incarnation: v.in.Incarnation, Token: v.in.Token, Model: v.in.Model, Call: *v.in.Call, Deadline: deadline,
 		Reservation: v.in.Reservation, Entry: v.entry(), Expires: deadline.Add(relayMargin + time.Duration(v.in.Limits.Retention)),
-	}).Get(ctx, &answer)
+	}
+	err := workflow.ExecuteActivity(withRelay(ctx, deadline.Sub(workflow.Now(ctx)), v.in.Call.Operation()), v.acts.Relayer.Relay, in).Get(ctx, &answer)
+	if err != nil {
+		answer = v.conclude(ctx, in)
+	}
 	result := Result{State: Completed, Progress: ProgressCompleted, Call: &answer}
 	if answer.Output != nil {
 		result.Outputs = []activities.Output{*answer.Output}
 	}
 	fault, bad := activities.Outcome(err)
 	switch {
-	case temporal.IsCanceledError(err) || answer.Cancelled:
+	case answer.Cancelled, answer.Status == 0 && err != nil && (isCancelled(ctx) || temporal.IsCanceledError(err)):
 		result.State, result.Failure = Cancelled, v.cancelFailure(ctx)
 		if result.Failure.Code == CodeFailedByOperator {
 			result.State = Failed
 		}
-	case bad && fault.Deadline && fault.Accepted == providers.NotAccepted:
-		result.State, result.Failure = Failed, &providers.VideoFailure{Code: CodeQueueTimeout, Message: "No upstream took the call in time."}
-	case bad && fault.Deadline: // the last worker of the call was lost
-		result.State, result.Failure = Failed, &providers.VideoFailure{Code: CodeDeadlineExceeded, Message: "The call did not end in time."}
-		answer.Unknown, answer.Cost = true, v.in.Call.Amount
-	case bad:
-		result.State, result.Failure = Failed, &providers.VideoFailure{Code: CodeInternal, Message: clientMessage(fault)}
 	case answer.Failure != nil:
 		result.State, result.Failure = Failed, answer.Failure
+	case answer.Status != 0:
+	case bad && fault.Deadline:
+		result.State, result.Failure = Failed, &providers.VideoFailure{Code: CodeQueueTimeout, Message: "No upstream took the call in time."}
+	case bad:
+		result.State, result.Failure = Failed, &providers.VideoFailure{Code: CodeInternal, Message: clientMessage(fault)}
 	}
 	if result.State != Completed {
 		result.Progress = 0
 	}
 	return result
+}
+
+// conclude returns what became of a call whose activity reported nothing: first as a local activity, and if that fails as an activity with
+// retries. A call about which the archive says nothing may have been sent.
+func (v *task) conclude(ctx workflow.Context, in activities.RelayInput) (answer activities.Answered) {
+	free, _ := workflow.NewDisconnectedContext(ctx)
+	if workflow.ExecuteLocalActivity(withConcludeNow(free), v.acts.Relayer.Conclude, in).Get(free, &answer) == nil {
+		return answer
+	}
+	err := workflow.ExecuteActivity(withConclude(free), v.acts.Relayer.Conclude, in).Get(free, &answer)
+	if err == nil {
+		return answer
+	}
+	workflow.GetLogger(free).Error("call not concluded", "error", err)
+	return activities.Answered{
+		Unknown: true, Cost: v.in.Call.Amount, Failure: &providers.VideoFailure{Code: CodeDeadlineExceeded, Message: "The call did not end in time."},
+	}
 }
 
 // callBill returns what a call is charged for: what its activity counted.

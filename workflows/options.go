@@ -76,6 +76,10 @@ const (
 	relayHeartbeat = 20 * time.Second
 	// relayMargin is the time after the deadline of a call in which its activity stores and reports what there is.
 	relayMargin = time.Minute
+	// stopMargin is the time after the grace of a stopping worker in which its calls report that their answers are lost.
+	stopMargin = 5 * time.Second
+	// concludeNow bounds the look in the archive for what became of a call within the step of the workflow, and concludeLimit the later tries.
+	concludeNow, concludeLimit = 5 * time.Second, time.Hour
 	// deliverMargin is the time that one try needs in addition to its request.
 	deliverMargin = 5 * time.Second
 	// WorkerStopTimeout is the time that a stopping worker gives its activities. It exceeds that of a submit, so a deploy interrupts none.
@@ -138,6 +142,14 @@ func withRelay(ctx workflow.Context, left time.Duration, summary string) workflo
 		ScheduleToCloseTimeout: left + relayMargin, HeartbeatTimeout: relayHeartbeat, RetryPolicy: unlimitedRetries(), WaitForCancellation: true,
 		Summary: summary,
 	})
+}
+
+func withConcludeNow(ctx workflow.Context) workflow.Context {
+	return localOnce(ctx, concludeNow, "conclude")
+}
+
+func withConclude(ctx workflow.Context) workflow.Context {
+	return retried(ctx, concludeLimit, time.Minute, "conclude")
 }
 
 // withDeliver is for a failed try that reports itself when the next is due; the policy only replaces lost workers.

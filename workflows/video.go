@@ -191,7 +191,7 @@ func (v *task) bill(result Result) activities.Bill {
 
 // notify starts the delivery of the task's end to its webhook, which outlives the task. It returns nil if there is no webhook.
 func (v *task) notify(free workflow.Context, result Result) workflow.Future {
-	if !v.in.Notify {
+	if !v.in.Notify || workflow.GetSignalChannel(free, SignalRemove).ReceiveAsync(nil) {
 		return nil
 	}
 	in := v.in.Notice(result.State, result.CompletedAt)

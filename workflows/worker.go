@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"log/slog"
+	"sync"
 	"time"
 
 	"go.temporal.io/sdk/client"
@@ -94,10 +95,15 @@ func (w *Worker) Run(ctx context.Context) error {
 	removals := worker.New(w.temporal, RemovalQueue(w.opts.TaskQueue), few)
 	RegisterRemovals(removals, w.acts)
 	relays := options
-	relays.WorkerStopTimeout = w.opts.Grace
+	relays.WorkerStopTimeout = w.opts.Grace + stopMargin
 	relays.MaxConcurrentActivityExecutionSize = 2 * w.opts.Calls // half of them wait for a slot
 	calls := worker.New(w.temporal, w.opts.CallQueue, relays)
 	Register(calls, w.acts)
+	following, stopFollowing := context.WithCancel(context.WithoutCancel(ctx))
+	var follower sync.WaitGroup
+	follower.Go(func() { w.acts.Relayer.Running.Follow(following, w.acts.Relayer.Changes, nil) })
+	defer follower.Wait()
+	defer stopFollowing()
 	options.DisableWorkflowWorker = true
 	copies := worker.New(w.temporal, CopyQueue(w.opts.TaskQueue), options)
 	copies.RegisterActivity(w.acts.Copier.Archive)

@@ -96,7 +96,8 @@ func newActivities(p *parts, tokens *tokens.Store, calls activities.Caller) *act
 		Relayer: &activities.Relayer{
 			Listing: listing, Caller: calls, Objects: p.archive, Events: p.events, Money: activities.Money{Budgets: p.budgets(), Prices: p.prices},
 			Slots: activities.CallShares(int64(p.cfg.Background.MaxCalls)), MaxOutput: int64(p.cfg.Background.MaxOutput),
-			Repeats: p.cfg.Background.LostAnswer == config.LostRepeat, Record: recorder, Log: p.log,
+			Repeats: p.cfg.Background.LostAnswer == config.LostRepeat, Grace: p.cfg.Relay.Grace, Running: new(activities.RunningCalls),
+			Record: recorder, Log: p.log,
 		},
 		Sweeper: &activities.Sweeper{
 			Objects: p.archive, Executions: executions, Audit: p.audit, TaskAge: p.taskLife(),

@@ -9,7 +9,7 @@ import (
 	"modelrelay/storage"
 )
 
-// changesChannel carries task ids, with a dash in front of those that are gone.
+// changesChannel carries task ids, with a dash in front of those that are gone, and an exclamation mark in front of those to cancel.
 const changesChannel = storage.Prefix + "task-changes"
 
 // Change is a hint that a task may have changed. It carries no state.
@@ -17,6 +17,8 @@ type Change struct {
 	TaskID string
 	// Ended: it has ended or is being removed, so that nothing that was read of it before should be shown again.
 	Ended bool
+	// Cancelled: Temporal has accepted its cancel.
+	Cancelled bool
 }
 
 // Changes passes hints between processes, best effort: one that is lost costs its readers a moment, nothing else. Safe
@@ -33,8 +35,11 @@ func NewChanges(client redis.UniversalClient) *Changes {
 // Publish sends a change to all followers, if there are any.
 func (c *Changes) Publish(ctx context.Context, change Change) error {
 	text := change.TaskID
-	if change.Ended {
+	switch {
+	case change.Ended:
 		text = "-" + text
+	case change.Cancelled:
+		text = "!" + text
 	}
 	return storage.RedisError("publish change", c.client.Publish(ctx, changesChannel, text).Err())
 }
@@ -51,6 +56,7 @@ func (c *Changes) Follow(ctx context.Context, ready chan<- struct{}, hear func(C
 	}
 	storage.Follow(ctx, c.client, changesChannel, subscribed, func(payload string) {
 		id, ended := strings.CutPrefix(payload, "-")
-		hear(Change{TaskID: id, Ended: ended})
+		id, cancelled := strings.CutPrefix(id, "!")
+		hear(Change{TaskID: id, Ended: ended, Cancelled: cancelled})
 	})
 }

@@ -188,7 +188,7 @@ func (c *Client) Cancel(ctx context.Context, id, tokenID string) (Task, error) {
 		return task, err
 	}
 	c.markChanged(ctx, id)
-	if err := c.temporal.CancelWorkflow(ctx, id, ""); err != nil && !isGone(err) {
+	if err := c.cancel(ctx, id, ""); err != nil && !isGone(err) {
 		return Task{}, away("The task engine", fmt.Errorf("cancel %s: %w", id, err))
 	}
 	wait, cancel := context.WithTimeout(ctx, cancelWait)
@@ -196,6 +196,22 @@ func (c *Client) Cancel(ctx context.Context, id, tokenID string) (Task, error) {
 	awaitEnd(wait, c.temporal, id) // in any case the answer is the task as it is now
 	c.reads.forget(id)
 	return c.Find(ctx, id, tokenID)
+}
+
+// cancel cancels a run of a task, the newest for "". The worker of a call hears of it from Redis at once, from Temporal with its next heartbeat.
+func (c *Client) cancel(ctx context.Context, id, run string) error {
+	if err := c.temporal.CancelWorkflow(ctx, id, run); err != nil {
+		return err
+	}
+	if activities.KindOf(id) != activities.KindCall {
+		return nil
+	}
+	ctx, done := context.WithTimeout(context.WithoutCancel(ctx), hintTimeout)
+	defer done()
+	if err := c.opts.Changes.Publish(ctx, taskindex.Change{TaskID: id, Cancelled: true}); err != nil {
+		c.opts.Log.DebugContext(ctx, "cancel not published", "task", id, "error", err)
+	}
+	return nil
 }
 
 // awaitEnd waits until the task's result is written or ctx ends. The execution may continue after that, to cancel the upstream's job.

@@ -166,7 +166,10 @@ func (c *Client) endAndRemove(ctx context.Context, task Task) (client.WorkflowRu
 		return nil, err
 	}
 	// The removal cancels it too. Until then a new execution of the task could start without the mark.
-	if err := c.temporal.CancelWorkflow(ctx, task.ID, task.run); err != nil && !isGone(err) {
+	if err := c.temporal.SignalWorkflow(ctx, task.ID, task.run, workflows.SignalRemove, nil); err != nil && !isGone(err) {
+		return nil, fmt.Errorf("announce the removal: %w", err)
+	}
+	if err := c.cancel(ctx, task.ID, task.run); err != nil && !isGone(err) {
 		return nil, fmt.Errorf("cancel: %w", err)
 	}
 	return run, nil

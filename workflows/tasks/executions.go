@@ -15,6 +15,7 @@ import (
 	"go.temporal.io/sdk/client"
 
 	"modelrelay/activities"
+	"modelrelay/workflows"
 )
 
 // runsMost bounds the runs of one task that one query returns. Resets create additional runs.
@@ -42,6 +43,9 @@ func (e Executions) End(ctx context.Context, in activities.RemoveInput) (activit
 	if info.GetStatus() == enumspb.WORKFLOW_EXECUTION_STATUS_RUNNING {
 		if more.GetCancelRequested() {
 			return activities.Execution{}, nil
+		}
+		if err := e.temporal.SignalWorkflow(ctx, in.TaskID, run, workflows.SignalRemove, nil); err != nil && !isGone(err) {
+			return activities.Execution{}, fmt.Errorf("announce the removal: %w", err)
 		}
 		if err := e.temporal.CancelWorkflow(ctx, in.TaskID, run); err != nil && !isGone(err) {
 			return activities.Execution{}, fmt.Errorf("cancel: %w", err)
