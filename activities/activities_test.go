@@ -25,7 +25,7 @@ func TestNames(t *testing.T) {
 	new(activities.Activities).Register(&got)
 	slices.Sort(got)
 	want := registry{
-		"Admit", "Archive", "Await", "AwaitArchive", "Cancel", "Deliver", "Discard", "Poll", "Reconcile",
+		"Admit", "Archive", "Await", "AwaitArchive", "Cancel", "Conclude", "Deliver", "Discard", "Poll", "Reconcile",
 		"Relay", "Remove", "Settle", "Submit", "SweepEnded", "SweepOutputs", "SweepTasks",
 	}
 	if !slices.Equal(got, want) {

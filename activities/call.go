@@ -546,6 +546,9 @@ func (c *calling) claimNext(ctx context.Context) error {
 			c.claimed--
 			return &providers.Fault{Kind: providers.Overloaded, Message: "The archive is unavailable.", Accepted: providers.NotAccepted, Err: err}
 		}
+		if holder == concluded {
+			break
+		}
 		if seen, err := c.seen(ctx); err != nil {
 			c.claimed--
 			return &providers.Fault{Kind: providers.Overloaded, Message: "The archive is unavailable.", Accepted: providers.NotAccepted, Err: err}
@@ -633,7 +636,7 @@ func (c *calling) reserveAgain(ctx context.Context) error {
 		return nil
 	}
 	err := c.Money.Budgets.Reserve(ctx, ledger.Estimate{
-		ID: c.in.Reservation + ".again", Token: c.in.Token, Model: c.in.Model, Budget: c.in.Call.Budget, Amount: c.in.Call.Amount,
+		ID: c.in.Reservation + ".again", Token: c.in.Token, Model: c.in.Model, Budget: c.in.Call.Budget, Amount: c.in.Call.Amount, Again: true,
 	})
 	switch {
 	case errors.Is(err, ledger.ErrBudget):

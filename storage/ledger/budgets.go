@@ -169,6 +169,8 @@ type Estimate struct {
 	Budget float64
 	// Amount is what the task may cost, in billionths.
 	Amount int64
+	// Again: the task is paid once more, next to what is reserved for it.
+	Again bool
 }
 
 // Reserve reserves a task's amount in its token's budget before the task starts. It is idempotent. ErrBudget: the budget does not cover it.
@@ -179,7 +181,7 @@ func (b *Budgets) Reserve(ctx context.Context, e Estimate) error {
 	}
 	keys := []string{BudgetKey(e.Token), BudgetsKey, settledKey(e.ID), claimsKey(taskOf(e.ID))}
 	covered, err := b.reserve.Run(ctx, b.client, keys, "t"+e.ID, storage.BoundAmount(e.Amount), url.QueryEscape(e.Model), budget, e.Token,
-		int64(b.keep/time.Second)).Bool()
+		int64(b.keep/time.Second), e.Again).Bool()
 	switch {
 	case err != nil:
 		return storage.RedisError("reserve", err)

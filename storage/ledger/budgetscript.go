@@ -58,7 +58,7 @@ end
 // reserveScript reserves for a task, unless it has a reservation or was settled.
 //
 //	KEYS   budget, tokens with budgets, the claim's settlement, the task's claims
-//	ARGV   field, amount, model, budget, token id, lifetime of claims in s
+//	ARGV   field, amount, model, budget, token id, lifetime of claims in s, 1 if the task's other claims are paid too
 //	answer 1: covered
 const reserveScript = BudgetFunctions + `
 if redis.call('EXISTS', KEYS[3]) == 1 or redis.call('HEXISTS', KEYS[1], ARGV[1]) == 1 then return 1 end
@@ -66,7 +66,7 @@ local sums = redis.call('HMGET', KEYS[1], 'spent', 'reserved')
 local amount = tonumber(ARGV[2])
 local more = tonumber(sums[1] or 0) + tonumber(sums[2] or 0) + amount - tonumber(ARGV[4])
 if more > 0 then -- the task is paid once: what creates that broke off have reserved for it is not in its way
-	for _, claim in ipairs(redis.call('SMEMBERS', KEYS[4])) do
+	for _, claim in ipairs(ARGV[7] == '1' and {} or redis.call('SMEMBERS', KEYS[4])) do
 		local entry = redis.call('HGET', KEYS[1], claim)
 		if entry then more = more - tonumber(string.match(entry, '^%d+')) end
 	end

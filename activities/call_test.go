@@ -1,0 +1,511 @@
+package activities_test
+
+import (
+	"bytes"
+	"context"
+	"fmt"
+	"io"
+	"log/slog"
+	"net/http"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"modelrelay/activities"
+	"modelrelay/providers"
+	"modelrelay/storage"
+	"modelrelay/storage/archive"
+	"modelrelay/storage/ledger"
+	"modelrelay/storage/storagetest"
+	"modelrelay/storage/taskindex"
+)
+
+// fakeCaller serves calls as the test says; nil answers 200.
+type fakeCaller struct {
+	serve func(w http.ResponseWriter, r *http.Request, run *activities.CallRun)
+	// sent counts the requests that an upstream would have received.
+	sent atomic.Int32
+}
+
+func (c *fakeCaller) ServeCall(w http.ResponseWriter, r *http.Request, run *activities.CallRun) {
+	c.serve(w, r, run)
+}
+
+func (c *fakeCaller) FaultEvents(activities.StagedCall, *providers.Fault, int64) []byte { return nil }
+
+// send is what the relay does with a channel.
+func (c *fakeCaller) send(r *http.Request, run *activities.CallRun) bool {
+	if err := run.Begin(r.Context(), "main"); err != nil {
+		run.Fault = providers.AsFault(err)
+		return false
+	}
+	c.sent.Add(1)
+	return true
+}
+
+// answers serves every call with a status and a body.
+func (c *fakeCaller) answers(status int, body string) *fakeCaller {
+	c.serve = func(w http.ResponseWriter, r *http.Request, run *activities.CallRun) {
+		if !c.send(r, run) {
+			return
+		}
+		run.Sent()
+		run.Usage, run.Cost, run.Priced = providers.Usage{Input: 3, Output: 4}, 70, true
+		w.Header().Set("Content-Type", "application/json")
+		w.WriteHeader(status)
+		_, _ = io.WriteString(w, body)
+	}
+	return c
+}
+
+// loses serves every call with an answer that breaks off.
+func (c *fakeCaller) loses() *fakeCaller {
+	c.serve = func(_ http.ResponseWriter, r *http.Request, run *activities.CallRun) {
+		if c.send(r, run) {
+			run.Fault = &providers.Fault{Kind: providers.Upstream, Message: "broken"}
+		}
+	}
+	return c
+}
+
+// calls are the tries of one call over one archive.
+type calls struct {
+	archive *storagetest.MemoryArchive
+	caller  *fakeCaller
+	relayer activities.Relayer
+	in      activities.RelayInput
+	// cancel ends the activity's context as Temporal does; stop tells the worker to stop. Of the latest try.
+	cancel context.CancelFunc
+	stop   chan struct{}
+}
+
+func newCalls(t *testing.T, caller *fakeCaller) *calls {
+	t.Helper()
+	c := &calls{archive: storagetest.NewMemoryArchive(), caller: caller, stop: make(chan struct{})}
+	quiet := slog.New(slog.DiscardHandler)
+	c.relayer = activities.Relayer{
+		Listing: &activities.Listing{Log: quiet}, Caller: caller, Objects: c.archive, Slots: activities.CallShares(2), MaxOutput: 1 << 10, Repeats: true,
+		Running: new(activities.RunningCalls), Log: quiet,
+	}
+	body := `{"model":"gpt-4o"}`
+	if _, err := c.archive.Put(t.Context(), "staged/body", bytes.NewReader([]byte(body)), int64(len(body)), archive.PutOptions{}); err != nil {
+		t.Fatal(err)
+	}
+	c.in = activities.RelayInput{
+		TaskID: "call_1", Incarnation: "one", Token: "demo", Model: "gpt-4o", Deadline: time.Now().Add(time.Hour), Reservation: "r",
+		Call: activities.StagedCall{Method: http.MethodPost, Path: "/v1/chat/completions", Body: "staged/body", Size: int64(len(body)), Amount: 1000},
+	}
+	return c
+}
+
+// try runs the activity once. The claims of the tries of one environment have one owner; number distinguishes them as Temporal does.
+func (c *calls) try(t *testing.T) (activities.Answered, error) {
+	t.Helper()
+	r := newTestEnv(t, nil)
+	relayer := c.relayer
+	r.acts.Relayer = &relayer
+	r.env.RegisterActivity(&relayer)
+	r.env.SetWorkerStopChannel(c.stop)
+	c.cancel = r.cancelable(t)
+	return do[activities.Answered](t, r, relayer.Relay, c.in)
+}
+
+// dies gives a claim to a try whose worker died.
+func (c *calls) dies(t *testing.T, n int) {
+	t.Helper()
+	begun := activities.SubmitInput{TaskID: c.in.TaskID, Incarnation: c.in.Incarnation, Attempt: n}.BegunObject()
+	if err := c.archive.Delete(t.Context(), begun); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := c.archive.Claim(t.Context(), begun, fmt.Sprintf("dead %d", n)); err != nil {
+		t.Fatal(err)
+	}
+}
+
+func TestRelayStoresTheAnswer(t *testing.T) {
+	t.Parallel()
+	c := newCalls(t, new(fakeCaller).answers(http.StatusOK, `{"ok":true}`))
+	got, err := c.try(t)
+	if err != nil || got.Status != http.StatusOK || got.Failure != nil || got.Output == nil || got.Output.Size != 11 || got.Output.ContentType != "application/json" {
+		t.Fatalf("got %+v, %v", got, err)
+	}
+	if got.Attempts != 1 || got.Channel != "main" || got.StartedAt.IsZero() || got.Lost != 0 || got.Cost != 70 || got.Usage.Output != 4 || !got.Priced {
+		t.Errorf("got %+v", got)
+	}
+	object, err := c.archive.Open(t.Context(), got.Output.Object)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if raw, _ := io.ReadAll(object); string(raw) != `{"ok":true}` {
+		t.Errorf("stored %q", raw)
+	}
+	c.dies(t, 1) // before it reported the answer
+	again, err := c.try(t)
+	if err != nil || again.Output == nil || again.Output.Object != got.Output.Object || again.Cost != got.Cost || c.caller.sent.Load() != 1 {
+		t.Errorf("the second try has %+v, %v; sent %d times, want the stored answer", again, err, c.caller.sent.Load())
+	}
+}
+
+func TestRelayStoresFailures(t *testing.T) {
+	t.Parallel()
+	c := newCalls(t, new(fakeCaller).answers(http.StatusBadRequest, `{"error":{"code":"context_length_exceeded","message":"too long"}}`))
+	got, err := c.try(t)
+	if err != nil || got.Status != http.StatusBadRequest || got.Failure == nil || got.Failure.Code != "context_length_exceeded" || got.Failure.Message != "too long" || got.Output == nil {
+		t.Errorf("got %+v, %v", got, err)
+	}
+}
+
+// TestRelayRule: a lost answer is requested once more under the rule repeat, and never under fail.
+func TestRelayRule(t *testing.T) {
+	t.Parallel()
+	for name, test := range map[string]struct {
+		repeats bool
+		dead    int // earlier tries whose workers died
+		loses   bool
+		sent    int32
+		lost    int
+		ok      bool
+	}{
+		"worker died, repeat":                  {repeats: true, dead: 1, sent: 1, lost: 1, ok: true},
+		"worker died, fail":                    {dead: 1, sent: 0, lost: 1},
+		"two workers died, repeat":             {repeats: true, dead: 2, sent: 0, lost: 2},
+		"connection broke, repeat":             {repeats: true, loses: true, sent: 2, lost: 2},
+		"connection broke, fail":               {loses: true, sent: 1, lost: 1},
+		"worker died, connection broke":        {repeats: true, dead: 1, loses: true, sent: 1, lost: 2},
+		"nothing lost":                         {repeats: true, sent: 1, ok: true},
+		"worker died, connection broke, fail":  {dead: 1, loses: true, sent: 0, lost: 1},
+		"two workers died, connection, repeat": {repeats: true, dead: 2, loses: true, sent: 0, lost: 2},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			caller := new(fakeCaller).answers(http.StatusOK, "{}")
+			if test.loses {
+				caller.loses()
+			}
+			c := newCalls(t, caller)
+			c.relayer.Repeats = test.repeats
+			for n := range test.dead {
+				c.dies(t, n+1)
+			}
+			got, err := c.try(t)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if caller.sent.Load() != test.sent || got.Lost != test.lost {
+				t.Errorf("sent %d times and lost %d, want %d and %d", caller.sent.Load(), got.Lost, test.sent, test.lost)
+			}
+			if ok := got.Failure == nil && got.Status == http.StatusOK; ok != test.ok {
+				t.Errorf("got %+v with %+v", got, got.Failure)
+			}
+			want := int64(test.lost) * 1000 // each lost attempt costs its reservation
+			if test.ok {
+				want += 70
+			} else if got.Failure == nil || got.Failure.Code != "upstream_unknown" || !got.Unknown {
+				t.Errorf("got %+v with %+v, want upstream_unknown", got, got.Failure)
+			}
+			if got.Cost != want {
+				t.Errorf("cost %d, want %d", got.Cost, want)
+			}
+		})
+	}
+}
+
+// TestRelayRepeatsWithinTheBudget: a repeat has a reservation of its own.
+func TestRelayRepeatsWithinTheBudget(t *testing.T) {
+	t.Parallel()
+	for name, test := range map[string]struct {
+		budget float64
+		sent   int32
+	}{"enough": {budget: 1, sent: 1}, "spent": {budget: 0.0000015, sent: 0}} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			c := newCalls(t, new(fakeCaller).answers(http.StatusOK, "{}"))
+			budgets := ledger.NewBudgets(storagetest.Redis(t), nil)
+			c.relayer.Money.Budgets, c.in.Call.Budget = budgets, test.budget
+			if err := budgets.Reserve(t.Context(), ledger.Estimate{ID: "r", Token: "demo", Model: "gpt-4o", Budget: test.budget, Amount: 1000}); err != nil {
+				t.Fatal(err)
+			}
+			c.dies(t, 1)
+			got, err := c.try(t)
+			if err != nil || c.caller.sent.Load() != test.sent || (got.Failure == nil) != (test.sent == 1) {
+				t.Errorf("got %+v with %+v, %v; sent %d times", got, got.Failure, err, c.caller.sent.Load())
+			}
+			if held, err := budgets.Reservations(t.Context(), "demo"); err != nil || len(held) != 1+int(test.sent) {
+				t.Errorf("got %d reservations, %v", len(held), err)
+			}
+		})
+	}
+}
+
+// TestRelayWaits: nothing was sent, so the call is tried again later.
+func TestRelayWaits(t *testing.T) {
+	t.Parallel()
+	refuses := func(fault *providers.Fault) *fakeCaller {
+		return &fakeCaller{serve: func(_ http.ResponseWriter, _ *http.Request, run *activities.CallRun) { run.Fault = fault }}
+	}
+	for name, test := range map[string]struct {
+		caller  *fakeCaller
+		prepare func(*calls)
+	}{
+		"no channel":        {caller: refuses(&providers.Fault{Kind: providers.Overloaded, Accepted: providers.NotAccepted})},
+		"no channel has it": {caller: refuses(&providers.Fault{Kind: providers.ModelNotFound, Accepted: providers.NotAccepted})},
+		"tokens cannot be read": {caller: &fakeCaller{serve: func(w http.ResponseWriter, _ *http.Request, _ *activities.CallRun) {
+			w.WriteHeader(http.StatusServiceUnavailable)
+		}}},
+		"archive away": {caller: new(fakeCaller).answers(http.StatusOK, "{}"), prepare: func(c *calls) {
+			c.archive.Fail = func(operation, _ string) error {
+				if operation == "put" {
+					return storage.ErrUnavailable
+				}
+				return nil
+			}
+		}},
+		"no slot": {caller: new(fakeCaller).answers(http.StatusOK, "{}"), prepare: func(c *calls) {
+			c.relayer.Slots = activities.CallShares(0)
+		}},
+		"worker stops": {caller: new(fakeCaller).answers(http.StatusOK, "{}"), prepare: func(c *calls) {
+			c.relayer.Slots = activities.CallShares(1)
+			_ = c.relayer.Slots.Try("another", 1)
+			close(c.stop)
+		}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			c := newCalls(t, test.caller)
+			if test.prepare != nil {
+				test.prepare(c)
+			}
+			_, err := c.try(t)
+			if err == nil {
+				t.Fatal("it ended")
+			}
+			if r, retried, delay := fault(t, err); !retried || delay <= 0 || r.Accepted != providers.NotAccepted || c.caller.sent.Load() != 0 {
+				t.Errorf("got %+v, retried %t after %v, sent %d times", r, retried, delay, c.caller.sent.Load())
+			}
+		})
+	}
+}
+
+// TestRelayCancels: a call whose token may no longer be used is cancelled before it is sent.
+func TestRelayCancels(t *testing.T) {
+	t.Parallel()
+	c := newCalls(t, &fakeCaller{serve: func(w http.ResponseWriter, _ *http.Request, _ *activities.CallRun) {
+		w.WriteHeader(http.StatusUnauthorized)
+	}})
+	if got, err := c.try(t); err != nil || !got.Cancelled || got.Cost != 0 {
+		t.Errorf("got %+v, %v", got, err)
+	}
+	c = newCalls(t, c.caller)
+	c.dies(t, 1)
+	if got, err := c.try(t); err != nil || !got.Cancelled || got.Cost != 1000 || got.Lost != 1 {
+		t.Errorf("after a lost answer: got %+v, %v", got, err)
+	}
+}
+
+// hangs serves every call until its context ends, as a synchronous call whose client leaves.
+func hangs(began func()) *fakeCaller {
+	c := new(fakeCaller)
+	c.serve = func(_ http.ResponseWriter, r *http.Request, run *activities.CallRun) {
+		if !c.send(r, run) {
+			return
+		}
+		began()
+		<-r.Context().Done()
+		run.Fault, run.Cost = providers.AsFault(context.Cause(r.Context())), 30
+	}
+	return c
+}
+
+// TestRelayEnds: the ways in which a running call ends without an answer.
+func TestRelayEnds(t *testing.T) {
+	t.Parallel()
+	for name, test := range map[string]struct {
+		end   func(*calls)
+		check func(t *testing.T, c *calls, got activities.Answered, err error)
+	}{
+		"cancelled": {end: func(c *calls) { c.cancel() }, check: func(t *testing.T, _ *calls, got activities.Answered, err error) {
+			t.Helper()
+			if err != nil || !got.Cancelled || got.Unknown || got.Cost != 30 || got.Attempts != 1 {
+				t.Errorf("got %+v, %v", got, err)
+			}
+		}},
+		"worker stopped": {end: func(c *calls) { close(c.stop) }, check: func(t *testing.T, c *calls, _ activities.Answered, err error) {
+			t.Helper()
+			if err == nil {
+				t.Fatal("it ended")
+			}
+			if _, retried, _ := fault(t, err); !retried {
+				t.Error("it is not tried again")
+			}
+			c.caller.answers(http.StatusOK, "{}")
+			c.dies(t, 1)
+			c.stop = make(chan struct{})
+			if got, err := c.try(t); err != nil || got.Status != http.StatusOK || got.Lost != 1 || got.Cost != 1070 || c.caller.sent.Load() != 2 {
+				t.Errorf("another worker: got %+v, %v", got, err)
+			}
+		}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			var c *calls
+			c = newCalls(t, hangs(func() { test.end(c) }))
+			got, err := c.try(t)
+			test.check(t, c, got, err)
+		})
+	}
+}
+
+// TestRelayStoppedUnderFail: a call that outlives the grace of its worker is lost at once where it is not repeated.
+func TestRelayStoppedUnderFail(t *testing.T) {
+	t.Parallel()
+	var c *calls
+	c = newCalls(t, hangs(func() { close(c.stop) }))
+	c.relayer.Repeats = false
+	got, err := c.try(t)
+	if err != nil || !got.Unknown || got.Failure == nil || got.Failure.Code != "upstream_unknown" || got.Cost != 1000 {
+		t.Errorf("got %+v, %v", got, err)
+	}
+}
+
+// TestRelayDeadline: the deadline ends a call wherever it is.
+func TestRelayDeadline(t *testing.T) {
+	t.Parallel()
+	t.Run("running", func(t *testing.T) {
+		t.Parallel()
+		c := newCalls(t, hangs(func() {}))
+		c.in.Deadline = time.Now().Add(50 * time.Millisecond)
+		if got, err := c.try(t); err != nil || got.Failure == nil || got.Failure.Code != "deadline_exceeded" || got.Unknown || got.Cost != 30 {
+			t.Errorf("got %+v with %+v, %v", got, got.Failure, err)
+		}
+	})
+	t.Run("never sent", func(t *testing.T) {
+		t.Parallel()
+		c := newCalls(t, new(fakeCaller).answers(http.StatusOK, "{}"))
+		c.in.Deadline = time.Now().Add(-time.Second)
+		_, err := c.try(t)
+		if err == nil {
+			t.Fatal("it was sent")
+		}
+		if r, retried, _ := fault(t, err); retried || !r.Deadline || r.Accepted != providers.NotAccepted {
+			t.Errorf("got %+v, retried %t", r, retried)
+		}
+		c.in.Deadline = time.Now().Add(time.Hour)
+		if got, err := c.try(t); err != nil || got.Failure == nil || c.caller.sent.Load() != 0 {
+			t.Errorf("a worker whose clock is late sends it: %+v, %v", got, err)
+		}
+	})
+	t.Run("after a lost answer", func(t *testing.T) {
+		t.Parallel()
+		c := newCalls(t, new(fakeCaller).answers(http.StatusOK, "{}"))
+		c.in.Deadline = time.Now().Add(-time.Second)
+		c.dies(t, 1)
+		if got, err := c.try(t); err != nil || !got.Unknown || got.Failure.Code != "upstream_unknown" || got.Cost != 1000 || c.caller.sent.Load() != 0 {
+			t.Errorf("got %+v, %v", got, err)
+		}
+	})
+	t.Run("after a stored answer", func(t *testing.T) {
+		t.Parallel()
+		c := newCalls(t, new(fakeCaller).answers(http.StatusOK, "{}"))
+		if _, err := c.try(t); err != nil {
+			t.Fatal(err)
+		}
+		c.dies(t, 1)
+		c.in.Deadline = time.Now().Add(-time.Second)
+		if got, err := c.try(t); err != nil || got.Status != http.StatusOK || got.Output == nil || got.Cost != 70 {
+			t.Errorf("got %+v, %v", got, err)
+		}
+	})
+}
+
+// TestRelayTooLarge: an answer above the limit ends the call and its request.
+func TestRelayTooLarge(t *testing.T) {
+	t.Parallel()
+	c := newCalls(t, nil)
+	caller := new(fakeCaller)
+	caller.serve = func(w http.ResponseWriter, r *http.Request, run *activities.CallRun) {
+		if !caller.send(r, run) {
+			return
+		}
+		if _, err := w.Write(make([]byte, 2<<10)); err == nil || r.Context().Err() == nil {
+			t.Error("the request goes on")
+		}
+		run.Fault = providers.AsFault(r.Context().Err())
+	}
+	c.relayer.Caller, c.caller = caller, caller
+	if got, err := c.try(t); err != nil || got.Failure == nil || got.Failure.Code != "output_too_large" || got.Output != nil {
+		t.Errorf("got %+v, %v", got, err)
+	}
+}
+
+// TestConclude: what a workflow is told of a call whose activity reported nothing.
+func TestConclude(t *testing.T) {
+	t.Parallel()
+	conclude := func(t *testing.T, c *calls) activities.Answered {
+		t.Helper()
+		r := newTestEnv(t, nil)
+		relayer := c.relayer
+		r.env.RegisterActivity(&relayer)
+		got, err := do[activities.Answered](t, r, relayer.Conclude, c.in)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return got
+	}
+	t.Run("never sent", func(t *testing.T) {
+		t.Parallel()
+		c := newCalls(t, new(fakeCaller).answers(http.StatusOK, "{}"))
+		for range 2 {
+			if got := conclude(t, c); got.Status != 0 || got.Failure != nil || got.Cost != 0 || got.Unknown {
+				t.Errorf("got %+v", got)
+			}
+		}
+		if _, err := c.try(t); err != nil || c.caller.sent.Load() != 0 { // a worker that was late
+			t.Errorf("sent %d times after that, %v", c.caller.sent.Load(), err)
+		}
+	})
+	t.Run("lost", func(t *testing.T) {
+		t.Parallel()
+		c := newCalls(t, nil)
+		c.dies(t, 1)
+		c.dies(t, 2)
+		if got := conclude(t, c); !got.Unknown || got.Lost != 2 || got.Cost != 2000 || got.Failure.Code != "upstream_unknown" {
+			t.Errorf("got %+v", got)
+		}
+	})
+	t.Run("answered", func(t *testing.T) {
+		t.Parallel()
+		c := newCalls(t, new(fakeCaller).answers(http.StatusOK, "{}"))
+		if _, err := c.try(t); err != nil {
+			t.Fatal(err)
+		}
+		if got := conclude(t, c); got.Status != http.StatusOK || got.Cost != 70 || got.Output == nil {
+			t.Errorf("got %+v", got)
+		}
+	})
+}
+
+// TestRunningCallsFollow: a cancel that another process reports ends the call at once.
+func TestRunningCallsFollow(t *testing.T) {
+	t.Parallel()
+	changes := taskindex.NewChanges(storagetest.Redis(t))
+	ctx, cancel := context.WithCancel(t.Context())
+	ready := make(chan struct{})
+	var following sync.WaitGroup
+	defer following.Wait()
+	defer cancel()
+	c := newCalls(t, nil)
+	following.Go(func() { c.relayer.Running.Follow(ctx, changes, ready) })
+	<-ready
+	c.caller = hangs(func() {
+		for _, change := range []taskindex.Change{{TaskID: "call_1"}, {TaskID: "call_2", Cancelled: true}, {TaskID: "call_1", Cancelled: true}} {
+			if err := changes.Publish(t.Context(), change); err != nil {
+				t.Error(err)
+			}
+		}
+	})
+	c.relayer.Caller = c.caller
+	if got, err := c.try(t); err != nil || !got.Cancelled || got.Cost != 30 {
+		t.Errorf("got %+v, %v", got, err)
+	}
+}
