@@ -277,6 +277,9 @@ func (s *fakeTasks) Create(_ context.Context, create tasks.Create) (tasks.Task, 
 		ID: "video_1", Token: create.TokenID, Format: create.Format, Request: create.Request, State: workflows.Queued,
 		CreatedAt: day,
 	}
+	if create.Call != nil {
+		task.ID, task.Operation, task.Stream = callID, create.Call.Operation(), create.Call.Stream
+	}
 	s.put(task)
 	s.mu.Lock()
 	defer s.mu.Unlock()

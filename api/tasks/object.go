@@ -1,6 +1,7 @@
 package tasks
 
 import (
+	"cmp"
 	"encoding/json"
 	"maps"
 	"slices"
@@ -109,7 +110,7 @@ func newTask(t tasks.Task) task {
 		shown.QueuePosition = &t.QueuePosition
 	}
 	if t.Kind() == activities.KindCall && !t.Ended() {
-		shown.Stage = orNull(string(t.Progressed.Stage))
+		shown.Stage = orNull(string(cmp.Or(t.Progressed.Stage, activities.StageWaiting)))
 	}
 	if t.Job != nil {
 		shown.Attempts = 1

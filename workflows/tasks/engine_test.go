@@ -45,8 +45,10 @@ type fakeEngine struct {
 	away  bool
 	// deletes and cancels count what was asked for.
 	deletes, cancels int
-	input            []byte            // of the last start
-	turn             temporal.Priority // of the last start
+	// announced counts the removals that were announced before their cancel.
+	announced int
+	input     []byte            // of the last start
+	turn      temporal.Priority // of the last start
 
 	events []*historypb.HistoryEvent // the history of every task
 }
@@ -104,6 +106,19 @@ func (started) Get(ctx context.Context, _ any) error {
 
 func (e *fakeEngine) GetWorkflow(_ context.Context, id, run string) client.WorkflowRun {
 	return started{id: id, run: run}
+}
+
+func (e *fakeEngine) SignalWorkflow(_ context.Context, id, _, signal string, _ any) error {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	task, ok := e.tasks[id]
+	if !ok {
+		return serviceerror.NewNotFound("")
+	}
+	if signal == workflows.SignalRemove && !task.GetWorkflowExtendedInfo().GetCancelRequested() {
+		e.announced++
+	}
+	return nil
 }
 
 func (e *fakeEngine) CancelWorkflow(_ context.Context, id, _ string) error {

@@ -1,0 +1,400 @@
+package api_test
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"maps"
+	"net/http"
+	"net/http/httptest"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"modelrelay/activities"
+	"modelrelay/api"
+	"modelrelay/providers"
+	"modelrelay/storage"
+	"modelrelay/storage/limits"
+	"modelrelay/storage/testwait"
+	"modelrelay/storage/tokens"
+	"modelrelay/workflows"
+	"modelrelay/workflows/tasks"
+)
+
+const (
+	chatBody = `{"model":"gpt-4o","messages":[],"metadata":{"order":"7"}}`
+	callID   = "call_00000000000000000000000000"
+	callPath = "/v1/tasks/" + callID
+)
+
+// async is a chat call in the background.
+func async(headers ...string) *http.Request {
+	return request("POST", "/v1/chat/completions", chatBody, append([]string{"Prefer", "respond-async"}, headers...)...)
+}
+
+// endedCall is a call with a stored answer.
+func endedCall(g *gateway, status int, body string) tasks.Task {
+	g.archive["answer"] = []byte(body)
+	task := tasks.Task{
+		ID: callID, Token: "good", Format: providers.OpenAI, Operation: "POST /v1/chat/completions", Request: providers.VideoRequest{Model: "gpt-4o"},
+		State: workflows.Completed, CreatedAt: day,
+	}
+	task.CompletedAt, task.ExpiresAt = time.Now(), time.Now().Add(time.Hour)
+	task.Outputs = []activities.Output{{Object: "answer", ContentType: "application/json", Size: int64(len(body)), SHA256: "abc"}}
+	task.Call = &activities.Answered{
+		Status: status, Header: http.Header{"X-Request-Id": {"req-create"}, "X-Relay-Fields": {"x"}}, Usage: providers.Usage{Input: 3, Output: 4}, Cost: 70, Priced: true,
+		CallProgress: activities.CallProgress{Attempts: 2, StartedAt: day},
+	}
+	if status/100 != 2 {
+		task.State, task.Failure = workflows.Failed, &providers.VideoFailure{Code: "bad", Message: "no"}
+	}
+	return task
+}
+
+func TestAsyncCreate(t *testing.T) {
+	t.Parallel()
+	for name, test := range map[string]struct {
+		req     *http.Request
+		applied string
+	}{
+		"plain":             {async(), "respond-async"},
+		"any case":          {request("POST", "/v1/chat/completions", chatBody, "Prefer", "foo=bar, Respond-ASYNC"), "respond-async"},
+		"a stream":          {request("POST", "/v1/chat/completions", `{"model":"gpt-4o","messages":[],"stream":true}`, "Prefer", "respond-async, wait=60"), "respond-async"},
+		"no time to wait":   {async("Prefer", "respond-async, wait=0"), "respond-async, wait=0"},
+		"below the version": {request("POST", "/v1//chat/completions/", chatBody, "Prefer", "respond-async"), "respond-async"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			g := newGateway(t, func(context.Context, providers.Target, providers.Call) (*http.Response, error) {
+				t.Error("the create sends the call")
+				return upstreamAnswer("application/json", "{}"), nil
+			}, nil)
+			rec := g.do(t, test.req)
+			header := rec.Header()
+			if rec.Code != http.StatusAccepted || header.Get("Location") != callPath || header.Get("Retry-After") != "2" ||
+				header.Get("Preference-Applied") != test.applied || !strings.Contains(header.Get("Cache-Control"), "no-store") || header.Get("X-Request-Id") == "" {
+				t.Errorf("got %d %v: %s", rec.Code, header, rec.Body)
+			}
+			if len(g.ledger.entries) != 0 {
+				t.Errorf("the create is charged: %+v", g.ledger.entries)
+			}
+		})
+	}
+	g := newGateway(t, nil, nil)
+	var shown map[string]any
+	decode(t, g.do(t, async("Idempotency-Key", "k", "X-Webhook-Url", "https://client.example/hook", "X-Stainless-Retry-Count", "1")).Body.Bytes(), &shown)
+	want := []string{
+		"attempts", "completed_at", "cost", "created_at", "error", "expires_at", "id", "kind", "metadata", "model", "object", "operation", "queue_position",
+		"result", "stage", "started_at", "status", "usage",
+	}
+	if got := slices.Sorted(maps.Keys(shown)); !slices.Equal(got, want) {
+		t.Errorf("the task has %q, want %q", got, want)
+	}
+	if shown["status"] != "queued" || shown["stage"] != "waiting" || shown["kind"] != "call" || shown["operation"] != "POST /v1/chat/completions" || shown["metadata"].(map[string]any)["order"] != "7" {
+		t.Errorf("got %v", shown)
+	}
+	create := g.tasks.creates[0]
+	if create.IdempotencyKey != "k" || !create.Repeat || create.Call == nil || create.Call.WebhookURL != "https://client.example/hook" || string(create.Request.Inputs[0].Data) != chatBody {
+		t.Errorf("created %+v with %+v", create, create.Call)
+	}
+	staged, err := json.Marshal(create.Call)
+	if err != nil || bytes.Contains(staged, []byte(goodKey)) {
+		t.Errorf("the stored call has the key: %s, %v", staged, err)
+	}
+}
+
+// TestAsyncRefusals: a refusal is that of the synchronous call, and creates nothing.
+func TestAsyncRefusals(t *testing.T) {
+	t.Parallel()
+	for name, test := range map[string]struct {
+		path, body string
+		headers    []string
+		limit      *limits.Grant
+	}{
+		"no model":         {path: "/v1/chat/completions", body: `{"messages":[]}`},
+		"not JSON":         {path: "/v1/chat/completions", body: `{`},
+		"unknown model":    {path: "/v1/chat/completions", body: `{"model":"none","messages":[]}`},
+		"model forbidden":  {path: "/v1/chat/completions", body: chatBody, headers: []string{"Authorization", "Bearer sk-only"}},
+		"unknown key":      {path: "/v1/chat/completions", body: chatBody, headers: []string{"Authorization", "Bearer sk-none"}},
+		"disabled":         {path: "/v1/chat/completions", body: chatBody, headers: []string{"Authorization", "Bearer sk-off"}},
+		"store away":       {path: "/v1/chat/completions", body: chatBody, headers: []string{"Authorization", "Bearer sk-away"}},
+		"limit":            {path: "/v1/chat/completions", body: chatBody, limit: &limits.Grant{RetryAfter: time.Second}},
+		"no such endpoint": {path: "/v1/embeddings", body: `{"model":"gpt-4o","input":"x"}`},
+		"too large":        {path: "/v1/chat/completions", body: `{"model":"gpt-4o","messages":["` + strings.Repeat("x", 4<<10) + `"]}`},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			g := newGateway(t, nil, func(g *gateway, o *api.Options) {
+				only := *g.tokens[goodKey]
+				only.ID, only.Models = "only", []string{"claude-*"}
+				g.tokens["sk-only"] = &only
+				o.MaxBody = 2 << 10
+				if test.limit != nil {
+					g.limits.grant = *test.limit
+				}
+			})
+			sync := g.do(t, request("POST", test.path, test.body, test.headers...))
+			rec := g.do(t, request("POST", test.path, test.body, append([]string{"Prefer", "respond-async, wait=5"}, test.headers...)...))
+			if sync.Code < 400 || rec.Code != sync.Code || rec.Body.String() != sync.Body.String() || len(g.tasks.creates) != 0 {
+				t.Errorf("got %d %s\nwant %d %s; created %d", rec.Code, rec.Body, sync.Code, sync.Body, len(g.tasks.creates))
+			}
+			for _, header := range []string{"Location", "Preference-Applied"} {
+				if rec.Header().Get(header) != "" {
+					t.Errorf("the refusal has %s", header)
+				}
+			}
+		})
+	}
+}
+
+func TestAsyncWait(t *testing.T) {
+	t.Parallel()
+	for _, wait := range []string{"x", "-1", "1.5", `""`, "99999999999999999999"} {
+		g := newGateway(t, nil, nil)
+		rec := g.do(t, async("Prefer", "respond-async, wait="+wait))
+		if code, param := fault(t, rec); rec.Code != http.StatusBadRequest || param != "Prefer" || len(g.tasks.creates) != 0 {
+			t.Errorf("wait=%s: got %d %s %s", wait, rec.Code, code, param)
+		}
+	}
+	for name, test := range map[string]struct {
+		status int
+		wait   string
+		header map[string]string
+	}{
+		"completed": {status: 200, wait: "5", header: map[string]string{"Preference-Applied": "respond-async, wait=5", "X-Should-Retry": ""}},
+		"failed":    {status: 400, wait: "100", header: map[string]string{"Preference-Applied": "respond-async, wait=60", "X-Should-Retry": "false", "Retry-After": ""}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			g := newGateway(t, nil, nil)
+			answer := make(chan *httptest.ResponseRecorder, 1)
+			go func() { answer <- g.do(t, async("Prefer", "respond-async, wait="+test.wait)) }()
+			testwait.Eventually(t, "a watcher", 10*time.Second, func() bool { return g.tasks.watchers() == 1 })
+			g.tasks.put(endedCall(g, test.status, `{"done":true}`))
+			rec := <-answer
+			test.header["Content-Location"], test.header["Location"], test.header["X-Request-Id"] = callPath+"/result", "", "req-create"
+			if rec.Code != test.status || rec.Body.String() != `{"done":true}` {
+				t.Errorf("got %d %s", rec.Code, rec.Body)
+			}
+			for name, want := range test.header {
+				if got := rec.Header().Get(name); got != want {
+					t.Errorf("%s: got %q, want %q", name, got, want)
+				}
+			}
+		})
+	}
+}
+
+// TestAsyncForbidden: every entry point of a group that forbids background calls.
+func TestAsyncForbidden(t *testing.T) {
+	t.Parallel()
+	g := newGateway(t, nil, func(_ *gateway, o *api.Options) {
+		o.Forbids = func(string) []string { return []string{providers.ForbidBackground} }
+	})
+	rec := g.do(t, async())
+	if _, param := fault(t, rec); rec.Code != http.StatusBadRequest || param != "background" || len(g.tasks.creates) != 0 {
+		t.Errorf("got %d %s", rec.Code, rec.Body)
+	}
+	if rec := g.do(t, request("POST", "/v1/chat/completions", chatBody, "Prefer", "wait=5")); rec.Code != http.StatusOK {
+		t.Errorf("a call in the foreground: got %d %s", rec.Code, rec.Body)
+	}
+}
+
+func TestTaskResult(t *testing.T) {
+	t.Parallel()
+	g := newGateway(t, nil, nil)
+	g.tasks.put(endedCall(g, 200, `{"done":true}`))
+	get := func(method string, headers ...string) *httptest.ResponseRecorder {
+		return g.do(t, request(method, callPath+"/result", "", headers...))
+	}
+	rec := get("GET")
+	if rec.Code != 200 || rec.Body.String() != `{"done":true}` || rec.Header().Get("Etag") != `"abc"` || rec.Header().Get("Content-Type") != "application/json" ||
+		rec.Header().Get("X-Request-Id") != "req-create" || rec.Header().Get("X-Relay-Fields") != "x" || rec.Header().Get("Cache-Control") != "private, no-store" {
+		t.Errorf("got %d %v: %s", rec.Code, rec.Header(), rec.Body)
+	}
+	if rec := get("HEAD"); rec.Code != 200 || rec.Body.Len() != 0 || rec.Header().Get("Content-Length") != "13" {
+		t.Errorf("HEAD: got %d %v", rec.Code, rec.Header())
+	}
+	if rec := get("GET", "If-None-Match", `"abc"`); rec.Code != http.StatusNotModified {
+		t.Errorf("a match: got %d", rec.Code)
+	}
+	if rec := get("GET", "Range", "bytes=2-5"); rec.Code != http.StatusPartialContent || rec.Body.String() != "done" {
+		t.Errorf("a range: got %d %s", rec.Code, rec.Body)
+	}
+	if rec := g.do(t, request("GET", callPath+"/result", "", "Authorization", "Bearer "+otherKey)); rec.Code != 404 {
+		t.Errorf("another token: got %d", rec.Code)
+	}
+	for name, test := range map[string]struct {
+		change func(*tasks.Task)
+		status int
+		header map[string]string
+		code   string
+	}{
+		"running":   {func(task *tasks.Task) { task.State, task.Outputs, task.Call = workflows.InProgress, nil, nil }, 202, map[string]string{"Retry-After": "2"}, ""},
+		"cancelled": {func(task *tasks.Task) { task.State = workflows.Cancelled }, 409, map[string]string{"X-Should-Retry": "false", "Retry-After": ""}, "conflict"},
+		"expired":   {func(task *tasks.Task) { task.ExpiresAt = time.Now().Add(-time.Second) }, 404, nil, "not_found"},
+		"its answer is an error": {func(task *tasks.Task) {
+			task.State, task.Call.Status, task.Failure = workflows.Failed, 429, &providers.VideoFailure{Code: "slow"}
+		}, 429, map[string]string{"X-Should-Retry": "false", "Retry-After": ""}, "-"},
+		"never sent": {func(task *tasks.Task) {
+			task.State, task.Outputs, task.Call, task.Failure = workflows.Failed, nil, nil, &providers.VideoFailure{Code: workflows.CodeQueueTimeout}
+		}, 503, map[string]string{"X-Should-Retry": "false", "Retry-After": ""}, "overloaded"},
+		"too late": {func(task *tasks.Task) {
+			task.State, task.Outputs, task.Call, task.Failure = workflows.Failed, nil, nil, &providers.VideoFailure{Code: workflows.CodeDeadlineExceeded}
+		}, 504, map[string]string{"X-Should-Retry": "false"}, "upstream_timeout"},
+		"lost": {func(task *tasks.Task) {
+			task.State, task.Outputs, task.Failure = workflows.Failed, nil, &providers.VideoFailure{Code: workflows.CodeUpstreamUnknown}
+		}, 502, map[string]string{"X-Should-Retry": "false"}, "upstream_error"},
+		"failed by the operator": {func(task *tasks.Task) {
+			task.State, task.Outputs, task.Failure = workflows.Failed, nil, &providers.VideoFailure{Code: workflows.CodeFailedByOperator, Message: "closed"}
+		}, 500, map[string]string{"X-Should-Retry": "false"}, "internal_error"},
+	} {
+		task := endedCall(g, 200, `{"done":true}`)
+		test.change(&task)
+		g.tasks.put(task)
+		rec := get("GET")
+		if rec.Code != test.status {
+			t.Errorf("%s: got %d %s, want %d", name, rec.Code, rec.Body, test.status)
+		}
+		for header, want := range test.header {
+			if got := rec.Header().Get(header); got != want {
+				t.Errorf("%s: %s is %q, want %q", name, header, got, want)
+			}
+		}
+		if test.code != "" && test.code != "-" {
+			if code, _ := fault(t, rec); code != test.code {
+				t.Errorf("%s: got the code %q, want %q", name, code, test.code)
+			}
+		}
+	}
+}
+
+// TestTaskRoutes: a call is a task of its token alone, and no video.
+func TestTaskRoutes(t *testing.T) {
+	t.Parallel()
+	g := newGateway(t, nil, nil)
+	g.tasks.put(endedCall(g, 200, "{}"))
+	video := "video_00000000000000000000000000"
+	g.tasks.put(tasks.Task{ID: video, Token: "good", State: workflows.Queued, Request: providers.VideoRequest{Model: "sora-2"}, CreatedAt: day})
+	for _, route := range [][2]string{{"GET", ""}, {"POST", "/cancel"}, {"DELETE", ""}, {"GET", "/result"}, {"HEAD", "/result"}, {"GET", "/events"}} {
+		if rec := g.do(t, request(route[0], callPath+route[1], "", "Authorization", "Bearer "+otherKey)); rec.Code != 404 {
+			t.Errorf("%v of another token: got %d", route, rec.Code)
+		}
+	}
+	for _, route := range [][2]string{{"GET", ""}, {"POST", "/cancel"}, {"DELETE", ""}, {"GET", "/content"}, {"GET", "/events"}} {
+		if rec := g.do(t, request(route[0], "/v1/videos/"+callID+route[1], "")); rec.Code != 404 {
+			t.Errorf("%v of a call at the videos: got %d", route, rec.Code)
+		}
+	}
+	var shown struct {
+		Kind, Status string
+		Operation    *string
+		Cost         *float64
+		Attempts     int
+		Usage        struct {
+			TotalTokens int `json:"total_tokens"`
+		}
+		Result struct {
+			URL        string
+			StatusCode int `json:"status_code"`
+			Bytes      int
+			SHA256     string
+		}
+	}
+	decode(t, g.do(t, request("GET", callPath, "")).Body.Bytes(), &shown)
+	if shown.Kind != "call" || shown.Status != "completed" || shown.Attempts != 2 || shown.Usage.TotalTokens != 7 || *shown.Cost != 70e-9 ||
+		shown.Result.URL != callPath+"/result" || shown.Result.StatusCode != 200 || shown.Result.Bytes != 2 || shown.Result.SHA256 != "abc" {
+		t.Errorf("got %+v", shown)
+	}
+	decode(t, g.do(t, request("GET", "/v1/tasks/"+video, "")).Body.Bytes(), &shown)
+	if shown.Kind != "video" || shown.Status != "queued" || shown.Operation != nil {
+		t.Errorf("the video: got %+v", shown)
+	}
+	for _, wait := range []string{"61", "-1", "x"} {
+		if rec := g.do(t, request("GET", callPath+"?wait="+wait, "")); rec.Code != http.StatusBadRequest {
+			t.Errorf("wait=%s: got %d", wait, rec.Code)
+		}
+	}
+}
+
+func TestTaskList(t *testing.T) {
+	t.Parallel()
+	g := newGateway(t, nil, nil)
+	g.tasks.page = tasks.Page{Tasks: []tasks.Task{endedCall(g, 200, "{}")}, More: true}
+	var page struct {
+		Object  string
+		Data    []struct{ ID string }
+		FirstID string `json:"first_id"`
+		LastID  string `json:"last_id"`
+		HasMore bool   `json:"has_more"`
+	}
+	decode(t, g.do(t, request("GET", "/v1/tasks?kind=call&status=completed&model=gpt-4o&operation=POST+/v1/chat/completions&limit=3&order=asc&after="+callID, "")).Body.Bytes(), &page)
+	if page.Object != "list" || len(page.Data) != 1 || page.FirstID != callID || page.LastID != callID || !page.HasMore {
+		t.Errorf("got %+v", page)
+	}
+	query := g.tasks.queries[0]
+	if query.TokenID != "good" || query.Kind != activities.KindCall || query.Limit != 3 || !query.Ascending || query.After != callID {
+		t.Errorf("asked for %+v", query)
+	}
+	call := endedCall(g, 200, "{}")
+	if !query.Match(call) {
+		t.Error("the filters leave out a call that they name")
+	}
+	for name, change := range map[string]func(*tasks.Task){
+		"status":    func(task *tasks.Task) { task.State = workflows.Cancelled },
+		"model":     func(task *tasks.Task) { task.Request.Model = "fast" },
+		"operation": func(task *tasks.Task) { task.Operation = "POST /v1/responses" },
+	} {
+		other := call
+		change(&other)
+		if query.Match(other) {
+			t.Errorf("a call with another %s is listed", name)
+		}
+	}
+	for _, bad := range []string{"kind=song", "status=done", "limit=0", "limit=101", "limit=x", "order=up"} {
+		rec := g.do(t, request("GET", "/v1/tasks?"+bad, ""))
+		name, _, _ := strings.Cut(bad, "=")
+		if _, param := fault(t, rec); rec.Code != http.StatusBadRequest || param != name {
+			t.Errorf("%s: got %d %s", bad, rec.Code, rec.Body)
+		}
+	}
+}
+
+// TestServeCall: the worker's request is that of the create's token, without its limits.
+func TestServeCall(t *testing.T) {
+	t.Parallel()
+	var g *gateway
+	g = newGateway(t, nil, func(g *gateway, o *api.Options) {
+		g.limits.grant = limits.Grant{RetryAfter: time.Minute} // the create has taken them
+		o.TokenByID = func(_ context.Context, id string) (*tokens.Token, error) {
+			for _, token := range g.tokens {
+				if token.ID == id {
+					return token, nil
+				}
+			}
+			return nil, storage.ErrNotFound
+		}
+	})
+	serve := func(token string) (*httptest.ResponseRecorder, *activities.CallRun) {
+		began := 0
+		run := &activities.CallRun{Token: token, Begin: func(context.Context, string) error { began++; return nil }, Sent: func() {}}
+		rec := httptest.NewRecorder()
+		r := httptest.NewRequest("POST", "/v1/chat/completions", strings.NewReader(chatBody)).WithContext(t.Context())
+		r.Header = http.Header{"Content-Type": {"application/json"}}
+		g.ServeCall(rec, r, run)
+		return rec, run
+	}
+	if rec, run := serve("good"); rec.Code != http.StatusOK || run.Fault != nil {
+		t.Errorf("got %d %s, %v", rec.Code, rec.Body, run.Fault)
+	}
+	if len(g.ledger.entries) != 0 {
+		t.Error("the worker's request is charged besides its task")
+	}
+	for _, token := range []string{"off", "gone"} {
+		if rec, _ := serve(token); rec.Code != http.StatusUnauthorized {
+			t.Errorf("the token %s: got %d %s", token, rec.Code, rec.Body)
+		}
+	}
+}
