@@ -113,8 +113,13 @@ func (s *storing) ask(t *testing.T, body string) (object storedObject, raw strin
 	}
 	raw = rec.Body.String()
 	if strings.Contains(body, `"stream":true`) {
-		_, final, _ := strings.Cut(raw, `"type":"response.completed","response":`)
-		raw, _, _ = strings.Cut(final, `,"sequence_number"`)
+		for line := range strings.Lines(raw) {
+			var event struct{ Response json.RawMessage }
+			if data, is := strings.CutPrefix(line, "data: "); is {
+				decode(t, []byte(data), &event)
+				raw = string(event.Response) // the last event has it
+			}
+		}
 	}
 	decode(t, []byte(raw), &object)
 	return object, raw
@@ -312,6 +317,12 @@ func TestChainAtOpenAI(t *testing.T) {
 	decode(t, []byte(s.sent()), &sent)
 	if sent.Previous != nil || len(sent.Input) != 3 || sent.Input[1].Role != "assistant" || sent.Input[2].Role != "user" {
 		t.Errorf("sent %s", s.sent())
+	}
+	for _, stream := range []string{"false", "true"} {
+		object, raw := s.ask(t, `{"model":"gpt","previous_response_id":"`+first.ID+`","input":"two","stream":`+stream+`}`)
+		if object.Previous == nil || *object.Previous != first.ID || object.ID != "resp_1" {
+			t.Errorf("stream %s: got %s", stream, raw)
+		}
 	}
 	const unknown = `{"model":"gpt","previous_response_id":"resp_0123456789abcdefghijklmnop","input":[{"type":"item_reference","id":"msg_1234"}]}`
 	if s.ask(t, unknown); s.sent() != strings.Replace(unknown, `"gpt"`, `"up"`, 1) {

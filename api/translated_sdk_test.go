@@ -33,7 +33,7 @@ const (
 		`data: {"id":"c","object":"chat.completion.chunk","created":1,"model":"up","choices":[{"index":0,"delta":{},"finish_reason":"stop"}]}` + "\n\n" +
 		`data: {"id":"c","object":"chat.completion.chunk","created":1,"model":"up","choices":[],"usage":{"prompt_tokens":11,"completion_tokens":7,"total_tokens":18,"prompt_tokens_details":{"cached_tokens":5}}}` + "\n\n" +
 		"data: [DONE]\n\n"
-	responseHello = `{"id":"resp_1","object":"response","created_at":1,"model":"up","status":"completed","output":[{"type":"message","id":"msg_1","role":"assistant","status":"completed",` +
+	responseHello = `{"id":"resp_1","object":"response","created_at":1,"model":"up","status":"completed","previous_response_id":null,"output":[{"type":"message","id":"msg_1","role":"assistant","status":"completed",` +
 		`"content":[{"type":"output_text","text":"Hello","annotations":[]}]}],"usage":{"input_tokens":11,"input_tokens_details":{"cached_tokens":5},"output_tokens":7,"output_tokens_details":{"reasoning_tokens":0},"total_tokens":18}}`
 	responseHelloEvents = `event: response.created` + "\n" + `data: {"type":"response.created","sequence_number":0,"response":{"id":"resp_1","object":"response","status":"in_progress","output":[]}}` + "\n\n" +
 		`event: response.output_item.added` + "\n" + `data: {"type":"response.output_item.added","sequence_number":1,"output_index":0,"item":{"type":"message","id":"msg_1","role":"assistant","status":"in_progress","content":[]}}` + "\n\n" +

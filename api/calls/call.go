@@ -8,6 +8,7 @@ import (
 	"context"
 	"errors"
 	"hash/crc32"
+	"io"
 	"maps"
 	"net/http"
 	"sync"
@@ -98,6 +99,8 @@ type Call struct {
 	// Task: the client asks for a task in the words of its format, as with background: true.
 	Task   bool
 	Events Events
+	// Rewrite wraps the body of an answer in the client's own format; nil: it stays as it is.
+	Rewrite func(body io.ReadCloser) io.ReadCloser
 }
 
 // Reader reads a call from a request and its whole body.
@@ -156,6 +159,10 @@ func (c *Calls) Do(x *edge.Request, r *http.Request, ch *Charge, call Call) erro
 			ch.record(true) // names of a client's own making would grow the ledger
 		}
 		return err
+	}
+	if call.Rewrite != nil && answer.Translated == (providers.Endpoint{}) && answer.Header.Get("Content-Encoding") == "" {
+		answer.Body = call.Rewrite(answer.Body)
+		answer.Header.Del("Content-Length")
 	}
 	defer func() { _ = answer.Body.Close() }()
 	o.Channel, o.Attempts, o.Provider, o.Stream, o.Answered = answer.Channel, answer.Attempts, answer.Provider, answer.Stream, time.Now()

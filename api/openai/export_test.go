@@ -1,6 +1,8 @@
 package openai
 
 import (
+	"io"
+
 	"github.com/danielgtaylor/huma/v2"
 
 	"modelrelay/api/body"
@@ -20,3 +22,6 @@ func NextEventNumber(stream string, size int) int {
 	}
 	return numbers.next()
 }
+
+// ShowPrevious wraps an answer as that of a call which continues from a stored response.
+func ShowPrevious(id string) func(io.ReadCloser) io.ReadCloser { return showPrevious(id) }

@@ -67,6 +67,9 @@ func (a adder) addResponses(store StoredResponses) {
 // responseEvents follows the events of a response, which are numbered, and have an error of their own.
 func responseEvents(_ *http.Request, call *calls.Call, b *body.JSON) error {
 	call.Background = b.Flag("background")
+	if call.Chain.Previous != "" {
+		call.Rewrite = showPrevious(call.Chain.Previous)
+	}
 	if call.Stream {
 		numbers := new(eventNumbers)
 		call.Events.LastCounts, call.Events.Saw = true, numbers.saw

@@ -92,7 +92,9 @@ func (s stored) find(x *edge.Request, r *http.Request, id string) (response resp
 }
 
 // serves reports whether the caller may have stored responses.
-func (s stored) serves(x *edge.Request) bool { return s.store != nil && x.Permit(edge.RelayPermission) == nil }
+func (s stored) serves(x *edge.Request) bool {
+	return s.store != nil && x.Permit(edge.RelayPermission) == nil
+}
 
 // missing returns the fault of a search that failed: nil if the gateway does not have what was searched, or it is none of the gateway's ids.
 func missing(err error, ids ...string) error {

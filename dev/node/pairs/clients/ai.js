@@ -25,6 +25,10 @@ export const providers = {
 		dialect: 'responses', thoughts: true, of: name => openai(name),
 		options: () => ({openai: {...reasons, reasoningSummary: 'auto', store: false, include: ['reasoning.encrypted_content']}}),
 	},
+	// The provider's own default: it refers to the items of answers, which the gateway stores of models of other formats.
+	'@ai-sdk/openai stored': {
+		dialect: 'responses', thoughts: true, foreign: true, of: name => openai(name), options: () => ({openai: {...reasons, reasoningSummary: 'auto'}}),
+	},
 	'@ai-sdk/anthropic': {
 		dialect: 'messages', thoughts: true, of: name => anthropic(name),
 		options: ({adaptive}) => ({anthropic: {thinking: adaptive ? {type: 'adaptive', display: 'summarized'} : {type: 'enabled', budgetTokens: 2048}}}),
@@ -35,7 +39,7 @@ export const providers = {
 	},
 }
 
-const client = (how, provider, {dialect, thoughts, of, options}) => ({name: `${how} with ${provider}`, dialect, thoughts, open({system, tools}) {
+const client = (how, provider, {dialect, thoughts, foreign, of, options}) => ({name: `${how} with ${provider}`, dialect, thoughts, foreign, open({system, tools}) {
 	const set = Object.fromEntries(tools.map(({name, description, schema, run}) => [name, tool({description, inputSchema: schema, execute: given => run(given)})]))
 	const messages = []
 	return async (question, model) => {
