@@ -15,12 +15,14 @@ import (
 
 	"modelrelay/api"
 	"modelrelay/api/calls"
+	"modelrelay/api/openai"
 	"modelrelay/providers"
 	"modelrelay/providers/relay"
 	"modelrelay/providers/router"
 	"modelrelay/providers/translate"
 	"modelrelay/providers/upstream"
 	"modelrelay/providers/vendors"
+	"modelrelay/storage/limits"
 	"modelrelay/storage/responses"
 	"modelrelay/storage/storagetest"
 )
@@ -437,6 +439,46 @@ func TestInputItems(t *testing.T) {
 		if _, param := fault(t, rec); rec.Code != http.StatusBadRequest || param != want {
 			t.Errorf("%s: %d %s", query, rec.Code, rec.Body)
 		}
+	}
+}
+
+// countedStore counts what is looked for.
+type countedStore struct {
+	openai.StoredResponses
+	looked int
+}
+
+func (c *countedStore) Find(ctx context.Context, token, id string) (responses.Response, error) {
+	c.looked++
+	return c.StoredResponses.Find(ctx, token, id)
+}
+
+// TestStoredReadsAreLimited: a call is admitted before the store is read for it, and reads of large responses count for several.
+func TestStoredReadsAreLimited(t *testing.T) {
+	t.Parallel()
+	count := new(countedStore)
+	s := newStoring(t, func(o *api.Options) { count.StoredResponses, o.Responses = o.Responses, count })
+	s.tokens[goodKey].ReadsPerMinute, s.tokens[goodKey].Budget = 5, 1_000_000
+	first, _ := s.ask(t, `{"model":"claude","input":"`+strings.Repeat("long ", 40<<10)+`"}`)
+	chained := `{"model":"claude","input":"hi","previous_response_id":"` + first.ID + `"}`
+	if rec := s.do(t, request("POST", "/v1/responses", chained)); rec.Code != http.StatusOK || count.looked != 1 {
+		t.Errorf("%d %s, looked %d times", rec.Code, rec.Body, count.looked)
+	}
+	s.limits.grant = limits.Grant{Requests: limits.Window{Limit: 1}}
+	if rec := s.do(t, request("POST", "/v1/responses", chained)); rec.Code != http.StatusTooManyRequests || count.looked != 1 {
+		t.Errorf("beyond its calls: %d %s, looked %d times", rec.Code, rec.Body, count.looked)
+	}
+	s.limits.grant = limits.Grant{}
+	var codes []int
+	for range 2 { // each takes four reads, and three are left for the first
+		code, _ := s.read(t, "GET", first.ID, goodKey)
+		codes = append(codes, code)
+	}
+	if fmt.Sprint(codes) != "[200 429]" {
+		t.Errorf("reads of a large response: %v", codes)
+	}
+	if rec := s.do(t, request("POST", "/v1/responses", chained)); rec.Code != http.StatusTooManyRequests {
+		t.Errorf("a call beyond its reads: %d %s", rec.Code, rec.Body)
 	}
 }
 

@@ -99,6 +99,9 @@ type Call struct {
 	// Task: the client asks for a task in the words of its format, as with background: true.
 	Task   bool
 	Events Events
+	// Resolve returns the call of a body that names stored responses, in place of this one; nil: the call is complete. It reads a store, so
+	// the call is admitted first.
+	Resolve func() (Call, error)
 	// Rewrite wraps the body of an answer in the client's own format; nil: it stays as it is.
 	Rewrite func(body io.ReadCloser) io.ReadCloser
 }
@@ -114,6 +117,11 @@ func (c *Calls) Relayed(read Reader) edge.Handler {
 			return err
 		}
 		call, err := read(x, r, raw)
+		if err == nil && call.Resolve != nil {
+			if err = ch.Admit(r.Context()); err == nil {
+				call, err = call.Resolve()
+			}
+		}
 		if err != nil {
 			return err
 		}

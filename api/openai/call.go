@@ -47,8 +47,8 @@ type relayed struct {
 	huma.Operation
 
 	name providers.Operation
-	// resolve, which may be nil, makes a new body of one that names stored responses, and describes it; nil: the body stays.
-	resolve func(x *edge.Request, r *http.Request, b *body.JSON) ([]byte, providers.Chain, error)
+	// stored, which may be nil, has the stored responses that a body may name.
+	stored *stored
 	// finish, which may be nil, finishes the call of a checked body: what this operation asks beyond its fields, and what
 	// it adds to them.
 	finish func(r *http.Request, call *calls.Call, b *body.JSON) error
@@ -82,44 +82,46 @@ func newChecker[Body any](registry huma.Registry) *body.Checker {
 
 // readJSON reads the call of a JSON body.
 func readJSON(check *body.Checker, op relayed) calls.Reader {
-	endpoint := providers.Endpoint{Format: providers.OpenAI, Operation: op.name}
 	return func(x *edge.Request, r *http.Request, raw []byte) (call calls.Call, err error) {
 		b, err := check.Check(raw)
 		if err != nil {
 			return call, err
 		}
-		var chain providers.Chain
-		if op.resolve != nil {
-			if b, chain, err = resolved(x, r, check, b, op); err != nil {
+		if op.stored == nil || !op.stored.names(b) {
+			return op.read(x, r, b, providers.Chain{})
+		}
+		return calls.Call{Resolve: func() (call calls.Call, err error) {
+			raw, chain, err := op.stored.resolve(x, r, b)
+			if err == nil && raw != nil {
+				b, err = check.Check(raw)
+			}
+			if err != nil {
 				return call, err
 			}
-		}
-		call = calls.JSONCall(endpoint, b)
-		call.Chain = chain
-		call.Header, call.Events.Last = keepHeader(r), isDone
-		call.Output, call.N = sizeOf(b)
-		if key := b.Value(cacheKey); len(key) > 0 {
-			call.Affinity = calls.Affinity(x, b.Value("model"), key)
-		}
-		if op.finish != nil {
-			if err := op.finish(r, &call, b); err != nil {
-				return call, err
-			}
-		}
-		if op.goesOn != nil {
-			call.ContinuesFrom, err = op.goesOn(b)
-		}
-		return call, err
+			return op.read(x, r, b, chain)
+		}}, nil
 	}
 }
 
-// resolved returns the body after the operation's resolve.
-func resolved(x *edge.Request, r *http.Request, check *body.Checker, b *body.JSON, op relayed) (*body.JSON, providers.Chain, error) {
-	raw, chain, err := op.resolve(x, r, b)
-	if err == nil && raw != nil {
-		b, err = check.Check(raw)
+// read reads the call of a checked body. The chain describes what the body has of stored responses.
+func (op *relayed) read(x *edge.Request, r *http.Request, b *body.JSON, chain providers.Chain) (calls.Call, error) {
+	call := calls.JSONCall(providers.Endpoint{Format: providers.OpenAI, Operation: op.name}, b)
+	call.Header, call.Events.Last, call.Chain = keepHeader(r), isDone, chain
+	call.Output, call.N = sizeOf(b)
+	if key := b.Value(cacheKey); len(key) > 0 {
+		call.Affinity = calls.Affinity(x, b.Value("model"), key)
 	}
-	return b, chain, err
+	if op.finish != nil {
+		if err := op.finish(r, &call, b); err != nil {
+			return call, err
+		}
+	}
+	if op.goesOn == nil {
+		return call, nil
+	}
+	var err error
+	call.ContinuesFrom, err = op.goesOn(b)
+	return call, err
 }
 
 // readForm reads the call of a multipart body. It is sent part by part as it came, but for the model's name where the channel has another

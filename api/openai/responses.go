@@ -45,9 +45,9 @@ const responsesTag = "Responses format"
 // addResponses adds POST /v1/responses and POST /v1/responses/compact, and the reads of responses.
 func (a adder) addResponses(store StoredResponses) {
 	tags := []string{responsesTag}
-	resolve := stored{store, a.calls}.resolve
+	stored := &stored{store, a.calls}
 	addCall[openAIResponse](a, relayed{
-		name: providers.Responses, resolve: resolve, finish: responseEvents, goesOn: goesOn,
+		name: providers.Responses, stored: stored, finish: responseEvents, goesOn: goesOn,
 		Operation: huma.Operation{
 			OperationID: "createResponse", Path: ResponsesPath, Tags: tags, Summary: "Create a response",
 			Description: "Streaming and non-streaming. Fields that are not listed here reach the upstream untouched.",
@@ -55,13 +55,13 @@ func (a adder) addResponses(store StoredResponses) {
 		},
 	})
 	addCall[openAICompaction](a, relayed{
-		name: providers.CompactResponse, resolve: resolve, goesOn: goesOn,
+		name: providers.CompactResponse, stored: stored, goesOn: goesOn,
 		Operation: huma.Operation{
 			OperationID: "compactResponse", Path: ResponsesPath + "/compact", Tags: tags, Summary: "Compact a long conversation",
 			Responses: calls.DeclareAnswer("The compacted conversation", false),
 		},
 	})
-	a.addStored(store)
+	a.addStored(stored)
 }
 
 // responseEvents follows the events of a response, which are numbered, and have an error of their own.

@@ -41,8 +41,7 @@ type stored struct {
 }
 
 // addStored adds the reads of responses.
-func (a adder) addStored(store StoredResponses) {
-	s := stored{store, a.calls}
+func (a adder) addStored(s *stored) {
 	id := edge.PathParameter("response_id", "Id of a response")
 	reads := a.group.With(edge.Access{Meter: edge.MeterReads})
 	text := func(name, description string) *huma.Param {
@@ -80,7 +79,7 @@ const storedWords = "The gateway stores the response of a translated model for r
 	"the channel and key that made it, and the answer is that upstream's. For another token it does not exist."
 
 // find returns a stored response of the caller. It is false for one that an upstream may have.
-func (s stored) find(x *edge.Request, r *http.Request, id string) (response responses.Response, found bool, err error) {
+func (s *stored) find(x *edge.Request, r *http.Request, id string) (response responses.Response, found bool, err error) {
 	if !s.serves(x) {
 		return response, false, nil
 	}
@@ -88,11 +87,22 @@ func (s stored) find(x *edge.Request, r *http.Request, id string) (response resp
 	if err != nil {
 		return response, false, missing(err, id)
 	}
-	return response, true, nil
+	return response, true, takeRead(x, len(response.Object)+len(response.Earlier)+len(response.Input))
+}
+
+// bytesPerRead is the size for which a read of stored responses counts as one more read, in bytes: Redis is shared by all tokens.
+const bytesPerRead = 64 << 10
+
+// takeRead takes the caller's reads for so many bytes of stored responses.
+func takeRead(x *edge.Request, size int) error {
+	if reads := size / bytesPerRead; reads > 0 {
+		return x.TakeReads(reads)
+	}
+	return nil
 }
 
 // serves reports whether the caller may have stored responses.
-func (s stored) serves(x *edge.Request) bool {
+func (s *stored) serves(x *edge.Request) bool {
 	return s.store != nil && x.Permit(edge.RelayPermission) == nil
 }
 
@@ -127,7 +137,7 @@ func isOwnID(id string) bool {
 	return prefixed && (len(digits) == responseDigits || len(digits) == itemDigits)
 }
 
-func (s stored) get(x *edge.Request, r *http.Request, id string) error {
+func (s *stored) get(x *edge.Request, r *http.Request, id string) error {
 	response, found, err := s.find(x, r, id)
 	stream := r.URL.Query().Get("stream") == "true"
 	switch {
@@ -141,7 +151,7 @@ func (s stored) get(x *edge.Request, r *http.Request, id string) error {
 	return answerJSON(x, response.Object)
 }
 
-func (s stored) remove(x *edge.Request, r *http.Request, id string) error {
+func (s *stored) remove(x *edge.Request, r *http.Request, id string) error {
 	if _, found, err := s.find(x, r, id); err != nil {
 		return err
 	} else if !found {
@@ -157,7 +167,7 @@ func (s stored) remove(x *edge.Request, r *http.Request, id string) error {
 	}{id, "response", true})
 }
 
-func (s stored) cancel(x *edge.Request, r *http.Request, id string) error {
+func (s *stored) cancel(x *edge.Request, r *http.Request, id string) error {
 	if _, found, err := s.find(x, r, id); err != nil {
 		return err
 	} else if !found {
@@ -172,7 +182,7 @@ const (
 	usualPage = 20
 )
 
-func (s stored) inputItems(x *edge.Request, r *http.Request, id string) error {
+func (s *stored) inputItems(x *edge.Request, r *http.Request, id string) error {
 	response, found, err := s.find(x, r, id)
 	if err != nil {
 		return err
@@ -221,7 +231,7 @@ type inputPage struct {
 }
 
 // relay asks the upstream that made the response, with those of the client's parameters that may travel there.
-func (s stored) relay(x *edge.Request, r *http.Request, request providers.StoredRequest, names ...string) error {
+func (s *stored) relay(x *edge.Request, r *http.Request, request providers.StoredRequest, names ...string) error {
 	request.Query = make(url.Values)
 	for name, values := range r.URL.Query() {
 		if slices.Contains(names, strings.TrimSuffix(name, "[]")) {
@@ -284,12 +294,17 @@ func inputItems(response string, input []byte) (items []inputItem) {
 // list returns an array of items with commas between them.
 func list(items []byte) rawjson.Value { return slices.Concat([]byte("["), items, []byte("]")) }
 
-// resolve replaces what a call names of the caller's stored responses by their items, and returns the new body; nil if it names nothing. What
-// the gateway does not have stays: an upstream may have it.
-func (s stored) resolve(x *edge.Request, r *http.Request, b *body.JSON) (raw []byte, chain providers.Chain, err error) {
+// names reports whether a call may name stored responses.
+func (s *stored) names(b *body.JSON) bool {
 	if s.store == nil {
-		return nil, chain, nil
+		return false
 	}
+	return b.Text("previous_response_id") != "" || !eachReference(b.Value("input"), func(rawjson.Value, []byte) bool { return false })
+}
+
+// resolve replaces what a call names of the caller's stored responses by their items, and returns the new body; nil if there are none. What
+// the gateway does not have stays: an upstream may have it.
+func (s *stored) resolve(x *edge.Request, r *http.Request, b *body.JSON) (raw []byte, chain providers.Chain, err error) {
 	edits, err := s.references(x, r, b)
 	if err != nil {
 		return nil, chain, err
@@ -318,7 +333,7 @@ func (s stored) resolve(x *edge.Request, r *http.Request, b *body.JSON) (raw []b
 }
 
 // references returns the edits that replace items of the input which refer to a stored item.
-func (s stored) references(x *edge.Request, r *http.Request, b *body.JSON) (edits []providers.Edit, err error) {
+func (s *stored) references(x *edge.Request, r *http.Request, b *body.JSON) (edits []providers.Edit, err error) {
 	var ids []string
 	var at []providers.Span
 	named := eachReference(b.Value("input"), func(item rawjson.Value, id []byte) bool {
@@ -334,7 +349,12 @@ func (s stored) references(x *edge.Request, r *http.Request, b *body.JSON) (edit
 	distinct := slices.Clone(ids)
 	slices.Sort(distinct)
 	distinct = slices.Compact(distinct)
-	items, err := s.store.Items(r.Context(), x.Caller.ID, distinct, x.Hold)
+	items, err := s.store.Items(r.Context(), x.Caller.ID, distinct, func(size int) error {
+		if err := takeRead(x, size); err != nil {
+			return err
+		}
+		return x.Hold(size)
+	})
 	if err = missing(err, distinct...); err != nil {
 		return nil, err
 	}
