@@ -85,6 +85,8 @@ type Answered struct {
 	Cost  int64           `json:"cost,omitempty"`
 	// Priced: the model has a price.
 	Priced bool `json:"priced,omitempty"`
+	// Event is the last word of the type of the task's event, if it is not the state.
+	Event string `json:"event,omitempty"`
 }
 
 // CallProgress is the heartbeat of Relay.
@@ -118,8 +120,10 @@ type Caller interface {
 
 // CallRun is one background call while it is served.
 type CallRun struct {
-	// Token is the stable id of the call's token.
-	Token string
+	// TaskID is the task, which was created then, and Token the stable id of its token.
+	TaskID  string
+	Created time.Time
+	Token   string
 	// Begin is called before each request to an upstream. An error ends the call without the request.
 	Begin func(ctx context.Context, channel string) error
 	// Sent reports that the upstream's answer has begun.
@@ -130,6 +134,10 @@ type CallRun struct {
 	Usage  providers.Usage
 	Cost   int64
 	Priced bool
+	// Failure is the failure that an answer reports although it is whole. Event is the last word of the type of the task's event, if it is not
+	// the state. The server sets them.
+	Failure *providers.VideoFailure
+	Event   string
 }
 
 type callRunKey struct{}
@@ -446,7 +454,7 @@ func (c *calling) mayWait(out *callOutput, run *CallRun) bool {
 // serve serves the call once.
 func (c *calling) serve(ctx context.Context) (*callOutput, *CallRun) {
 	out := &callOutput{header: make(http.Header), most: c.MaxOutput, stream: func(ctx context.Context, events []byte) error { return c.append(ctx, events) }}
-	run := &CallRun{Token: c.in.Token, Begin: c.begin, Sent: func() { c.enter(StageAnswering) }}
+	run := &CallRun{TaskID: c.in.TaskID, Created: c.in.Entry.Created, Token: c.in.Token, Begin: c.begin, Sent: func() { c.enter(StageAnswering) }}
 	body, err := c.Objects.Open(ctx, c.in.Call.Body)
 	if err != nil {
 		run.Fault = &providers.Fault{Kind: providers.Overloaded, Message: "The call cannot be read from the archive.", Accepted: providers.NotAccepted, Err: err}
@@ -653,10 +661,13 @@ func (c *calling) unknown(ctx context.Context) (Answered, error) {
 	c.progress.Lost = max(1, c.claimed)
 	c.mu.Unlock()
 	answer := Answered{Unknown: true, Failure: lostFailure()}
-	if seen, err := c.seen(ctx); err != nil || !seen {
+	seen, err := c.seen(ctx)
+	switch {
+	case err != nil:
+		return Answered{}, again(record(err), storeRetry)
+	case !seen:
 		return c.ended(answer, new(CallRun)), nil
 	}
-	var err error
 	if c.events, err = c.Events.Write(ctx, c.in.TaskID, c.in.events()); err != nil {
 		return Answered{}, again(record(err), storeRetry)
 	}
@@ -679,8 +690,11 @@ func (c *calling) store(ctx context.Context, out *callOutput, run *CallRun, as A
 	c.enter(StageStoring)
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), storeTimeout)
 	defer cancel()
-	as.Status, as.Header = out.status, kept(out.sent)
+	as.Status, as.Header, as.Event = out.status, kept(out.sent), run.Event
 	answer := c.ended(as, run)
+	if answer.Failure == nil && !answer.Cancelled {
+		answer.Failure = run.Failure
+	}
 	if answer.Failure == nil && !answer.Cancelled && (run.Fault != nil || out.status/100 != 2) {
 		answer.Failure = failureOf(out.body.Bytes(), run.Fault)
 	}

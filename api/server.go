@@ -1,7 +1,9 @@
 package api
 
 import (
+	"bytes"
 	"context"
+	"io"
 	"io/fs"
 	"log/slog"
 	"net/http"
@@ -53,6 +55,8 @@ type Options struct {
 	Priced providers.Priced
 	// Events has the events of background calls.
 	Events tasks.EventLog
+	// CallLife is the longest time from the create of a background call to its expiry.
+	CallLife time.Duration
 	// TokenByID finds the token of a background call; storage.ErrNotFound for one that is gone, storage.ErrUnavailable if the store does not
 	// answer.
 	TokenByID func(ctx context.Context, id string) (*tokens.Token, error)
@@ -98,6 +102,8 @@ type Stores struct {
 	Links videos.Links
 	// Responses are the stored responses; nil: none.
 	Responses openai.StoredResponses
+	// SaveResponse stores a response in the background; nil: they are not stored.
+	SaveResponse openai.ResponseSaver
 }
 
 // Defaults are the models that serve requests which name none; "" refuses them.
@@ -132,10 +138,12 @@ type Telemetry struct {
 
 // Server is the gateway's HTTP server. It is safe for concurrent use.
 type Server struct {
-	edge   *edge.Edge
-	calls  *calls.Calls
-	videos *videos.Service
-	tasks  *tasks.Service
+	edge         *edge.Edge
+	calls        *calls.Calls
+	videos       *videos.Service
+	tasks        *tasks.Service
+	responses    openai.StoredResponses
+	saveResponse openai.ResponseSaver
 	// tokenByID is that of the Options.
 	tokenByID func(ctx context.Context, id string) (*tokens.Token, error)
 	api       huma.API
@@ -162,10 +170,14 @@ func New(o Options) *Server {
 		Tokens: o.Tokens, Proxies: o.Proxies, Origins: o.Origins, PublicURL: o.PublicURL, MaxBody: o.MaxBody, BodyMemory: o.BodyMemory,
 		BodyTimeout: o.BodyTimeout, WriteTimeout: o.WriteTimeout, Tracer: o.Tracer, Seen: o.Seen, Called: o.Called, Acted: acted, Log: o.Log,
 	}, anthropicA, geminiB, vendorC, openAI)
-	background := tasks.New(e, tasks.Options{Tasks: o.Tasks, Archive: o.Archive, Events: o.Events, Faults: faultEvents(e)})
+	background := tasks.New(e, tasks.Options{Tasks: o.Tasks, Archive: o.Archive, Events: o.Events, CallLife: o.CallLife, Faults: faultEvents(e), Deleted: func(ctx context.Context, token, id string) {
+		if o.Responses != nil {
+			_ = o.Responses.Delete(ctx, token, id) // it expires
+		}
+	}})
 	c := calls.New(e, calls.Options{Background: background, Relay: o.Relay, Router: o.Router, Limits: o.Limits, Ledger: o.Ledger, Prices: o.Prices, Forbids: o.Forbids, Priced: o.Priced})
 	s := &Server{
-		edge: e, calls: c, tasks: background, tokenByID: o.TokenByID, proxies: o.Proxies,
+		edge: e, calls: c, tasks: background, tokenByID: o.TokenByID, responses: o.Responses, saveResponse: o.SaveResponse, proxies: o.Proxies,
 		videos: videos.New(e, videos.Options{
 			Tasks: o.Tasks, Archive: o.Archive, Links: o.Links, Router: o.Router, Calls: c, DefaultModel: o.DefaultVideoModel,
 		}),
@@ -184,7 +196,7 @@ func New(o Options) *Server {
 	gemini.Add(longRunning, s.calls, begin, read)
 	gemini.AddInteractions(longRunning, s.calls, s.videos.AddInteractions(longRunning, gemini.StoredInteraction(s.calls)))
 	openai.Add(group(openAI), s.calls, openai.Options{
-		ModerationModel: o.DefaultModerationModel, RealtimeModel: o.DefaultRealtimeModel, Responses: o.Responses,
+		ModerationModel: o.DefaultModerationModel, RealtimeModel: o.DefaultRealtimeModel, Responses: o.Responses, Tasks: background,
 	})
 	s.videos.Add(group(openAI), group(vendorC))
 	background.Add(group(openAI))
@@ -236,7 +248,35 @@ func (s *Server) InsideHandler() http.Handler { return s.inside }
 func (s *Server) ServeCall(w http.ResponseWriter, r *http.Request, run *activities.CallRun) {
 	ctx := activities.WithCallRun(r.Context(), run)
 	ctx = edge.WithInternalCaller(ctx, &edge.InternalCaller{Token: run.Token, Find: s.tokenByID, Background: true})
-	s.inside.ServeHTTP(w, r.WithContext(ctx))
+	if r = r.WithContext(ctx); strings.HasPrefix(run.TaskID, activities.ResponseIDs) {
+		s.serveResponse(w, r, run)
+		return
+	}
+	s.inside.ServeHTTP(w, r)
+}
+
+// serveResponse serves a response with background: true under the id of its task, and stores it as those of translated models are.
+func (s *Server) serveResponse(w http.ResponseWriter, r *http.Request, run *activities.CallRun) {
+	request, err := io.ReadAll(r.Body)
+	if err != nil {
+		run.Fault = &providers.Fault{Kind: providers.Overloaded, Message: "The call cannot be read from the archive.", Accepted: providers.NotAccepted, Err: err}
+		return
+	}
+	sent := openai.Request(request)
+	r.Body, r.ContentLength = io.NopCloser(bytes.NewReader(sent)), int64(len(sent))
+	worker := openai.NewWorker(w, run.TaskID, run.Created, request)
+	s.inside.ServeHTTP(worker, r)
+	final, status, failure := worker.End()
+	switch {
+	case final == nil || run.Fault != nil:
+		return
+	case status == "failed":
+		run.Failure = failure
+		return
+	case status == "incomplete":
+		run.Event = status
+	}
+	s.saveResponse.Save(context.WithoutCancel(r.Context()), s.responses, run.Token, run.TaskID, final, request)
 }
 
 // FaultEvents implements activities.Caller.

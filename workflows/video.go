@@ -195,6 +195,9 @@ func (v *task) notify(free workflow.Context, result Result) workflow.Future {
 		return nil
 	}
 	in := v.in.Notice(result.State, result.CompletedAt)
+	if result.Call != nil && result.State == Completed {
+		in.Event = result.Call.Event
+	}
 	options := workflow.WithChildOptions(free, workflow.ChildWorkflowOptions{
 		WorkflowID:            v.in.NotifyID(result.State),
 		ParentClosePolicy:     enumspb.PARENT_CLOSE_POLICY_ABANDON,

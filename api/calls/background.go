@@ -21,6 +21,7 @@ import (
 	"modelrelay/api/edge"
 	"modelrelay/providers"
 	"modelrelay/providers/rawjson"
+	"modelrelay/workflows/tasks"
 )
 
 // Background starts the tasks of background calls.
@@ -43,8 +44,9 @@ type BackgroundCall struct {
 	// Wait is how long the client waits for the end, Waits whether it named a wait.
 	Wait  time.Duration
 	Waits bool
-	// Response: the body has background: true.
-	Response bool
+	// Answer answers the client in the words of its format; nil: as Prefer says.
+	Answer    func(x *edge.Request, r *http.Request, started tasks.Task, body []byte) error
+	Operation providers.Operation
 }
 
 // maxWait bounds the wait of a create. Common proxies close silent connections after 100 s.
@@ -54,27 +56,27 @@ const maxWait = 60 * time.Second
 func (c *Calls) background(x *edge.Request, r *http.Request, ch *Charge, call Call) (started bool, err error) {
 	preferences := preferencesOf(r.Header)
 	_, prefers := preferences["respond-async"]
-	if c.options.Background == nil || !prefers && !call.Task || !backgrounds(call.Endpoint.Operation) {
+	if c.options.Background == nil || !prefers && call.Task == nil || !backgrounds(call.Endpoint.Operation) {
 		return false, nil
 	}
 	if slices.Contains(c.forbids(x), providers.ForbidBackground) {
 		return true, forbiddenField(providers.ForbidBackground)
 	}
 	create := BackgroundCall{
-		Model: call.Model, Asked: call.Asked, Body: call.Body, Response: call.Task,
+		Model: call.Model, Asked: call.Asked, Body: call.Raw, Answer: call.Task, Operation: call.Endpoint.Operation,
 		Staged: activities.StagedCall{
-			Method: r.Method, Path: r.URL.EscapedPath(), Query: queryWithoutKey(r.URL), Format: x.Format.Name, Stream: call.Stream || call.Endpoint.Operation == providers.StreamContent,
+			Method: r.Method, Path: strings.TrimSuffix(r.URL.EscapedPath(), "/async"), Query: queryWithoutKey(r.URL), Format: x.Format.Name, Stream: call.Stream || call.Endpoint.Operation == providers.StreamContent,
 			Header: stagedHeader(x, r.Header), Amount: c.cost(call), WebhookURL: r.Header.Get("X-Webhook-Url"),
 		},
 	}
-	if wait, named := preferences["wait"]; named && !call.Task {
+	if wait, named := preferences["wait"]; named && call.Task == nil {
 		seconds, err := strconv.ParseUint(wait, 10, 31)
 		if err != nil {
 			return true, providers.InvalidField("Prefer", "Invalid request: the preference 'wait' must be a whole number of seconds.")
 		}
 		create.Waits, create.Wait = true, min(time.Duration(seconds)*time.Second, maxWait)
 	}
-	if create.Digest, err = digestOf(create.Staged, call.ContentType, call.Body); err != nil {
+	if create.Digest, err = digestOf(create.Staged, call.ContentType, create.Body); err != nil {
 		return true, err
 	}
 	if call.ContentType == "application/json" {

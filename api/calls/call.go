@@ -24,6 +24,7 @@ import (
 	"modelrelay/providers/relay"
 	"modelrelay/providers/router"
 	"modelrelay/storage/ledger"
+	"modelrelay/workflows/tasks"
 )
 
 // Relay sends synchronous calls, and conversations, to a channel of the group.
@@ -96,8 +97,11 @@ type Call struct {
 	Sound time.Duration
 	// Background: the upstream works on behind its answer.
 	Background bool
-	// Task: the client asks for a task in the words of its format, as with background: true.
-	Task   bool
+	// Task answers the create of a call that the client requests in the background in the words of its format, as with background: true, with
+	// the body of the request; nil for any other call.
+	Task func(x *edge.Request, r *http.Request, started tasks.Task, body []byte) error
+	// Raw is the body as the client sent it. Relayed sets it.
+	Raw    []byte
 	Events Events
 	// Resolve returns the call of a body that names stored responses, in place of this one; nil: the call is complete. It reads a store, so
 	// the call is admitted first.
@@ -125,6 +129,7 @@ func (c *Calls) Relayed(read Reader) edge.Handler {
 		if err != nil {
 			return err
 		}
+		call.Raw = raw
 		return c.Do(x, r, ch, call)
 	})
 }

@@ -11,6 +11,7 @@ import (
 	"modelrelay/api/body"
 	"modelrelay/api/calls"
 	"modelrelay/api/edge"
+	apitasks "modelrelay/api/tasks"
 	"modelrelay/providers"
 	"modelrelay/providers/media"
 	"modelrelay/providers/rawjson"
@@ -21,11 +22,13 @@ type Options struct {
 	ModerationModel, RealtimeModel string
 	// Responses are those that the gateway has stored; nil: none.
 	Responses StoredResponses
+	// Tasks has the calls in the background; nil: there are none.
+	Tasks *apitasks.Service
 }
 
 // Add adds the operations of the format's relayed calls and of its conversations.
 func Add(g *edge.Group, c *calls.Calls, o Options) {
-	a := adder{group: g, calls: c}
+	a := adder{group: g, calls: c, background: background{o.Tasks}}
 	a.addChat()
 	a.addResponses(o.Responses)
 	a.addText(o.ModerationModel)
@@ -36,8 +39,9 @@ func Add(g *edge.Group, c *calls.Calls, o Options) {
 
 // adder adds operations that relay.
 type adder struct {
-	group *edge.Group
-	calls *calls.Calls
+	group      *edge.Group
+	calls      *calls.Calls
+	background background
 }
 
 func (a adder) registry() huma.Registry { return a.group.OpenAPI().Components.Schemas }
@@ -49,6 +53,8 @@ type relayed struct {
 	name providers.Operation
 	// stored, which may be nil, has the stored responses that a body may name.
 	stored *stored
+	// background, which may be nil, makes a task of a call with background: true.
+	background *background
 	// finish, which may be nil, finishes the call of a checked body: what this operation asks beyond its fields, and what
 	// it adds to them.
 	finish func(r *http.Request, call *calls.Call, b *body.JSON) error
@@ -87,8 +93,22 @@ func readJSON(check *body.Checker, op relayed) calls.Reader {
 		if err != nil {
 			return call, err
 		}
+		inBackground, err := op.background.asks(b)
+		if err == nil && inBackground { // the gateway does it itself
+			b, err = check.Check(Request(raw))
+		}
+		if err != nil {
+			return call, err
+		}
+		complete := func(b *body.JSON, chain providers.Chain) (calls.Call, error) {
+			call, err := op.read(x, r, b, chain)
+			if inBackground {
+				call.Task = op.background.start
+			}
+			return call, err
+		}
 		if op.stored == nil || !op.stored.names(b) {
-			return op.read(x, r, b, providers.Chain{})
+			return complete(b, providers.Chain{})
 		}
 		return calls.Call{Resolve: func() (call calls.Call, err error) {
 			raw, chain, err := op.stored.resolve(x, r, b)
@@ -98,7 +118,7 @@ func readJSON(check *body.Checker, op relayed) calls.Reader {
 			if err != nil {
 				return call, err
 			}
-			return op.read(x, r, b, chain)
+			return complete(b, chain)
 		}}, nil
 	}
 }

@@ -82,31 +82,35 @@ type (
 func (a adder) addImages() {
 	const either = "Takes the nested shape and OpenAI's; a channel gets the one that came. "
 	tags := []string{"Image generation"}
-	addCall[openAIImage](a, relayed{
+	registry := a.registry()
+	generation := relayed{
 		name: providers.ImageGeneration, finish: needPrompt,
 		Operation: huma.Operation{
 			OperationID: "createImage", Path: "/v1/images/generations", Tags: tags, Summary: "Generate an image",
 			Description: either + "Fields that are not listed here reach the upstream untouched.",
 			Responses:   calls.DeclareAnswer("The images", true),
 		},
-	})
-
-	registry := a.registry()
+	}
+	addCall[openAIImage](a, generation)
+	generation.RequestBody = body.DeclareJSON[openAIImage](registry)
 	check, fields := newChecker[openAIImageEdit](registry), body.NewChecker[openAIImageForm](registry)
 	request := body.DeclareJSON[openAIImageEdit](registry)
 	request.Content["multipart/form-data"] = body.DeclareForm[openAIImageForm](registry).Content["multipart/form-data"]
 	edit := relayed{name: providers.ImageEdit, finish: needPrompt}
-	readJSON := readJSON(check, edit)
-	a.group.With(calls.Access()).Handle(huma.Operation{
+	readGeneration, readJSON := readJSON(newChecker[openAIImage](registry), generation), readJSON(check, edit)
+	edits := huma.Operation{
 		OperationID: "editImage", Method: http.MethodPost, Path: "/v1/images/edits", Tags: tags, Summary: "Edit an image",
 		Description: either + "Fields and parts that are not listed here reach the upstream untouched.",
 		RequestBody: request, Responses: calls.DeclareAnswer("The images", true),
-	}, a.calls.Relayed(func(x *edge.Request, r *http.Request, raw []byte) (calls.Call, error) {
+	}
+	readEdit := func(x *edge.Request, r *http.Request, raw []byte) (calls.Call, error) {
 		if boundary, form := body.IsForm(r.Header.Get("Content-Type")); form {
 			return readForm(r, raw, boundary, fields, edit.name, needPromptPart)
 		}
 		return readJSON(x, r, raw)
-	}))
+	}
+	a.group.With(calls.Access()).Handle(edits, a.calls.Relayed(readEdit))
+	a.addAsyncImages(generation.Operation, edits, readGeneration, readEdit)
 }
 
 // needPrompt wants one of the two ways to say what an image shows.

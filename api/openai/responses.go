@@ -45,9 +45,9 @@ const responsesTag = "Responses format"
 // addResponses adds POST /v1/responses and POST /v1/responses/compact, and the reads of responses.
 func (a adder) addResponses(store StoredResponses) {
 	tags := []string{responsesTag}
-	stored := &stored{store, a.calls}
+	stored := &stored{store, a.calls, a.background}
 	addCall[openAIResponse](a, relayed{
-		name: providers.Responses, stored: stored, finish: responseEvents, goesOn: goesOn,
+		name: providers.Responses, background: &a.background, stored: stored, finish: responseEvents, goesOn: goesOn,
 		Operation: huma.Operation{
 			OperationID: "createResponse", Path: ResponsesPath, Tags: tags, Summary: "Create a response",
 			Description: "Streaming and non-streaming. Fields that are not listed here reach the upstream untouched.",

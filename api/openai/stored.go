@@ -24,6 +24,7 @@ import (
 	"modelrelay/providers/rawjson"
 	"modelrelay/storage"
 	"modelrelay/storage/responses"
+	"modelrelay/workflows/tasks"
 )
 
 // StoredResponses finds the responses that the gateway has stored for a token. Errors are those of storage.
@@ -36,8 +37,9 @@ type StoredResponses interface {
 
 // stored reads the responses that the gateway has stored, and asks an upstream for those that it has.
 type stored struct {
-	store StoredResponses // nil: the gateway has none
-	calls *calls.Calls
+	store      StoredResponses // nil: the gateway has none
+	calls      *calls.Calls
+	background background
 }
 
 // addStored adds the reads of responses.
@@ -138,12 +140,20 @@ func isOwnID(id string) bool {
 }
 
 func (s *stored) get(x *edge.Request, r *http.Request, id string) error {
-	response, found, err := s.find(x, r, id)
 	stream := r.URL.Query().Get("stream") == "true"
+	if stream { // only a task has events
+		if done, err := s.ofTask(x, r, id, s.background.get); done || err != nil {
+			return err
+		}
+	}
+	response, found, err := s.find(x, r, id)
 	switch {
 	case err != nil:
 		return err
 	case !found:
+		if done, err := s.ofTask(x, r, id, s.background.get); done || err != nil {
+			return err
+		}
 		return s.relay(x, r, providers.StoredRequest{Do: providers.StoredGet, ID: id, Stream: stream}, "stream", "starting_after", "include", "include_obfuscation")
 	case stream:
 		return providers.InvalidField("stream", "The events of this response are not stored.")
@@ -151,7 +161,27 @@ func (s *stored) get(x *edge.Request, r *http.Request, id string) error {
 	return answerJSON(x, response.Object)
 }
 
+// ofTask answers for a response that is a task; false if it is none of the caller's.
+func (s *stored) ofTask(x *edge.Request, r *http.Request, id string, answer func(*edge.Request, *http.Request, tasks.Task) error) (bool, error) {
+	if err := x.Permit(edge.RelayPermission); err != nil {
+		return false, nil //nolint:nilerr // for such a token there are no responses
+	}
+	task, found, err := s.background.find(x, r, id)
+	if err != nil || !found {
+		return false, err
+	}
+	x.Outcome.Model = task.Request.Model
+	return true, answer(x, r, task)
+}
+
 func (s *stored) remove(x *edge.Request, r *http.Request, id string) error {
+	if done, err := s.ofTask(x, r, id, func(_ *edge.Request, r *http.Request, t tasks.Task) error {
+		return s.background.tasks.Delete(r.Context(), t.Token, t.ID)
+	}); err != nil {
+		return err
+	} else if done {
+		return x.JSON(responseDeleted{id, "response", true})
+	}
 	if _, found, err := s.find(x, r, id); err != nil {
 		return err
 	} else if !found {
@@ -160,14 +190,26 @@ func (s *stored) remove(x *edge.Request, r *http.Request, id string) error {
 	if err := s.store.Delete(r.Context(), x.Caller.ID, id); err != nil && !errors.Is(err, storage.ErrNotFound) {
 		return missing(err, id)
 	}
-	return x.JSON(struct {
-		ID      string `json:"id"`
-		Object  string `json:"object"`
-		Deleted bool   `json:"deleted"`
-	}{id, "response", true})
+	return x.JSON(responseDeleted{id, "response", true})
+}
+
+// responseDeleted is the answer to a deletion.
+type responseDeleted struct {
+	ID      string `json:"id"`
+	Object  string `json:"object"`
+	Deleted bool   `json:"deleted"`
 }
 
 func (s *stored) cancel(x *edge.Request, r *http.Request, id string) error {
+	if done, err := s.ofTask(x, r, id, func(x *edge.Request, r *http.Request, t tasks.Task) error {
+		cancelled, err := s.background.tasks.Cancel(r.Context(), t.Token, t.ID)
+		if err != nil {
+			return err
+		}
+		return s.background.answer(x, r, cancelled)
+	}); done || err != nil {
+		return err
+	}
 	if _, found, err := s.find(x, r, id); err != nil {
 		return err
 	} else if !found {
@@ -184,6 +226,16 @@ const (
 
 func (s *stored) inputItems(x *edge.Request, r *http.Request, id string) error {
 	response, found, err := s.find(x, r, id)
+	if err != nil {
+		return err
+	}
+	if !found {
+		found, err = s.ofTask(x, r, id, func(_ *edge.Request, r *http.Request, t tasks.Task) error {
+			request, err := s.background.tasks.Request(r.Context(), t)
+			response.Input = ownInput(request)
+			return err
+		})
+	}
 	if err != nil {
 		return err
 	}
@@ -311,6 +363,9 @@ func (s *stored) resolve(x *edge.Request, r *http.Request, b *body.JSON) (raw []
 	}
 	if previous := b.Text("previous_response_id"); previous != "" {
 		response, found, err := s.find(x, r, previous)
+		if err == nil && !found {
+			response, found, err = s.ended(x, r, previous)
+		}
 		if err != nil {
 			return nil, chain, err
 		}

@@ -34,13 +34,16 @@ func (s *Service) serveStream(x *edge.Request, r *http.Request, of tasks.Task) e
 		}
 		after = int64(number)
 	}
-	return s.Stream(x, r, of, after, func(n int64, event []byte) []byte {
+	return s.Stream(x, r, of, after, nil, func(n int64, event []byte) []byte {
 		return append([]byte("id: "+of.ID+"-"+strconv.FormatInt(n, 10)+"\n"), event...)
 	})
 }
 
-// Stream streams the events of a call after a number, as show writes them, until the end of the call.
-func (s *Service) Stream(x *edge.Request, r *http.Request, of tasks.Task, after int64, show func(n int64, event []byte) []byte) error {
+// Stream streams the events of a call after a number, as show writes them, until the end of the call. It sends the first events, of which
+// the log has the same, before.
+func (s *Service) Stream(
+	x *edge.Request, r *http.Request, of tasks.Task, after int64, first [][]byte, show func(n int64, event []byte) []byte,
+) error {
 	unwatch, err := x.Watch()
 	if err != nil {
 		return err
@@ -61,6 +64,11 @@ func (s *Service) Stream(x *edge.Request, r *http.Request, of tasks.Task, after 
 	out := &liveStream{out: EventStream{Writer: x.Paced()}}
 	if err := out.flush(); err != nil {
 		return err
+	}
+	for _, event := range first {
+		if err := out.write(event); err != nil {
+			return err
+		}
 	}
 	reading, end := context.WithCancelCause(ctx)
 	defer end(nil)

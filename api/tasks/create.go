@@ -65,12 +65,15 @@ func (s *Service) Start(x *edge.Request, r *http.Request, call calls.BackgroundC
 		Model: call.Model, Asked: call.Asked, Metadata: call.Metadata, WebhookURL: call.Staged.WebhookURL,
 		Inputs: []providers.Media{{Data: call.Body, ContentType: call.Staged.Header.Get("Content-Type")}},
 	}
-	create.Call = &tasks.CallCreate{StagedCall: call.Staged, Digest: call.Digest, Response: call.Response}
+	create.Call = &tasks.CallCreate{StagedCall: call.Staged, Digest: call.Digest, Response: call.Answer != nil && call.Operation == providers.Responses}
 	started, err := s.tasks.Create(r.Context(), create)
 	x.Outcome.Task = started.ID
 	if err != nil {
 		x.Outcome.Refused = LimitOf(providers.AsFault(err).Kind)
 		return err
+	}
+	if call.Answer != nil {
+		return call.Answer(x, r, started, call.Body)
 	}
 	create.Request, create.Call, call.Body = providers.VideoRequest{}, nil, nil
 	x.ReleaseBody() // a client may wait for long

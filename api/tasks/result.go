@@ -49,7 +49,7 @@ func (s *Service) serveResult(x *edge.Request, r *http.Request) error {
 // result answers with the result of a task.
 func (s *Service) result(x *edge.Request, r *http.Request, t tasks.Task) error {
 	x.Outcome.Model = t.Request.Model
-	gone := providers.Faultf(providers.NotFound, "The result of %s does not exist.", t.ID)
+	gone := noResult(t)
 	switch {
 	case !t.Ended():
 		x.Header().Set("Retry-After", retryTask)

@@ -39,6 +39,10 @@ type Options struct {
 	Tasks   Tasks
 	Archive Archive
 	Events  EventLog
+	// Deleted is called after the deletion of a Response.
+	Deleted func(ctx context.Context, tokenID, id string)
+	// CallLife is the longest time from the create of a call to its expiry.
+	CallLife time.Duration
 	// Faults returns what ends a call's stream that failed after n events.
 	Faults func(call activities.StagedCall, fault *providers.Fault, n int64) []byte
 }
@@ -57,6 +61,8 @@ type Service struct {
 	reader  Reader
 	events  *Events
 	log     EventLog
+	life    time.Duration
+	deleted func(ctx context.Context, tokenID, id string)
 	// faults returns what ends a stream that failed.
 	faults func(call activities.StagedCall, fault *providers.Fault, n int64) []byte
 }
@@ -64,7 +70,7 @@ type Service struct {
 // New returns a Service for the requests of an edge.
 func New(e *edge.Edge, o Options) *Service {
 	return &Service{
-		tasks: o.Tasks, archive: o.Archive, edge: e, reader: Reader{o.Tasks, e}, log: o.Events, faults: o.Faults, events: &Events{Tasks: o.Tasks, Edge: e, Every: EventsEvery},
+		tasks: o.Tasks, archive: o.Archive, edge: e, reader: Reader{o.Tasks, e}, log: o.Events, life: o.CallLife, deleted: o.Deleted, faults: o.Faults, events: &Events{Tasks: o.Tasks, Edge: e, Every: EventsEvery},
 	}
 }
 
@@ -141,7 +147,7 @@ func (s *Service) Add(group *edge.Group) {
 		OperationID: "deleteTask", Method: http.MethodDelete, Path: root + "/{task_id}", Tags: tags, Summary: "Delete a task",
 		Description: "Removes the task and its result; one that runs is cancelled first. The task is not found from then on.",
 	}, func(ctx context.Context, in *taskPath) (taskDeleted, error) {
-		return taskDeleted{in.ID, "task.deleted", true}, s.tasks.Delete(ctx, in.ID, edge.Of(ctx).Caller.ID)
+		return taskDeleted{in.ID, "task.deleted", true}, s.Delete(ctx, edge.Of(ctx).Caller.ID, in.ID)
 	})
 	s.addResult(g, tags)
 	s.addEvents(g, tags)

@@ -6,6 +6,7 @@ import (
 	"strings"
 	"time"
 
+	"modelrelay/api/openai"
 	"modelrelay/providers"
 	"modelrelay/providers/relay"
 	"modelrelay/providers/translate"
@@ -76,4 +77,11 @@ func (m signatureCache) Store(caller translate.Caller, name string, entry []byte
 // Find implements translate.SignatureCache.
 func (m signatureCache) Find(ctx context.Context, caller translate.Caller, names []string) map[string][]byte {
 	return m.store.Find(ctx, ownerOf(caller), names)
+}
+
+// saveResponse stores responses in the background as those of translated models are stored.
+func saveResponse(store translate.ResponseStore) openai.ResponseSaver {
+	return func(ctx context.Context, token, id string, object, earlier, input []byte) {
+		store.Store(ctx, token, translate.Response{ID: id, Object: object, Earlier: earlier, Input: input})
+	}
 }

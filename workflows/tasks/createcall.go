@@ -39,7 +39,7 @@ func (c *creation) placeCall(l load, start *workflows.Input, m *memo) {
 		call.WebhookURL = start.Request.WebhookURL
 	}
 	start.Call, start.Request, start.Limits = &call, nil, c.opts.CallLimits
-	m.Operation, m.Stream = call.Operation(), call.Stream
+	m.Operation, m.Stream, m.Body = call.Operation(), call.Stream, call.Body
 }
 
 // otherKind refuses a create whose key belongs to a task with another prefix.

@@ -68,6 +68,9 @@ func (c *Client) Redeliver(ctx context.Context, id string, wait time.Duration) (
 		return Notice{}, err
 	}
 	notice, workflowID := in.Notice(task.State, task.CompletedAt), in.NotifyID(task.State)
+	if task.Call != nil && task.State == workflows.Completed {
+		notice.Event = task.Call.Event
+	}
 	started, cancel := context.WithTimeout(ctx, startTimeout)
 	defer cancel()
 	run, err := c.temporal.ExecuteWorkflow(started, client.StartWorkflowOptions{

@@ -1,0 +1,483 @@
+package openai
+
+import (
+	"bytes"
+	"cmp"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"net/http"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"modelrelay/api/body"
+	"modelrelay/api/edge"
+	apitasks "modelrelay/api/tasks"
+	"modelrelay/providers"
+	"modelrelay/providers/rawjson"
+	"modelrelay/providers/sse"
+	"modelrelay/storage/responses"
+	"modelrelay/workflows"
+	"modelrelay/workflows/tasks"
+)
+
+// pollAfter is the wait, in milliseconds, after which a client reads a running response again.
+const pollAfter = "1000"
+
+// background has the responses that are tasks: those with background: true.
+type background struct {
+	tasks *apitasks.Service // nil: there are none
+}
+
+// asks reports whether a body asks for a response in the background.
+func (a *background) asks(b *body.JSON) (bool, error) {
+	if a == nil || a.tasks == nil || !b.Flag("background") {
+		return false, nil
+	}
+	if b.Value("store").False() {
+		return false, providers.InvalidField("store", "Invalid request: a response in the background is stored.")
+	}
+	return true, nil
+}
+
+// start answers the create of a response.
+func (a *background) start(x *edge.Request, r *http.Request, started tasks.Task, body []byte) error {
+	if started.Stream {
+		return a.stream(x, r, started, body, -1)
+	}
+	if started.Ended() { // of an earlier create
+		return a.answer(x, r, started)
+	}
+	return answerJSON(x, newResponse(started, string(started.State), body))
+}
+
+// find returns the task of a response; false if it is none of the caller's.
+func (a background) find(x *edge.Request, r *http.Request, id string) (tasks.Task, bool, error) {
+	if a.tasks == nil {
+		return tasks.Task{}, false, nil
+	}
+	return a.tasks.Response(r.Context(), x.Caller.ID, id)
+}
+
+// get answers with a response as it is, or with its events.
+func (a background) get(x *edge.Request, r *http.Request, t tasks.Task) error {
+	query := r.URL.Query()
+	if query.Get("stream") != "true" {
+		return a.answer(x, r, t)
+	}
+	after := int64(-1)
+	if text := query.Get("starting_after"); text != "" {
+		n, err := strconv.ParseInt(text, 10, 62)
+		if err != nil || n < 0 {
+			return providers.InvalidField("starting_after", "Invalid request: 'starting_after' must be a whole number.")
+		}
+		after = n
+	}
+	if !t.Stream {
+		return providers.InvalidField("stream", "Invalid request: the response was created without 'stream', so it has no events.")
+	}
+	request, err := a.tasks.Request(r.Context(), t)
+	if err != nil {
+		return err
+	}
+	return a.stream(x, r, t, request, after)
+}
+
+// stream sends the events of a response after a number. The first two exist before its worker has begun.
+func (a background) stream(x *edge.Request, r *http.Request, t tasks.Task, request []byte, after int64) error {
+	plain := r.URL.Query().Get("include_obfuscation") == "false"
+	first := make([][]byte, 0, 2)
+	for n := max(0, after+1); n < int64(len(queuedEvents(t, request))); n++ {
+		first = append(first, queuedEvents(t, request)[n])
+	}
+	if after < 1 {
+		after = 1
+	}
+	return a.tasks.Stream(x, r, t, after, first, func(_ int64, event []byte) []byte {
+		if plain {
+			return withoutObfuscation(event)
+		}
+		return event
+	})
+}
+
+// answer answers with a response as it is now.
+func (a background) answer(x *edge.Request, r *http.Request, t tasks.Task) error {
+	if !t.Ended() {
+		x.Header().Set("Openai-Poll-After-Ms", pollAfter)
+	}
+	document, err := a.document(r.Context(), t)
+	if err != nil {
+		return err
+	}
+	return answerJSON(x, document)
+}
+
+// document returns a response as it is now.
+func (a background) document(ctx context.Context, t tasks.Task) ([]byte, error) {
+	if t.State == workflows.Completed {
+		return a.final(ctx, t)
+	}
+	request, err := a.tasks.Request(ctx, t)
+	if err != nil {
+		return nil, err
+	}
+	status := string(t.State)
+	document := newResponse(t, status, request)
+	switch {
+	case t.State == workflows.Failed:
+		return withMembers(document, member{"error", responseFailure(t)}), nil
+	case t.State == workflows.Cancelled && t.Stream && len(t.Outputs) > 0:
+		items, err := a.items(ctx, t)
+		return withMembers(document, member{"output", items}), err
+	}
+	return document, nil
+}
+
+// responseFailure is the error of a failed response.
+func responseFailure(t tasks.Task) []byte {
+	failure := struct {
+		Code    string `json:"code"`
+		Message string `json:"message"`
+	}{"server_error", "The response failed."}
+	if t.Failure != nil {
+		failure.Message = cmp.Or(t.Failure.Message, failure.Message)
+	}
+	status := 0
+	if t.Call != nil {
+		status = t.Call.Status
+	}
+	switch {
+	case status == http.StatusTooManyRequests:
+		failure.Code = "rate_limit_exceeded"
+	case status/100 == 4:
+		failure.Code = "invalid_prompt"
+	}
+	if t.Failure != nil && isVendorCode(t.Failure.Code) {
+		failure.Code = t.Failure.Code
+	}
+	text, _ := json.Marshal(failure) // plain strings always marshal
+	return text
+}
+
+// isVendorCode reports whether a code is one of OpenAI's for failed responses.
+func isVendorCode(code string) bool {
+	return slices.Contains([]string{"server_error", "rate_limit_exceeded", "invalid_prompt", "vector_store_timeout", "invalid_image"}, code) ||
+		strings.HasPrefix(code, "image_") || strings.HasSuffix(code, "_image")
+}
+
+// final returns the archived response, or that of the last event of its stream.
+func (a background) final(ctx context.Context, t tasks.Task) (document []byte, err error) {
+	content, err := a.tasks.Output(ctx, t)
+	if err != nil {
+		return nil, err
+	}
+	defer func() { _ = content.Close() }() // it was only read
+	if !t.Stream {
+		return io.ReadAll(content)
+	}
+	err = eachEvent(content, func(_ string, data rawjson.Value) {
+		if response := data.Get("response"); response.IsObject() {
+			document = bytes.Clone(response)
+		}
+	})
+	return document, err
+}
+
+// items returns the complete items in the events of a response that did not end, as an array.
+func (a background) items(ctx context.Context, t tasks.Task) ([]byte, error) {
+	content, err := a.tasks.Output(ctx, t)
+	if err != nil {
+		return nil, err
+	}
+	defer func() { _ = content.Close() }() // it was only read
+	var items [][]byte
+	err = eachEvent(content, func(kind string, data rawjson.Value) {
+		if kind == "response.output_item.done" {
+			items = append(items, bytes.Clone(data.Get("item")))
+		}
+	})
+	return slices.Concat([]byte("["), bytes.Join(items, []byte(",")), []byte("]")), err
+}
+
+// eachEvent visits the type and data of each event.
+func eachEvent(stream io.Reader, visit func(kind string, data rawjson.Value)) error {
+	events := sse.NewReader(stream)
+	for {
+		event, err := events.Next()
+		switch {
+		case errors.Is(err, io.EOF):
+			return nil
+		case err != nil:
+			return fmt.Errorf("read the events of a response: %w", err)
+		}
+		data := rawjson.Trim(event.Data)
+		visit(data.Get("type").Text().String(), data)
+	}
+}
+
+// newResponse returns the response of a task before its upstream has answered, from the request.
+func newResponse(t tasks.Task, status string, request []byte) []byte {
+	asked := rawjson.Trim(request)
+	or := func(name, otherwise string) []byte {
+		if value := asked.Get(name); len(value) > 0 {
+			return value
+		}
+		return []byte(otherwise)
+	}
+	var out []byte
+	for _, m := range []member{
+		{"id", rawjson.Quote(t.ID)},
+		{"object", []byte(`"response"`)},
+		{"created_at", strconv.AppendInt(nil, t.CreatedAt.Unix(), 10)},
+		{"status", rawjson.Quote(status)},
+		{"background", []byte("true")},
+		{"error", []byte("null")},
+		{"incomplete_details", []byte("null")},
+		{"instructions", or("instructions", "null")},
+		{"max_output_tokens", or("max_output_tokens", "null")},
+		{"max_tool_calls", or("max_tool_calls", "null")},
+		{"model", or("model", "null")},
+		{"output", []byte("[]")},
+		{"parallel_tool_calls", or("parallel_tool_calls", "true")},
+		{"previous_response_id", or("previous_response_id", "null")},
+		{"prompt_cache_key", or("prompt_cache_key", "null")},
+		{"reasoning", or("reasoning", `{"effort":null,"summary":null}`)},
+		{"safety_identifier", or("safety_identifier", "null")},
+		{"service_tier", or("service_tier", `"auto"`)},
+		{"store", []byte("true")},
+		{"temperature", or("temperature", "1.0")},
+		{"text", or("text", `{"format":{"type":"text"}}`)},
+		{"tool_choice", or("tool_choice", `"auto"`)},
+		{"tools", or("tools", "[]")},
+		{"top_logprobs", or("top_logprobs", "0")},
+		{"top_p", or("top_p", "1.0")},
+		{"truncation", or("truncation", `"disabled"`)},
+		{"usage", []byte("null")},
+		{"user", or("user", "null")},
+		{"metadata", or("metadata", "{}")},
+	} {
+		out = body.AppendMember(out, rawjson.Quote(m.name), m.value)
+	}
+	return append(out, '}')
+}
+
+// member is a member of a JSON object.
+type member struct {
+	name  string
+	value []byte
+}
+
+// withMembers returns an object with members replaced, or added at its end.
+func withMembers(object rawjson.Value, members ...member) []byte {
+	var out []byte
+	done := make([]bool, len(members))
+	for name, value := range object.Members() {
+		for i, m := range members {
+			if name.Is(m.name) {
+				value, done[i] = m.value, true
+			}
+		}
+		out = body.AppendMember(out, name, value)
+	}
+	for i, m := range members {
+		if !done[i] {
+			out = body.AppendMember(out, rawjson.Quote(m.name), m.value)
+		}
+	}
+	if out == nil {
+		return []byte("{}")
+	}
+	return append(out, '}')
+}
+
+// without returns an object without a member.
+func without(object rawjson.Value, member string) []byte {
+	var out []byte
+	for name, value := range object.Members() {
+		if !name.Is(member) {
+			out = body.AppendMember(out, name, value)
+		}
+	}
+	if out == nil {
+		return []byte("{}")
+	}
+	return append(out, '}')
+}
+
+// withoutObfuscation returns an event without the padding that hides the length of its text.
+func withoutObfuscation(event []byte) []byte {
+	data, _ := sse.FirstData(event)
+	if object := rawjson.Trim(data); object.Get("obfuscation") != nil {
+		return eventOf(object.Get("type").Text().String(), without(object, "obfuscation"))
+	}
+	return event
+}
+
+// eventOf writes an event.
+func eventOf(kind string, data []byte) []byte {
+	return slices.Concat([]byte("event: "+kind+"\ndata: "), data, []byte("\n\n"))
+}
+
+// lifeEvent is an event of a response's status.
+func lifeEvent(kind string, n int, response []byte) []byte {
+	return eventOf(kind, slices.Concat([]byte(`{"type":"`+kind+`","sequence_number":`+strconv.Itoa(n)+`,"response":`), response, []byte("}")))
+}
+
+// queuedEvents are the first two events of a response's stream.
+func queuedEvents(t tasks.Task, request []byte) [][]byte {
+	queued := newResponse(t, string(workflows.Queued), request)
+	return [][]byte{lifeEvent("response.created", 0, queued), lifeEvent("response.queued", 1, queued)}
+}
+
+// Worker makes the upstream's answer to a response in the background that of its task. It implements http.ResponseWriter: the id is the
+// task's, and the events are numbered anew. End must be called after the answer.
+type Worker struct {
+	http.ResponseWriter
+
+	task    tasks.Task
+	request []byte
+	status  int
+	body    bytes.Buffer // of an answer that is no stream
+	next    int          // the number of the next event
+	final   []byte       // the response in the last event
+}
+
+// NewWorker returns a Worker for the task with the id, which was created then. request is the body of the create.
+func NewWorker(w http.ResponseWriter, id string, created time.Time, request []byte) *Worker {
+	return &Worker{ResponseWriter: w, task: tasks.Task{ID: id, CreatedAt: created}, request: request}
+}
+
+// Request returns the body that is sent for the response: without background, which the gateway does itself.
+func Request(body []byte) []byte { return without(rawjson.Trim(body), "background") }
+
+// WriteHeader implements http.ResponseWriter.
+func (w *Worker) WriteHeader(status int) {
+	if w.status == 0 && status >= http.StatusOK {
+		w.status = status
+	}
+	w.Header().Del("Content-Length") // the body changes
+	w.ResponseWriter.WriteHeader(status)
+}
+
+// Unwrap lets http.ResponseController reach the writer.
+func (w *Worker) Unwrap() http.ResponseWriter { return w.ResponseWriter }
+
+// Write implements http.ResponseWriter. Events come whole.
+func (w *Worker) Write(p []byte) (int, error) {
+	if w.status == 0 {
+		w.WriteHeader(http.StatusOK)
+	}
+	if !strings.HasPrefix(w.Header().Get("Content-Type"), "text/event-stream") {
+		return w.body.Write(p)
+	}
+	var out []byte
+	err := eachEvent(bytes.NewReader(p), func(kind string, data rawjson.Value) { out = append(out, w.event(kind, data)...) })
+	if err == nil && len(out) > 0 {
+		_, err = w.ResponseWriter.Write(out)
+	}
+	if err != nil {
+		return 0, err
+	}
+	return len(p), nil
+}
+
+// event returns the task's events for one of the upstream. The first one begins the stream.
+func (w *Worker) event(kind string, data rawjson.Value) (out []byte) {
+	if w.next == 0 {
+		out = slices.Concat(queuedEvents(w.task, w.request)...)
+		out = append(out, lifeEvent("response.in_progress", len(queuedEvents(w.task, w.request)), newResponse(w.task, string(workflows.InProgress), w.request))...)
+		w.next = len(queuedEvents(w.task, w.request)) + 1
+	}
+	switch kind {
+	case "":
+		return out
+	case "response.created", "response.queued", "response.in_progress":
+		return out
+	}
+	number := member{"sequence_number", strconv.AppendInt(nil, int64(w.next), 10)}
+	w.next++
+	if response := data.Get("response"); response.IsObject() {
+		w.final = w.own(response)
+		return append(out, eventOf(kind, withMembers(data, number, member{"response", w.final}))...)
+	}
+	return append(out, eventOf(kind, withMembers(data, number))...)
+}
+
+// own makes a response of the upstream that of the task.
+func (w *Worker) own(response rawjson.Value) []byte {
+	previous := rawjson.Trim(w.request).Get("previous_response_id")
+	if previous.Absent() {
+		previous = rawjson.Value("null")
+	}
+	return withMembers(response, member{"id", rawjson.Quote(w.task.ID)}, member{"background", []byte("true")}, member{"store", []byte("true")},
+		member{"previous_response_id", previous})
+}
+
+// End writes an answer that is no stream. It returns the final response, nil for none, its status, and the failure that it reports.
+func (w *Worker) End() (final []byte, status string, failure *providers.VideoFailure) {
+	if w.body.Len() > 0 {
+		document := rawjson.Trim(w.body.Bytes())
+		if w.status/100 == 2 && document.IsObject() {
+			w.final = w.own(document)
+			document = w.final
+		}
+		_, _ = w.ResponseWriter.Write(document) // the writer of a task records its own error
+	}
+	end := rawjson.Value(w.final)
+	reported := end.Get("error")
+	return w.final, end.Get("status").Text().String(), &providers.VideoFailure{
+		Code:    cmp.Or(reported.Get("code").Text().String(), "server_error"),
+		Message: cmp.Or(reported.Get("message").Text().String(), "The response failed."),
+	}
+}
+
+// ended returns a response of the caller that is a task and has ended, as it is stored. One that has not completed is a *providers.Fault.
+func (s *stored) ended(x *edge.Request, r *http.Request, id string) (response responses.Response, found bool, err error) {
+	found, err = s.ofTask(x, r, id, func(_ *edge.Request, r *http.Request, t tasks.Task) error {
+		if t.State != workflows.Completed {
+			return providers.InvalidField("previous_response_id", "Invalid request: the response %q is %s.", id, string(t.State))
+		}
+		request, err := s.background.tasks.Request(r.Context(), t)
+		if err != nil {
+			return err
+		}
+		response.Input = ownInput(request)
+		response.Object, err = s.background.final(r.Context(), t)
+		return err
+	})
+	return response, found, err
+}
+
+// ownInput returns the items of a request's input with commas between them.
+func ownInput(request []byte) []byte {
+	input := rawjson.Trim(request).Get("input")
+	switch {
+	case input.IsText():
+		return slices.Concat([]byte(`{"type":"message","role":"user","content":`), input, []byte("}"))
+	case input.IsArray():
+		return bytes.TrimSpace(input[1 : len(input)-1])
+	}
+	return nil
+}
+
+// ResponseSaver stores a response of a token for a time: its items, the items before its own input, and its own input.
+type ResponseSaver func(ctx context.Context, token, id string, object, earlier, input []byte)
+
+// Save stores a response that has ended, with its chain.
+func (save ResponseSaver) Save(ctx context.Context, store StoredResponses, token, id string, object, request []byte) {
+	if save == nil || store == nil {
+		return
+	}
+	var earlier []byte
+	if previous := rawjson.Trim(request).Get("previous_response_id").Text().String(); previous != "" {
+		if response, err := store.Find(ctx, token, previous); err == nil {
+			earlier = earlierItems(response)
+		}
+	}
+	save(ctx, token, id, object, earlier, ownInput(request))
+}

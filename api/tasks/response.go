@@ -1,0 +1,94 @@
+package tasks
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"strings"
+	"time"
+
+	"modelrelay/activities"
+	"modelrelay/providers"
+	"modelrelay/workflows/tasks"
+)
+
+// Response finds the task of a token's Response; false if there is none.
+func (s *Service) Response(ctx context.Context, tokenID, id string) (tasks.Task, bool, error) {
+	if !tasks.IsTaskID(id) || !strings.HasPrefix(id, activities.ResponseIDs) {
+		return tasks.Task{}, false, nil
+	}
+	found, err := s.tasks.Find(ctx, id, tokenID)
+	if fault, ok := errors.AsType[*providers.Fault](err); ok && fault.Kind == providers.NotFound {
+		return tasks.Task{}, false, nil
+	}
+	if err == nil && !found.ExpiresAt.IsZero() && !time.Now().Before(found.ExpiresAt) {
+		return tasks.Task{}, false, nil
+	}
+	return found, err == nil, err
+}
+
+// Cancel cancels a task of a token, and returns it as it is after at most two seconds.
+func (s *Service) Cancel(ctx context.Context, tokenID, id string) (tasks.Task, error) {
+	return s.tasks.Cancel(ctx, id, tokenID)
+}
+
+// Delete deletes a task of a token.
+func (s *Service) Delete(ctx context.Context, tokenID, id string) error {
+	err := s.tasks.Delete(ctx, id, tokenID)
+	if err == nil && s.deleted != nil && strings.HasPrefix(id, activities.ResponseIDs) {
+		s.deleted(ctx, tokenID, id)
+	}
+	return err
+}
+
+// Request returns the body of a call's create.
+func (s *Service) Request(ctx context.Context, of tasks.Task) ([]byte, error) {
+	body, err := s.open(ctx, of, of.Body)
+	if err != nil {
+		return nil, err
+	}
+	defer func() { _ = body.Close() }() // it was only read
+	raw, err := io.ReadAll(body)
+	if err != nil {
+		return nil, fmt.Errorf("read the request of %s: %w", of.ID, err)
+	}
+	return raw, nil
+}
+
+// Output opens the archived answer of a call. The caller closes it.
+func (s *Service) Output(ctx context.Context, of tasks.Task) (io.ReadCloser, error) {
+	if len(of.Outputs) == 0 {
+		return nil, noResult(of)
+	}
+	return s.open(ctx, of, of.Outputs[0].Object)
+}
+
+func (s *Service) open(ctx context.Context, of tasks.Task, key string) (io.ReadCloser, error) {
+	body, err := s.archive.Open(ctx, key)
+	if err != nil {
+		return nil, Object{Gone: noResult(of)}.fault(err)
+	}
+	return body, nil
+}
+
+func noResult(of tasks.Task) *providers.Fault {
+	return providers.Faultf(providers.NotFound, "The result of %s does not exist.", of.ID)
+}
+
+// Latest returns when a call expires, before its end the latest possible time.
+func (s *Service) Latest(of tasks.Task) time.Time {
+	if !of.ExpiresAt.IsZero() {
+		return of.ExpiresAt
+	}
+	return of.CreatedAt.Add(s.life)
+}
+
+// Call finds a call of a token that is of the format; any other task is NotFound.
+func (s *Service) Call(ctx context.Context, tokenID, id string, is func(tasks.Task) bool) (tasks.Task, error) {
+	found, err := s.tasks.Find(ctx, id, tokenID)
+	if err == nil && (found.Kind() != activities.KindCall || !is(found)) {
+		err = providers.Faultf(providers.NotFound, "No task %q.", id)
+	}
+	return found, err
+}
