@@ -70,10 +70,9 @@ func TestClientLeavesBeforeTheFirstByte(t *testing.T) {
 		stream   = `{"model":"gpt-4o","stream":true,"messages":[{"role":"user","content":"a question of some length"}]}`
 	)
 	const (
-		short      = `{"model":"gpt-4o","messages":[],"max_tokens":7,"n":3}`
-		long       = `{"model":"gpt-4o","messages":[],"max_tokens":100000}`
-		images     = `{"model":"gpt-4o","prompt":"p","n":2}`
-		background = `{"model":"gpt-4o","input":"i","background":true,"stream":true,"max_output_tokens":30}`
+		short  = `{"model":"gpt-4o","messages":[],"max_tokens":7,"n":3}`
+		long   = `{"model":"gpt-4o","messages":[],"max_tokens":100000}`
+		images = `{"model":"gpt-4o","prompt":"p","n":2}`
 	)
 	large := `{"model":"gpt-4o","messages":[{"role":"user","content":"` + strings.Repeat("long ", 5<<20) + `"}]}`
 	embedding := `{"model":"gpt-4o","input":"` + strings.Repeat("word ", 100) + `"}`
@@ -104,7 +103,6 @@ func TestClientLeavesBeforeTheFirstByte(t *testing.T) {
 		"a short one of several": {path: "/v1/chat/completions", body: short, channel: "up0", input: len(short) / 4, output: 21},
 		"a long one":             {path: "/v1/chat/completions", body: long, channel: "up0", input: len(long) / 4, output: 4096},
 		"images":                 {path: "/v1/images/generations", body: images, channel: "up0", input: len(images) / 4, output: 2 * 4096, images: 2},
-		"in the background":      {path: "/v1/responses", body: background, channel: "up0", input: len(background) / 4, output: 30},
 		"a stream":               {path: "/v1/chat/completions", body: stream, channel: "up0", input: len(stream) / 4},
 		"embeddings":             {path: "/v1/embeddings", body: embedding, channel: "up0", input: len(embedding) / 4},
 		"speech":                 {path: "/v1/audio/speech", body: speech, channel: "up0", input: len(speech) / 4},
@@ -180,27 +178,5 @@ func TestClientLeavesBeforeTheFirstByte(t *testing.T) {
 				t.Errorf("log %s", log)
 			}
 		})
-	}
-}
-
-// TestResponseInTheBackground: the answer of a response that continues in the background counts nothing, and no client comes back to
-// count it.
-func TestResponseInTheBackground(t *testing.T) {
-	t.Parallel()
-	const answer = `{"id":"resp_1","object":"response","status":"queued","background":true,"output":[],"usage":null}`
-	g := newLeaving(t, func() {}, func(w http.ResponseWriter, _ *http.Request) {
-		w.Header().Set("Content-Type", "application/json")
-		_, _ = io.WriteString(w, answer)
-	})
-	for body, output := range map[string]int64{
-		`{"model":"gpt-4o","input":"i","background":true,"max_output_tokens":300}`:  300,
-		`{"model":"gpt-4o","input":"i","background":true}`:                          4096,
-		`{"model":"gpt-4o","input":"i","background":false,"max_output_tokens":300}`: int64(len(answer) / 4),
-	} {
-		g.ledger.entries = nil
-		rec := g.do(t, request("POST", "/v1/responses", body))
-		if rec.Code != 200 || len(g.ledger.entries) != 1 || g.ledger.entries[0].OutputTokens != output || g.ledger.entries[0].Failed {
-			t.Errorf("%s: got %d and %+v, want %d tokens", body, rec.Code, g.ledger.entries, output)
-		}
 	}
 }
