@@ -458,8 +458,9 @@ func TestAdminTasks(t *testing.T) {
 		Data  []struct{ ID, Phase string }
 		After *string
 	}
-	o.tell(t, 200, "GET", "/admin/tasks?token=anna&model=sora-2&channel=main&state=polling&stuck=true&since=2026-01-31&limit=7", "", &page)
+	o.tell(t, 200, "GET", "/admin/tasks?token=anna&model=sora-2&channel=main&state=polling&kind=call&operation=POST%20/v1/rerank&stuck=true&since=2026-01-31&limit=7", "", &page)
 	want := tasks.Filter{
+		Kind: "call", Operation: "POST /v1/rerank",
 		Token: made.ID, Model: "sora-2", Channel: "main", Phase: workflows.PhasePolling, Stuck: true, Since: time.Date(2026, 1, 31, 0, 0, 0, 0, time.UTC),
 	}
 	if len(o.operator.filters) != 1 || o.operator.filters[0] != want || len(page.Data) != 1 || page.Data[0].ID != "video_7" || page.After == nil {

@@ -34,6 +34,7 @@ import (
 	"modelrelay/providers/pricing"
 	"modelrelay/storage/audit"
 	"modelrelay/storage/tokens"
+	workflowtasks "modelrelay/workflows/tasks"
 )
 
 // Options are what a Server works with. Relay, Router, Tasks, Tokens, Limits, Ledger and Archive are needed to serve;
@@ -204,7 +205,12 @@ func New(o Options) *Server {
 		Limits: o.Limits, Money: o.Admin.Service.Money, Usage: o.Admin.Service.UsageOf, Logs: o.Admin.Service.Logs, Tasks: o.Tasks, Models: s.calls.Models,
 	})
 	account.Add(group(openAI), own)
-	o.Admin.Content = s.videos.ServeContent
+	o.Admin.Content = func(x *edge.Request, r *http.Request, task workflowtasks.Task) error {
+		if task.Kind() == activities.KindCall {
+			return background.ServeResult(x, r, task)
+		}
+		return s.videos.ServeContent(x, r, task)
+	}
 	admin.Add(s.api, openAI, o.Admin)
 	dropHumaErrors(s.api.OpenAPI())
 	readReference().fill(s.api.OpenAPI())

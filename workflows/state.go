@@ -77,6 +77,18 @@ const (
 	OfTasks = "WorkflowType IN ('" + VideoType + "', '" + CallType + "')"
 )
 
+// TypeOf returns the workflow type of the tasks of a kind, "" for no kind.
+func TypeOf(kind activities.Kind) string {
+	switch kind {
+	case activities.KindVideo:
+		return VideoType
+	case activities.KindCall:
+		return CallType
+	default:
+		return ""
+	}
+}
+
 // The search attributes of a task, all of type Keyword.
 const (
 	AttrModel   = "TaskModel"
@@ -84,13 +96,15 @@ const (
 	AttrVendor  = "TaskVendor"
 	AttrToken   = "TaskToken"
 	AttrState   = "TaskState"
+	// AttrOperation is the method and path of a call's create.
+	AttrOperation = "TaskOperation"
 	// AttrDue is the time by which the task should have left its phase, in RFC 3339, UTC. After it the task is stuck.
 	AttrDue = "TaskDue"
 )
 
 // SearchAttributes returns the names of all search attributes.
 func SearchAttributes() []string {
-	return []string{AttrModel, AttrChannel, AttrVendor, AttrToken, AttrState, AttrDue}
+	return []string{AttrModel, AttrChannel, AttrVendor, AttrToken, AttrState, AttrOperation, AttrDue}
 }
 
 // Keyword returns the typed key of a search attribute.

@@ -46,13 +46,15 @@ const (
 
 // TaskQuery selects tasks.
 type TaskQuery struct {
-	Token   string `query:"token" json:"token,omitempty" doc:"Tasks of this token, by id or name"`
-	Model   string `query:"model" json:"model,omitempty" doc:"Tasks of this model"`
-	Channel string `query:"channel" json:"channel,omitempty" doc:"Tasks on this channel"`
-	State   string `query:"state" json:"state,omitempty" enum:"queued,submitting,polling,archiving,completed,failed" doc:"Tasks in this state"`
-	Stuck   bool   `query:"stuck" json:"stuck,omitempty" doc:"Those that have been in their state for longer than usual"`
-	Since   string `query:"since" json:"since,omitempty" doc:"Those made since a date or a time of RFC 3339"`
-	Until   string `query:"until" json:"until,omitempty" doc:"Those made before a date or a time of RFC 3339"`
+	Kind      string `query:"kind" json:"kind,omitempty" enum:"call,video" doc:"Tasks of this kind"`
+	Operation string `query:"operation" json:"operation,omitempty" doc:"Calls of this operation, as POST /v1/chat/completions"`
+	Token     string `query:"token" json:"token,omitempty" doc:"Tasks of this token, by id or name"`
+	Model     string `query:"model" json:"model,omitempty" doc:"Tasks of this model"`
+	Channel   string `query:"channel" json:"channel,omitempty" doc:"Tasks on this channel"`
+	State     string `query:"state" json:"state,omitempty" enum:"queued,submitting,polling,archiving,calling,completed,failed,cancelled" doc:"Tasks in this state"`
+	Stuck     bool   `query:"stuck" json:"stuck,omitempty" doc:"Those that have been in their state for longer than usual"`
+	Since     string `query:"since" json:"since,omitempty" doc:"Those made since a date or a time of RFC 3339"`
+	Until     string `query:"until" json:"until,omitempty" doc:"Those made before a date or a time of RFC 3339"`
 	PageOf
 }
 
@@ -65,7 +67,7 @@ type TaskList struct {
 
 // TaskName names one task.
 type TaskName struct {
-	ID string `path:"task_id" doc:"Video task id"`
+	ID string `path:"task_id" doc:"Task id"`
 }
 
 // EndTask is the input of Service.CancelTask.
@@ -97,7 +99,7 @@ type TaskFailure struct {
 type Notice struct {
 	WorkflowID string     `json:"workflow_id" doc:"The delivery's own, in the Temporal UI"`
 	EventID    string     `json:"event_id" doc:"The event's id, the same in every try"`
-	Type       string     `json:"type" enum:"video.completed,video.failed"`
+	Type       string     `json:"type" doc:"As video.completed"`
 	State      string     `json:"state" enum:"delivering,delivered,undelivered"`
 	Host       string     `json:"host" doc:"The receiver's host name"`
 	Status     int        `json:"status" doc:"HTTP status of the receiver's last answer; 0: it has not answered"`
@@ -113,6 +115,7 @@ type TaskCounts struct {
 	Submitting  int64     `json:"submitting"`
 	Polling     int64     `json:"polling"`
 	Archiving   int64     `json:"archiving"`
+	Calling     int64     `json:"calling" doc:"Background calls, those that wait included"`
 	Stuck       int64     `json:"stuck" doc:"Those of them that have been in their state for longer than usual"`
 	Failed      int64     `json:"failed" doc:"Tasks that failed within the last 24 hours"`
 	Undelivered int64     `json:"undelivered" doc:"Webhooks that were given up within the last 24 hours"`
@@ -120,8 +123,8 @@ type TaskCounts struct {
 	CountedAt   time.Time `json:"counted_at" doc:"At most ten seconds ago"`
 }
 
-// Running is the number of tasks that vendors work on, or whose results are copied.
-func (c TaskCounts) Running() int64 { return c.Submitting + c.Polling + c.Archiving }
+// Running is the number of tasks that vendors work on, or whose results are copied, and of calls.
+func (c TaskCounts) Running() int64 { return c.Submitting + c.Polling + c.Archiving + c.Calling }
 
 // DeliveryQuery selects deliveries of webhooks. A state of "" is undelivered.
 type DeliveryQuery struct {
@@ -145,8 +148,8 @@ func (s *Service) ListTasks(ctx context.Context, by Actor, in *TaskQuery) (list 
 	if err := reads(by, in); err != nil {
 		return list, err
 	}
-	filter := tasks.Filter{Model: in.Model, Channel: in.Channel, Phase: workflows.Phase(in.State), Stuck: in.Stuck}
-	cursor, err := in.cursor("model", in.Model, "channel", in.Channel)
+	filter := tasks.Filter{Kind: in.Kind, Operation: in.Operation, Model: in.Model, Channel: in.Channel, Phase: workflows.Phase(in.State), Stuck: in.Stuck}
+	cursor, err := in.cursor("model", in.Model, "channel", in.Channel, "operation", in.Operation)
 	if err == nil {
 		filter.Since, filter.Until, err = span(in.Since, in.Until)
 	}
@@ -195,7 +198,8 @@ func (s *Service) CountTasks(ctx context.Context, by Actor, _ *struct{}) (TaskCo
 	census, err := s.Counter.Census(ctx)
 	return TaskCounts{
 		Object: "task_counts", Queued: census.Phases[workflows.PhaseQueued], Submitting: census.Phases[workflows.PhaseSubmitting],
-		Polling: census.Phases[workflows.PhasePolling], Archiving: census.Phases[workflows.PhaseArchiving], Stuck: census.Stuck,
+		Polling: census.Phases[workflows.PhasePolling], Archiving: census.Phases[workflows.PhaseArchiving],
+		Calling: census.Phases[workflows.PhaseCalling], Stuck: census.Stuck,
 		Failed: census.Failed, Undelivered: census.Undelivered, Workers: census.Workers, CountedAt: census.At,
 	}, err
 }

@@ -87,7 +87,7 @@ func (s *Service) Start(x *edge.Request, r *http.Request, call calls.BackgroundC
 		if ended.Ended() {
 			x.Header().Set("Preference-Applied", applied)
 			x.Header().Set("Content-Location", resultPath(ended.ID))
-			return s.result(x, r, ended)
+			return s.ServeResult(x, r, ended)
 		}
 		started = ended
 	}

@@ -43,11 +43,11 @@ func (s *Service) serveResult(x *edge.Request, r *http.Request) error {
 	if err := x.WhilePermitted(); err != nil {
 		return err
 	}
-	return s.result(x, r, found)
+	return s.ServeResult(x, r, found)
 }
 
-// result answers with the result of a task.
-func (s *Service) result(x *edge.Request, r *http.Request, t tasks.Task) error {
+// ServeResult answers with the result of a task, without a check of permissions: the caller has made it.
+func (s *Service) ServeResult(x *edge.Request, r *http.Request, t tasks.Task) error {
 	x.Outcome.Model = t.Request.Model
 	gone := noResult(t)
 	switch {

@@ -39,7 +39,7 @@ const (
 
 // SearchAttributes names the search attributes of a task, all of type Keyword.
 func SearchAttributes() []string {
-	return []string{"TaskModel", "TaskChannel", "TaskVendor", "TaskToken", "TaskState", "TaskDue"}
+	return []string{"TaskModel", "TaskChannel", "TaskVendor", "TaskToken", "TaskState", "TaskOperation", "TaskDue"}
 }
 
 // DynamicConfig returns the Temporal settings both stacks run with, by their dynamic configuration keys.

@@ -60,8 +60,8 @@ type ClientOptions struct {
 	Prices  *pricing.List
 	// PrivateWebhooks permits webhooks at private and loopback addresses.
 	PrivateWebhooks bool
-	// Created is called with the model of each started task; nil: no call.
-	Created func(model string)
+	// Created is called with the kind and the model of each started task; nil: no call.
+	Created func(kind activities.Kind, model string)
 	// Log may be nil.
 	Log *slog.Logger
 }

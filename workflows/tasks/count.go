@@ -71,12 +71,12 @@ func (c *Counter) Census(ctx context.Context) (Census, error) {
 		census := Census{At: time.Now().UTC()}
 		since := census.At.Add(-censusPast).Format(time.RFC3339)
 		past := func(of string, phase workflows.Phase) string {
-			return fmt.Sprintf("WorkflowType = '%s' AND %s = '%s' AND ExecutionStatus != 'ContinuedAsNew' AND CloseTime >= '%s'", of, workflows.AttrState, phase, since)
+			return fmt.Sprintf("%s AND %s = '%s' AND ExecutionStatus != 'ContinuedAsNew' AND CloseTime >= '%s'", of, workflows.AttrState, phase, since)
 		}
 		var err error
 		census.Counts, err = countTasks(ctx, c.temporal, c.namespace, c.taskQueue,
-			tally{&census.Failed, past(workflows.VideoType, workflows.PhaseFailed)},
-			tally{&census.Undelivered, past(workflows.NotifyType, workflows.PhaseUndelivered)})
+			tally{&census.Failed, past(workflows.OfTasks, workflows.PhaseFailed)},
+			tally{&census.Undelivered, past("WorkflowType = '"+workflows.NotifyType+"'", workflows.PhaseUndelivered)})
 		if err != nil {
 			return Census{}, away("The task engine", err)
 		}
@@ -109,7 +109,7 @@ func CountTasks(ctx context.Context, temporal client.Client, namespace, taskQueu
 // countTasks is CountTasks together with other numbers. The first request that fails ends the others.
 func countTasks(ctx context.Context, temporal client.Client, namespace, taskQueue string, others ...tally) (Counts, error) {
 	var c Counts
-	phases := []workflows.Phase{workflows.PhaseQueued, workflows.PhaseSubmitting, workflows.PhasePolling, workflows.PhaseArchiving}
+	phases := []workflows.Phase{workflows.PhaseQueued, workflows.PhaseSubmitting, workflows.PhasePolling, workflows.PhaseArchiving, workflows.PhaseCalling}
 	in := make([]int64, len(phases))
 	tallies := append(others, tally{&c.Stuck, workflows.StuckQuery(time.Now())})
 	for i, phase := range phases {

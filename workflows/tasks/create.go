@@ -148,7 +148,7 @@ func (c *creation) run(ctx context.Context) (_ Task, err error) {
 	}
 	c.unknownIDs.found(id, c.in.TokenID) // the id may be known as missing, from an earlier task of the key
 	if c.opts.Created != nil {
-		c.opts.Created(req.Model)
+		c.opts.Created(activities.KindOf(id), req.Model)
 	}
 	c.opts.Log.InfoContext(ctx, "task created", "task", id, "token", c.in.TokenID, "model", req.Model, "format", string(c.in.Format))
 	return task, nil
@@ -235,6 +235,7 @@ func (c *creation) start(ctx context.Context, start workflows.Input, m memo) err
 		summary = start.Call.Operation() + " · " + summary
 		queue, workflow = c.opts.CallQueue, workflows.Call
 		attributes = append(attributes, workflows.Keyword(workflows.AttrState).ValueSet(string(workflows.PhaseCalling)),
+			workflows.Keyword(workflows.AttrOperation).ValueSet(start.Call.Operation()),
 			workflows.CallDue(start.Created.Add(time.Duration(start.Limits.Deadline))))
 	} else {
 		attributes = append(attributes, workflows.Keyword(workflows.AttrState).ValueSet(string(workflows.PhaseQueued)))

@@ -19,6 +19,7 @@ import (
 	"go.temporal.io/sdk/client"
 	"go.temporal.io/sdk/converter"
 
+	"modelrelay/activities"
 	"modelrelay/providers"
 	"modelrelay/workflows"
 	"modelrelay/workflows/tasks"
@@ -137,6 +138,27 @@ func TestDeliveries(t *testing.T) {
 	}
 	if _, _, err := operator.Deliveries(t.Context(), tasks.DeliveryFilter{Token: "' OR ''='"}, nil, 50); kindOf(err) != providers.Invalid {
 		t.Errorf("a token with a quote: %v", err)
+	}
+}
+
+// TestListOfCalls: the kind, the operation and the phase select, and a call has both of its own.
+func TestListOfCalls(t *testing.T) {
+	t.Parallel()
+	engine := &fakeCatalogue{executions: []*workflowpb.WorkflowExecutionInfo{
+		listedExecution(t, "call_1", enumspb.WORKFLOW_EXECUTION_STATUS_RUNNING, map[string]string{
+			workflows.AttrState: "calling", workflows.AttrOperation: "POST /v1/rerank",
+		}),
+		listedExecution(t, "video_1", enumspb.WORKFLOW_EXECUTION_STATUS_COMPLETED, map[string]string{workflows.AttrState: "completed"}),
+	}}
+	filter := tasks.Filter{Kind: "call", Operation: "POST /v1/rerank", Phase: workflows.PhaseCalling}
+	found, _, err := tasks.NewOperator(engine, "default").Page(t.Context(), filter, nil, 50)
+	if err != nil || len(found) != 2 || found[0].Kind != activities.KindCall || found[0].Operation != "POST /v1/rerank" || found[1].Kind != activities.KindVideo {
+		t.Fatalf("got %+v, %v", found, err)
+	}
+	const want = "WorkflowType IN ('Video', 'Call') AND ExecutionStatus != 'ContinuedAsNew' AND WorkflowType = 'Call'" +
+		" AND TaskOperation = 'POST /v1/rerank' AND TaskState = 'calling'"
+	if engine.queries[0] != want {
+		t.Errorf("asked %s,\nwant %s", engine.queries[0], want)
 	}
 }
 

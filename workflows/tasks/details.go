@@ -1,6 +1,7 @@
 package tasks
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"fmt"
@@ -39,12 +40,42 @@ type Details struct {
 	// Charge is what the token was charged, in the currency of the prices; nil until the task is settled, and while Redis is unavailable.
 	Charge *pricing.Money `json:"charge,omitempty"`
 	// Request is the request, as far as the memo holds it.
-	Request  any                 `json:"request,omitempty"`
+	Request any `json:"request,omitempty"`
+	// Call is what a call has reported so far; nil for a video.
+	Call     *CallDetails        `json:"call,omitempty"`
 	Attempts []AttemptDetails    `json:"attempts,omitempty"`
 	Steps    []Step              `json:"steps,omitempty"`
 	Waiting  []Waiting           `json:"waiting,omitempty"`
 	Outputs  []activities.Output `json:"outputs,omitempty"`
 	Webhooks []Delivery          `json:"webhooks,omitempty"`
+}
+
+// CallDetails is how far a call has come, or its end.
+type CallDetails struct {
+	activities.CallProgress
+
+	Stream bool `json:"stream,omitempty"`
+	// StatusCode is that of the answer, Events the number of events of a stream.
+	StatusCode int             `json:"status_code,omitempty"`
+	Events     int64           `json:"events,omitempty"`
+	Usage      providers.Usage `json:"usage,omitzero"`
+	// Cost is nil before the end, and of a model without a price.
+	Cost *pricing.Money `json:"cost,omitempty"`
+}
+
+// CallDetails returns how far a call has come; nil for a video.
+func (t Task) CallDetails() *CallDetails {
+	if t.Kind() != activities.KindCall {
+		return nil
+	}
+	details := &CallDetails{CallProgress: t.Progressed, Stream: t.Stream}
+	if end := t.Call; end != nil {
+		details.CallProgress, details.StatusCode, details.Events, details.Usage = end.CallProgress, end.Status, end.Events, end.Usage
+		if end.Priced {
+			details.Cost = new(pricing.Money(end.Cost))
+		}
+	}
+	return details
 }
 
 // AttemptDetails is one submit to one channel.
@@ -103,6 +134,10 @@ func (o *Operator) Show(ctx context.Context, id string) (Details, error) {
 		Listed: listed(info), State: task.State, Progress: task.Progress, Position: task.QueuePosition, Outputs: task.Outputs,
 		Expires: task.ExpiresAt,
 		Path:    o.path(info.GetExecution()), Request: task.Request, VendorPrice: task.VendorPrice,
+		Call: task.CallDetails(),
+	}
+	if details.Call != nil {
+		details.Channel = cmp.Or(details.Channel, details.Call.Channel)
 	}
 	if task.Job != nil {
 		details.Sent = task.Job.Sent

@@ -177,3 +177,23 @@ func TestReadQueuePosition(t *testing.T) {
 		}
 	}
 }
+
+// TestDetailsOfACall are its heartbeat while it runs, then its end.
+func TestDetailsOfACall(t *testing.T) {
+	t.Parallel()
+	running := tasks.Task{ID: "call_1", Stream: true, Progressed: activities.CallProgress{Stage: activities.StageAnswering, Attempts: 2, Channel: "main"}}
+	if got := running.CallDetails(); got == nil || got.CallProgress != running.Progressed || !got.Stream || got.Cost != nil {
+		t.Errorf("running: %+v", got)
+	}
+	ended := running
+	ended.Call = &activities.Answered{
+		CallProgress: activities.CallProgress{Attempts: 3, Channel: "main", Lost: 1}, Status: 200, Events: 7, Usage: providers.Usage{Input: 2, Output: 3}, Cost: 5, Priced: true,
+	}
+	got := ended.CallDetails()
+	if got == nil || got.CallProgress != ended.Call.CallProgress || got.StatusCode != 200 || got.Events != 7 || got.Usage != ended.Call.Usage || got.Cost == nil || *got.Cost != 5 {
+		t.Errorf("ended: %+v", got)
+	}
+	if got := (tasks.Task{ID: "video_1"}).CallDetails(); got != nil {
+		t.Errorf("a video: %+v", got)
+	}
+}

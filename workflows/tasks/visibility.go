@@ -16,7 +16,9 @@ import (
 	"go.temporal.io/sdk/converter"
 	"golang.org/x/sync/errgroup"
 
+	"modelrelay/activities"
 	"modelrelay/providers"
+	"modelrelay/providers/pricing"
 	"modelrelay/workflows"
 )
 
@@ -167,8 +169,10 @@ func (v *visibility) each(ctx context.Context, query string, limit int, do func(
 
 // Filter selects tasks; the zero value selects all.
 type Filter struct {
-	Token, Model, Channel string
-	Phase                 workflows.Phase
+	// Kind is an activities.Kind, "" for all.
+	Kind                             string
+	Token, Model, Channel, Operation string
+	Phase                            workflows.Phase
 	// Stuck selects those that have been in their phase for longer than usual.
 	Stuck bool
 	// Since selects those created at the time or later, Until those created before it.
@@ -182,8 +186,10 @@ func (f Filter) Query(now time.Time) (string, error) {
 	if f.Stuck {
 		terms[0] = workflows.StuckQuery(now)
 	}
-	terms, err := keywords(terms, keyword{workflows.AttrToken, f.Token, "token"}, keyword{workflows.AttrModel, f.Model, "model"},
-		keyword{workflows.AttrChannel, f.Channel, "channel"}, keyword{workflows.AttrState, string(f.Phase), "state"})
+	terms, err := keywords(terms, keyword{"WorkflowType", workflows.TypeOf(activities.Kind(f.Kind)), "kind"},
+		keyword{workflows.AttrToken, f.Token, "token"}, keyword{workflows.AttrModel, f.Model, "model"},
+		keyword{workflows.AttrChannel, f.Channel, "channel"}, keyword{workflows.AttrOperation, f.Operation, "operation"},
+		keyword{workflows.AttrState, string(f.Phase), "state"})
 	if err != nil {
 		return "", err
 	}
@@ -220,17 +226,23 @@ func within(since, until time.Time) (terms []string) {
 
 // Listed is a task as visibility lists it, with a delay of moments.
 type Listed struct {
-	ID      string          `json:"id"`
-	Run     string          `json:"run"`
-	Token   string          `json:"token"`
-	Model   string          `json:"model"`
-	Channel string          `json:"channel,omitempty"`
-	Vendor  string          `json:"vendor,omitempty"`
-	Phase   workflows.Phase `json:"phase"`
+	ID   string          `json:"id"`
+	Run  string          `json:"run"`
+	Kind activities.Kind `json:"kind"`
+	// Operation is the method and path of a call.
+	Operation string          `json:"operation,omitempty"`
+	Token     string          `json:"token"`
+	Model     string          `json:"model"`
+	Channel   string          `json:"channel,omitempty"`
+	Vendor    string          `json:"vendor,omitempty"`
+	Phase     workflows.Phase `json:"phase"`
 	// Status is that of the execution: Running, Completed, …; a failed task is a completed execution.
 	Status  string    `json:"status"`
 	Created time.Time `json:"created"`
 	Closed  time.Time `json:"closed,omitzero"`
+	// Tokens is what an ended call used, and Cost what it costs; nil of a model without a price.
+	Tokens int64          `json:"tokens,omitempty"`
+	Cost   *pricing.Money `json:"cost,omitempty"`
 	// Due is when it should have left its phase; zero if unknown.
 	Due time.Time `json:"due,omitzero"`
 	// Code is the failure code, "" for others.
@@ -270,6 +282,7 @@ func (o *Operator) Page(ctx context.Context, filter Filter, cursor []byte, limit
 func listed(info *workflowpb.WorkflowExecutionInfo) Listed {
 	row := Listed{
 		ID: info.GetExecution().GetWorkflowId(), Run: info.GetExecution().GetRunId(),
+		Kind: activities.KindOf(info.GetExecution().GetWorkflowId()), Operation: attribute(info, workflows.AttrOperation),
 		Token: attribute(info, workflows.AttrToken), Model: attribute(info, workflows.AttrModel),
 		Channel: attribute(info, workflows.AttrChannel), Vendor: attribute(info, workflows.AttrVendor),
 		Phase: phaseOf(info), Status: info.GetStatus().String(), Created: info.GetStartTime().AsTime(),
@@ -289,6 +302,11 @@ func listed(info *workflowpb.WorkflowExecutionInfo) Listed {
 	if payload := info.GetMemo().GetFields()[workflows.MemoResult]; payload != nil {
 		if converter.GetDefaultDataConverter().FromPayload(payload, &result) == nil && result.Failure != nil {
 			row.Code = result.Failure.Code
+		}
+		if call := result.Call; call != nil {
+			if row.Tokens = call.Usage.Input + call.Usage.Output; call.Priced {
+				row.Cost = new(pricing.Money(call.Cost))
+			}
 		}
 	}
 	return row
