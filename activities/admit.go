@@ -34,7 +34,8 @@ type Admitter struct {
 	*SlotKeeper
 	*Listing
 
-	Log *slog.Logger
+	Record Recorder
+	Log    *slog.Logger
 }
 
 // AdmitInput is a request for a channel.
@@ -166,6 +167,7 @@ func (a *Admitter) waitInLine(ctx context.Context, in AwaitInput, w Waiting) (Ad
 	if left <= 0 {
 		return Admission{}, fail(Record{Kind: providers.Timeout, Message: "No upstream had room for the task in time.", Deadline: true})
 	}
+	a.Record.record(Step{Name: StepQueued, TaskID: in.Admit.Waiter.TaskID, Since: in.Entry.Created, Took: time.Duration(w.RetryIn)})
 	w.Listed = a.relist(ctx, in.Admit.Waiter.TaskID, in.Entry, w.Listed)
 	activity.RecordHeartbeat(beats.WithAnswer(ctx), w)
 	return Admission{}, pending(fmt.Sprintf("place %d at %s", w.Position, w.Channel), min(time.Duration(w.RetryIn), left))

@@ -168,7 +168,7 @@ type Relayer struct {
 	MaxOutput int64
 	// Repeats: a call whose answer was lost is sent once more.
 	Repeats bool
-	// Grace is how long a call goes on when its worker stops.
+	// Grace is how long a call continues when its worker stops.
 	Grace time.Duration
 	// Running has the calls of the worker; nil: a cancel arrives with a heartbeat alone.
 	Running *RunningCalls
@@ -226,6 +226,7 @@ func (a *Relayer) Relay(ctx context.Context, in RelayInput) (Answered, error) {
 		_ = activity.GetHeartbeatDetails(ctx, &c.progress) // without it only the numbers start again
 	}
 	c.progress.Stage = StageWaiting
+	c.queued(callSlotWait)
 	left := time.Until(in.Deadline)
 	if left <= 0 {
 		return c.late(ctx)
@@ -354,6 +355,13 @@ func (c *calling) enter(stage CallStage) {
 	activity.RecordHeartbeat(c.task, shown)
 }
 
+// queued reports that a call of which nothing was sent waits, and within what time it is reported again.
+func (c *calling) queued(within time.Duration) {
+	if c.progress.StartedAt.IsZero() {
+		c.Record.record(Step{Name: StepQueued, TaskID: c.in.TaskID, Since: c.in.Entry.Created, Took: within})
+	}
+}
+
 // wait ends the try; the next one begins after a delay that grows with the tries.
 func (c *calling) wait(reason string) error {
 	delay := callRetry
@@ -362,7 +370,9 @@ func (c *calling) wait(reason string) error {
 	}
 	activity.RecordHeartbeat(c.task, c.shown())
 	r := Record{Kind: providers.Overloaded, Message: "The call waits: " + reason + ".", Accepted: providers.NotAccepted}
-	return againBenign(r, min(spreadWait(min(delay, callRetryMost)), max(time.Until(c.in.Deadline), time.Second)))
+	delay = min(spreadWait(min(delay, callRetryMost)), max(time.Until(c.in.Deadline), time.Second))
+	c.queued(delay)
+	return againBenign(r, delay)
 }
 
 var (
@@ -518,6 +528,7 @@ func (c *calling) begin(ctx context.Context, channel string) error {
 	c.mu.Unlock()
 	c.enter(StageSending)
 	if c.progress.Attempts == 1 {
+		c.Record.record(Step{Name: StepBegun, TaskID: c.in.TaskID, Took: c.progress.StartedAt.Sub(c.in.Entry.Created)})
 		c.changed(ctx, c.in.TaskID)
 	}
 	return nil
@@ -631,8 +642,12 @@ func (c *calling) repeats() bool {
 	c.mu.Lock()
 	c.progress.Lost = c.claimed
 	c.mu.Unlock()
-	c.Record.record(Step{Name: StepRelay, Channel: c.progress.Channel, Model: c.in.Model, Outcome: OutcomeUnknown})
-	return c.mayRepeat()
+	step := Step{Name: StepRelay, Channel: c.progress.Channel, Model: c.in.Model, Outcome: OutcomeUnknown}
+	if c.mayRepeat() {
+		step.Outcome = OutcomeAgain
+	}
+	c.Record.record(step)
+	return step.Outcome == OutcomeAgain
 }
 
 // mayRepeat reports whether a call whose answer is lost may be sent once more.

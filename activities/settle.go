@@ -60,14 +60,23 @@ func (a *Settler) Settle(ctx context.Context, in SettleInput) error {
 	return err
 }
 
+// cancelledCode is the failure code of a cancelled task.
+const cancelledCode = "cancelled"
+
 // end returns the step for a settled task.
 func (in SettleInput) end() Step {
 	step := Step{
-		Name: StepEnd, Channel: in.Bill.Channel, Model: in.Bill.Model, Outcome: OutcomeFailed, Code: in.Code,
+		Name: StepEnd, TaskID: in.TaskID, Channel: in.Bill.Channel, Model: in.Bill.Model, Outcome: OutcomeFailed, Code: in.Code,
 		Took: max(0, in.Bill.At.Sub(in.Created)),
 	}
 	if in.Bill.Ending == EndedCompleted {
 		step.Outcome = OutcomeCompleted
+	}
+	if call := in.Bill.Call; call != nil && !call.StartedAt.IsZero() {
+		step.Ran = max(0, in.Bill.At.Sub(call.StartedAt))
+	}
+	if KindOf(in.TaskID) == KindCall && in.Code == cancelledCode {
+		step.Outcome, step.Code = OutcomeCancelled, ""
 	}
 	return step
 }

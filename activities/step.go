@@ -5,14 +5,21 @@ import "time"
 // Step is an event of a task for metrics. After a crash, a repeated step may be reported again.
 type Step struct {
 	Name StepName
+	// TaskID is the task, for StepQueued, StepBegun and StepEnd.
+	TaskID string
 	// Channel is that of the step, and Model the task's public model; "" if the step has none.
 	Channel, Model string
 	// Outcome is one of the outcomes listed with the step's name.
 	Outcome string
 	// Code is the failure code of the task, for StepEnd.
 	Code string
-	// Took is the duration of a copy, or of a whole task from its creation; 0 for other steps.
+	// Took is the duration of a copy, of a whole task from its creation, or of its time in the queue; for StepQueued the time within which
+	// the step is reported again; 0 for other steps.
 	Took time.Duration
+	// Ran is the time of a call from its first request to its end, for StepEnd; 0 for a video.
+	Ran time.Duration
+	// Since is when a queued task was created, for StepQueued.
+	Since time.Time
 	// Bytes is the number of copied bytes, for StepArchive.
 	Bytes int64
 }
@@ -32,10 +39,13 @@ const (
 	StepArchive StepName = "archive"
 	// StepDeliver is one try of a webhook: delivered; again; given_up.
 	StepDeliver StepName = "deliver"
-	// StepEnd is the end of a settled task: completed, failed.
+	// StepEnd is the end of a settled task: completed, failed; cancelled, of a call.
 	StepEnd StepName = "end"
-	// StepRelay is an answer of a call that was lost: unknown.
+	// StepRelay is an answer of a call that was lost: again (the call is sent once more); unknown.
 	StepRelay StepName = "relay"
+	// StepQueued is a task that waits for an upstream, and StepBegun the first request of a call.
+	StepQueued StepName = "queued"
+	StepBegun  StepName = "begun"
 )
 
 // Outcomes of steps.
@@ -54,6 +64,7 @@ const (
 	OutcomeAgain     = "again"
 	OutcomeGivenUp   = "given_up"
 	OutcomeCompleted = "completed"
+	OutcomeCancelled = "cancelled"
 )
 
 // Recorder is called with every step and must not block; nil: steps are not recorded.

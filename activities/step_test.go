@@ -88,13 +88,21 @@ func TestStepsAreTold(t *testing.T) {
 			_ = r.acts.Settler.Settle(t.Context(), activities.SettleInput{TaskID: "video_1", Created: created, Bill: activities.Bill{
 				Channel: "main", Model: "sora-2", Ending: activities.EndedCompleted, At: created.Add(time.Minute),
 			}})
-		}, activities.Step{Name: activities.StepEnd, Channel: "main", Model: "sora-2", Outcome: activities.OutcomeCompleted, Took: time.Minute}},
+		}, activities.Step{Name: activities.StepEnd, TaskID: "video_1", Channel: "main", Model: "sora-2", Outcome: activities.OutcomeCompleted, Took: time.Minute}},
 		"failed end": {nil, func(r *testEnv) {
 			now := time.Now()
 			_ = r.acts.Settler.Settle(t.Context(), activities.SettleInput{TaskID: "video_1", Code: "upstream_unknown", Created: now, Bill: activities.Bill{
 				Model: "sora-2", Ending: activities.EndedUnknown, At: now,
 			}})
-		}, activities.Step{Name: activities.StepEnd, Model: "sora-2", Outcome: activities.OutcomeFailed, Code: "upstream_unknown"}},
+		}, activities.Step{Name: activities.StepEnd, TaskID: "video_1", Model: "sora-2", Outcome: activities.OutcomeFailed, Code: "upstream_unknown"}},
+		"end of a cancelled call": {nil, func(r *testEnv) {
+			now := time.Now()
+			_ = r.acts.Settler.Settle(t.Context(), activities.SettleInput{TaskID: "call_1", Code: "cancelled", Created: now, Bill: activities.Bill{
+				Model: "gpt-4o", At: now.Add(time.Minute), Call: &activities.Answered{CallProgress: activities.CallProgress{StartedAt: now.Add(time.Second)}},
+			}})
+		}, activities.Step{
+			Name: activities.StepEnd, TaskID: "call_1", Model: "gpt-4o", Outcome: activities.OutcomeCancelled, Took: time.Minute, Ran: 59 * time.Second,
+		}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()

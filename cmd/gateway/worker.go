@@ -75,7 +75,7 @@ func newActivities(p *parts, tokens *tokens.Store, calls activities.Caller) *act
 		listing    = &activities.Listing{Index: p.index(), Changes: taskindex.NewChanges(p.redis), Log: p.log}
 	)
 	return &activities.Activities{
-		Admitter:  &activities.Admitter{Upstreams: upstreams, SlotKeeper: keeper, Listing: listing, Log: p.log},
+		Admitter:  &activities.Admitter{Upstreams: upstreams, SlotKeeper: keeper, Listing: listing, Record: recorder, Log: p.log},
 		Submitter: &activities.Submitter{Upstreams: upstreams, SlotKeeper: keeper, Objects: p.archive, Record: recorder, Log: p.log},
 		Poller: &activities.Poller{
 			Upstreams: upstreams, SlotKeeper: keeper, Listing: listing, Durations: taskindex.NewDurations(p.redis),

@@ -101,12 +101,16 @@ func (m *Metrics) limited() []string { return m.names.Load().limited }
 
 func (m *Metrics) watchTasks(c *taskCounter) error {
 	in := &instruments{meter: m.meter}
-	tasks := in.gauge("gateway.tasks.unfinished", "Video tasks of the whole installation that have not ended, by phase.")
-	stuck := in.gauge("gateway.tasks.stuck", "Video tasks of the whole installation that are in their phase for longer than usual.")
-	workers := in.gauge("gateway.task.workers", "Processes that asked for video tasks within the last minutes.")
+	tasks := in.gauge("gateway.tasks.unfinished", "Tasks of the whole installation that have not ended, by phase; calling: background calls.")
+	stuck := in.gauge("gateway.tasks.stuck", "Tasks of the whole installation that are in their phase for longer than usual.")
+	workers := in.gauge("gateway.task.workers", "Processes that asked for tasks within the last minutes.")
 	jobs := in.gauge("gateway.channel.jobs", "Video jobs in flight at a channel with max_jobs.")
 	line := in.gauge("gateway.channel.queue", "Video tasks in line for a channel with max_jobs.")
+	oldest := in.gauge("gateway.tasks.oldest.queued", "Age in seconds of the oldest task that waits in the process for an upstream, by kind; 0 for none.")
 	return m.observe(in, func(_ context.Context, o metric.Observer) {
+		for kind, age := range m.tasks.queue.oldest() {
+			o.ObserveInt64(oldest, int64(age.Seconds()), metric.WithAttributes(kindLabel(kind)))
+		}
 		if counted, ok := fresh(&c.tasks); ok {
 			for phase, n := range counted.Phases {
 				o.ObserveInt64(tasks, n, metric.WithAttributes(attribute.String("phase", string(phase))))
@@ -121,5 +125,5 @@ func (m *Metrics) watchTasks(c *taskCounter) error {
 				o.ObserveInt64(line, state.Waiting, label)
 			}
 		}
-	}, tasks, stuck, workers, jobs, line)
+	}, tasks, stuck, workers, jobs, line, oldest)
 }

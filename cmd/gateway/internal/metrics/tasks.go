@@ -2,8 +2,11 @@ package metrics
 
 import (
 	"context"
+	"maps"
 	"slices"
+	"sync"
 	"sync/atomic"
+	"time"
 
 	"go.opentelemetry.io/otel/attribute"
 	"go.opentelemetry.io/otel/metric"
@@ -12,14 +15,56 @@ import (
 	"modelrelay/workflows"
 )
 
-// taskMetrics counts video tasks and their steps. The Temporal SDK counts the rest: activities and workflows by their
+// taskMetrics counts tasks and their steps. The Temporal SDK counts the rest: activities and workflows by their
 // type, their failures and times.
 type taskMetrics struct {
 	names  *atomic.Pointer[names]
 	primed series[string, struct{}] // channels
 
-	created, ended, submits, reconciles, polls, archives, bytes, deliveries metric.Int64Counter
-	duration, archiving                                                     metric.Float64Histogram
+	created, ended, submits, reconciles, polls, archives, bytes, deliveries, lost metric.Int64Counter
+	duration, queued, running, archiving                                          metric.Float64Histogram
+
+	queue queue
+}
+
+// queue holds the tasks that wait in this process.
+type queue struct {
+	mu    sync.Mutex
+	tasks map[string]queuedTask
+}
+
+// queuedTask is when a task was created, and until when it counts without another report.
+type queuedTask struct{ since, until time.Time }
+
+// queueSlack is added to the time within which a waiting task is reported again.
+const queueSlack = 10 * time.Second
+
+// take takes a report about a task.
+func (q *queue) take(step activities.Step) {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	if step.Name != activities.StepQueued {
+		delete(q.tasks, step.TaskID)
+		return
+	}
+	if q.tasks == nil {
+		q.tasks = make(map[string]queuedTask)
+	}
+	q.tasks[step.TaskID] = queuedTask{step.Since, time.Now().Add(step.Took + queueSlack)}
+}
+
+// oldest returns the age of the oldest waiting task of each kind, 0 for none.
+func (q *queue) oldest() map[activities.Kind]time.Duration {
+	ages := map[activities.Kind]time.Duration{activities.KindVideo: 0, activities.KindCall: 0}
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	now := time.Now()
+	maps.DeleteFunc(q.tasks, func(_ string, task queuedTask) bool { return now.After(task.until) })
+	for id, task := range q.tasks {
+		kind := activities.KindOf(id)
+		ages[kind] = max(ages[kind], now.Sub(task.since))
+	}
+	return ages
 }
 
 // temporalBuckets are for the SDK's timers: from an answer of the server to a job that takes an hour.
@@ -30,21 +75,29 @@ func taskBuckets() []float64 {
 	return []float64{10, 30, 60, 120, 180, 300, 600, 1200, 1800, 3600, 7200, 14400, 21600, 43200, 86400}
 }
 
+// callTaskBuckets go from a call that begins at once to background.deadline.
+func callTaskBuckets() []float64 {
+	return []float64{.1, .25, .5, 1, 2.5, 5, 10, 30, 60, 120, 300, 600, 1200, 1800, 3600}
+}
+
 // archiveBuckets are for a few to some thousand megabytes.
 func archiveBuckets() []float64 { return []float64{.5, 1, 2, 5, 10, 30, 60, 120, 300, 600, 1800} }
 
 func newTaskMetrics(in *instruments, names *atomic.Pointer[names]) *taskMetrics {
 	t := &taskMetrics{
 		names:      names,
-		created:    in.counter("gateway.tasks.created", "{task}", "Video tasks that were started."),
-		ended:      in.counter("gateway.tasks.ended", "{task}", "Video tasks that ended, by state, and by code where they failed."),
+		created:    in.counter("gateway.tasks.created", "{task}", "Tasks that were started, by kind."),
+		ended:      in.counter("gateway.tasks.ended", "{task}", "Tasks that ended, by kind and state, and by code where they failed."),
 		submits:    in.counter("gateway.task.submits", "{submit}", "Submits to upstreams; of an unknown one its job is looked for."),
 		reconciles: in.counter("gateway.task.reconciles", "{look}", "What became of submits whose answer was lost; unknown ends the task."),
 		polls:      in.counter("gateway.task.polls", "{poll}", "Polls of jobs."),
 		archives:   in.counter("gateway.task.archives", "{video}", "Copies of finished videos; a failed one is tried again."),
 		bytes:      in.counter("gateway.task.archived", "By", "Bytes of videos that were archived."),
 		deliveries: in.counter("gateway.webhook.deliveries", "{try}", "Tries to deliver a webhook; given_up: no further attempt follows."),
-		duration:   in.seconds("gateway.task.duration", "From a task's creation to its end.", taskBuckets()),
+		duration:   in.seconds("gateway.task.duration", "From a task's creation to its end, by kind.", taskBuckets()),
+		queued:     in.seconds("gateway.task.queued.duration", "From the creation of a background call to its first request.", callTaskBuckets()),
+		running:    in.seconds("gateway.task.running.duration", "From the first request of a background call to its end.", callTaskBuckets()),
+		lost:       in.counter("gateway.task.answers.lost", "{answer}", "Answers of background calls that were lost; again: the call was sent once more."),
 		archiving:  in.seconds("gateway.task.archive.duration", "Time of one video's copy.", archiveBuckets()),
 	}
 	t.primed.make = t.primeChannel
@@ -55,7 +108,7 @@ func newTaskMetrics(in *instruments, names *atomic.Pointer[names]) *taskMetrics 
 func taskCodes() []string {
 	return []string{
 		workflows.CodeCancelled, workflows.CodeDeadlineExceeded, workflows.CodeQueueTimeout, workflows.CodeUpstreamUnknown,
-		workflows.CodeArchiveFailed, workflows.CodeChannelGone, workflows.CodeFailedByOperator, workflows.CodeInternal, upstreamCode,
+		workflows.CodeArchiveFailed, workflows.CodeChannelGone, workflows.CodeFailedByOperator, workflows.CodeInternal, workflows.CodeOutputTooLarge, upstreamCode,
 	}
 }
 
@@ -64,10 +117,15 @@ const upstreamCode = "upstream"
 // prime shows the series that alerts read before anything happened: an increase is only seen of what was there.
 func (t *taskMetrics) prime() {
 	ctx := context.Background()
-	for _, code := range taskCodes() {
-		t.ended.Add(ctx, 0, endedLabels(activities.OutcomeFailed, code)...)
+	for _, kind := range []activities.Kind{activities.KindVideo, activities.KindCall} {
+		for _, code := range taskCodes() {
+			t.ended.Add(ctx, 0, endedLabels(kind, activities.OutcomeFailed, code)...)
+		}
+		t.ended.Add(ctx, 0, endedLabels(kind, activities.OutcomeCompleted, "")...)
 	}
-	t.ended.Add(ctx, 0, endedLabels(activities.OutcomeCompleted, "")...)
+	for _, outcome := range []string{activities.OutcomeAgain, activities.OutcomeUnknown} {
+		t.lost.Add(ctx, 0, stepLabels(noName, outcome)...)
+	}
 	for _, outcome := range []string{activities.OutcomeDelivered, activities.OutcomeAgain, activities.OutcomeGivenUp} {
 		t.deliveries.Add(ctx, 0, adds(attribute.String("outcome", outcome))...)
 	}
@@ -91,17 +149,21 @@ func stepLabels(channel, outcome string) []metric.AddOption {
 	return adds(attribute.String("channel", channel), attribute.String("outcome", outcome))
 }
 
-func endedLabels(state, code string) []metric.AddOption {
-	return adds(attribute.String("state", state), attribute.String("code", code))
+func kindLabel(kind activities.Kind) attribute.KeyValue {
+	return attribute.String("kind", string(kind))
+}
+
+func endedLabels(kind activities.Kind, state, code string) []metric.AddOption {
+	return adds(kindLabel(kind), attribute.String("state", state), attribute.String("code", code))
 }
 
 // Created counts new tasks; a nil *Metrics counts nothing.
-func (m *Metrics) Created() func(model string) {
+func (m *Metrics) Created() func(kind activities.Kind, model string) {
 	if m == nil {
 		return nil
 	}
-	return func(model string) {
-		m.tasks.created.Add(context.Background(), 1, adds(attribute.String("model", m.names.Load().model(model)))...)
+	return func(kind activities.Kind, model string) {
+		m.tasks.created.Add(context.Background(), 1, adds(kindLabel(kind), attribute.String("model", m.names.Load().model(model)))...)
 	}
 }
 
@@ -139,10 +201,22 @@ func (t *taskMetrics) told(step activities.Step) {
 		if code != "" && !slices.Contains(taskCodes(), code) {
 			code = upstreamCode
 		}
-		t.ended.Add(ctx, 1, endedLabels(step.Outcome, code)...)
+		kind := activities.KindOf(step.TaskID)
+		t.queue.take(step)
+		t.ended.Add(ctx, 1, endedLabels(kind, step.Outcome, code)...)
 		if step.Took > 0 {
 			t.duration.Record(ctx, step.Took.Seconds(),
-				records(attribute.String("model", names.model(step.Model)), attribute.String("state", step.Outcome))...)
+				records(kindLabel(kind), attribute.String("model", names.model(step.Model)), attribute.String("state", step.Outcome))...)
 		}
+		if step.Ran > 0 {
+			t.running.Record(ctx, step.Ran.Seconds(), records(attribute.String("state", step.Outcome))...)
+		}
+	case activities.StepQueued:
+		t.queue.take(step)
+	case activities.StepBegun:
+		t.queue.take(step)
+		t.queued.Record(ctx, step.Took.Seconds())
+	case activities.StepRelay:
+		t.lost.Add(ctx, 1, stepLabels(channel, step.Outcome)...)
 	}
 }
