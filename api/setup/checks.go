@@ -213,7 +213,7 @@ func (s *Setup) workers(ctx context.Context) ([]Finding, error) {
 	case census.Workers == 0:
 		return found(Failed, "gateway worker", "workers.none", "queue", s.Config().TaskQueue, "n", unfinished), nil
 	case census.Stuck > 0:
-		return found(Warning, "gateway video list --stuck", "workers.stuck", "workers", census.Workers, "stuck", census.Stuck, "n", unfinished), nil
+		return found(Warning, "gateway task list --stuck", "workers.stuck", "workers", census.Workers, "stuck", census.Stuck, "n", unfinished), nil
 	}
 	return fine("workers.ok", "workers", census.Workers, "n", unfinished), nil
 }

@@ -172,7 +172,8 @@ type commands struct {
 	Serve    serveCmd     `cmd:"" help:"Serve the API and run video tasks."`
 	Worker   workerCmd    `cmd:"" help:"Run video tasks only."`
 	Token    cli.Token    `cmd:"" help:"Make, list and end client tokens."`
-	Video    cli.Video    `cmd:"" help:"Make and fetch videos through a gateway; list and operate the tasks of all tokens."`
+	Task     cli.Task     `cmd:"" help:"Read tasks of every kind through a gateway; list and operate those of all tokens."`
+	Video    cli.Video    `cmd:"" help:"Make and fetch videos through a gateway."`
 	Usage    cli.Usage    `cmd:"" help:"Show what was used and what it cost; settle reservations that are left behind."`
 	Calls    cli.Calls    `cmd:"" help:"Show the log of calls."`
 	Channels cli.Channels `cmd:"" help:"Show how the channels and their keys are doing."`

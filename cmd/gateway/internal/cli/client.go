@@ -194,10 +194,7 @@ func (c *videoClient) send(ctx context.Context, r request) (*http.Response, erro
 	return nil, failed
 }
 
-// videoPath is the path of a task, with more after it.
-func videoPath(id, more string) string { return "/v1/videos/" + url.PathEscape(id) + more }
-
-// task sends a request whose answer is a video object.
+// task sends a request whose answer is a task.
 func (c *videoClient) task(ctx context.Context, r request) (*videoTask, error) {
 	resp, err := c.do(ctx, r)
 	if err != nil {
@@ -210,17 +207,31 @@ func (c *videoClient) task(ctx context.Context, r request) (*videoTask, error) {
 	}
 	task := &videoTask{raw: text}
 	if err := json.Unmarshal(text, task); err != nil || task.ID == "" {
-		return nil, errors.New("the answer is no video object: is --url a gateway?")
+		return nil, errors.New("the answer is no task: is --url a gateway?")
 	}
 	return task, nil
 }
 
-// videoTask is a video object of the Sora format. What is null in it is zero here.
+// videoTask is a video object of the Sora format, or a task of any kind. What is null in it, or not there, is zero here.
 type videoTask struct {
-	ID          string       `json:"id"`
+	ID        string   `json:"id"`
+	Operation string   `json:"operation"`
+	Stage     string   `json:"stage"`
+	Attempts  int      `json:"attempts"`
+	Cost      *float64 `json:"cost"`
+	Usage     struct {
+		Input  int `json:"input_tokens"`
+		Output int `json:"output_tokens"`
+	} `json:"usage"`
+	Result struct {
+		Status int    `json:"status_code"`
+		Type   string `json:"content_type"`
+		Bytes  int64  `json:"bytes"`
+	} `json:"result"`
+
 	Model       string       `json:"model"`
 	Status      string       `json:"status"`
-	Progress    int          `json:"progress"`
+	Progress    *int         `json:"progress"`
 	Seconds     string       `json:"seconds"`
 	Size        string       `json:"size"`
 	CreatedAt   int64        `json:"created_at"`
@@ -229,6 +240,19 @@ type videoTask struct {
 	Error       videoFailure `json:"error"`
 
 	raw json.RawMessage // the answer itself
+}
+
+// percent returns the progress of a video, "" for a task without one.
+func (t *videoTask) percent() string {
+	if t.Progress == nil {
+		return ""
+	}
+	return strconv.Itoa(*t.Progress) + "%"
+}
+
+// ended reports whether the task does not change any more.
+func (t *videoTask) ended() bool {
+	return t.Status == "completed" || t.Status == "failed" || t.Status == "cancelled"
 }
 
 func (c *videoClient) print(t *videoTask) error {
@@ -242,37 +266,54 @@ func (c *videoClient) print(t *videoTask) error {
 	if t.Error != (videoFailure{}) {
 		failure = t.Error.Message + " (" + t.Error.Code + ")"
 	}
+	used, cost, result := "", "", ""
+	if t.Usage.Input+t.Usage.Output > 0 {
+		used = fmt.Sprintf("%d in, %d out", t.Usage.Input, t.Usage.Output)
+	}
+	if t.Cost != nil {
+		cost = strconv.FormatFloat(*t.Cost, 'f', -1, 64)
+	}
+	if t.Result.Status > 0 {
+		result = fmt.Sprintf("%d %s, %s", t.Result.Status, t.Result.Type, Counted(int(t.Result.Bytes), "byte"))
+	}
 	return c.showFields(t.raw, fields{
 		{"id", t.ID},
-		{"status", t.Status},
-		{"progress", strconv.Itoa(t.Progress) + "%"},
+		{"operation", t.Operation},
+		{"status", strings.TrimSpace(t.Status + " " + t.Stage)},
+		{"progress", t.percent()},
 		{"model", t.Model},
+		{"attempts", count(t.Attempts)},
 		{"seconds", t.Seconds},
 		{"size", t.Size},
 		{"created", unix(t.CreatedAt)},
 		{"completed", unix(t.CompletedAt)},
 		{"expires", unix(t.ExpiresAt)},
+		{"tokens", used},
+		{"cost", cost},
+		{"result", result},
 		{"error", failure},
 	})
 }
 
 // await reads the task until it has ended, at most once in every, and shows its progress. The gateway may hold a read open
 // until something changes.
-func (c *videoClient) await(ctx context.Context, id string, every time.Duration) (*videoTask, error) {
+func (c *videoClient) await(ctx context.Context, root taskRoot, id string, every time.Duration) (*videoTask, error) {
 	defer c.draw(100, "")()
 	for start := time.Now(); ; {
 		asked := time.Now()
-		task, err := c.task(ctx, request{method: http.MethodGet, path: videoPath(id, "?wait=20"), tries: waitTries})
+		task, err := c.task(ctx, request{method: http.MethodGet, path: root.path(id, "?wait=20"), tries: waitTries})
 		if err != nil {
 			return nil, err
 		}
-		status := providers.Shown(task.Status)
-		if c.bar.Describe(status); !c.Terminal && fmt.Sprint(status, task.Progress) != c.shown {
-			c.shown = fmt.Sprint(status, task.Progress)
-			c.note("%s %3d%%  %s", status, task.Progress, time.Since(start).Round(time.Second))
+		status, percent := providers.Shown(strings.TrimSpace(task.Status+" "+task.Stage)), task.percent()
+		if c.bar.Describe(status); !c.Terminal && status+percent != c.shown {
+			c.shown = status + percent
+			c.note("%s %4s  %s", status, percent, time.Since(start).Round(time.Second))
 		}
-		_ = c.bar.Set(task.Progress) // the bar refuses a number above 100
-		if task.Status == "completed" || task.Status == "failed" {
+		if task.Progress != nil {
+			_ = c.bar.Set(*task.Progress) // the bar refuses a number above 100
+		}
+		if task.ended() {
 			return task, nil
 		}
 		if err := Sleep(ctx, every-time.Since(asked)); err != nil {
@@ -281,22 +322,29 @@ func (c *videoClient) await(ctx context.Context, id string, every time.Duration)
 	}
 }
 
-// finish waits for a task, downloads its video if an output is named, and prints it.
-func (c *videoClient) finish(ctx context.Context, id string, every time.Duration, output string) error {
-	task, err := c.await(ctx, id, every)
+// finish waits for a task, downloads its result if an output is named, and prints it.
+func (c *videoClient) finish(ctx context.Context, root taskRoot, id string, every time.Duration, output string) error {
+	task, err := c.await(ctx, root, id, every)
 	switch {
 	case err != nil && ctx.Err() != nil:
-		fmt.Fprintf(c.Stderr, "The task goes on without this command. To go on waiting: gateway video wait %s\n", id)
+		fmt.Fprintf(c.Stderr, "The task goes on without this command. To go on waiting: gateway %s wait %s\n", root.name(), id)
 		return err
 	case err != nil:
 		return err
-	case task.Status == "failed":
+	case task.Status != "completed":
 		if c.JSON {
 			_ = c.print(task) // the failure is what counts
 		}
+		if task.Status == "cancelled" {
+			return fmt.Errorf("%s was cancelled", id)
+		}
 		return fmt.Errorf("%s failed: %s (%s)", id, task.Error.Message, task.Error.Code)
 	case output != "":
-		if _, err := c.download(ctx, id, 0, output); err != nil {
+		from := videoContent(id, 0)
+		if root.name() == "task" {
+			from = root.path(id, "/result")
+		}
+		if _, err := c.download(ctx, from, output); err != nil {
 			return err
 		}
 	}

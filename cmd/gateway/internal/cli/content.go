@@ -53,23 +53,27 @@ func (c *videoContentCmd) Run(ctx context.Context, p *Program) error {
 	if len(query) > 0 {
 		path += "?" + query.Encode()
 	}
-	file := contentFile{name: c.Output, stdout: p.Stdout, sum: sha256.New()}
+	plain := c.ID
 	if c.Variant != "video" {
-		file.plain = c.ID + "-" + c.Variant
-	} else {
-		file.plain = c.ID
+		plain += "-" + c.Variant
 	}
 	if c.Index > 0 {
-		file.plain += "-" + strconv.Itoa(c.Index)
+		plain += "-" + strconv.Itoa(c.Index)
 	}
 	if c.Range != "" {
-		file.plain += "." + c.Range
+		plain += "." + c.Range
 	}
 	response, err := client.send(ctx, request{method: http.MethodGet, path: path, header: header})
 	if err != nil {
 		return refusal(err)
 	}
 	defer response.Body.Close()
+	return p.save(response, plain, c.Output)
+}
+
+// save writes an answer to an output: a file, - for standard output, or "" for the plain name with the ending of what it is.
+func (p *Program) save(response *http.Response, plain, output string) error {
+	file := contentFile{name: output, plain: plain, stdout: p.Stdout, sum: sha256.New()}
 	size, err := file.take(response)
 	if err == nil {
 		err = file.check(size)
@@ -81,11 +85,7 @@ func (c *videoContentCmd) Run(ctx context.Context, p *Program) error {
 		return nil
 	}
 	shown := fetched{Name: file.name, Size: size, SHA256: hex.EncodeToString(file.sum.Sum(nil))}
-	if p.JSON {
-		return printJSON(p.Stdout, shown)
-	}
-	_, err = fmt.Fprintf(p.Stdout, "%s  %s  sha256 %s\n", shown.Name, Counted(int(shown.Size), "byte"), shown.SHA256)
-	return err
+	return p.say(shown, "%s  %s  sha256 %s\n", shown.Name, Counted(int(shown.Size), "byte"), shown.SHA256)
 }
 
 // toStdout is the output that is no file.
@@ -179,6 +179,14 @@ func endingOf(contentType string) string {
 		return ".png"
 	case "image/gif":
 		return ".gif"
+	case "application/json":
+		return ".json"
+	case "text/event-stream", "text/plain":
+		return ".txt"
+	case "audio/mpeg":
+		return ".mp3"
+	case "audio/wav":
+		return ".wav"
 	}
 	return ".mp4"
 }

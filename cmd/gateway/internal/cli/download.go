@@ -10,6 +10,7 @@ import (
 	"io"
 	"io/fs"
 	"net/http"
+	"net/url"
 	"os"
 	"strconv"
 	"strings"
@@ -27,14 +28,20 @@ type fetched struct {
 // downloadTries is how often in a row a download may break off without a byte that can be kept.
 const downloadTries = 5
 
-// download fetches one video of a task into output. The bytes gather in a file next to the output whose name has the hash of
+// videoContent returns the path of one video of a task.
+func videoContent(id string, index int) string {
+	path := "/v1/videos/" + url.PathEscape(id) + "/content"
+	if index > 0 {
+		path += "?index=" + strconv.Itoa(index)
+	}
+	return path
+}
+
+// download fetches what is at a path into output. The bytes gather in a file next to the output whose name has the hash of
 // their ETag, so only bytes of the same video are joined; a download that broke off earlier is continued. The file gets the
 // name of the output when its length and digest are right.
-func (c *videoClient) download(ctx context.Context, id string, index int, output string) (fetched, error) {
-	get := request{method: http.MethodGet, path: videoPath(id, "/content"), tries: clientTries}
-	if index > 0 {
-		get.path += "?index=" + strconv.Itoa(index)
-	}
+func (c *videoClient) download(ctx context.Context, path, output string) (fetched, error) {
+	get := request{method: http.MethodGet, path: path, tries: clientTries}
 	resp, err := c.do(ctx, get)
 	if err != nil {
 		return fetched{}, err

@@ -291,10 +291,10 @@ func milliseconds(ms float64) string {
 	return time.Duration(ms * float64(time.Millisecond)).String()
 }
 
-type videoCountsCmd struct{ remote }
+type taskCountsCmd struct{ remote }
 
 // Run counts the tasks of all tokens.
-func (c *videoCountsCmd) Run(ctx context.Context, p *Program) error {
+func (c *taskCountsCmd) Run(ctx context.Context, p *Program) error {
 	var n operator.TaskCounts
 	return p.askShown(ctx, "/admin/tasks/counts", nil, &n, func() error {
 		whole := func(n int64) string { return strconv.FormatInt(n, 10) }
@@ -303,6 +303,7 @@ func (c *videoCountsCmd) Run(ctx context.Context, p *Program) error {
 			{"submitting", whole(n.Submitting)},
 			{"polling", whole(n.Polling)},
 			{"archiving", whole(n.Archiving)},
+			{"calling", whole(n.Calling)},
 			{"stuck", whole(n.Stuck)},
 			{"failed in 24h", whole(n.Failed)},
 			{"undelivered in 24h", whole(n.Undelivered)},
@@ -311,7 +312,7 @@ func (c *videoCountsCmd) Run(ctx context.Context, p *Program) error {
 	})
 }
 
-type videoDeliveriesCmd struct {
+type taskDeliveriesCmd struct {
 	remote
 
 	Token string `help:"Of tasks of this token, by name or id." placeholder:"NAME"`
@@ -323,7 +324,7 @@ type videoDeliveriesCmd struct {
 }
 
 // Run lists deliveries of webhooks.
-func (c *videoDeliveriesCmd) Run(ctx context.Context, p *Program) error {
+func (c *taskDeliveriesCmd) Run(ctx context.Context, p *Program) error {
 	query := filters("token", c.Token, "model", c.Model, "state", c.State)
 	if err := setTimes(query, "since", c.Since, "until", c.Until); err != nil {
 		return err

@@ -1,6 +1,7 @@
 package cli
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -30,23 +31,25 @@ func note(ctx context.Context, client redis.UniversalClient, what, subject strin
 	return err
 }
 
-type videoListCmd struct {
+type taskListCmd struct {
 	remote
 
-	Token   string `help:"Tasks of this token, by name or id." placeholder:"NAME"`
-	Model   string `help:"Tasks of this model." placeholder:"NAME"`
-	Channel string `help:"Tasks on this channel." placeholder:"NAME"`
-	State   string `help:"Tasks in this state: queued, submitting, polling, archiving, completed, failed." enum:",queued,submitting,polling,archiving,completed,failed" default:""`
-	Stuck   bool   `help:"Tasks that have been in their state for longer than usual."`
-	Since   string `help:"Tasks made since a date, an RFC 3339 time, or a duration ago such as 24h." placeholder:"WHEN"`
-	Until   string `help:"Tasks made before such a time." placeholder:"WHEN"`
-	Limit   int    `help:"List at most this many tasks; 0: all." default:"50"`
-	Query   bool   `help:"Print the query for the Temporal UI instead; of --token it takes the id."`
+	Kind      string `help:"Tasks of this kind: call or video." enum:",call,video" default:"" placeholder:"KIND"`
+	Operation string `help:"Calls of this operation, such as 'POST /v1/chat/completions'." placeholder:"OPERATION"`
+	Token     string `help:"Tasks of this token, by name or id." placeholder:"NAME"`
+	Model     string `help:"Tasks of this model." placeholder:"NAME"`
+	Channel   string `help:"Tasks on this channel." placeholder:"NAME"`
+	State     string `help:"Tasks in this state: queued, submitting, polling, archiving, calling, completed, failed, cancelled." enum:",queued,submitting,polling,archiving,calling,completed,failed,cancelled" default:""`
+	Stuck     bool   `help:"Tasks that have been in their state for longer than usual."`
+	Since     string `help:"Tasks made since a date, an RFC 3339 time, or a duration ago such as 24h." placeholder:"WHEN"`
+	Until     string `help:"Tasks made before such a time." placeholder:"WHEN"`
+	Limit     int    `help:"List at most this many tasks; 0: all." default:"50"`
+	Query     bool   `help:"Print the query for the Temporal UI instead; of --token it takes the id."`
 }
 
 // Run lists tasks of all tokens as Temporal's visibility knows them.
-func (c *videoListCmd) Run(ctx context.Context, p *Program) error {
-	query := filters("token", c.Token, "model", c.Model, "channel", c.Channel, "state", c.State)
+func (c *taskListCmd) Run(ctx context.Context, p *Program) error {
+	query := filters("token", c.Token, "model", c.Model, "channel", c.Channel, "state", c.State, "kind", c.Kind, "operation", c.Operation)
 	if err := setTimes(query, "since", c.Since, "until", c.Until); err != nil {
 		return err
 	}
@@ -61,20 +64,22 @@ func (c *videoListCmd) Run(ctx context.Context, p *Program) error {
 		return ofFlag(err)
 	}
 	now := time.Now()
-	return printRows(p, list, []string{"ID", "STATE", "MODEL", "TOKEN", "CHANNEL", "CREATED", "ENDED", "NOTE"}, func(task tasks.Listed) []string {
+	return printRows(p, list, []string{"ID", "STATE", "OPERATION", "MODEL", "TOKEN", "CHANNEL", "CREATED", "ENDED", "NOTE"}, func(task tasks.Listed) []string {
 		note := task.Code
 		if !task.Due.IsZero() && task.Due.Before(now) {
 			note = "stuck, due " + moment(task.Due)
 		}
-		return []string{task.ID, string(task.Phase), task.Model, task.Token, task.Channel, moment(task.Created), moment(task.Closed), note}
+		return []string{task.ID, string(task.Phase), cmp.Or(task.Operation, string(task.Kind)), task.Model, task.Token, task.Channel, moment(task.Created), moment(task.Closed), note}
 	})
 }
 
 // printQuery prints the query for the Temporal UI.
-func (c *videoListCmd) printQuery(p *Program, values url.Values) error {
+func (c *taskListCmd) printQuery(p *Program, values url.Values) error {
 	since, _ := time.Parse(time.RFC3339, values.Get("since")) // "" is the zero time, and setTimes wrote the others
 	until, _ := time.Parse(time.RFC3339, values.Get("until"))
-	filter := tasks.Filter{Token: c.Token, Model: c.Model, Channel: c.Channel, Phase: workflows.Phase(c.State), Stuck: c.Stuck, Since: since, Until: until}
+	filter := tasks.Filter{
+		Kind: c.Kind, Operation: c.Operation, Token: c.Token, Model: c.Model, Channel: c.Channel, Phase: workflows.Phase(c.State), Stuck: c.Stuck, Since: since, Until: until,
+	}
 	query, err := filter.Query(time.Now())
 	if err != nil {
 		return &UsageError{Err: err}
@@ -84,19 +89,19 @@ func (c *videoListCmd) printQuery(p *Program, values url.Values) error {
 
 func taskPath(id string) string { return "/admin/tasks/" + url.PathEscape(id) }
 
-type videoShowCmd struct {
+type taskShowCmd struct {
 	remote
 
 	ID string `arg:"" help:"Task id."`
 }
 
 // Run prints all that is known of a task.
-func (c *videoShowCmd) Run(ctx context.Context, p *Program) error {
+func (c *taskShowCmd) Run(ctx context.Context, p *Program) error {
 	var story tasks.Details
 	return p.askShown(ctx, taskPath(c.ID), nil, &story, func() error { return printStory(p, story) })
 }
 
-type videoFailCmd struct {
+type taskFailCmd struct {
 	remote
 
 	ID     string        `arg:"" help:"Task id."`
@@ -105,7 +110,7 @@ type videoFailCmd struct {
 }
 
 // Run ends a task as failed.
-func (c *videoFailCmd) Run(ctx context.Context, p *Program) error {
+func (c *taskFailCmd) Run(ctx context.Context, p *Program) error {
 	return p.end(ctx, c.ID, "fail", c.Wait, operator.TaskFailure{Reason: c.Reason})
 }
 
@@ -122,8 +127,8 @@ func (p *Program) end(ctx context.Context, id, do string, most time.Duration, bo
 		return err
 	}
 	err := p.say(map[string]string{"id": id, "state": string(task.State)}, "%s is %s\n", id, task.State)
-	if err == nil && task.State != workflows.Completed && task.State != workflows.Failed {
-		return fmt.Errorf("%s has not ended after %s: it does when a worker is there and its step is done; see gateway video show %s", id, most, id)
+	if err == nil && !task.State.Ended() {
+		return fmt.Errorf("%s has not ended after %s: it does when a worker is there and its step is done; see gateway task show %s", id, most, id)
 	}
 	return err
 }
@@ -143,10 +148,10 @@ func (c *videoRetryArchiveCmd) Run(ctx context.Context, p *Program) error {
 	})
 }
 
-type videoReindexCmd struct{}
+type taskReindexCmd struct{}
 
 // Run makes the lists of all tokens again from what Temporal knows. It may run at any time, and again.
-func (videoReindexCmd) Run(ctx context.Context, p *Program) error {
+func (taskReindexCmd) Run(ctx context.Context, p *Program) error {
 	s, err := p.Open()
 	if err != nil {
 		return err
@@ -165,7 +170,7 @@ func (videoReindexCmd) Run(ctx context.Context, p *Program) error {
 	return p.showFields(map[string]int{"tasks": all, "unfinished": unfinished}, fields{{"tasks", strconv.Itoa(all)}, {"unfinished", strconv.Itoa(unfinished)}})
 }
 
-type videoRedeliverCmd struct {
+type taskRedeliverCmd struct {
 	remote
 
 	ID   string        `arg:"" help:"Task id."`
@@ -173,7 +178,7 @@ type videoRedeliverCmd struct {
 }
 
 // Run starts the delivery and shows how far it got. It fails when the event was given up.
-func (c *videoRedeliverCmd) Run(ctx context.Context, p *Program) error {
+func (c *taskRedeliverCmd) Run(ctx context.Context, p *Program) error {
 	var n operator.Notice
 	err := p.callShown(ctx, http.MethodPost, taskPath(c.ID)+"/redeliver"+p.waiting(c.Wait), nil, &n, func() error {
 		return printFields(p.Stdout, fields{

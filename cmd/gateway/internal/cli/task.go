@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"modelrelay/activities"
+	"modelrelay/providers"
 	"modelrelay/workflows/tasks"
 )
 
@@ -21,13 +22,31 @@ func printStory(p *Program, s tasks.Details) error {
 	if s.Charge != nil {
 		charge = s.Charge.String()
 	}
+	state := fmt.Sprintf("%s %d%%, %s", s.State, s.Progress, s.Phase)
+	call := s.Call
+	if call == nil {
+		call = new(tasks.CallDetails)
+	} else {
+		state = strings.TrimSpace(string(s.State) + " " + string(call.Stage))
+	}
+	used := ""
+	if call.Usage != (providers.Usage{}) {
+		used = fmt.Sprintf("%d in, %d out", call.Usage.Input, call.Usage.Output)
+	}
 	head := fields{
 		{"id", s.ID},
-		{"state", fmt.Sprintf("%s %d%%, %s", s.State, s.Progress, s.Phase)},
+		{"operation", s.Operation},
+		{"state", state},
 		{"model", s.Model},
 		{"token", s.Token},
 		{"channel", strings.TrimSpace(s.Channel + " " + s.Vendor)},
+		{"attempts", count(call.Attempts)},
+		{"lost answers", count(call.Lost)},
+		{"status code", count(call.StatusCode)},
+		{"events", count(int(call.Events))},
+		{"tokens", used},
 		{"created", moment(s.Created)},
+		{"begun", moment(call.StartedAt)},
 		{"ended", moment(s.Closed)},
 		{"expires", moment(s.Expires)},
 		{"charge", charge},

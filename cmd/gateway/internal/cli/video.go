@@ -10,31 +10,69 @@ import (
 	"mime/multipart"
 	"net/http"
 	"net/textproto"
+	"net/url"
 	"os"
 	"path/filepath"
 	"strings"
 	"time"
 )
 
-// Video is gateway video: a client of a gateway, which reads no configuration file, and an operator's way to the task engine, which
-// needs no gateway.
+// Video is gateway video: a client of a gateway, which reads no configuration file, and what operators do with videos.
 type Video struct {
 	Create   videoCreateCmd   `cmd:"" help:"Make a video."`
-	Get      videoGetCmd      `cmd:"" help:"Show a task."`
-	Wait     videoWaitCmd     `cmd:"" help:"Wait until a task ends."`
-	Cancel   videoCancelCmd   `cmd:"" help:"Cancel a task."`
+	Get      taskGetCmd       `cmd:"" help:"Show a task."`
+	Wait     taskWaitCmd      `cmd:"" help:"Wait until a task ends."`
+	Cancel   taskCancelCmd    `cmd:"" help:"Cancel a task."`
 	Download videoDownloadCmd `cmd:"" help:"Fetch a finished video."`
 
-	List         videoListCmd         `cmd:"" help:"List the tasks of all tokens (operator)."`
-	Show         videoShowCmd         `cmd:"" help:"Show all details of a task (operator)."`
 	Content      videoContentCmd      `cmd:"" help:"Fetch the video of a finished task of any token, or a picture of it (operator)."`
-	Counts       videoCountsCmd       `cmd:"" help:"Count the tasks of all tokens by state (operator)."`
-	Deliveries   videoDeliveriesCmd   `cmd:"" help:"List deliveries of webhooks: those that were given up, unless another state is asked for (operator)."`
-	Fail         videoFailCmd         `cmd:"" help:"End a task as failed, with a reason (operator)."`
 	RetryArchive videoRetryArchiveCmd `cmd:"" help:"Archive the video of a task again that failed with archive_failed (operator)."`
-	Reindex      videoReindexCmd      `cmd:"" help:"Rebuild the tokens' lists of tasks after Redis lost them (operator)."`
 
-	Redeliver videoRedeliverCmd `cmd:"" help:"Deliver the event of a task's end to its webhook again (operator: needs the configuration file, no token)."`
+	// The earlier names of the commands of Task.
+	List       taskListCmd       `cmd:"" hidden:""`
+	Show       taskShowCmd       `cmd:"" hidden:""`
+	Counts     taskCountsCmd     `cmd:"" hidden:""`
+	Deliveries taskDeliveriesCmd `cmd:"" hidden:""`
+	Fail       taskFailCmd       `cmd:"" hidden:""`
+	Reindex    taskReindexCmd    `cmd:"" hidden:""`
+	Redeliver  taskRedeliverCmd  `cmd:"" hidden:""`
+}
+
+// ProvideRoot returns the path of the tasks of the commands.
+func (*Video) ProvideRoot() (taskRoot, error) { return "/v1/videos/", nil }
+
+// Task is gateway task: a client for tasks of every kind, and an operator's way to the task engine, which needs no gateway.
+type Task struct {
+	Get    taskGetCmd    `cmd:"" help:"Show a task."`
+	Wait   taskWaitCmd   `cmd:"" help:"Wait until a task ends."`
+	Result taskResultCmd `cmd:"" help:"Fetch the result of a task that has ended: the answer of a call, or a video."`
+	Cancel taskCancelCmd `cmd:"" help:"Cancel a task."`
+	Delete taskDeleteCmd `cmd:"" help:"Remove a task and its result; one that runs is cancelled first."`
+
+	List       taskListCmd       `cmd:"" help:"List the tasks of all tokens (operator)."`
+	Show       taskShowCmd       `cmd:"" help:"Show all details of a task (operator)."`
+	Counts     taskCountsCmd     `cmd:"" help:"Count the tasks of all tokens by state (operator)."`
+	Deliveries taskDeliveriesCmd `cmd:"" help:"List deliveries of webhooks: those that were given up, unless another state is asked for (operator)."`
+	Fail       taskFailCmd       `cmd:"" help:"End a task as failed, with a reason (operator)."`
+	Reindex    taskReindexCmd    `cmd:"" help:"Rebuild the tokens' lists of tasks after Redis lost them (operator)."`
+	Redeliver  taskRedeliverCmd  `cmd:"" help:"Deliver the event of a task's end to its webhook again (operator)."`
+}
+
+// ProvideRoot returns the path of the tasks of the commands.
+func (*Task) ProvideRoot() (taskRoot, error) { return "/v1/tasks/", nil }
+
+// taskRoot is the path of the tasks of a client's commands, with a slash at its end.
+type taskRoot string
+
+// path returns the path of a task, with more after it.
+func (r taskRoot) path(id, more string) string { return string(r) + url.PathEscape(id) + more }
+
+// name returns the command that the path belongs to.
+func (r taskRoot) name() string {
+	if r == "/v1/videos/" {
+		return "video"
+	}
+	return "task"
 }
 
 type videoCreateCmd struct {
@@ -81,7 +119,7 @@ func (c *videoCreateCmd) Run(ctx context.Context, p *Program) error {
 		return client.print(task)
 	}
 	client.note("task %s", task.ID)
-	return client.finish(ctx, task.ID, c.Every, c.Output)
+	return client.finish(ctx, "/v1/videos/", task.ID, c.Every, c.Output)
 }
 
 // body is JSON, or a form if it contains a file.
@@ -120,66 +158,6 @@ func (c *videoCreateCmd) body() (body []byte, contentType string, err error) {
 	return text.Bytes(), form.FormDataContentType(), err
 }
 
-type videoGetCmd struct {
-	clientFlags
-
-	ID string `arg:"" help:"Task id."`
-}
-
-// Run shows the task.
-func (c *videoGetCmd) Run(ctx context.Context, p *Program) error {
-	client, err := c.client(p)
-	if err != nil {
-		return err
-	}
-	task, err := client.task(ctx, request{method: http.MethodGet, path: videoPath(c.ID, ""), tries: clientTries})
-	if err != nil {
-		return err
-	}
-	return client.print(task)
-}
-
-type videoCancelCmd struct {
-	clientFlags
-
-	ID       string        `arg:"" help:"Task id."`
-	Operator bool          `help:"Cancel a task of any token, through Temporal: needs the configuration file, no token."`
-	Wait     time.Duration `help:"With --operator: how long to wait for the end." default:"30s"`
-}
-
-// Run cancels the task and shows it.
-func (c *videoCancelCmd) Run(ctx context.Context, p *Program) error {
-	if c.Operator {
-		return p.end(ctx, c.ID, "cancel", c.Wait, nil)
-	}
-	client, err := c.client(p)
-	if err != nil {
-		return err
-	}
-	task, err := client.task(ctx, request{method: http.MethodPost, path: videoPath(c.ID, "/cancel"), tries: clientTries})
-	if err != nil {
-		return err
-	}
-	return client.print(task)
-}
-
-type videoWaitCmd struct {
-	clientFlags
-
-	ID     string        `arg:"" help:"Task id."`
-	Output string        `short:"o" help:"Fetch the video into this file when it is done." placeholder:"FILE"`
-	Every  time.Duration `help:"Shortest time between two reads of the task." default:"2s"`
-}
-
-// Run waits for the task and fails if the task does.
-func (c *videoWaitCmd) Run(ctx context.Context, p *Program) error {
-	client, err := c.client(p)
-	if err != nil {
-		return err
-	}
-	return client.finish(ctx, c.ID, c.Every, c.Output)
-}
-
 type videoDownloadCmd struct {
 	clientFlags
 
@@ -201,7 +179,7 @@ func (c *videoDownloadCmd) Run(ctx context.Context, p *Program) error {
 	if output == "" {
 		output = c.ID + ".mp4"
 	}
-	file, err := client.download(ctx, c.ID, c.Index, output)
+	file, err := client.download(ctx, videoContent(c.ID, c.Index), output)
 	if err != nil {
 		return err
 	}
