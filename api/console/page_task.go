@@ -23,6 +23,8 @@ type taskData struct {
 	Progress, Position               int
 	Created, Ended, Expires          time.Time
 	Outputs                          []activities.Output
+	// Call is the part of a background call; nil for a video.
+	Call *callTask
 
 	// Typed is the act of a form whose answer this is while the task cannot be read: only what was typed is there. It is fail or remix,
 	// "" for the whole page.
@@ -30,6 +32,17 @@ type taskData struct {
 	// Story is what only operators read; nil for holders.
 	Story *taskStory
 }
+
+// callTask is a background call.
+type callTask struct {
+	tasks.CallDetails
+
+	Operation string
+	Answer    *callAnswer // nil before it is there
+}
+
+// Tokens is the number of tokens that the call used, 0 where it is not known.
+func (c callTask) Tokens() int64 { return c.Usage.Input + c.Usage.Output }
 
 // taskStory is a task as operators read it.
 type taskStory struct {
@@ -42,10 +55,10 @@ type taskStory struct {
 }
 
 // Running reports that the task has not ended.
-func (d *taskData) Running() bool { return !ended(d.State) }
+func (d *taskData) Running() bool { return !d.State.Ended() }
 
 // Archivable reports that the copy of its video may be tried again.
-func (d *taskData) Archivable() bool { return d.Code == "archive_failed" }
+func (d *taskData) Archivable() bool { return d.Code == "archive_failed" && d.Call == nil }
 
 // taskPage shows one task: the video, its progress, and its steps.
 func taskPage() page {
@@ -64,7 +77,7 @@ func taskPage() page {
 					return end("cancel").do(v)
 				}
 				id := v.R.PathValue("id")
-				token, err := v.taskHolder(1)
+				token, err := v.holder(1)
 				if err == nil {
 					_, err = v.s.o.Account.Tasks.Cancel(v.R.Context(), id, token.ID)
 				}
@@ -72,7 +85,7 @@ func taskPage() page {
 			}},
 			"fail": end("fail"), "retry-archive": end("retry-archive"), "redeliver": end("redeliver"),
 			"delete": {roles: own, do: func(v *View) (string, any, error) {
-				token, err := v.taskHolder(1)
+				token, err := v.holder(1)
 				if err == nil {
 					err = v.s.o.Account.Tasks.Delete(v.R.Context(), v.R.PathValue("id"), token.ID)
 				}
@@ -115,6 +128,9 @@ func showTask(v *View) (any, error) {
 		read = showOwnTask
 	}
 	data, err := read(v, id)
+	if err == nil && data.Call != nil {
+		data.Call.Answer, data.Outputs = readAnswer(v, id, data.Outputs), nil
+	}
 	do := v.Form.Value("do")
 	if problem := v.problem(err); problem != nil && problem.Away() && (do == "fail" || do == "remix") {
 		return &taskData{ID: id, Typed: do}, nil
@@ -135,6 +151,9 @@ func showStory(v *View, id string) (*taskData, error) {
 	}
 	if !data.Running() {
 		data.Cell = taskState(string(story.State))
+	}
+	if story.Call != nil {
+		data.Call, data.Cell = &callTask{CallDetails: *story.Call, Operation: story.Operation}, taskState(string(story.State))
 	}
 	if request, ok := story.Request.(providers.VideoRequest); ok {
 		data.Prompt = request.Prompt
@@ -217,7 +236,7 @@ func waitState(state string) Cell {
 
 // showOwnTask is a task of a holder.
 func showOwnTask(v *View, id string) (*taskData, error) {
-	token, err := v.taskHolder(1)
+	token, err := v.holder(1)
 	if err != nil {
 		return nil, err
 	}
@@ -234,6 +253,9 @@ func showOwnTask(v *View, id string) (*taskData, error) {
 	}
 	if task.State == workflows.Completed {
 		data.Outputs = []activities.Output{{}}
+	}
+	if details := task.CallDetails(); details != nil {
+		data.Call, data.Outputs = &callTask{CallDetails: *details, Operation: task.Operation}, task.Outputs
 	}
 	return data, nil
 }

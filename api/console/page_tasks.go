@@ -7,10 +7,9 @@ import (
 	"sync"
 	"time"
 
-	"modelrelay/api/edge"
+	"modelrelay/activities"
 	"modelrelay/api/operator"
-	"modelrelay/storage/tokens"
-	"modelrelay/workflows"
+	"modelrelay/providers/pricing"
 	"modelrelay/workflows/tasks"
 )
 
@@ -69,7 +68,7 @@ func showTasks(v *View) (*tasksData, error) {
 		}
 		return &tasksData{Table: ownTasksTable(v, page), Holder: true}, nil
 	}
-	data := &tasksData{States: []string{"queued", "submitting", "polling", "archiving", "completed", "failed"}, Webhook: v.Query("view") == "webhooks"}
+	data := &tasksData{States: []string{"queued", "submitting", "polling", "archiving", "calling", "completed", "failed", "cancelled"}, Webhook: v.Query("view") == "webhooks"}
 	// An engine that is away lets both reads wait, so they run at the same time. The counts are in no live region.
 	var counting sync.WaitGroup
 	if !v.Refreshes() {
@@ -97,6 +96,7 @@ func showTasks(v *View) (*tasksData, error) {
 // tasksOf are the tasks that the address selects.
 func tasksOf(v *View) (*Table, error) {
 	view, query := v.Query("view"), operator.TaskQuery{
+		Kind: v.Query("kind"), Operation: v.Query("operation"),
 		Token: v.Query("token"), Model: v.Query("model"), Channel: v.Query("channel"), State: v.Query("state"), Since: v.Query("since"), Until: v.Query("until"),
 		PageOf: operator.PageOf{After: v.Query("after")},
 	}
@@ -130,7 +130,17 @@ func tasksTable(v *View, list []tasks.Listed, names map[string]string) *Table {
 	table := &Table{
 		ID: "tasks", Caption: "tasks.caption", Empty: "tasks.empty", CSV: true,
 		Columns: []Column{
-			{Word: "task.id"}, {Word: "task.state"}, {Word: "task.model"}, {Word: "task.token"}, {Word: "task.channel"}, {Word: "task.created"}, {Word: "task.due"}, {Word: "task.ended"},
+			{Word: "task.id"},
+			{Word: "task.state"},
+			{Word: "task.operation"},
+			{Word: "task.model"},
+			{Word: "task.token"},
+			{Word: "task.channel"},
+			{Word: "task.tokens", Number: true},
+			{Word: "task.cost", Number: true},
+			{Word: "task.created"},
+			{Word: "task.due"},
+			{Word: "task.ended"},
 		},
 	}
 	for _, task := range list {
@@ -166,18 +176,42 @@ func taskRow(v *View, t tasks.Listed, names map[string]string) Row {
 	}
 	return Row{ID: t.ID, Cells: []Cell{
 		{Text: t.ID, Code: true, Link: v.To("tasks", t.ID)},
-		state,
+		state, operationCell(t.Operation),
 		{Text: t.Model},
 		tokenCell(v, t.Token, names),
 		{Text: t.Channel, Link: linkOf(v, "channels", t.Channel)},
+		tokensCell(t.Tokens), costCell(v, t.Cost),
 		When(t.Created), due, When(t.Closed),
 	}}
+}
+
+// operationCell is the operation of a call, or the kind of a video.
+func operationCell(operation string) Cell {
+	if operation == "" {
+		return Cell{Word: "task.kind.video"}
+	}
+	return Text(operation)
+}
+
+// tokensCell and costCell are empty where nothing is known.
+func tokensCell(tokens int64) (cell Cell) {
+	if tokens > 0 {
+		cell.Text = number(tokens)
+	}
+	return cell
+}
+
+func costCell(v *View, cost *pricing.Money) (cell Cell) {
+	if cost != nil {
+		cell.Text = v.Money(cost)
+	}
+	return cell
 }
 
 // taskState is a task's state, in the operators' words or in its client's: a mark and a word.
 func taskState(state string) Cell {
 	marks := map[string]string{
-		"completed": "done", "failed": "failed", "polling": "running", "in_progress": "running", "archiving": "running", "submitting": "running",
+		"completed": "done", "failed": "failed", "polling": "running", "in_progress": "running", "archiving": "running", "submitting": "running", "calling": "running", "cancelled": "failed",
 		"delivering": "running", "delivered": "done", "undelivered": "failed",
 	}
 	return Cell{Word: "task.state." + cmp.Or(state, "queued"), Mark: cmp.Or(marks[state], "waiting")}
@@ -208,7 +242,7 @@ func deliveriesTable(v *View) (*Table, error) {
 	for _, d := range list.Data {
 		table.Rows = append(table.Rows, Row{ID: d.Task, Cells: []Cell{
 			{Text: d.Task, Code: true, Link: v.To("tasks", d.Task)},
-			taskState(string(d.State)), taskState(strings.TrimPrefix(d.Event, "video.")),
+			taskState(string(d.State)), taskState(d.Event[strings.LastIndexByte(d.Event, '.')+1:]),
 			{Text: d.Model},
 			tokenCell(v, d.Token, names), When(d.Created), When(d.Closed),
 		}})
@@ -219,24 +253,15 @@ func deliveriesTable(v *View) (*Table, error) {
 	return table, nil
 }
 
-// taskHolder returns the token of a holder's session for its tasks, and takes so many of its reads.
-func (v *View) taskHolder(reads int) (*tokens.Token, error) {
-	token, err := v.holder(reads)
-	if err == nil {
-		err = edge.Of(v.R.Context()).Permit(edge.VideoPermission)
-	}
-	return token, err
-}
-
 // ownTasks reads a page of a holder's tasks.
 func ownTasks(v *View, limit int) (tasks.Page, error) {
-	token, err := v.taskHolder(limit)
+	token, err := v.holder(limit)
 	if err != nil {
 		return tasks.Page{}, err
 	}
 	query := tasks.ListQuery{TokenID: token.ID, Limit: limit}
 	if limit == ownPage {
-		query.After = v.Query("after")
+		query.After, query.Kind = v.Query("after"), activities.Kind(v.Query("kind"))
 	}
 	return v.s.o.Account.Tasks.List(v.R.Context(), query)
 }
@@ -244,18 +269,26 @@ func ownTasks(v *View, limit int) (tasks.Page, error) {
 func ownTasksTable(v *View, page tasks.Page) *Table {
 	table := &Table{
 		ID: "tasks", Caption: "tasks.own", Empty: "tasks.own.empty", CSV: true,
-		Columns: []Column{{Word: "task.id"}, {Word: "task.state"}, {Word: "task.progress", Number: true}, {Word: "task.model"}, {Word: "task.created"}, {Word: "task.ended"}},
+		Columns: []Column{{Word: "task.id"}, {Word: "task.state"}, {Word: "task.progress", Number: true}, {Word: "task.operation"}, {Word: "task.model"}, {Word: "task.tokens", Number: true}, {Word: "task.cost", Number: true}, {Word: "task.created"}, {Word: "task.ended"}},
 	}
 	for _, task := range page.Tasks {
 		state := taskState(string(task.State))
 		if task.Failure != nil {
 			state.Note = task.Failure.Code
 		}
+		progress, call := Text(v.T("task.percent", "n", strconv.Itoa(task.Progress))), callTask{}
+		if details := task.CallDetails(); details != nil {
+			progress, call.CallDetails = Cell{}, *details
+			if !task.Ended() {
+				progress.Word = "task.stage." + string(details.Stage)
+			}
+		}
 		table.Rows = append(table.Rows, Row{ID: task.ID, Cells: []Cell{
 			{Text: task.ID, Code: true, Link: v.To("tasks", task.ID)},
 			state,
-			{Text: v.T("task.percent", "n", strconv.Itoa(task.Progress))},
+			progress, operationCell(task.Operation),
 			{Text: task.Request.Named()},
+			tokensCell(call.Tokens()), costCell(v, call.Cost),
 			When(task.CreatedAt), When(task.CompletedAt),
 		}})
 	}
@@ -318,9 +351,4 @@ func workOnTasks(v *View, do string) (string, any, error) {
 		data.Table, data.Counts, data.Tabs = fresh.Table, fresh.Counts, fresh.Tabs
 	}
 	return "", data, nil
-}
-
-// ended reports whether a task has ended.
-func ended(state workflows.State) bool {
-	return state == workflows.Completed || state == workflows.Failed
 }

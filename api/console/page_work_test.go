@@ -79,6 +79,19 @@ func (h *house) fill(t *testing.T) {
 			Outputs: []activities.Output{{Object: "o", ContentType: "video/mp4", Size: 2_100_000, SHA256: "abcd", Variants: []activities.Variant{{Name: "thumbnail"}}}},
 		},
 	}
+	call := tasks.Listed{
+		ID: "call_1", Kind: activities.KindCall, Operation: "POST /v1/chat/completions", Token: "tok_app", Model: "gpt-4o", Phase: workflows.PhaseCalling, Created: at(0, 0),
+	}
+	h.listed = append(h.listed, call)
+	h.stories["call_1"] = tasks.Details{
+		Listed: call, State: workflows.InProgress,
+		Call: &tasks.CallDetails{CallProgress: activities.CallProgress{Stage: activities.StageAnswering, Attempts: 2, Lost: 1}},
+	}
+	call.ID, call.Phase, call.Tokens, call.Cost = "call_2", workflows.PhaseCompleted, 1207, new(pricing.Money(250_000_000))
+	h.stories["call_2"] = tasks.Details{
+		Listed: call, State: workflows.Completed, Outputs: []activities.Output{{Object: "o", ContentType: "application/json", Size: 16}},
+		Call: &tasks.CallDetails{StatusCode: 200, Usage: providers.Usage{Input: 1200, Output: 7}, Cost: call.Cost},
+	}
 	h.own = []tasks.Task{{
 		ID: "video_3", Request: providers.VideoRequest{Model: "sora-2", Prompt: "A boat"}, State: workflows.Completed, Progress: 100, CreatedAt: at(0, 0), Ending: tasks.Ending{CompletedAt: at(10, 0)},
 	}}
@@ -131,6 +144,9 @@ func TestWorkPages(t *testing.T) {
 		{"anna", "/tasks/video_2", []string{"archive_failed", "The result could not be copied.", "retry-archive", "redeliver", "client.example", "HTTP 500"}, []string{"<video", "data-running"}},
 		{"anna", "/tasks/video_3", []string{`id="live" every="5"`, "<video", "tasks/video_3/content?index=0", "abcd", "2,100,000", "variant=thumbnail", "download=1", "0.900", "60 credits"}, []string{"data-running"}},
 		{"app", "/tasks/video_3", []string{"<video", `value="remix"`, `value="delete"`}, []string{"Temporal", "60 credits"}},
+		{"anna", "/tasks?kind=call", []string{"call_1", "POST /v1/chat/completions", `<option value="call" selected>`}, nil},
+		{"anna", "/tasks/call_1", []string{`while="[data-running]"`, "data-running", "POST /v1/chat/completions", `value="cancel"`, `value="fail"`}, []string{"<video", "<progress", "content?download"}},
+		{"anna", "/tasks/call_2", []string{`while="[data-running]"`, "1,207", "0.250", "application/json", "&#34;video_9&#34;", "content?download=1"}, []string{"<video", " data-running>", `value="cancel"`}},
 		{"anna", "/models", []string{"gpt-4o", "main", "14,203", "2.50", "wide", `enctype="multipart/form-data"`, `try?kind=chat&amp;model=gpt-4o"`, `try?kind=video&amp;model=sora-2"`}, nil},
 		{"vera", "/models", []string{"gpt-4o"}, []string{"multipart", "console/try"}},
 		{"app", "/models", []string{"gpt-4o", "openai", `try?kind=chat&amp;model=gpt-4o"`}, []string{"wide", "multipart"}},

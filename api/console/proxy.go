@@ -8,6 +8,7 @@ import (
 	"slices"
 	"strings"
 
+	"modelrelay/activities"
 	"modelrelay/api/console/inprocess"
 	"modelrelay/storage/audit"
 )
@@ -113,13 +114,21 @@ func (s *Server) proxyFailed(v *View, err error) {
 	_, _ = v.W.Write(raw)
 }
 
-// taskContent hands on a task's video, or a picture of it, by ranges.
-func (s *Server) taskContent(v *View) {
-	path := "/admin/tasks/"
-	if v.Who.Role == Holder {
-		path = "/v1/videos/"
+// contentPath is the path at which the API serves what a task made.
+func (v *View) contentPath(id string) string {
+	switch {
+	case v.Who.Role != Holder:
+		return "/admin/tasks/" + inprocess.Segment(id) + "/content"
+	case activities.KindOf(id) == activities.KindCall:
+		return "/v1/tasks/" + inprocess.Segment(id) + "/result"
+	default:
+		return "/v1/videos/" + inprocess.Segment(id) + "/content"
 	}
-	path += inprocess.Segment(v.R.PathValue("id")) + "/content"
+}
+
+// taskContent hands on a task's video, a picture of it, or the answer of a call, by ranges.
+func (s *Server) taskContent(v *View) {
+	path := v.contentPath(v.R.PathValue("id"))
 	q := url.Values{}
 	for _, name := range []string{"index", "variant"} {
 		if value := v.Query(name); value != "" {
@@ -148,7 +157,7 @@ func (s *Server) taskContent(v *View) {
 	s.o.API.ServeHTTP(v.W, r)
 }
 
-// fileName is the name under which a browser keeps a video.
+// fileName is the name under which a browser keeps a video, or an answer, which has no ending.
 func fileName(id string) string {
 	name := make([]byte, 0, len(id)+4)
 	for _, c := range []byte(id) {
@@ -156,5 +165,8 @@ func fileName(id string) string {
 			name = append(name, c)
 		}
 	}
-	return string(append(name, ".mp4"...))
+	if activities.KindOf(id) == activities.KindVideo {
+		name = append(name, ".mp4"...)
+	}
+	return string(name)
 }

@@ -1,0 +1,138 @@
+package console
+
+import (
+	"bytes"
+	"encoding/base64"
+	"encoding/json"
+	"html/template"
+	"io"
+	"maps"
+	"net/http"
+	"slices"
+	"strings"
+
+	"modelrelay/activities"
+	"modelrelay/api/console/inprocess"
+)
+
+const (
+	// answerMost bounds what of an answer is read for a page, and answerText the text that is shown, in bytes.
+	answerMost, answerText = 8 << 20, 64 << 10
+	// answerLinks bounds the addresses that are shown.
+	answerLinks = 20
+)
+
+// callAnswer is the answer of a call as a page shows it: its text, pictures and addresses. All of it was written by others.
+type callAnswer struct {
+	Type   string
+	Size   int64
+	Text   string
+	Images []template.URL
+	Links  []string
+	// Sound: the answer is a sound. Cut: it is larger than what is shown.
+	Sound, Cut bool
+}
+
+// readAnswer reads the answer of a call that has ended; nil while there is none.
+func readAnswer(v *View, id string, outputs []activities.Output) *callAnswer {
+	if len(outputs) == 0 {
+		return nil
+	}
+	kind, _, _ := strings.Cut(outputs[0].ContentType, ";")
+	answer := &callAnswer{Type: strings.TrimSpace(kind), Size: outputs[0].Size}
+	if answer.Sound = strings.HasPrefix(answer.Type, "audio/"); answer.Sound {
+		return answer
+	}
+	r, err := inprocess.NewRequest(v.asCaller(v.Who), v.R, http.MethodGet, v.contentPath(id), nil)
+	if err != nil {
+		return answer
+	}
+	got, err := inprocess.Transport{Handler: v.s.o.API}.RoundTrip(r)
+	if err != nil {
+		return answer
+	}
+	defer func() { _ = got.Body.Close() }()
+	body, _ := io.ReadAll(io.LimitReader(got.Body, answerMost+1)) // what has arrived is shown
+	if answer.Cut = len(body) > answerMost; !answer.Cut {
+		answer.show(body)
+	}
+	return answer
+}
+
+// show takes what is shown from a body: of JSON and of events the texts and pictures, or else the whole.
+func (a *callAnswer) show(body []byte) {
+	var text strings.Builder
+	document := body
+	switch {
+	case a.Type == "text/event-stream":
+		for line := range bytes.Lines(body) {
+			if data, is := bytes.CutPrefix(line, []byte("data:")); is {
+				a.event(data, &text)
+			}
+		}
+	case json.Valid(body):
+		var value any
+		_ = json.Unmarshal(body, &value) // it is valid
+		a.walk(value, &text)
+		var indented bytes.Buffer
+		_ = json.Indent(&indented, body, "", "  ")
+		document = indented.Bytes()
+	}
+	a.Text = text.String()
+	if a.Text == "" && len(a.Images) == 0 && len(a.Links) == 0 {
+		a.Text = string(document)
+	}
+	if len(a.Text) > answerText {
+		a.Text, a.Cut = a.Text[:answerText], true
+	}
+	a.Text = strings.ToValidUTF8(a.Text, "\uFFFD")
+}
+
+// event takes the text of one event. Of the Responses API only the deltas count: its other events repeat them.
+func (a *callAnswer) event(data []byte, text *strings.Builder) {
+	var event map[string]any
+	if json.Unmarshal(data, &event) != nil {
+		return // [DONE]
+	}
+	kind, _ := event["type"].(string)
+	if !strings.HasPrefix(kind, "response.") || kind == "response.output_text.delta" {
+		a.walk(event, text)
+	}
+}
+
+// walk collects the texts, pictures and addresses of a JSON value.
+func (a *callAnswer) walk(value any, text *strings.Builder) {
+	switch value := value.(type) {
+	case []any:
+		for _, one := range value {
+			a.walk(one, text)
+		}
+	case map[string]any:
+		for _, name := range slices.Sorted(maps.Keys(value)) {
+			word, isText := value[name].(string)
+			switch {
+			case name == "segments" || name == "words" || name == "logprobs": // they repeat the text
+			case !isText:
+				a.walk(value[name], text)
+			case name == "text" || name == "content" || name == "delta":
+				text.WriteString(word)
+			case name == "b64_json" || name == "data" || name == "result":
+				a.image(word)
+			case name == "url" && len(a.Links) < answerLinks && (strings.HasPrefix(word, "https://") || strings.HasPrefix(word, "http://")):
+				a.Links = append(a.Links, word)
+			}
+		}
+	}
+}
+
+// image adds a picture in Base64, if it is one of a type that is no program.
+func (a *callAnswer) image(encoded string) {
+	content, err := base64.StdEncoding.DecodeString(encoded)
+	if err != nil || len(content) == 0 {
+		return
+	}
+	switch kind := http.DetectContentType(content); kind {
+	case "image/png", "image/jpeg", "image/webp", "image/gif":
+		a.Images = append(a.Images, template.URL("data:"+kind+";base64,"+encoded)) //nolint:gosec // Base64 of a picture whose type was read from its bytes
+	}
+}
