@@ -1,0 +1,106 @@
+package openai_test
+
+import (
+	"encoding/json"
+	"fmt"
+	"net/http"
+	"net/http/httptest"
+	"regexp"
+	"strings"
+	"testing"
+	"time"
+
+	"modelrelay/api/openai"
+)
+
+const ownID = "resp_a1j52ju9a73ose0pg4qq27jm00"
+
+func created() time.Time { return time.Unix(1795000000, 0) }
+
+// TestWorkerDocument: a whole answer has the id of the task, and its errors stay as they are.
+func TestWorkerDocument(t *testing.T) {
+	t.Parallel()
+	for name, tc := range map[string]struct {
+		code         int
+		answer, want string
+		status       string
+	}{
+		"completed": {
+			200, `{"id":"resp_up","object":"response","status":"completed","output":[],"background":false,"previous_response_id":null}`,
+			`{"id":"` + ownID + `","object":"response","status":"completed","output":[],"background":true,"previous_response_id":"resp_0","store":true}`, "completed",
+		},
+		"refused": {400, `{"error":{"message":"no"}}`, `{"error":{"message":"no"}}`, ""},
+	} {
+		rec := httptest.NewRecorder()
+		w := openai.NewWorker(rec, ownID, created(), []byte(`{"model":"m","background":true,"previous_response_id":"resp_0"}`))
+		w.Header().Set("Content-Type", "application/json")
+		w.WriteHeader(tc.code)
+		for _, piece := range []string{tc.answer[:7], tc.answer[7:]} {
+			if _, err := w.Write([]byte(piece)); err != nil {
+				t.Fatal(err)
+			}
+		}
+		_, status, _ := w.End()
+		if rec.Code != tc.code || rec.Body.String() != tc.want || status != tc.status {
+			t.Errorf("%s: got %d %s (%s), want %s", name, rec.Code, rec.Body, status, tc.want)
+		}
+	}
+}
+
+// TestWorkerStream: the events of a stream begin with those of the task, are numbered without gaps, and have its id.
+func TestWorkerStream(t *testing.T) {
+	t.Parallel()
+	rec := httptest.NewRecorder()
+	w := openai.NewWorker(rec, ownID, created(), []byte(`{"model":"m","background":true,"stream":true,"tools":[{"type":"function","name":"f"}]}`))
+	w.Header().Set("Content-Type", "text/event-stream")
+	w.WriteHeader(http.StatusOK)
+	event := func(kind string, n int, rest string) string {
+		return fmt.Sprintf("event: %s\ndata: {\"type\":%q,\"sequence_number\":%d%s}\n\n", kind, kind, n, rest)
+	}
+	for _, piece := range []string{
+		event("response.created", 0, `,"response":{"id":"resp_up","status":"in_progress"}`) + event("response.in_progress", 1, `,"response":{"id":"resp_up"}`),
+		event("response.output_text.delta", 2, `,"delta":"a"`),
+		event("response.completed", 3, `,"response":{"id":"resp_up","status":"incomplete","output":[]}`),
+	} {
+		if _, err := w.Write([]byte(piece)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	final, status, _ := w.End()
+	kinds := regexp.MustCompile(`(?m)^event: (.*)$`).FindAllString(rec.Body.String(), -1)
+	want := "event: response.created event: response.queued event: response.in_progress event: response.output_text.delta event: response.completed"
+	if got := strings.Join(kinds, " "); got != want {
+		t.Errorf("got %s", got)
+	}
+	for i, number := range regexp.MustCompile(`"sequence_number":(\d+)`).FindAllStringSubmatch(rec.Body.String(), -1) {
+		if number[1] != fmt.Sprint(i) {
+			t.Errorf("event %d has the number %s", i, number[1])
+		}
+	}
+	if strings.Contains(rec.Body.String(), "resp_up") || strings.Count(rec.Body.String(), ownID) != 4 || status != "incomplete" {
+		t.Errorf("got %s (%s)", rec.Body, status)
+	}
+	var response struct {
+		ID         string
+		Background bool
+	}
+	if err := json.Unmarshal(final, &response); err != nil || response.ID != ownID || !response.Background {
+		t.Errorf("got %s: %v", final, err)
+	}
+}
+
+// FuzzWorker: whatever an upstream sends, the events that readers get are whole.
+func FuzzWorker(f *testing.F) {
+	f.Add([]byte("event: a\ndata: {\"type\":\"a\",\"response\":{}}\n\n"), []byte(`{"model":"m"}`))
+	f.Add([]byte("data: [DONE]\n\n"), []byte(`[`))
+	f.Fuzz(func(t *testing.T, events, request []byte) {
+		rec := httptest.NewRecorder()
+		w := openai.NewWorker(rec, ownID, created(), openai.Request(request))
+		w.Header().Set("Content-Type", "text/event-stream")
+		_, _ = w.Write(events)
+		_, _, _ = w.End()
+		if body := rec.Body.String(); body != "" && !strings.HasSuffix(body, "\n\n") {
+			t.Errorf("got %q", body)
+		}
+	})
+}
