@@ -398,3 +398,24 @@ func TestServeCall(t *testing.T) {
 		}
 	}
 }
+
+// TestAsyncRepeatRefused: the repeat of a create finds its task although a new one would be refused.
+func TestAsyncRepeatRefused(t *testing.T) {
+	t.Parallel()
+	g := newGateway(t, nil, func(g *gateway, _ *api.Options) {
+		rich := *g.tokens[goodKey]
+		rich.Budget = 1
+		g.tokens[goodKey] = &rich
+	})
+	first := g.do(t, async("Idempotency-Key", "k"))
+	g.limits.grant = limits.Grant{Spent: true}
+	again := g.do(t, async("Idempotency-Key", "k"))
+	if first.Code != http.StatusAccepted || again.Code != http.StatusAccepted || again.Header().Get("Location") != callPath {
+		t.Errorf("got %d, then %d %s", first.Code, again.Code, again.Body)
+	}
+	for name, headers := range map[string][]string{"another key": {"Idempotency-Key", "other"}, "no key": nil} {
+		if rec := g.do(t, async(headers...)); rec.Code != http.StatusTooManyRequests || rec.Header().Get("Location") != "" || len(g.tasks.creates) != 1 {
+			t.Errorf("%s: got %d %s", name, rec.Code, rec.Body)
+		}
+	}
+}

@@ -297,6 +297,9 @@ func (s *fakeTasks) Repeated(_ context.Context, create tasks.Create) (tasks.Task
 		case before.Request.Prompt != create.Request.Prompt, before.Request.RemixOf != create.Request.RemixOf:
 			return tasks.Task{}, providers.Faultf(providers.Mismatch, "The idempotency key was used with another request.")
 		default:
+			if create.Call != nil {
+				return s.byID[callID], nil
+			}
 			return s.byID["video_1"], nil
 		}
 	}

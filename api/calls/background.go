@@ -47,6 +47,8 @@ type BackgroundCall struct {
 	// Answer answers the client in the words of its format; nil: as Prefer says.
 	Answer    func(x *edge.Request, r *http.Request, started tasks.Task, body []byte) error
 	Operation providers.Operation
+	// Refusal is the fault of a new task, nil for none. A repeat of an earlier create finds its task all the same.
+	Refusal error
 }
 
 // maxWait bounds the wait of a create. Common proxies close silent connections after 100 s.
@@ -85,11 +87,12 @@ func (c *Calls) background(x *edge.Request, r *http.Request, ch *Charge, call Ca
 		}
 	}
 	call.Token, call.Key = x.Caller.ID, x.Key()
-	if err := c.options.Relay.Check(r.Context(), x.Caller.Group, call.Call); err != nil {
+	create.Refusal = c.options.Relay.Check(r.Context(), x.Caller.Group, call.Call)
+	switch err := ch.CheckBudget(r.Context()); {
+	case err != nil && providers.AsFault(err).Kind != providers.Quota:
 		return true, err
-	}
-	if err := ch.CheckBudget(r.Context()); err != nil {
-		return true, err
+	case create.Refusal == nil:
+		create.Refusal = err
 	}
 	if err := x.WhilePermitted(); err != nil {
 		return true, err

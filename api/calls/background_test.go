@@ -69,12 +69,12 @@ func FuzzPreferences(f *testing.F) {
 type part struct{ field, file, content string }
 
 // form encodes parts with a boundary.
-func form(t testing.TB, boundary string, parts ...part) (contentType string, body []byte) {
-	t.Helper()
+func form(tb testing.TB, boundary string, parts ...part) (contentType string, body []byte) {
+	tb.Helper()
 	var out bytes.Buffer
 	w := multipart.NewWriter(&out)
 	if err := w.SetBoundary(boundary); err != nil {
-		t.Skip(err)
+		tb.Skip(err)
 	}
 	for _, p := range parts {
 		header := textproto.MIMEHeader{"Content-Disposition": {`form-data; name="` + p.field + `"`}}
@@ -83,21 +83,21 @@ func form(t testing.TB, boundary string, parts ...part) (contentType string, bod
 		}
 		to, err := w.CreatePart(header)
 		if err != nil {
-			t.Fatal(err)
+			tb.Fatal(err)
 		}
 		_, _ = to.Write([]byte(p.content))
 	}
 	if err := w.Close(); err != nil {
-		t.Fatal(err)
+		tb.Fatal(err)
 	}
 	return w.FormDataContentType(), out.Bytes()
 }
 
-func digest(t testing.TB, call activities.StagedCall, contentType string, body []byte) string {
-	t.Helper()
+func digest(tb testing.TB, call activities.StagedCall, contentType string, body []byte) string {
+	tb.Helper()
 	sum, err := calls.Digest(call, contentType, body)
 	if err != nil {
-		t.Fatal(err)
+		tb.Fatal(err)
 	}
 	return sum
 }

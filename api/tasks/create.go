@@ -1,6 +1,7 @@
 package tasks
 
 import (
+	"context"
 	"net/http"
 	"strconv"
 	"time"
@@ -55,6 +56,18 @@ func isRepeat(header http.Header) bool {
 	return err == nil && count > 0
 }
 
+// create creates the task of a call, or finds that of an equal create if a new one is refused.
+func (s *Service) create(ctx context.Context, create tasks.Create, refusal error) (tasks.Task, error) {
+	if refusal == nil {
+		return s.tasks.Create(ctx, create)
+	}
+	task, err := s.tasks.Repeated(ctx, create)
+	if err != nil && providers.AsFault(err).Kind == providers.NotFound {
+		err = refusal
+	}
+	return task, err
+}
+
 // Start implements calls.Background.
 func (s *Service) Start(x *edge.Request, r *http.Request, call calls.BackgroundCall) error {
 	create, err := NewCreate(x, r, x.Format.Name)
@@ -66,7 +79,7 @@ func (s *Service) Start(x *edge.Request, r *http.Request, call calls.BackgroundC
 		Inputs: []providers.Media{{Data: call.Body, ContentType: call.Staged.Header.Get("Content-Type")}},
 	}
 	create.Call = &tasks.CallCreate{StagedCall: call.Staged, Digest: call.Digest, Response: call.Answer != nil && call.Operation == providers.Responses}
-	started, err := s.tasks.Create(r.Context(), create)
+	started, err := s.create(r.Context(), create, call.Refusal)
 	x.Outcome.Task = started.ID
 	if err != nil {
 		x.Outcome.Refused = LimitOf(providers.AsFault(err).Kind)
