@@ -41,6 +41,7 @@ func TestReplay(t *testing.T) {
 					t.Fatal(err)
 				}
 				replayer.RegisterWorkflow(workflows.Video)
+				replayer.RegisterWorkflow(workflows.Call)
 				replayer.RegisterWorkflow(workflows.Notify)
 				replayer.RegisterWorkflow(workflows.Remove)
 				replayer.RegisterWorkflow(workflows.Finish)

@@ -1,0 +1,286 @@
+package e2e_test
+
+import (
+	"bytes"
+	"flag"
+	"fmt"
+	"math/rand/v2"
+	"net/http"
+	"strings"
+	"testing"
+	"time"
+
+	"modelrelay/activities"
+	"modelrelay/dev/e2e/stack"
+	"modelrelay/storage/testwait"
+)
+
+var (
+	backgroundCalls = flag.Int("background-calls", 16, "calls of TestBackgroundStorm, by default few enough for every day; the whole is 1000")
+	backgroundSeed  = flag.Uint64("background-seed", 1, "what TestBackgroundStorm asks for; 0: something else each time, which is printed")
+)
+
+// newCallSplit is stack.NewSplit with members of the background section, and a grace of one second.
+func newCallSplit(on *stack.Stack, section string) *stack.Split {
+	s := &stack.Split{Stack: on, ToTemporal: stack.NewLink(on.T, on.TemporalAt)}
+	o := stack.GatewayOptions{More: "background: {" + section + "}\n", Relay: "grace: 1s", Args: []string{"serve", "--worker=false"}}
+	s.Front = s.StartGateway(o)
+	o.Args, o.TemporalAt = []string{"worker"}, s.ToTemporal.Addr()
+	s.Worker = s.StartGateway(o)
+	return s
+}
+
+// held starts a call whose upstream has taken it and does not answer.
+func held(s *stack.Split, prompt string) background {
+	s.T.Helper()
+	s.Control.AddRule(map[string]any{"operation": "chat", "action": "hang", "accept": true})
+	task := startBackground(s.T, s.Front, chatIn(prompt))
+	s.Control.Await("chat", "gpt-4o", "accepted", 1)
+	return task
+}
+
+// wantSent checks how often a prompt was sent.
+func wantSent(t *testing.T, s *stack.Stack, prompt string, times int) {
+	t.Helper()
+	if sent := len(promptsSent(s, prompt)); sent != times {
+		t.Errorf("%q was sent %d times, want %d", prompt, sent, times)
+	}
+}
+
+// TestKillWorkerDuringCall: the answer died with the worker. The rule says what becomes of the call.
+func TestKillWorkerDuringCall(t *testing.T) {
+	t.Parallel()
+	for _, stop := range []string{"killed", "stopped"} {
+		for rule, want := range map[string]struct {
+			status, code string
+			sent         int
+		}{"repeat": {"completed", "", 2}, "fail": {"failed", "upstream_unknown", 1}} {
+			t.Run(stop+", "+rule, func(t *testing.T) {
+				t.Parallel()
+				s := newCallSplit(stack.Shared(t), "lost_answer: "+rule)
+				task := held(s, "lost answer")
+				if stop == "killed" {
+					s.Worker.Kill()
+				} else {
+					s.Worker.Stop(t)
+				}
+				s.Control.Clear()
+				if stop == "stopped" && rule == "fail" { // it ends at once, without another worker's look
+					s.Control.AddRule(map[string]any{"operation": "chat", "action": "status", "status": 500})
+				}
+				s.RestartWorker()
+				ended := awaitBackground(t, s.Front, "", task.ID)
+				if code := ended.Error; ended.Status != want.status || (code == nil) != (want.code == "") || code != nil && code.Code != want.code {
+					t.Errorf("ended as %+v with %+v, want %s %s", ended, code, want.status, want.code)
+				}
+				wantSent(t, s.Stack, "lost answer", want.sent)
+				record(s.Stack, "call-"+stop+"-"+rule, task.ID)
+				result := s.Front.Call(t, stack.Request{Path: "/v1/tasks/" + task.ID + "/result"})
+				if status := map[string]int{"completed": http.StatusOK, "failed": http.StatusBadGateway}[want.status]; result.Status != status {
+					t.Errorf("the result is %d %s, want %d", result.Status, result.Body, status)
+				}
+			})
+		}
+	}
+}
+
+// TestStopWorkerDuringCall: a stopping worker lets a call end that ends within the grace.
+func TestStopWorkerDuringCall(t *testing.T) {
+	t.Parallel()
+	on := stack.Shared(t)
+	s := &stack.Split{Stack: on, ToTemporal: stack.NewLink(on.T, on.TemporalAt)}
+	s.Front = s.StartGateway(stack.GatewayOptions{Args: []string{"serve", "--worker=false"}})
+	s.Worker = s.StartGateway(stack.GatewayOptions{Args: []string{"worker"}, TemporalAt: s.ToTemporal.Addr()})
+	task := held(s, "within the grace")
+	stopped := make(chan struct{})
+	go func() {
+		defer close(stopped)
+		s.Worker.Stop(t)
+	}()
+	testwait.Eventually(t, "the worker stops", stack.ReadyTimeout, func() bool {
+		return strings.Contains(s.Worker.Out.Text(), "Stopped Worker") || strings.Contains(s.Worker.Out.Text(), "stopp")
+	})
+	s.Control.Clear()
+	<-stopped
+	s.RestartWorker()
+	if ended := awaitBackground(t, s.Front, "", task.ID); ended.Status != "completed" {
+		t.Errorf("ended as %+v with %+v", ended, ended.Error)
+	}
+	wantSent(t, s.Stack, "within the grace", 1)
+}
+
+// TestKillWorkerBeforeCall: nothing was sent, so the call is sent.
+func TestKillWorkerBeforeCall(t *testing.T) {
+	t.Parallel()
+	s := newCallSplit(stack.Shared(t).OwnS3(), "lost_answer: fail")
+	s.Worker.Kill()
+	task := startBackground(t, s.Front, chatIn("never begun"))
+	s.S3.Pause() // the worker gets as far as the archive
+	s.RestartWorker()
+	testwait.Eventually(t, "the worker has the call", stack.TaskTimeout, func() bool {
+		return bytes.Contains([]byte(stack.History(t.Context(), t, s.TemporalClient(), task.ID).String()), []byte("ACTIVITY_TASK_SCHEDULED"))
+	})
+	s.Worker.Kill()
+	s.S3.Resume()
+	s.RestartWorker()
+	if ended := awaitBackground(t, s.Front, "", task.ID); ended.Status != "completed" {
+		t.Errorf("ended as %+v with %+v", ended, ended.Error)
+	}
+	wantSent(t, s.Stack, "never begun", 1)
+}
+
+// TestKillWorkerAfterCall: the answer is in the archive, but Temporal never heard of it.
+func TestKillWorkerAfterCall(t *testing.T) {
+	t.Parallel()
+	s := newCallSplit(stack.Shared(t), "lost_answer: fail")
+	task := held(s, "found answer")
+	s.ToTemporal.Hold(stack.Towards)
+	s.Control.Clear()
+	archive := s.Archive()
+	testwait.Eventually(t, "the record of the answer is in the archive", stack.ReadyTimeout, func() bool {
+		return len(tickets(t, archive, task.ID)) == 1
+	})
+	s.Worker.Kill()
+	s.RestartWorker()
+	if ended := awaitBackground(t, s.Front, "", task.ID); ended.Status != "completed" || ended.Result == nil || ended.Cost != nil && *ended.Cost != 0 {
+		t.Errorf("ended as %+v with %+v", ended, ended.Error)
+	}
+	wantSent(t, s.Stack, "found answer", 1)
+}
+
+// TestKillWorkerDuringStream: readers have seen events, so the call is not repeated: it ends with the error event.
+func TestKillWorkerDuringStream(t *testing.T) {
+	t.Parallel()
+	s := newCallSplit(stack.Shared(t), "lost_answer: repeat")
+	s.Control.AddRule(map[string]any{"operation": "chat", "action": "stall", "chunks": 3, "times": 1})
+	r := chatIn("streamed")
+	r.Body = strings.Replace(r.Body.(string), "{", `{"stream":true,`, 1)
+	task := startBackground(t, s.Front, r)
+	s.Control.Await("chat", "gpt-4o", "", 1)
+	testwait.Eventually(t, "events are in the archive", stack.TaskTimeout, func() bool {
+		n := 0
+		for object, err := range s.Archive().List(t.Context(), activities.TaskPrefix(task.ID)) {
+			if err == nil && strings.Contains(object.Key, "/events/") {
+				n++
+			}
+		}
+		return n > 0
+	})
+	s.Worker.Kill()
+	s.Control.Clear()
+	s.RestartWorker()
+	ended := awaitBackground(t, s.Front, "", task.ID)
+	result := s.Front.Call(t, stack.Request{Path: "/v1/tasks/" + task.ID + "/result"})
+	if ended.Status != "failed" || ended.Error == nil || ended.Error.Code != "upstream_unknown" || result.Status != http.StatusOK || !bytes.Contains(result.Body, []byte("error")) {
+		t.Errorf("ended as %+v with %+v: %d %s", ended, ended.Error, result.Status, result.Body)
+	}
+	wantSent(t, s.Stack, "streamed", 1)
+}
+
+// TestKillDuringCall kills what the gateway stands on while a call runs.
+func TestKillDuringCall(t *testing.T) {
+	t.Parallel()
+	for name, kill := range map[string]func(s *stack.Split){
+		"the gateway": func(s *stack.Split) {
+			s.Front.Kill()
+			s.Control.Clear()
+			s.Front.Start()
+		},
+		"Redis": func(s *stack.Split) {
+			s.Redis.Kill()
+			s.Control.Clear()
+			s.StartRedis()
+			s.Redis.AwaitReady(s.T)
+		},
+		"the store": func(s *stack.Split) {
+			s.S3.Kill()
+			s.Control.Clear()
+			testwait.Eventually(s.T, "the answer waits for the store", stack.TaskTimeout, func() bool { return strings.Contains(s.Worker.Out.Text(), "answer of a call not stored") })
+			s.StartS3()
+			s.S3.AwaitReady(s.T)
+		},
+		"the link to Temporal": func(s *stack.Split) {
+			s.ToTemporal.Cut()
+			s.Control.Clear()
+			s.ToTemporal.Restore()
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			s := newCallSplit(stack.Shared(t).OwnRedis().OwnS3(), "lost_answer: fail")
+			task := held(s, "survives")
+			kill(s)
+			if ended := awaitBackground(t, s.Front, "", task.ID); ended.Status != "completed" {
+				t.Errorf("ended as %+v with %+v", ended, ended.Error)
+			}
+			wantSent(t, s.Stack, "survives", 1)
+		})
+	}
+}
+
+// TestBackgroundStorm: calls under kills of the worker, the gateway and the link to Temporal. None is lost, none is stuck, and each is repeated
+// at most once.
+func TestBackgroundStorm(t *testing.T) {
+	t.Parallel()
+	seed := *backgroundSeed
+	if seed == 0 {
+		seed = rand.Uint64()
+	}
+	t.Logf("-background-seed %d -background-calls %d", seed, *backgroundCalls)
+	random := rand.New(rand.NewPCG(seed, 0))
+	s := newCallSplit(stack.Shared(t), "lost_answer: repeat")
+	for _, rule := range []map[string]any{
+		{"contains": "slow", "action": "delay", "ms": 3000},
+		{"contains": "refused", "action": "status", "status": 400},
+		{"contains": "broken", "action": "drop", "accept": true, "times": *backgroundCalls / 8},
+	} {
+		rule["operation"] = "chat"
+		s.Control.AddRule(rule)
+	}
+	prompts := make(map[string]string) // by task
+	kills := 1 + *backgroundCalls/50
+	for i := range *backgroundCalls {
+		prompt := fmt.Sprintf("%s %d", []string{"quick", "slow", "slow", "broken", "refused"}[random.IntN(5)], i)
+		r := chatIn(prompt, "Idempotency-Key", prompt, "Prefer", prefer)
+		testwait.Eventually(t, "the call is taken", stack.CrashTimeout, func() bool {
+			answer, err := s.Front.Send(t.Context(), r)
+			if err != nil || answer.Status != http.StatusAccepted {
+				return false
+			}
+			prompts[strings.TrimPrefix(answer.Header.Get("Location"), "/v1/tasks/")] = prompt
+			return true
+		})
+		if (i+1)%max(1, *backgroundCalls/kills) != 0 {
+			continue
+		}
+		switch random.IntN(3) {
+		case 0:
+			s.Front.Kill()
+			s.Front.Start()
+		case 1:
+			s.ToTemporal.Cut()
+			s.ToTemporal.Restore()
+		}
+		s.Worker.Kill()
+		s.RestartWorker()
+	}
+	if len(prompts) != *backgroundCalls {
+		t.Errorf("%d tasks of %d calls", len(prompts), *backgroundCalls)
+	}
+	repeats := 0
+	began := time.Now()
+	for id, prompt := range prompts {
+		ended := awaitBackground(t, s.Front, "", id)
+		sent := len(promptsSent(s.Stack, prompt))
+		repeats += max(0, sent-1)
+		want := map[string]string{"quick": "completed", "slow": "completed", "refused": "failed"}[strings.Fields(prompt)[0]]
+		switch {
+		case sent < 1 || sent > 2:
+			t.Errorf("%q was sent %d times: %+v with %+v", prompt, sent, ended, ended.Error)
+		case want == "completed" && ended.Status == "failed" && ended.Error.Code == "upstream_unknown" && sent == 2: // both answers were lost
+		case want != "" && ended.Status != want:
+			t.Errorf("%q ended as %+v with %+v, want %s", prompt, ended, ended.Error, want)
+		}
+	}
+	t.Logf("%d calls, %d kills, %d repeats; the last ended %v after the last kill", len(prompts), kills, repeats, time.Since(began))
+}
