@@ -4,6 +4,8 @@ import (
 	"net/http"
 	"path"
 	"reflect"
+	"slices"
+	"strings"
 
 	"github.com/danielgtaylor/huma/v2"
 
@@ -55,6 +57,29 @@ func apiConfig(version string) huma.Config {
 		}
 	}
 	return config
+}
+
+// declareBackground declares the answer of the operations that may run in the background: the task.
+func declareBackground(doc *huma.OpenAPI) {
+	task := doc.Paths["/v1/tasks/{task_id}"].Get.Responses["200"].Content
+	for path, item := range doc.Paths {
+		if item.Post == nil || !slices.ContainsFunc(backgroundPaths(), func(end string) bool { return strings.HasSuffix(path, end) }) {
+			continue
+		}
+		item.Post.Responses["202"] = &huma.Response{Description: "The task of a call in the background", Content: task}
+		item.Post.Parameters = append(item.Post.Parameters, &huma.Param{
+			Name: "Prefer", In: "header", Description: "respond-async runs the call in the background, and wait=N waits so many seconds for its end",
+			Schema: &huma.Schema{Type: huma.TypeString},
+		})
+	}
+}
+
+// backgroundPaths returns the ends of the paths of the operations that may run in the background.
+func backgroundPaths() []string {
+	return []string{
+		"/completions", "/responses", "/responses/compact", "/messages", ":generateContent", ":streamGenerateContent", "/embeddings", ":embedContent",
+		":batchEmbedContents", "/images/generations", "/images/edits", "/audio/transcriptions", "/audio/translations", "/audio/speech", "/moderations", "/rerank",
+	}
 }
 
 // schemaName is the name of a type in the document. Types of the operators' actions have short names, which are those of a client's

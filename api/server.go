@@ -213,6 +213,7 @@ func New(o Options) *Server {
 	}
 	admin.Add(s.api, openAI, o.Admin)
 	dropHumaErrors(s.api.OpenAPI())
+	declareBackground(s.api.OpenAPI())
 	readReference().fill(s.api.OpenAPI())
 	s.addDocs(mux, o.Manual)
 	s.inside = anew(e.Handler(mux))

@@ -18,7 +18,7 @@ import (
 const retryTask = "2"
 
 func (s *Service) addResult(g *edge.Group, tags []string) {
-	file := map[string]*huma.MediaType{"*/*": {Schema: &huma.Schema{Type: huma.TypeString, Format: "binary"}}}
+	file := map[string]*huma.MediaType{"*/*": {Schema: &huma.Schema{}}}
 	op := huma.Operation{
 		OperationID: "getTaskResult", Method: http.MethodGet, Path: root + "/{task_id}/result", Tags: tags, Summary: "Get the result of a task",
 		Description: "Answers as the synchronous call would: with its status, content type and body. An error of an ended task is final.",
