@@ -365,8 +365,7 @@ func TestTaskList(t *testing.T) {
 // TestServeCall: the worker's request is that of the create's token, without its limits.
 func TestServeCall(t *testing.T) {
 	t.Parallel()
-	var g *gateway
-	g = newGateway(t, nil, func(g *gateway, o *api.Options) {
+	g := newGateway(t, nil, func(g *gateway, o *api.Options) {
 		g.limits.grant = limits.Grant{RetryAfter: time.Minute} // the create has taken them
 		o.TokenByID = func(_ context.Context, id string) (*tokens.Token, error) {
 			for _, token := range g.tokens {
