@@ -29,8 +29,9 @@ import (
 const (
 	// callSlotWait bounds the wait of one try for a slot of the worker. After it the try ends, so that another worker may have a free one.
 	callSlotWait = 15 * time.Second
-	// callRetry and callRetryMost bound the wait between two tries of a call that found no slot or no channel.
-	callRetry, callRetryMost = time.Second, 30 * time.Second
+	// callRetry and callRetryMost bound the wait between two tries of a call that found no slot or no channel. A try costs engine and worker
+	// a hundredth of a second: ten thousand waiting calls take most of one processor with this longest wait.
+	callRetry, callRetryMost = time.Second, 2 * time.Minute
 	// callClaims is the number of times that a call may be sent: a lost answer permits one repeat.
 	callClaims = 2
 	// concludeTimeout bounds the look in the archive for what became of a call.

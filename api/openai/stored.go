@@ -20,6 +20,7 @@ import (
 	"modelrelay/api/body"
 	"modelrelay/api/calls"
 	"modelrelay/api/edge"
+	apitasks "modelrelay/api/tasks"
 	"modelrelay/providers"
 	"modelrelay/providers/rawjson"
 	"modelrelay/storage"
@@ -92,12 +93,9 @@ func (s *stored) find(x *edge.Request, r *http.Request, id string) (response res
 	return response, true, takeRead(x, len(response.Object)+len(response.Earlier)+len(response.Input))
 }
 
-// bytesPerRead is the size for which a read of stored responses counts as one more read, in bytes: Redis is shared by all tokens.
-const bytesPerRead = 64 << 10
-
-// takeRead takes the caller's reads for so many bytes of stored responses.
+// takeRead takes the caller's reads for so many bytes of stored responses: Redis is shared by all tokens.
 func takeRead(x *edge.Request, size int) error {
-	if reads := size / bytesPerRead; reads > 0 {
+	if reads := size / apitasks.BytesPerRead; reads > 0 {
 		return x.TakeReads(reads)
 	}
 	return nil

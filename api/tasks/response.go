@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"modelrelay/activities"
+	"modelrelay/api/edge"
 	"modelrelay/providers"
 	"modelrelay/workflows/tasks"
 )
@@ -69,7 +70,25 @@ func (s *Service) open(ctx context.Context, of tasks.Task, key string) (io.ReadC
 	if err != nil {
 		return nil, Object{Gone: noResult(of)}.fault(err)
 	}
+	if err := s.hold(ctx, body.Object().Size); err != nil {
+		_ = body.Close() // it was not read
+		return nil, err
+	}
 	return body, nil
+}
+
+// BytesPerRead is how much of an object that a request reads into memory counts as one of the token's reads, in bytes.
+const BytesPerRead = 64 << 10
+
+// hold counts an object that a request reads into memory: as reads of its token, and in the memory of bodies until the end of the request.
+func (s *Service) hold(ctx context.Context, size int64) error {
+	x := edge.Of(ctx)
+	if reads := int(size / BytesPerRead); reads > 0 {
+		if err := x.TakeReads(reads); err != nil {
+			return err
+		}
+	}
+	return x.Hold(int(size))
 }
 
 func noResult(of tasks.Task) *providers.Fault {
