@@ -14,7 +14,6 @@ import (
 	"testing"
 	"time"
 
-	"github.com/anthropics/anthropic-sdk-go"
 	anthropicoption "github.com/anthropics/anthropic-sdk-go/option"
 	"github.com/openai/openai-go/v3"
 	"github.com/openai/openai-go/v3/option"
@@ -74,13 +73,6 @@ func startBackground(t *testing.T, g *stack.Gateway, r stack.Request) background
 	if err := json.Unmarshal(answer.Body, &task); answer.Status != http.StatusAccepted || err != nil || answer.Header.Get("Location") != "/v1/tasks/"+task.ID {
 		t.Fatalf("%s: %d %v %s, %v", r.Path, answer.Status, answer.Header, answer.Body, err)
 	}
-	return task
-}
-
-// taskOf reads a task of a token, "" for that of the client demo.
-func taskOf(t *testing.T, g *stack.Gateway, token, id, query string) (task background) {
-	t.Helper()
-	g.CallJSON(t, stack.Request{Path: "/v1/tasks/" + id + query, Token: token}, &task)
 	return task
 }
 
@@ -250,7 +242,7 @@ func TestBackgroundSDKs(t *testing.T) {
 		if err != nil || answer.Content[0].Text != said {
 			t.Errorf("with a wait: %+v, %v", answer, err)
 		}
-		var params anthropic.MessageNewParams = messageOf("gpt-4o")
+		params := messageOf("gpt-4o")
 		_, err = sdk.Messages.New(t.Context(), params, anthropicoption.WithHeader("Prefer", prefer), anthropicoption.WithResponseInto(&raw))
 		location(t, err)
 	})
