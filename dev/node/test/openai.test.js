@@ -153,3 +153,29 @@ test('errors within streams', async () => {
 	assert.ok(response.error instanceof OpenAI.APIError, response.error.stack)
 	assert.equal(response.error.code, 'upstream_error')
 })
+
+for (const model of ['gpt-4o', 'claude-sonnet-4-5', 'gemini-2.5-flash']) {
+	test(`responses in the background, ${model}`, async () => {
+		let response = await client.responses.create({model, input: question, background: true})
+		assert.equal(response.status, 'queued')
+		while (['queued', 'in_progress'].includes(response.status)) response = await client.responses.retrieve(response.id)
+		assert.equal(response.output_text, said)
+		assert.equal((await client.responses.inputItems.list(response.id)).data.length, 1)
+
+		let id, last
+		for await (const event of await client.responses.create({model, input: question, background: true, stream: true})) {
+			if (event.response) id = event.response.id
+			last = event.sequence_number
+			if (last === 3) break // the connection is lost
+		}
+		const numbers = []
+		const resumed = client.responses.stream({response_id: id, starting_after: last})
+		for await (const event of resumed) numbers.push(event.sequence_number)
+		assert.deepEqual(numbers, numbers.map((_, i) => last + 1 + i))
+		const next = await client.responses.create({model, input: question, previous_response_id: id})
+		assert.equal(next.previous_response_id, id)
+		assert.equal((await client.responses.cancel(id)).status, 'completed')
+		await client.responses.delete(id)
+		await assert.rejects(client.responses.retrieve(id), {status: 404})
+	})
+}
