@@ -188,20 +188,16 @@ func (a background) final(ctx context.Context, t tasks.Task) (document []byte, e
 	return document, err
 }
 
-// items returns the complete items in the events of a response that did not end, as an array.
+// items returns the items in the events of a response that did not end, as an array.
 func (a background) items(ctx context.Context, t tasks.Task) ([]byte, error) {
 	content, err := a.tasks.Output(ctx, t)
 	if err != nil {
 		return nil, err
 	}
 	defer func() { _ = content.Close() }() // it was only read
-	var items [][]byte
-	err = eachEvent(content, func(kind string, data rawjson.Value) {
-		if kind == "response.output_item.done" {
-			items = append(items, bytes.Clone(data.Get("item")))
-		}
-	})
-	return slices.Concat([]byte("["), bytes.Join(items, []byte(",")), []byte("]")), err
+	var items itemsOf
+	err = eachEvent(content, items.event)
+	return items.list(), err
 }
 
 // eachEvent visits the type and data of each event.

@@ -104,3 +104,31 @@ func FuzzWorker(f *testing.F) {
 		}
 	})
 }
+
+// TestCancelledItems: a cancelled response has its complete items, and the unfinished ones as far as their events go.
+func TestCancelledItems(t *testing.T) {
+	t.Parallel()
+	var stream strings.Builder
+	for _, data := range []string{
+		`{"type":"response.output_item.added","output_index":0,"item":{"id":"rs_1","type":"reasoning","summary":[]}}`,
+		`{"type":"response.reasoning_summary_part.added","output_index":0,"summary_index":0,"part":{"type":"summary_text","text":""}}`,
+		`{"type":"response.reasoning_summary_text.delta","output_index":0,"summary_index":0,"delta":"th"}`,
+		`{"type":"response.output_item.done","output_index":0,"item":{"id":"rs_1","type":"reasoning","summary":[{"type":"summary_text","text":"thought"}]}}`,
+		`{"type":"response.output_item.added","output_index":1,"item":{"id":"msg_1","type":"message","status":"in_progress","role":"assistant","content":[]}}`,
+		`{"type":"response.content_part.added","output_index":1,"content_index":0,"part":{"type":"output_text","text":"","annotations":[]}}`,
+		`{"type":"response.output_text.delta","output_index":1,"content_index":0,"delta":"Hi "}`,
+		`{"type":"response.output_item.added","output_index":2,"item":{"id":"fc_1","type":"function_call","status":"in_progress","arguments":"","name":"f"}}`,
+		`{"type":"response.function_call_arguments.delta","output_index":2,"delta":"{\"a\""}`,
+		`{"type":"response.output_text.delta","output_index":1,"content_index":0,"delta":"th\u00e9re"}`,
+		`{"type":"response.output_text.delta","output_index":1,"content_index":7,"delta":"no such part"}`,
+		`{"type":"response.output_text.delta","output_index":9,"content_index":0,"delta":"no such item"}`,
+	} {
+		fmt.Fprintf(&stream, "event: x\ndata: %s\n\n", data)
+	}
+	want := `[{"id":"rs_1","type":"reasoning","summary":[{"type":"summary_text","text":"thought"}]},` +
+		`{"id":"msg_1","type":"message","status":"incomplete","role":"assistant","content":[{"type":"output_text","text":"Hi thére","annotations":[]}]},` +
+		`{"id":"fc_1","type":"function_call","status":"incomplete","arguments":"{\"a\"","name":"f"}]`
+	if got, err := openai.CancelledItems(stream.String()); got != want || err != nil {
+		t.Errorf("got %s, %v\nwant %s", got, err, want)
+	}
+}

@@ -2,6 +2,7 @@ package openai
 
 import (
 	"io"
+	"strings"
 
 	"github.com/danielgtaylor/huma/v2"
 
@@ -25,3 +26,10 @@ func NextEventNumber(stream string, size int) int {
 
 // ShowPrevious wraps an answer as that of a call which continues from a stored response.
 func ShowPrevious(id string) func(io.ReadCloser) io.ReadCloser { return showPrevious(id) }
+
+// CancelledItems are the items of a response with these events.
+func CancelledItems(stream string) (string, error) {
+	var items itemsOf
+	err := eachEvent(strings.NewReader(stream), items.event)
+	return string(items.list()), err
+}

@@ -1,0 +1,141 @@
+package openai
+
+import (
+	"bytes"
+	"slices"
+	"strings"
+
+	"modelrelay/providers/rawjson"
+)
+
+// itemsOf collects the output of a response whose stream was cancelled, from its events: the complete items, and each unfinished one with
+// the status incomplete and the text that it had. The events are those of OpenAI's Responses API.
+type itemsOf struct {
+	items []*outputItem
+	// open has the unfinished items by their output_index.
+	open map[int64]*outputItem
+}
+
+// outputItem is an item of a response. A complete one has neither parts nor texts.
+type outputItem struct {
+	members rawjson.Value
+	parts   map[string][]outputPart // of its lists content and summary
+	texts   texts
+	done    bool
+}
+
+// outputPart is a part of a list of an item.
+type outputPart struct {
+	members rawjson.Value
+	texts   texts
+}
+
+// texts are the texts of members that grow with each event.
+type texts map[string]*strings.Builder
+
+// growing maps the types of events that add to a text to the member that grows, and to the list and the index of its part, if it has one.
+var growing = map[string]struct{ member, list, index string }{
+	"response.output_text.delta":                {"text", "content", "content_index"},
+	"response.refusal.delta":                    {"refusal", "content", "content_index"},
+	"response.reasoning_text.delta":             {"text", "content", "content_index"},
+	"response.reasoning_summary_text.delta":     {"text", "summary", "summary_index"},
+	"response.function_call_arguments.delta":    {member: "arguments"},
+	"response.mcp_call_arguments.delta":         {member: "arguments"},
+	"response.custom_tool_call_input.delta":     {member: "input"},
+	"response.code_interpreter_call_code.delta": {member: "code"},
+}
+
+// event adds an event.
+func (o *itemsOf) event(kind string, data rawjson.Value) {
+	index, _ := data.Get("output_index").Int()
+	item := o.open[index]
+	switch kind {
+	case "response.output_item.added":
+		if item == nil {
+			item = new(outputItem)
+			o.items = append(o.items, item)
+		}
+		*item = outputItem{members: bytes.Clone(data.Get("item")), parts: make(map[string][]outputPart), texts: make(texts)}
+		if o.open == nil {
+			o.open = make(map[int64]*outputItem)
+		}
+		o.open[index] = item
+		return
+	case "response.output_item.done":
+		if item == nil {
+			item = new(outputItem)
+			o.items = append(o.items, item)
+		}
+		*item = outputItem{members: bytes.Clone(data.Get("item")), done: true}
+		delete(o.open, index)
+		return
+	}
+	if item == nil {
+		return
+	}
+	switch kind {
+	case "response.content_part.added":
+		item.add("content", data)
+	case "response.reasoning_summary_part.added":
+		item.add("summary", data)
+	default:
+		grows, ok := growing[kind]
+		if !ok {
+			return
+		}
+		in := item.texts
+		if grows.list != "" {
+			n, _ := data.Get(grows.index).Int()
+			if n < 0 || n >= int64(len(item.parts[grows.list])) {
+				return
+			}
+			in = item.parts[grows.list][n].texts
+		}
+		in.add(grows.member, data.Get("delta").Text())
+	}
+}
+
+func (i *outputItem) add(list string, data rawjson.Value) {
+	i.parts[list] = append(i.parts[list], outputPart{members: bytes.Clone(data.Get("part")), texts: make(texts)})
+}
+
+func (t texts) add(member string, delta rawjson.Text) {
+	if t[member] == nil {
+		t[member] = new(strings.Builder)
+	}
+	t[member].Write(delta.Decoded())
+}
+
+// of returns an object with the texts added to its members.
+func (t texts) of(object rawjson.Value) rawjson.Value {
+	var members []member
+	for name, text := range t {
+		members = append(members, member{name, rawjson.Quote(object.Get(name).Text().String() + text.String())})
+	}
+	return withMembers(object, members...)
+}
+
+// list returns the items as an array.
+func (o *itemsOf) list() []byte {
+	items := make([][]byte, 0, len(o.items))
+	for _, item := range o.items {
+		if item.done {
+			items = append(items, item.members)
+			continue
+		}
+		members := []member{{"status", []byte(`"incomplete"`)}}
+		for list, parts := range item.parts {
+			written := make([][]byte, 0, len(parts))
+			for _, part := range parts {
+				written = append(written, part.texts.of(part.members))
+			}
+			members = append(members, member{list, arrayOf(written)})
+		}
+		items = append(items, withMembers(item.texts.of(item.members), members...))
+	}
+	return arrayOf(items)
+}
+
+func arrayOf(values [][]byte) []byte {
+	return slices.Concat([]byte("["), bytes.Join(values, []byte(",")), []byte("]"))
+}
