@@ -167,8 +167,8 @@ type Relayer struct {
 	Slots *Shares
 	// MaxOutput is the largest answer in bytes.
 	MaxOutput int64
-	// Repeats: a call whose answer was lost is sent once more.
-	Repeats bool
+	// Repeats reports whether a call whose answer is lost at the channel is sent once more. The channel is "" if it is not known.
+	Repeats func(channel string) bool
 	// Grace is how long a call continues when its worker stops.
 	Grace time.Duration
 	// Running has the calls of the worker; nil: a cancel arrives with a heartbeat alone.
@@ -302,6 +302,7 @@ func (c *calling) conclude(ctx context.Context) (Answered, error) {
 		if holder == concluded {
 			break
 		}
+		c.lostAt(holder)
 		lost = n
 	}
 	if lost == 0 {
@@ -514,11 +515,9 @@ func (c *calling) append(ctx context.Context, events []byte) (err error) {
 // begin claims the right to send the call, before the first request of a try.
 func (c *calling) begin(ctx context.Context, channel string) error {
 	c.begun++
-	if c.begun == 1 {
-		if err := c.claimNext(ctx); err != nil {
-			c.begun--
-			return err
-		}
+	if err := c.claimFor(ctx, channel); err != nil {
+		c.begun--
+		return err
 	}
 	c.mu.Lock()
 	c.progress.Attempts++
@@ -535,10 +534,42 @@ func (c *calling) begin(ctx context.Context, channel string) error {
 	return nil
 }
 
-// claimNext takes the next claim. A claim of another try means that its answer was stored, or lost.
-func (c *calling) claimNext(ctx context.Context) error {
+// claimFor claims the right to send the call to a channel. The claim names the channel, whose rule decides about a lost answer.
+func (c *calling) claimFor(ctx context.Context, channel string) error {
 	info := activity.GetInfo(c.task) //nolint:contextcheck // ctx is that of the request
-	owner := info.WorkflowExecution.RunID + " " + strconv.Itoa(int(info.Attempt))
+	owner := strings.Join([]string{info.WorkflowExecution.RunID, strconv.Itoa(int(info.Attempt)), channel}, " ")
+	if c.begun == 1 {
+		return c.claimNext(ctx, owner)
+	}
+	if channel == c.progress.Channel {
+		return nil
+	}
+	try, cancel := context.WithTimeout(ctx, claimTimeout)
+	defer cancel()
+	_, err := c.Objects.Put(try, c.in.claim(c.claimed), strings.NewReader(owner), int64(len(owner)), archive.PutOptions{ContentType: "text/plain"})
+	if err != nil {
+		return claimFault(err)
+	}
+	return nil
+}
+
+// lostAt records the channel that the owner of a claim named.
+func (c *calling) lostAt(owner string) {
+	if parts := strings.SplitN(owner, " ", 3); len(parts) == 3 { // earlier versions named none
+		c.mu.Lock()
+		c.progress.Channel = parts[2]
+		c.mu.Unlock()
+	}
+}
+
+func claimFault(err error) error {
+	return &providers.Fault{
+		Kind: providers.Overloaded, Message: "The archive is unavailable; nothing is sent meanwhile.", Accepted: providers.NotAccepted, Err: err,
+	}
+}
+
+// claimNext takes the next claim for the owner. A claim of another try means that its answer was stored, or lost.
+func (c *calling) claimNext(ctx context.Context, owner string) error {
 	for c.claimed < callClaims {
 		n := c.claimed + 1
 		if n > 1 {
@@ -550,14 +581,13 @@ func (c *calling) claimNext(ctx context.Context) error {
 		holder, err := c.Objects.Claim(try, c.in.claim(n), owner)
 		cancel()
 		if err != nil {
-			return &providers.Fault{
-				Kind: providers.Overloaded, Message: "The archive is unavailable; nothing is sent meanwhile.", Accepted: providers.NotAccepted, Err: err,
-			}
+			return claimFault(err)
 		}
 		c.claimed = n
 		if holder == owner {
 			return nil
 		}
+		c.lostAt(holder)
 		switch stored, err := c.stored(ctx); {
 		case err == nil:
 			c.earlier = &stored
@@ -652,7 +682,7 @@ func (c *calling) repeats() bool {
 }
 
 // mayRepeat reports whether a call whose answer is lost may be sent once more.
-func (c *calling) mayRepeat() bool { return c.Repeats && c.claimed < callClaims }
+func (c *calling) mayRepeat() bool { return c.claimed < callClaims && c.Repeats(c.progress.Channel) }
 
 // reserveAgain reserves the cost of a repeat: the lost attempt keeps its own reservation.
 func (c *calling) reserveAgain(ctx context.Context) error {

@@ -85,7 +85,8 @@ func newCalls(t *testing.T, caller *fakeCaller) *calls {
 	c := &calls{archive: storagetest.NewMemoryArchive(), caller: caller, stop: make(chan struct{})}
 	quiet := slog.New(slog.DiscardHandler)
 	c.relayer = activities.Relayer{
-		Listing: &activities.Listing{Log: quiet}, Caller: caller, Objects: c.archive, Slots: activities.CallShares(2), MaxOutput: 1 << 10, Repeats: true,
+		Listing: &activities.Listing{Log: quiet}, Caller: caller, Objects: c.archive, Slots: activities.CallShares(2), MaxOutput: 1 << 10,
+		Repeats: func(string) bool { return true },
 		Running: new(activities.RunningCalls), Log: quiet,
 	}
 	body := `{"model":"gpt-4o"}`
@@ -119,6 +120,21 @@ func (c *calls) dies(t *testing.T, n int) {
 		t.Fatal(err)
 	}
 	if _, err := c.archive.Claim(t.Context(), begun, fmt.Sprintf("dead %d", n)); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// buries gives the claim of a real try to another one, with all else that it says.
+func (c *calls) buries(t *testing.T, n int) {
+	t.Helper()
+	begun := activities.SubmitInput{TaskID: c.in.TaskID, Incarnation: c.in.Incarnation, Attempt: n}.BegunObject()
+	body, err := c.archive.Open(t.Context(), begun)
+	if err != nil {
+		t.Fatal(err)
+	}
+	owner, _ := io.ReadAll(body) // of memory
+	owner = append([]byte("dead-"), owner...)
+	if _, err := c.archive.Put(t.Context(), begun, bytes.NewReader(owner), int64(len(owner)), archive.PutOptions{}); err != nil {
 		t.Fatal(err)
 	}
 }
@@ -184,7 +200,7 @@ func TestRelayRule(t *testing.T) {
 				caller.loses()
 			}
 			c := newCalls(t, caller)
-			c.relayer.Repeats = test.repeats
+			c.relayer.Repeats = func(string) bool { return test.repeats }
 			for n := range test.dead {
 				c.dies(t, n+1)
 			}
@@ -206,6 +222,46 @@ func TestRelayRule(t *testing.T) {
 			}
 			if got.Cost != want {
 				t.Errorf("cost %d, want %d", got.Cost, want)
+			}
+		})
+	}
+}
+
+// TestRelayRuleOfChannel: the rule is that of the channel that lost the answer, although only the claim of the dead worker names it.
+func TestRelayRuleOfChannel(t *testing.T) {
+	t.Parallel()
+	for name, test := range map[string]struct {
+		channels []string // in the order of the attempts of the lost try
+		repeated bool
+	}{
+		"repeat": {channels: []string{"main"}, repeated: true}, "fail": {channels: []string{"dear one"}},
+		"fell over to repeat": {channels: []string{"dear one", "main"}, repeated: true}, "fell over to fail": {channels: []string{"main", "dear one"}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			c := newCalls(t, new(fakeCaller))
+			c.relayer.Repeats = func(channel string) bool { return channel == "main" }
+			c.caller.serve = func(_ http.ResponseWriter, r *http.Request, run *activities.CallRun) {
+				for _, channel := range test.channels {
+					if err := run.Begin(r.Context(), channel); err != nil {
+						t.Error(err)
+					}
+				}
+				close(c.stop) // the worker ends with the answer
+				<-r.Context().Done()
+				run.Fault = providers.AsFault(context.Cause(r.Context()))
+			}
+			first, err := c.try(t)
+			if ended := err == nil; ended == test.repeated {
+				t.Errorf("the stopped worker has %+v, %v", first, err)
+			}
+			c.buries(t, 1)
+			c.stop = make(chan struct{})
+			c.caller.answers(http.StatusOK, "{}")
+			second, err := c.try(t)
+			want := test.channels[len(test.channels)-1]
+			if ok := err == nil && second.Failure == nil; ok != test.repeated || !ok && second.Channel != want || ok && second.Channel != "main" {
+				t.Errorf("another worker has %+v with %+v, %v", second, second.Failure, err)
 			}
 		})
 	}
@@ -361,7 +417,7 @@ func TestRelayStoppedUnderFail(t *testing.T) {
 	t.Parallel()
 	var c *calls
 	c = newCalls(t, hangs(func() { close(c.stop) }))
-	c.relayer.Repeats = false
+	c.relayer.Repeats = func(string) bool { return false }
 	got, err := c.try(t)
 	if err != nil || !got.Unknown || got.Failure == nil || got.Failure.Code != "upstream_unknown" || got.Cost != 1000 {
 		t.Errorf("got %+v, %v", got, err)

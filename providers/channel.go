@@ -24,6 +24,14 @@ const (
 	DialectResponses = "responses"
 )
 
+// The values of Channel.LostAnswer.
+const (
+	// LostRepeat: the call is sent once more.
+	LostRepeat = "repeat"
+	// LostFail: the call fails.
+	LostFail = "fail"
+)
+
 // Secret is a credential of an upstream.
 type Secret = secret.Text
 
@@ -56,6 +64,8 @@ type Channel struct {
 	OpenValues bool
 	// AllowPrivateResults permits links and redirects to results at private and loopback addresses beyond the channel's own origin.
 	AllowPrivateResults bool
+	// LostAnswer is what a background call does whose answer this channel lost, one of the Lost constants; "" for the rule of all channels.
+	LostAnswer string
 	// Disabled removes the channel from routing. Its running tasks continue.
 	Disabled bool
 }

@@ -1,13 +1,14 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"log/slog"
 	"sync"
 
 	"modelrelay/activities"
 	"modelrelay/cmd/gateway/internal/cli"
-	"modelrelay/cmd/gateway/internal/config"
+	"modelrelay/providers"
 	"modelrelay/storage/slots"
 	"modelrelay/storage/taskindex"
 	"modelrelay/storage/tokens"
@@ -65,6 +66,12 @@ func (p *parts) worker(tokens *tokens.Store, calls activities.Caller) *workflows
 	})
 }
 
+// repeatsLost reports whether a background call whose answer the channel lost is sent once more.
+func (p *parts) repeatsLost(name string) bool {
+	channel, _ := p.router.Channel(name)
+	return cmp.Or(channel.LostAnswer, p.cfg.Background.LostAnswer) == providers.LostRepeat
+}
+
 // newActivities makes what a worker does for tasks.
 func newActivities(p *parts, tokens *tokens.Store, calls activities.Caller) *activities.Activities {
 	var (
@@ -96,7 +103,7 @@ func newActivities(p *parts, tokens *tokens.Store, calls activities.Caller) *act
 		Relayer: &activities.Relayer{
 			Listing: listing, Caller: calls, Objects: p.archive, Events: p.events, Money: activities.Money{Budgets: p.budgets(), Prices: p.prices},
 			Slots: activities.CallShares(int64(p.cfg.Background.MaxCalls)), MaxOutput: int64(p.cfg.Background.MaxOutput),
-			Repeats: p.cfg.Background.LostAnswer == config.LostRepeat, Grace: p.cfg.Relay.Grace, Running: new(activities.RunningCalls),
+			Repeats: p.repeatsLost, Grace: p.cfg.Relay.Grace, Running: new(activities.RunningCalls),
 			Record: recorder, Log: p.log,
 		},
 		Sweeper: &activities.Sweeper{

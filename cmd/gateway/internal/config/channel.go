@@ -41,6 +41,9 @@ func checkChannel(v *validator, at string, c Channel, vendors providers.Catalog)
 	}
 	checkModels(v, at+".models", c.Models)
 	checkDialect(v, at, c, vendor)
+	if c.LostAnswer != "" {
+		v.oneOf(at+".lost_answer", c.LostAnswer, providers.LostRepeat, providers.LostFail)
+	}
 	checkFields(v, at+".fields", c.facts().Fields, vendor)
 	if len(c.Groups) == 0 {
 		v.add(at+".groups", "wants at least one group")

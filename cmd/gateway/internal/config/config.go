@@ -130,12 +130,6 @@ type Background struct {
 	LostAnswer string        `yaml:"lost_answer" doc:"repeat: a call whose answer was lost is sent once more; fail: it fails with upstream_unknown"`
 }
 
-// The values of background.lost_answer.
-const (
-	LostRepeat = "repeat"
-	LostFail   = "fail"
-)
-
 // Webhooks bounds deliveries to addresses that clients choose.
 type Webhooks struct {
 	AllowPrivateNetworks bool `yaml:"allow_private_networks" doc:"deliver to private and loopback addresses too"`
@@ -221,8 +215,9 @@ type Channel struct {
 	Translate   bool               `yaml:"translate" doc:"translate calls in other chat formats for it; false: calls in its own formats alone"`
 	ModelFacts
 	// AllowPrivateResults is for upstreams of the operator's own.
-	AllowPrivateResults bool `yaml:"allow_private_results" doc:"read results at private and loopback addresses too, where links and redirects lead away from base_url's own origin"`
-	Disabled            bool `yaml:"disabled" doc:"take it out of routing; running tasks go on"`
+	AllowPrivateResults bool   `yaml:"allow_private_results" doc:"read results at private and loopback addresses too, where links and redirects lead away from base_url's own origin"`
+	LostAnswer          string `yaml:"lost_answer" doc:"repeat or fail: background.lost_answer for calls whose answer is lost at this channel; empty: as there"`
+	Disabled            bool   `yaml:"disabled" doc:"take it out of routing; running tasks go on"`
 }
 
 // ModelFacts are what a channel says of upstream models, by the beginning of their names.
@@ -260,7 +255,7 @@ func Default() Config {
 			CooldownShare: health.DefaultCooldownShare, CooldownWindow: health.DefaultCooldownWindow,
 			Grace: 30 * time.Second, RedisGrace: 10 * time.Minute,
 		},
-		Background: Background{MaxCalls: 1000, MaxQueued: 20_000, Deadline: time.Hour, MaxOutput: 64 << 20, LostAnswer: LostRepeat},
+		Background: Background{MaxCalls: 1000, MaxQueued: 20_000, Deadline: time.Hour, MaxOutput: 64 << 20, LostAnswer: providers.LostRepeat},
 		Responses:  Responses{Retention: 24 * time.Hour},
 		Calls:      Calls{Recent: calllog.DefaultRecent}, Memory: Memory{LeastHeap: defaultLeastHeap},
 	}

@@ -265,6 +265,7 @@ func TestProblemsNameKeyLineAndColumn(t *testing.T) {
 		{"alias of an alias", "aliases: {a: b, b: c}\n", "aliases.a: stands for \"b\", which is an alias itself"},
 		{"alias of itself", "aliases: {a: a}\n", "aliases.a: stands for itself"},
 		{"alias of nothing", "aliases: {a: }\n", "aliases: a name is empty"},
+		{"rule of a channel", channel + "lost_answer: again}\n", "channels[0].lost_answer: \"again\" is unknown; known are repeat, fail"},
 		{"dialect", channel + "dialect: completions}\n", "channels[0].dialect: \"completions\" is unknown; known are both, chat, responses"},
 		{"dialect of another vendor", "channels:\n  - {name: a, vendor: vendorc, base_url: http://u.test, keys: [\"k:l\"], models: {m: }, dialect: chat}\n", "channels[0].dialect: is of vendors that have both chat endpoints alone, which vendorc does not"},
 		{"fields of another vendor", channel + "fields: {m: {image: i}}}\n", "2:82: channels[0].fields: is of vendors that host many models alone, which openai does not"},

@@ -143,7 +143,7 @@ func checkBackground(v *validator, section Background) {
 	if section.MaxOutput < 1 {
 		v.add("background.max_output", "must be 1 byte or more")
 	}
-	v.oneOf("background.lost_answer", section.LostAnswer, LostRepeat, LostFail)
+	v.oneOf("background.lost_answer", section.LostAnswer, providers.LostRepeat, providers.LostFail)
 }
 
 func checkRelay(v *validator, r Relay) {
