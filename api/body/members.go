@@ -9,6 +9,7 @@ import (
 	"github.com/go-json-experiment/json/jsontext"
 
 	"modelrelay/providers"
+	"modelrelay/providers/rawjson"
 )
 
 // Twice is the place of the first name that an object gives more than once, of any JSON value, with points between the names that lead
@@ -41,4 +42,52 @@ func AppendMember(object, name, value []byte) []byte {
 	object = append(object, name...)
 	object = append(object, ':')
 	return append(object, value...)
+}
+
+// Member is a member of a JSON object.
+type Member struct {
+	Name  string
+	Value []byte
+}
+
+// Named returns a member.
+func Named(name string, value []byte) Member { return Member{Name: name, Value: value} }
+
+// WithMembers returns an object with members replaced, or added at its end.
+func WithMembers(object rawjson.Value, members ...Member) []byte {
+	var out []byte
+	done := make([]bool, len(members))
+	for name, value := range object.Members() {
+		for i, m := range members {
+			if name.Is(m.Name) {
+				value, done[i] = m.Value, true
+			}
+		}
+		out = AppendMember(out, name, value)
+	}
+	for i, m := range members {
+		if !done[i] {
+			out = AppendMember(out, rawjson.Quote(m.Name), m.Value)
+		}
+	}
+	return closed(out)
+}
+
+// WithoutMember returns an object without a member.
+func WithoutMember(object rawjson.Value, member string) []byte {
+	var out []byte
+	for name, value := range object.Members() {
+		if !name.Is(member) {
+			out = AppendMember(out, name, value)
+		}
+	}
+	return closed(out)
+}
+
+// closed ends an object that AppendMember has made.
+func closed(object []byte) []byte {
+	if object == nil {
+		return []byte("{}")
+	}
+	return append(object, '}')
 }

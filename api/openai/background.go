@@ -5,8 +5,6 @@ import (
 	"cmp"
 	"context"
 	"encoding/json"
-	"errors"
-	"fmt"
 	"io"
 	"net/http"
 	"slices"
@@ -130,10 +128,10 @@ func (a background) document(ctx context.Context, t tasks.Task) ([]byte, error) 
 	document := newResponse(t, status, request)
 	switch {
 	case t.State == workflows.Failed:
-		return withMembers(document, member{"error", responseFailure(t)}), nil
+		return body.WithMembers(document, body.Named("error", responseFailure(t))), nil
 	case t.State == workflows.Cancelled && t.Stream && len(t.Outputs) > 0:
 		items, err := a.items(ctx, t)
-		return withMembers(document, member{"output", items}), err
+		return body.WithMembers(document, body.Named("output", items)), err
 	}
 	return document, nil
 }
@@ -202,18 +200,10 @@ func (a background) items(ctx context.Context, t tasks.Task) ([]byte, error) {
 
 // eachEvent visits the type and data of each event.
 func eachEvent(stream io.Reader, visit func(kind string, data rawjson.Value)) error {
-	events := sse.NewReader(stream)
-	for {
-		event, err := events.Next()
-		switch {
-		case errors.Is(err, io.EOF):
-			return nil
-		case err != nil:
-			return fmt.Errorf("read the events of a response: %w", err)
-		}
+	return sse.Each(stream, func(event sse.Event) {
 		data := rawjson.Trim(event.Data)
 		visit(data.Get("type").Text().String(), data)
-	}
+	})
 }
 
 // newResponse returns the response of a task before its upstream has answered, from the request.
@@ -226,81 +216,38 @@ func newResponse(t tasks.Task, status string, request []byte) []byte {
 		return []byte(otherwise)
 	}
 	var out []byte
-	for _, m := range []member{
-		{"id", rawjson.Quote(t.ID)},
-		{"object", []byte(`"response"`)},
-		{"created_at", strconv.AppendInt(nil, t.CreatedAt.Unix(), 10)},
-		{"status", rawjson.Quote(status)},
-		{"background", []byte("true")},
-		{"error", []byte("null")},
-		{"incomplete_details", []byte("null")},
-		{"instructions", or("instructions", "null")},
-		{"max_output_tokens", or("max_output_tokens", "null")},
-		{"max_tool_calls", or("max_tool_calls", "null")},
-		{"model", or("model", "null")},
-		{"output", []byte("[]")},
-		{"parallel_tool_calls", or("parallel_tool_calls", "true")},
-		{"previous_response_id", or("previous_response_id", "null")},
-		{"prompt_cache_key", or("prompt_cache_key", "null")},
-		{"reasoning", or("reasoning", `{"effort":null,"summary":null}`)},
-		{"safety_identifier", or("safety_identifier", "null")},
-		{"service_tier", or("service_tier", `"auto"`)},
-		{"store", []byte("true")},
-		{"temperature", or("temperature", "1.0")},
-		{"text", or("text", `{"format":{"type":"text"}}`)},
-		{"tool_choice", or("tool_choice", `"auto"`)},
-		{"tools", or("tools", "[]")},
-		{"top_logprobs", or("top_logprobs", "0")},
-		{"top_p", or("top_p", "1.0")},
-		{"truncation", or("truncation", `"disabled"`)},
-		{"usage", []byte("null")},
-		{"user", or("user", "null")},
-		{"metadata", or("metadata", "{}")},
+	for _, m := range []body.Member{
+		body.Named("id", rawjson.Quote(t.ID)),
+		body.Named("object", []byte(`"response"`)),
+		body.Named("created_at", strconv.AppendInt(nil, t.CreatedAt.Unix(), 10)),
+		body.Named("status", rawjson.Quote(status)),
+		body.Named("background", []byte("true")),
+		body.Named("error", []byte("null")),
+		body.Named("incomplete_details", []byte("null")),
+		body.Named("instructions", or("instructions", "null")),
+		body.Named("max_output_tokens", or("max_output_tokens", "null")),
+		body.Named("max_tool_calls", or("max_tool_calls", "null")),
+		body.Named("model", or("model", "null")),
+		body.Named("output", []byte("[]")),
+		body.Named("parallel_tool_calls", or("parallel_tool_calls", "true")),
+		body.Named("previous_response_id", or("previous_response_id", "null")),
+		body.Named("prompt_cache_key", or("prompt_cache_key", "null")),
+		body.Named("reasoning", or("reasoning", `{"effort":null,"summary":null}`)),
+		body.Named("safety_identifier", or("safety_identifier", "null")),
+		body.Named("service_tier", or("service_tier", `"auto"`)),
+		body.Named("store", []byte("true")),
+		body.Named("temperature", or("temperature", "1.0")),
+		body.Named("text", or("text", `{"format":{"type":"text"}}`)),
+		body.Named("tool_choice", or("tool_choice", `"auto"`)),
+		body.Named("tools", or("tools", "[]")),
+		body.Named("top_logprobs", or("top_logprobs", "0")),
+		body.Named("top_p", or("top_p", "1.0")),
+		body.Named("truncation", or("truncation", `"disabled"`)),
+		body.Named("usage", []byte("null")),
+		body.Named("user", or("user", "null")),
+		body.Named("metadata", or("metadata", "{}")),
 	} {
-		out = body.AppendMember(out, rawjson.Quote(m.name), m.value)
-	}
-	return append(out, '}')
-}
-
-// member is a member of a JSON object.
-type member struct {
-	name  string
-	value []byte
-}
-
-// withMembers returns an object with members replaced, or added at its end.
-func withMembers(object rawjson.Value, members ...member) []byte {
-	var out []byte
-	done := make([]bool, len(members))
-	for name, value := range object.Members() {
-		for i, m := range members {
-			if name.Is(m.name) {
-				value, done[i] = m.value, true
-			}
-		}
-		out = body.AppendMember(out, name, value)
-	}
-	for i, m := range members {
-		if !done[i] {
-			out = body.AppendMember(out, rawjson.Quote(m.name), m.value)
-		}
-	}
-	if out == nil {
-		return []byte("{}")
-	}
-	return append(out, '}')
-}
-
-// without returns an object without a member.
-func without(object rawjson.Value, member string) []byte {
-	var out []byte
-	for name, value := range object.Members() {
-		if !name.Is(member) {
-			out = body.AppendMember(out, name, value)
-		}
-	}
-	if out == nil {
-		return []byte("{}")
+		out = body.AppendMember(out, rawjson.Quote(m.Name), m.Value)
 	}
 	return append(out, '}')
 }
@@ -309,19 +256,14 @@ func without(object rawjson.Value, member string) []byte {
 func withoutObfuscation(event []byte) []byte {
 	data, _ := sse.FirstData(event)
 	if object := rawjson.Trim(data); object.Get("obfuscation") != nil {
-		return eventOf(object.Get("type").Text().String(), without(object, "obfuscation"))
+		return sse.Format(object.Get("type").Text().String(), body.WithoutMember(object, "obfuscation"))
 	}
 	return event
 }
 
-// eventOf writes an event.
-func eventOf(kind string, data []byte) []byte {
-	return slices.Concat([]byte("event: "+kind+"\ndata: "), data, []byte("\n\n"))
-}
-
 // lifeEvent is an event of a response's status.
 func lifeEvent(kind string, n int, response []byte) []byte {
-	return eventOf(kind, slices.Concat([]byte(`{"type":"`+kind+`","sequence_number":`+strconv.Itoa(n)+`,"response":`), response, []byte("}")))
+	return sse.Format(kind, slices.Concat([]byte(`{"type":"`+kind+`","sequence_number":`+strconv.Itoa(n)+`,"response":`), response, []byte("}")))
 }
 
 // queuedEvents are the first two events of a response's stream.
@@ -330,78 +272,50 @@ func queuedEvents(t tasks.Task, request []byte) [][]byte {
 	return [][]byte{lifeEvent("response.created", 0, queued), lifeEvent("response.queued", 1, queued)}
 }
 
-// Worker makes the upstream's answer to a response in the background that of its task. It implements http.ResponseWriter: the id is the
-// task's, and the events are numbered anew. End must be called after the answer.
+// Worker makes the upstream's answer to a response in the background that of its task: the id is the task's, and the events are numbered
+// anew. End must be called after the answer.
 type Worker struct {
-	http.ResponseWriter
+	*apitasks.Rewriter
 
 	task    tasks.Task
 	request []byte
-	status  int
-	body    bytes.Buffer // of an answer that is no stream
-	next    int          // the number of the next event
-	final   []byte       // the response in the last event
+	next    int    // the number of the next event
+	final   []byte // the response, or that in the last event
 }
 
 // NewWorker returns a Worker for the task with the id, which was created then. request is the body of the create.
-func NewWorker(w http.ResponseWriter, id string, created time.Time, request []byte) *Worker {
-	return &Worker{ResponseWriter: w, task: tasks.Task{ID: id, CreatedAt: created}, request: request}
+func NewWorker(to http.ResponseWriter, id string, created time.Time, request []byte) *Worker {
+	w := &Worker{task: tasks.Task{ID: id, CreatedAt: created}, request: request}
+	w.Rewriter = apitasks.NewRewriter(to, w.event, func(response rawjson.Value) []byte {
+		w.final = w.own(response)
+		return w.final
+	})
+	return w
 }
 
 // Request returns the body that is sent for the response: without background, which the gateway does itself.
-func Request(body []byte) []byte { return without(rawjson.Trim(body), "background") }
-
-// WriteHeader implements http.ResponseWriter.
-func (w *Worker) WriteHeader(status int) {
-	if w.status == 0 && status >= http.StatusOK {
-		w.status = status
-	}
-	w.Header().Del("Content-Length") // the body changes
-	w.ResponseWriter.WriteHeader(status)
-}
-
-// Unwrap lets http.ResponseController reach the writer.
-func (w *Worker) Unwrap() http.ResponseWriter { return w.ResponseWriter }
-
-// Write implements http.ResponseWriter. Events come whole.
-func (w *Worker) Write(p []byte) (int, error) {
-	if w.status == 0 {
-		w.WriteHeader(http.StatusOK)
-	}
-	if !strings.HasPrefix(w.Header().Get("Content-Type"), "text/event-stream") {
-		return w.body.Write(p)
-	}
-	var out []byte
-	err := eachEvent(bytes.NewReader(p), func(kind string, data rawjson.Value) { out = append(out, w.event(kind, data)...) })
-	if err == nil && len(out) > 0 {
-		_, err = w.ResponseWriter.Write(out)
-	}
-	if err != nil {
-		return 0, err
-	}
-	return len(p), nil
-}
+func Request(request []byte) []byte { return body.WithoutMember(rawjson.Trim(request), "background") }
 
 // event returns the task's events for one of the upstream. The first one begins the stream.
-func (w *Worker) event(kind string, data rawjson.Value) (out []byte) {
+func (w *Worker) event(upstream sse.Event) (out []byte) {
 	if w.next == 0 {
 		out = slices.Concat(queuedEvents(w.task, w.request)...)
 		out = append(out, lifeEvent("response.in_progress", len(queuedEvents(w.task, w.request)), newResponse(w.task, string(workflows.InProgress), w.request))...)
 		w.next = len(queuedEvents(w.task, w.request)) + 1
 	}
+	data := rawjson.Trim(upstream.Data)
+	kind := data.Get("type").Text().String()
 	switch kind {
-	case "":
-		return out
-	case "response.created", "response.queued", "response.in_progress":
+	case "", "response.created", "response.queued", "response.in_progress":
 		return out
 	}
-	number := member{"sequence_number", strconv.AppendInt(nil, int64(w.next), 10)}
+	number := body.Named("sequence_number", strconv.AppendInt(nil, int64(w.next), 10))
 	w.next++
 	if response := data.Get("response"); response.IsObject() {
 		w.final = w.own(response)
-		return append(out, eventOf(kind, withMembers(data, number, member{"response", w.final}))...)
+		return append(out, sse.Format(kind, body.WithMembers(data, number, body.Named("response", w.final)))...)
 	}
-	return append(out, eventOf(kind, withMembers(data, number))...)
+	return append(out, sse.Format(kind, body.WithMembers(data, number))...)
 }
 
 // own makes a response of the upstream that of the task.
@@ -410,20 +324,13 @@ func (w *Worker) own(response rawjson.Value) []byte {
 	if previous.Absent() {
 		previous = rawjson.Value("null")
 	}
-	return withMembers(response, member{"id", rawjson.Quote(w.task.ID)}, member{"background", []byte("true")}, member{"store", []byte("true")},
-		member{"previous_response_id", previous})
+	return body.WithMembers(response, body.Named("id", rawjson.Quote(w.task.ID)), body.Named("background", []byte("true")),
+		body.Named("store", []byte("true")), body.Named("previous_response_id", previous))
 }
 
 // End writes an answer that is no stream. It returns the final response, nil for none, its status, and the failure that it reports.
 func (w *Worker) End() (final []byte, status string, failure *providers.VideoFailure) {
-	if w.body.Len() > 0 {
-		document := rawjson.Trim(w.body.Bytes())
-		if w.status/100 == 2 && document.IsObject() {
-			w.final = w.own(document)
-			document = w.final
-		}
-		_, _ = w.ResponseWriter.Write(document) // the writer of a task records its own error
-	}
+	w.Rewriter.End()
 	end := rawjson.Value(w.final)
 	reported := end.Get("error")
 	return w.final, end.Get("status").Text().String(), &providers.VideoFailure{

@@ -5,6 +5,7 @@ import (
 	"slices"
 	"strings"
 
+	"modelrelay/api/body"
 	"modelrelay/providers/rawjson"
 )
 
@@ -108,11 +109,11 @@ func (t texts) add(member string, delta rawjson.Text) {
 
 // of returns an object with the texts added to its members.
 func (t texts) of(object rawjson.Value) rawjson.Value {
-	var members []member
+	var members []body.Member
 	for name, text := range t {
-		members = append(members, member{name, rawjson.Quote(object.Get(name).Text().String() + text.String())})
+		members = append(members, body.Named(name, rawjson.Quote(object.Get(name).Text().String()+text.String())))
 	}
-	return withMembers(object, members...)
+	return body.WithMembers(object, members...)
 }
 
 // list returns the items as an array.
@@ -123,15 +124,15 @@ func (o *itemsOf) list() []byte {
 			items = append(items, item.members)
 			continue
 		}
-		members := []member{{"status", []byte(`"incomplete"`)}}
+		members := []body.Member{body.Named("status", []byte(`"incomplete"`))}
 		for list, parts := range item.parts {
 			written := make([][]byte, 0, len(parts))
 			for _, part := range parts {
 				written = append(written, part.texts.of(part.members))
 			}
-			members = append(members, member{list, arrayOf(written)})
+			members = append(members, body.Named(list, arrayOf(written)))
 		}
-		items = append(items, withMembers(item.texts.of(item.members), members...))
+		items = append(items, body.WithMembers(item.texts.of(item.members), members...))
 	}
 	return arrayOf(items)
 }

@@ -1,5 +1,5 @@
 // Package sse reads server-sent events (https://html.spec.whatwg.org/multipage/server-sent-events.html): line by line in constant memory,
-// event by event, or as bytes on their way to a client.
+// event by event, or as bytes on their way to a client. It writes single events.
 //
 // It knows nothing of the product.
 package sse

@@ -1,0 +1,29 @@
+package sse
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"io"
+	"slices"
+)
+
+// Each visits the events of a stream up to its end. The bytes of an event are valid during its visit.
+func Each(stream io.Reader, visit func(Event)) error {
+	events := NewReader(stream)
+	for {
+		event, err := events.Next()
+		switch {
+		case errors.Is(err, io.EOF):
+			return nil
+		case err != nil:
+			return fmt.Errorf("read events: %w", err)
+		}
+		visit(event)
+	}
+}
+
+// Format writes an event with a name and data of any number of lines.
+func Format(name string, data []byte) []byte {
+	return slices.Concat([]byte("event: "+name+"\ndata: "), bytes.ReplaceAll(data, []byte("\n"), []byte("\ndata: ")), []byte("\n\n"))
+}
