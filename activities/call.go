@@ -165,8 +165,9 @@ type Relayer struct {
 	Money  Money
 	// Slots bounds the calls of the worker, and shares them among tokens.
 	Slots *Shares
-	// MaxOutput is the largest answer in bytes.
+	// MaxOutput is the largest answer in bytes. Answers is the memory for answers; nil: unlimited.
 	MaxOutput int64
+	Answers   *Shares
 	// Repeats reports whether a call whose answer is lost at the channel is sent once more. The channel is "" if it is not known.
 	Repeats func(channel string) bool
 	// Grace is how long a call continues when its worker stops.
@@ -211,6 +212,9 @@ func (in RelayInput) events() string {
 	return EventsFolder(IncarnationPrefix(in.TaskID, in.Incarnation))
 }
 
+// parts returns the archive folder of the parts of an answer that is not stored yet.
+func (in RelayInput) parts() string { return IncarnationPrefix(in.TaskID, in.Incarnation) + "answer/" }
+
 // EventsFolder returns the archive folder of a call's events, within the folder of what its create staged.
 func EventsFolder(staged string) string { return staged + "events/" }
 
@@ -222,7 +226,8 @@ func (in RelayInput) answer() string {
 // nothing was sent and the call is sent again. If it dies between the claim and the record of the answer, the answer is lost: the call is
 // sent once more, or fails with upstream_unknown. An answer whose record is stored is never sent again.
 func (a *Relayer) Relay(ctx context.Context, in RelayInput) (Answered, error) {
-	c := &calling{Relayer: a, in: in, task: ctx}
+	c := &calling{Relayer: a, in: in, task: ctx, body: answerBody{objects: a.Objects, memory: a.Answers, token: in.Token, folder: in.parts()}}
+	defer c.body.reset(ctx)
 	if activity.HasHeartbeatDetails(ctx) {
 		_ = activity.GetHeartbeatDetails(ctx, &c.progress) // without it only the numbers start again
 	}
@@ -274,6 +279,8 @@ type calling struct {
 	earlier *Answered
 	// events is the log of a stream that has begun; nil for none.
 	events *eventlog.Writer
+	// body is the body of an answer that is not a stream.
+	body answerBody
 }
 
 // slot waits for a slot of the worker. A worker that stops gives none.
@@ -410,6 +417,8 @@ func (c *calling) run(ctx context.Context) (Answered, error) {
 			return c.cut(ctx, out, run, &providers.VideoFailure{
 				Code: "output_too_large", Message: fmt.Sprintf("The answer is larger than %d bytes.", c.MaxOutput),
 			})
+		case out.unstored != nil:
+			return c.cut(ctx, out, run, archiveFailed())
 		case c.begun == 0 && out.status == http.StatusUnauthorized: // the token may no longer be used
 			return c.unsent(ctx)
 		case c.begun == 0 && c.mayWait(out, run):
@@ -465,7 +474,8 @@ func (c *calling) mayWait(out *callOutput, run *CallRun) bool {
 
 // serve serves the call once.
 func (c *calling) serve(ctx context.Context) (*callOutput, *CallRun) {
-	out := &callOutput{header: make(http.Header), most: c.MaxOutput, stream: func(ctx context.Context, events []byte) error { return c.append(ctx, events) }}
+	c.body.reset(ctx)
+	out := &callOutput{header: make(http.Header), body: &c.body, most: c.MaxOutput, stream: func(ctx context.Context, events []byte) error { return c.append(ctx, events) }}
 	run := &CallRun{TaskID: c.in.TaskID, Created: c.in.Entry.Created, Token: c.in.Token, Begin: c.begin, Sent: func() { c.enter(StageAnswering) }}
 	body, err := c.Objects.Open(ctx, c.in.Call.Body)
 	if err != nil {
@@ -721,6 +731,10 @@ func (c *calling) unknown(ctx context.Context) (Answered, error) {
 	return c.store(ctx, &callOutput{status: http.StatusOK, sent: http.Header{"Content-Type": {eventStream}}}, new(CallRun), answer)
 }
 
+func archiveFailed() *providers.VideoFailure {
+	return &providers.VideoFailure{Code: "archive_failed", Message: "The answer could not be archived."}
+}
+
 const eventStream = "text/event-stream"
 
 // ended completes an answer with the progress and what the call cost.
@@ -742,7 +756,7 @@ func (c *calling) store(ctx context.Context, out *callOutput, run *CallRun, as A
 		answer.Failure = run.Failure
 	}
 	if answer.Failure == nil && !answer.Cancelled && (run.Fault != nil || out.status/100 != 2) {
-		answer.Failure = failureOf(out.body.Bytes(), run.Fault)
+		answer.Failure = failureOf(c.body.buffer, run.Fault) // the document of an error is short
 	}
 	for {
 		err := c.write(ctx, out, &answer)
@@ -756,7 +770,7 @@ func (c *calling) store(ctx context.Context, out *callOutput, run *CallRun, as A
 			continue
 		case <-ctx.Done():
 			timer.Stop()
-			answer.Output, answer.Failure = nil, &providers.VideoFailure{Code: "archive_failed", Message: "The answer could not be archived."}
+			answer.Output, answer.Failure = nil, archiveFailed()
 			return answer, nil
 		}
 	}
@@ -774,8 +788,7 @@ func (c *calling) write(ctx context.Context, out *callOutput, answer *Answered) 
 		answer.Output, answer.Events = &Output{Object: log.Key, ContentType: kind, Size: log.Size, SHA256: log.SHA256}, log.Events
 		return c.record(ctx, answer)
 	}
-	object, err := c.Objects.Put(ctx, c.in.output(strconv.Itoa(out.status)), bytes.NewReader(out.body.Bytes()), int64(out.body.Len()),
-		archive.PutOptions{ContentType: kind})
+	object, err := c.body.store(ctx, c.in.output(strconv.Itoa(out.status)), kind)
 	if err != nil {
 		return fmt.Errorf("write the answer: %w", err)
 	}
@@ -839,9 +852,11 @@ func failureOf(body []byte, fault *providers.Fault) *providers.VideoFailure {
 type callOutput struct {
 	header, sent http.Header
 	status       int
-	body         bytes.Buffer
+	body         *answerBody
 	most, size   int64
 	tooLarge     bool
+	// unstored is why a part of the body is not stored; nil: it is.
+	unstored error
 	// stream receives the events of a stream. ctx is that of the request, and stop ends it.
 	stream func(ctx context.Context, events []byte) error
 	ctx    context.Context //nolint:containedctx // it lives within one request
@@ -867,7 +882,11 @@ func (o *callOutput) Write(p []byte) (int, error) {
 		return 0, errTooLarge
 	}
 	if o.status != http.StatusOK || !strings.HasPrefix(o.sent.Get("Content-Type"), eventStream) || len(p) == 0 {
-		return o.body.Write(p)
+		if o.unstored = o.body.write(o.ctx, p); o.unstored != nil {
+			o.stop()
+			return 0, o.unstored
+		}
+		return len(p), nil
 	}
 	if err := o.stream(context.WithoutCancel(o.ctx), p); err != nil {
 		o.stop()

@@ -7,6 +7,8 @@ import (
 	"io"
 	"log/slog"
 	"net/http"
+	"slices"
+	"strings"
 	"sync"
 	"sync/atomic"
 	"testing"
@@ -562,6 +564,96 @@ func TestRunningCallsFollow(t *testing.T) {
 	})
 	c.relayer.Caller = c.caller
 	if got, err := c.try(t); err != nil || !got.Cancelled || got.Cost != 30 {
+		t.Errorf("got %+v, %v", got, err)
+	}
+}
+
+// TestRelayLargeAnswers: an answer is in the worker's memory, or in parts in the archive where there is none left, and stored as one object.
+func TestRelayLargeAnswers(t *testing.T) {
+	t.Parallel()
+	body := bytes.Repeat([]byte("0123456789abcdef"), 60_000)
+	for name, test := range map[string]struct {
+		memory *activities.Shares
+		taken  int64
+		parts  int
+	}{
+		"memory":    {memory: activities.AnswerMemory(), taken: 1<<20 - 128<<10},
+		"no memory": {memory: activities.CallShares(0), parts: 7},
+		"unlimited": {},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			caller := new(fakeCaller)
+			c := newCalls(t, caller)
+			c.relayer.Answers, c.relayer.MaxOutput = test.memory, 1<<20
+			parts := func() (n int) {
+				for _, key := range c.archive.Keys() {
+					if strings.HasPrefix(key, activities.IncarnationPrefix(c.in.TaskID, c.in.Incarnation)+"answer/") {
+						n++
+					}
+				}
+				return n
+			}
+			taken := func() int64 {
+				if test.memory == nil {
+					return 0
+				}
+				return test.memory.Taken()
+			}
+			caller.serve = func(w http.ResponseWriter, r *http.Request, run *activities.CallRun) {
+				if !caller.send(r, run) {
+					return
+				}
+				for chunk := range slices.Chunk(body, 10_000) {
+					if _, err := w.Write(chunk); err != nil {
+						t.Error(err)
+					}
+				}
+				if taken() != test.taken || parts() != test.parts {
+					t.Errorf("%d bytes are taken with %d parts, want %d and %d", taken(), parts(), test.taken, test.parts)
+				}
+			}
+			got, err := c.try(t)
+			if err != nil || got.Failure != nil || got.Output == nil || got.Output.Size != int64(len(body)) {
+				t.Fatalf("got %+v with %+v, %v", got, got.Failure, err)
+			}
+			object, err := c.archive.Open(t.Context(), got.Output.Object)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if raw, err := io.ReadAll(object); err != nil || !bytes.Equal(raw, body) {
+				t.Errorf("stored %d other bytes, %v", len(raw), err)
+			}
+			if taken() != 0 || parts() != 0 {
+				t.Errorf("%d bytes are taken and %d parts are left", taken(), parts())
+			}
+		})
+	}
+}
+
+// TestRelayPartsNotStored: while a part of an answer cannot be stored, the call waits, and a cancel ends it.
+func TestRelayPartsNotStored(t *testing.T) {
+	t.Parallel()
+	caller := new(fakeCaller)
+	c := newCalls(t, caller)
+	c.relayer.Answers, c.relayer.MaxOutput = activities.CallShares(0), 1<<20
+	c.archive.Fail = func(operation, key string) error {
+		if operation == "put" && strings.Contains(key, "/answer/") {
+			c.cancel()
+			return storage.ErrUnavailable
+		}
+		return nil
+	}
+	caller.serve = func(w http.ResponseWriter, r *http.Request, run *activities.CallRun) {
+		if !caller.send(r, run) {
+			return
+		}
+		if _, err := w.Write(make([]byte, 200_000)); err == nil {
+			t.Error("the answer goes on")
+		}
+		run.Fault, run.Cost = providers.AsFault(r.Context().Err()), 30
+	}
+	if got, err := c.try(t); err != nil || !got.Cancelled || got.Cost != 30 || got.Output != nil {
 		t.Errorf("got %+v, %v", got, err)
 	}
 }

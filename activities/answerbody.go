@@ -1,0 +1,141 @@
+package activities
+
+import (
+	"bytes"
+	"context"
+	"fmt"
+	"io"
+	"time"
+
+	"modelrelay/storage/archive"
+	"modelrelay/storage/fair"
+)
+
+const (
+	// answerFirst is the first buffer of an answer, in bytes. Each further one is twice as large, up to answerMost.
+	answerFirst, answerMost = 4 << 10, 4 << 20
+	// answerFree is what each running call may hold of its answer, and answerMemory what all may hold together beyond that, in bytes.
+	answerFree, answerMemory = 128 << 10, 64 << 20
+)
+
+// AnswerMemory returns the memory of a worker for the answers of its calls. One token may have half of it.
+func AnswerMemory() *Shares {
+	return fair.New[string](fair.Bounds{Total: answerMemory, Share: answerMemory / 2})
+}
+
+// answerBody is the body of an answer that is not a stream, until it is stored. A part for which the worker has no memory goes to the
+// archive. Methods must not be called concurrently.
+type answerBody struct {
+	objects Objects
+	memory  *Shares // nil: unlimited
+	token   string
+	folder  string // of the parts
+	parts   int
+	buffer  []byte // follows the parts
+	held    int64  // of the memory
+	size    int64
+}
+
+// write adds bytes. While the archive does not store a part it waits, for storeTimeout at most.
+func (b *answerBody) write(ctx context.Context, p []byte) error {
+	for len(p) > 0 {
+		if len(b.buffer) == cap(b.buffer) && !b.grow() {
+			if err := b.spill(ctx); err != nil {
+				return err
+			}
+		}
+		n := min(len(p), cap(b.buffer)-len(b.buffer))
+		b.buffer = append(b.buffer, p[:n]...)
+		b.size += int64(n)
+		p = p[n:]
+	}
+	return nil
+}
+
+// grow makes the buffer larger, and reports whether there was memory.
+func (b *answerBody) grow() bool {
+	size := max(answerFirst, 2*cap(b.buffer))
+	if size > answerMost {
+		return false
+	}
+	if more := int64(size-answerFree) - b.held; more > 0 && b.memory != nil {
+		if b.memory.Try(b.token, more) != nil {
+			return false
+		}
+		b.held += more
+	}
+	larger := make([]byte, len(b.buffer), size)
+	copy(larger, b.buffer)
+	b.buffer = larger
+	return true
+}
+
+// spill stores the buffer as a part.
+func (b *answerBody) spill(ctx context.Context) error {
+	ctx, cancel := context.WithTimeout(ctx, storeTimeout)
+	defer cancel()
+	for {
+		_, err := b.objects.Put(ctx, b.part(b.parts), bytes.NewReader(b.buffer), int64(len(b.buffer)), archive.PutOptions{})
+		if err == nil {
+			b.parts++
+			b.buffer = b.buffer[:0]
+			return nil
+		}
+		timer := time.NewTimer(storeRetry)
+		select {
+		case <-timer.C:
+		case <-ctx.Done():
+			timer.Stop()
+			return fmt.Errorf("store a part of the answer: %w", err)
+		}
+	}
+}
+
+func (b *answerBody) part(n int) string { return fmt.Sprintf("%s%06d", b.folder, n) }
+
+// store writes the whole body to one object. It may be repeated.
+func (b *answerBody) store(ctx context.Context, key, contentType string) (archive.Object, error) {
+	options := archive.PutOptions{ContentType: contentType}
+	if b.parts == 0 {
+		return b.objects.Put(ctx, key, bytes.NewReader(b.buffer), b.size, options)
+	}
+	body, into := io.Pipe()
+	ended := make(chan struct{})
+	go func() {
+		defer close(ended)
+		_ = into.CloseWithError(b.copyTo(ctx, into)) // it returns nil
+	}()
+	object, err := b.objects.Put(ctx, key, body, b.size, options)
+	_ = body.Close() // it returns nil
+	<-ended
+	return object, err
+}
+
+func (b *answerBody) copyTo(ctx context.Context, w io.Writer) error {
+	for n := range b.parts {
+		part, err := b.objects.Open(ctx, b.part(n))
+		if err != nil {
+			return err
+		}
+		_, err = io.Copy(w, part)
+		_ = part.Close() // it was only read
+		if err != nil {
+			return err
+		}
+	}
+	_, err := w.Write(b.buffer)
+	return err
+}
+
+// reset removes the parts and gives the memory back. The body is empty then. Parts that it cannot remove go with the task.
+func (b *answerBody) reset(ctx context.Context) {
+	if b.parts > 0 {
+		ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), archiveTry)
+		defer cancel()
+		_ = b.objects.DeletePrefix(ctx, b.folder)
+	}
+	if b.memory != nil {
+		b.memory.Release(b.token, b.held)
+	}
+	b.parts, b.buffer, b.held, b.size = 0, nil, 0, 0
+}
