@@ -9,6 +9,7 @@ import (
 	"net/http/httptest"
 	"slices"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
@@ -362,19 +363,24 @@ func TestTaskList(t *testing.T) {
 	}
 }
 
+// tokenByID finds the tokens of a test's gateway.
+func tokenByID(g *gateway) func(context.Context, string) (*tokens.Token, error) {
+	return func(_ context.Context, id string) (*tokens.Token, error) {
+		for _, token := range g.tokens {
+			if token.ID == id {
+				return token, nil
+			}
+		}
+		return nil, storage.ErrNotFound
+	}
+}
+
 // TestServeCall: the worker's request is that of the create's token, without its limits.
 func TestServeCall(t *testing.T) {
 	t.Parallel()
 	g := newGateway(t, nil, func(g *gateway, o *api.Options) {
 		g.limits.grant = limits.Grant{RetryAfter: time.Minute} // the create has taken them
-		o.TokenByID = func(_ context.Context, id string) (*tokens.Token, error) {
-			for _, token := range g.tokens {
-				if token.ID == id {
-					return token, nil
-				}
-			}
-			return nil, storage.ErrNotFound
-		}
+		o.TokenByID = tokenByID(g)
 	})
 	serve := func(token string) (*httptest.ResponseRecorder, *activities.CallRun) {
 		began := 0
@@ -395,6 +401,56 @@ func TestServeCall(t *testing.T) {
 		if rec, _ := serve(token); rec.Code != http.StatusUnauthorized {
 			t.Errorf("the token %s: got %d %s", token, rec.Code, rec.Body)
 		}
+	}
+}
+
+// TestServeCallBodies: calls whose upstreams work hold half of the memory of bodies at most, those of one token a quarter; clients that wait
+// have the rest.
+func TestServeCallBodies(t *testing.T) {
+	t.Parallel()
+	const room = 1 << 20
+	finish := make(chan struct{})
+	g := newGateway(t, func(_ context.Context, _ providers.Target, call providers.Call) (*http.Response, error) {
+		if len(call.Body) > room/8 {
+			<-finish
+		}
+		return upstreamAnswer("application/json", `{"ok":true}`), nil
+	}, func(g *gateway, o *api.Options) {
+		g.tokens["sk-third"] = &tokens.Token{ID: "third", Name: "third", Group: "default"}
+		o.BodyMemory, o.TokenByID = room, tokenByID(g)
+	})
+	body := func(size int) string {
+		return `{"model":"gpt-4o","messages":[{"role":"user","content":"` + strings.Repeat("x", size) + `"}]}`
+	}
+	serve := func(token string, size int) *httptest.ResponseRecorder {
+		run := &activities.CallRun{Token: token, Begin: func(context.Context, string) error { return nil }, Sent: func() {}}
+		rec := httptest.NewRecorder()
+		r := httptest.NewRequest("POST", "/v1/chat/completions", strings.NewReader(body(size))).WithContext(t.Context())
+		r.Header = http.Header{"Content-Type": {"application/json"}}
+		g.ServeCall(rec, r, run)
+		return rec
+	}
+	var running sync.WaitGroup
+	for i, token := range []string{"good", "other", "few"} {
+		running.Go(func() {
+			if rec := serve(token, room/7); rec.Code != http.StatusOK {
+				t.Errorf("the first call of %s: got %d %s", token, rec.Code, rec.Body)
+			}
+		})
+		testwait.Eventually(t, "the call is sent", patience, func() bool { return g.BodiesTaken() >= int64(i+1)*room/7 })
+	}
+	for token, status := range map[string]int{"good": http.StatusTooManyRequests, "third": http.StatusServiceUnavailable} {
+		if rec := serve(token, room/8-100); rec.Code != status {
+			t.Errorf("a further call of %s: got %d %s, want %d", token, rec.Code, rec.Body, status)
+		}
+	}
+	if rec := g.do(t, request("POST", "/v1/chat/completions", body(room/8-100))); rec.Code != http.StatusOK {
+		t.Errorf("a client that waits: got %d %s", rec.Code, rec.Body)
+	}
+	close(finish)
+	running.Wait()
+	if rec := serve("good", room/8-100); rec.Code != http.StatusOK || g.BodiesTaken() != 0 {
+		t.Errorf("after their ends: got %d %s, %d bytes are held", rec.Code, rec.Body, g.BodiesTaken())
 	}
 }
 

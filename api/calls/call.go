@@ -156,7 +156,7 @@ func (c *Calls) Do(x *edge.Request, r *http.Request, ch *Charge, call Call) erro
 	}
 	call.RequestID, call.Token, call.Key, call.Trail, o.Sent = x.ID, x.Caller.ID, x.Key(), &o.Trail, time.Now()
 	answer, err := c.options.Relay.Do(r.Context(), x.Caller.Group, call.Call)
-	call.Body = nil // it is not used any more, however long the answer takes
+	call.Body, call.Raw = nil, nil // not used any more, however long the answer takes
 	if answer != nil {
 		x.ShrinkBody(answer.Holds)
 	} else {

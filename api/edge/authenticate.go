@@ -110,10 +110,13 @@ func (e *Edge) keyOf(f *Format, inside *InternalCaller, r *http.Request) string 
 // Key is what the caller authenticated itself with; of an internal caller, a secret of this process for its token.
 func (x *Request) Key() providers.Secret { return providers.Secret(x.presence.key) }
 
+// background reports whether the request serves a background call.
+func (p *presence) background() bool { return p.inside != nil && p.inside.Background }
+
 // permit reports whether a caller may do this from where it is.
 func (p *presence) permit(caller *tokens.Token, permission string) error {
 	switch {
-	case p.inside != nil && p.inside.Background:
+	case p.background():
 		return nil
 	case !p.admits(caller):
 		return providers.Faultf(providers.Forbidden, "The API key may not be used from this network.")

@@ -14,6 +14,9 @@ const (
 	// bodyShare is which part of all memory for bodies one token may hold: a half, so that another's largest body finds
 	// room next to it.
 	bodyShare = 2
+	// backgroundShare is which part background calls may hold, which keep their bodies as long as their upstreams work: a half, so that the
+	// other half is for clients that wait.
+	backgroundShare = 2
 	// bodyRetry is the Retry-After of a caller whose body finds no room: most bodies are sent on within a second.
 	bodyRetry = time.Second
 )
@@ -36,7 +39,13 @@ func (x *Request) growBody(n int) error {
 // Hold counts n bytes more that the request holds as its body's. The error is a fault, because there is no room for them: RateLimited where
 // the token holds its share, Overloaded where all of the memory is held.
 func (x *Request) Hold(n int) error {
-	switch err := x.edge.bodies.Try(x.Caller.ID, int64(n)); {
+	err := x.edge.bodies.Try(x.Caller.ID, int64(n))
+	if err == nil && x.presence.background() {
+		if err = x.edge.backgroundBodies.Try(x.Caller.ID, int64(n)); err != nil {
+			x.edge.bodies.Release(x.Caller.ID, int64(n))
+		}
+	}
+	switch {
 	case errors.Is(err, fair.ErrShare):
 		return &providers.Fault{
 			Kind: providers.RateLimited, RetryAfter: bodyRetry,
@@ -68,6 +77,9 @@ func (x *Request) ReleaseBody() { x.ShrinkBody(0) }
 func (x *Request) ShrinkBody(n int) {
 	if more := x.held - int64(n); more > 0 {
 		x.edge.bodies.Release(x.Caller.ID, more)
+		if x.presence.background() {
+			x.edge.backgroundBodies.Release(x.Caller.ID, more)
+		}
 		x.held = int64(n)
 	}
 }

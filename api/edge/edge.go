@@ -79,11 +79,13 @@ type Edge struct {
 	// internalKey begins what replaces the key of an internal caller, which has none. It is random and never leaves the process.
 	internalKey string
 	bodies      *fair.Semaphore[string] // in bytes, of each token
-	discards    *fair.Semaphore[string] // bodies of refused requests, of each token or network
-	records     sync.Pool               // of *calllog.Record
-	requests    atomic.Int64            // under way
-	draining    atomic.Bool
-	stopping    chan struct{} // closed once draining
+	// backgroundBodies are those of background calls, which are in bodies too.
+	backgroundBodies *fair.Semaphore[string]
+	discards         *fair.Semaphore[string] // bodies of refused requests, of each token or network
+	records          sync.Pool               // of *calllog.Record
+	requests         atomic.Int64            // under way
+	draining         atomic.Bool
+	stopping         chan struct{} // closed once draining
 }
 
 // New makes an edge for formats, of which the last one has the requests that are no other's. It starts nothing.
@@ -96,7 +98,7 @@ func New(o Options, formats ...*Format) *Edge {
 	}
 	e := &Edge{
 		options: o, formats: formats, internalKey: rand.Text(), stopping: make(chan struct{}),
-		bodies: bodyMemory(o.BodyMemory), discards: fair.New[string](fair.Bounds{Total: discardsAtOnce, Share: discardsOfOne}),
+		bodies: bodyMemory(o.BodyMemory), backgroundBodies: bodyMemory(o.BodyMemory / backgroundShare), discards: fair.New[string](fair.Bounds{Total: discardsAtOnce, Share: discardsOfOne}),
 	}
 	e.callers = newCallers(e.callerOf)
 	for kind := range e.open {
