@@ -16,6 +16,7 @@ import (
 	"modelrelay/activities"
 	"modelrelay/api"
 	"modelrelay/providers"
+	"modelrelay/providers/sse"
 	"modelrelay/storage"
 	"modelrelay/storage/limits"
 	"modelrelay/storage/testwait"
@@ -451,6 +452,52 @@ func TestServeCallBodies(t *testing.T) {
 	running.Wait()
 	if rec := serve("good", room/8-100); rec.Code != http.StatusOK || g.BodiesTaken() != 0 {
 		t.Errorf("after their ends: got %d %s, %d bytes are held", rec.Code, rec.Body, g.BodiesTaken())
+	}
+}
+
+// writes records what is written at once.
+type writes struct {
+	*httptest.ResponseRecorder
+
+	all []string
+}
+
+func (w *writes) Write(p []byte) (int, error) {
+	w.all = append(w.all, string(p))
+	return w.ResponseRecorder.Write(p)
+}
+
+// TestServeCallEvents: the events of a background call are written whole, whatever their size.
+func TestServeCallEvents(t *testing.T) {
+	t.Parallel()
+	event := func(size int) string {
+		return `data: {"choices":[{"delta":{"content":"` + strings.Repeat("x", size) + `"},"finish_reason":"stop"}]}` + "\n\n"
+	}
+	stream := event(10) + event(5_000) + event(100_000) + event(3_000_000) + event(40_000) + event(20)
+	for name, end := range map[string]string{"whole": "data: [DONE]\n\n", "larger than any event may be": event(sse.MaxEvent)} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			g := newGateway(t, func(context.Context, providers.Target, providers.Call) (*http.Response, error) {
+				return upstreamAnswer("text/event-stream", stream+end), nil
+			}, func(g *gateway, o *api.Options) {
+				o.TokenByID = tokenByID(g)
+			})
+			rec := &writes{ResponseRecorder: httptest.NewRecorder()}
+			run := &activities.CallRun{Token: "good", Begin: func(context.Context, string) error { return nil }, Sent: func() {}}
+			body := strings.Replace(chatBody, "{", `{"stream":true,"stream_options":{"include_usage":true},`, 1)
+			r := httptest.NewRequest("POST", "/v1/chat/completions", strings.NewReader(body)).WithContext(t.Context())
+			r.Header = http.Header{"Content-Type": {"application/json"}}
+			g.ServeCall(rec, r, run)
+			if got := rec.Body.String(); !strings.HasPrefix(got, stream) || strings.Contains(got, "too large") != (run.Fault != nil) ||
+				(run.Fault != nil) != (len(end) > sse.MaxEvent) {
+				t.Errorf("got %d bytes that end with %q, %v", len(got), got[max(0, len(got)-300):], run.Fault)
+			}
+			for _, written := range rec.all {
+				if written != "" && (!strings.HasPrefix(written, "data: ") || !strings.HasSuffix(written, "\n\n")) {
+					t.Errorf("a write of %d bytes is no whole event: %.30q", len(written), written)
+				}
+			}
+		})
 	}
 }
 

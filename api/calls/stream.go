@@ -19,13 +19,20 @@ func (c *Calls) copyStream(ch *Charge, r *http.Request, answer *relay.Answer, fo
 	small := c.smallBuffer()
 	defer c.eventBuffers.Put(small)
 	buf, held := small[:], 0 // buf[:held] is the beginning of an event
+	most := copyBuffer
+	if ch.run != nil { // its events are stored one by one
+		most = sse.MaxEvent + 1
+	}
 	var events sse.Passer
 	for {
 		n, err := answer.Body.Read(buf[held:])
 		have := held + n
-		pass := events.Next(buf[:have], held, copyBuffer)
-		if err == io.EOF {
+		pass := events.Next(buf[:have], held, most)
+		switch {
+		case err == io.EOF:
 			pass = have
+		case pass == 0 && have == sse.MaxEvent:
+			err = &providers.Fault{Kind: providers.Upstream, Message: "The upstream sent an event that is too large.", Err: sse.ErrTooLong}
 		}
 		if pass > 0 || err == io.EOF {
 			if format.Saw != nil {
@@ -36,11 +43,17 @@ func (c *Calls) copyStream(ch *Charge, r *http.Request, answer *relay.Answer, fo
 			}
 		}
 		held = copy(buf, buf[pass:have])
-		if have == eventBuffer && len(buf) == eventBuffer {
+		switch {
+		case have == eventBuffer && len(buf) == eventBuffer:
 			large := c.buffer()
-			defer c.buffers.Put(large) // once at most: buf is large from here on
+			defer c.buffers.Put(large) // once at most: buf is never small again
 			copy(large[:], buf[:held])
 			buf = large[:]
+		case held == len(buf) && len(buf) < sse.MaxEvent: // of a background call
+			buf = append(make([]byte, 0, 2*len(buf)), buf...)
+			buf = buf[:cap(buf)]
+		case len(buf) > copyBuffer && held < copyBuffer:
+			buf = append(make([]byte, 0, copyBuffer), buf[:held]...)[:copyBuffer]
 		}
 		switch {
 		case err == nil:

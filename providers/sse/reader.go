@@ -12,8 +12,8 @@ const (
 	firstRoom = 1 << 10
 	eventRoom = 4 << 10
 	keptRoom  = 64 << 10
-	// maxEvent bounds one event.
-	maxEvent = 16 << 20
+	// MaxEvent bounds one event that is held whole, in bytes.
+	MaxEvent = 16 << 20
 )
 
 // ErrTooLong is the error of an event that is longer than a Reader holds.
@@ -157,10 +157,10 @@ func (r *Reader) fill() error {
 	case full && len(r.room) < eventRoom, r.room == nil:
 		r.grow(eventRoom)
 	case r.end < len(r.room):
-	case r.end >= maxEvent:
+	case r.end >= MaxEvent:
 		return ErrTooLong
 	default:
-		r.grow(min(2*len(r.room), maxEvent))
+		r.grow(min(2*len(r.room), MaxEvent))
 	}
 	r.read = true
 	n, err := r.from.Read(r.room[r.end:])
