@@ -93,7 +93,7 @@ func vendors() []vendor {
 			Name: "openai", Path: "/openai/v1", Keys: []string{"sk-upstream-one", "sk-upstream-two"}, Video: &Video{Model: "sora-2", Seconds: 4},
 			Models: same("gpt-4o", "gpt-4o-mini", "sora-2", "sora-2-pro", "text-embedding-3-small", "whisper-1", "tts-1", "gpt-image-1", "omni-moderation-latest", "gpt-realtime"),
 		}}},
-		{fakeanthropic.Serve, []Channel{{Name: "anthropic", Path: "/anthropic", Models: same("claude-sonnet-4-5")}}},
+		{fakeanthropic.Serve, []Channel{{Name: "anthropic", Path: "/anthropic", Models: same("claude-sonnet-5")}}},
 		{fakegemini.Serve, []Channel{{Name: "gemini", Path: "/gemini", Models: same("gemini-2.5-flash")}}},
 		{fakevendorc.Serve, []Channel{{
 			Name: "vendorc", Path: "/vendorc", Keys: []string{"ak-upstream-one:sk-upstream-one"}, Video: &Video{Model: "jimeng_ti2v_v30_pro", Unknown: Late},
