@@ -88,6 +88,8 @@ type Answered struct {
 	Priced bool `json:"priced,omitempty"`
 	// Event is the last word of the type of the task's event, if it is not the state.
 	Event string `json:"event,omitempty"`
+	// Copy is what the vendor stores of the answer; nil for nothing.
+	Copy *CallTicket `json:"copy,omitempty"`
 }
 
 // CallProgress is the heartbeat of Relay.
@@ -139,6 +141,10 @@ type CallRun struct {
 	// the state. The server sets them.
 	Failure *providers.VideoFailure
 	Event   string
+	// By is the channel and key that answered in the client's format; zero for a translated answer. Copy is what the vendor stores of the
+	// answer. The server sets them.
+	By   providers.KeyRef
+	Copy *CallTicket
 }
 
 type callRunKey struct{}
@@ -740,7 +746,7 @@ const eventStream = "text/event-stream"
 // ended completes an answer with the progress and what the call cost.
 func (c *calling) ended(answer Answered, run *CallRun) Answered {
 	answer.CallProgress, answer.Usage, answer.Priced = c.shown(), run.Usage, run.Priced
-	answer.Stage = ""
+	answer.Stage, answer.Copy = "", run.Copy
 	answer.Cost = run.Cost + int64(answer.Lost)*c.in.Call.Amount
 	return answer
 }

@@ -274,6 +274,7 @@ func (s *Server) serveResponse(w http.ResponseWriter, r *http.Request, run *acti
 	worker := openai.NewWorker(w, run.TaskID, run.Created, request)
 	s.inside.ServeHTTP(worker, r)
 	final, status, failure := worker.End()
+	run.Copy = activities.TicketOf(run.By, worker.Made())
 	switch {
 	case final == nil || run.Fault != nil:
 		return

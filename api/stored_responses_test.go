@@ -13,6 +13,7 @@ import (
 	"testing"
 	"time"
 
+	"modelrelay/activities"
 	"modelrelay/api"
 	"modelrelay/api/calls"
 	"modelrelay/api/openai"
@@ -49,7 +50,7 @@ type storing struct {
 	last string // body or method and path of the latest request to an upstream
 }
 
-func newStoring(t *testing.T, change func(*api.Options)) *storing {
+func newStoring(t *testing.T, change func(*api.Options), origins ...relay.Origins) *storing {
 	t.Helper()
 	s := &storing{redis: storagetest.NewServer(t)}
 	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
@@ -78,9 +79,10 @@ func newStoring(t *testing.T, change func(*api.Options)) *storing {
 		channel("gpt", "openai", providers.DialectResponses),
 	}, &router.Options{Reaches: translate.Reaches})
 	store := responses.New(s.redis.Client(t), nil)
+	origins = append(origins, &madeBy{ids: make(map[string]relay.Origin)})
 	s.gateway = newGateway(t, nil, func(_ *gateway, o *api.Options) {
 		o.Relay = relay.New(routes, vendors, &relay.Options{
-			MaxAttempts: 1, Door: translate.New(&translate.Options{Responses: storesResponses{store}}), Origins: &madeBy{ids: make(map[string]relay.Origin)},
+			MaxAttempts: 1, Door: translate.New(&translate.Options{Responses: storesResponses{store}}), Origins: origins[0],
 		})
 		o.Router, o.Responses = routes, store
 		if change != nil {
@@ -508,5 +510,53 @@ func TestAnswerHoldsABody(t *testing.T) {
 	}
 	if after := g.BodiesTaken(); held != 10 || after != 0 {
 		t.Errorf("%d bytes are held by the answer, %d at its end", held, after)
+	}
+}
+
+// TestFollowsBackground: a call that continues from a response in the background has the upstream's id at the channel and key that made it, and
+// the stored items on any other model. Its answer names the client's id.
+func TestFollowsBackground(t *testing.T) {
+	t.Parallel()
+	const made = "resp_up00000000000000000000000000000000000000000000"
+	for name, stored := range map[string]bool{"stored in Redis": true, "too large for Redis": false} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			var store *responses.Store
+			origins := &madeBy{ids: map[string]relay.Origin{
+				made: {KeyRef: providers.KeyRef{Channel: "gpt", Fingerprint: providers.Secret(channelKey).Fingerprint()}, Token: "good"},
+			}}
+			s := newStoring(t, func(o *api.Options) { store, _ = o.Responses.(*responses.Store) }, origins)
+			id := "resp_" + strings.Repeat("0", 26)
+			object := `{"id":"` + id + `","background":true,"status":"completed","output":[{"type":"message","id":"msg_1","role":"assistant","content":[{"type":"output_text","text":"Hello"}]}]}`
+			task := endedCall(s.gateway, 200, object)
+			task.ID, task.Operation, task.Body = id, "POST /v1/responses", "body"
+			task.Call.Copy = &activities.CallTicket{ID: made, Channel: "gpt", Key: providers.Secret(channelKey).Fingerprint()}
+			s.archive["body"] = []byte(`{"model":"gpt","input":"one","background":true}`)
+			s.tasks.put(task)
+			if stored {
+				if err := store.Save(t.Context(), "good", id, responses.Response{Object: []byte(object), Input: []byte(`{"type":"message","role":"user","content":"one"}`)}, time.Hour); err != nil {
+					t.Fatal(err)
+				}
+			}
+			s.ask(t, `{"model":"gpt","input":"two","previous_response_id":"`+id+`"}`)
+			if sent := s.sent(); !strings.Contains(sent, `"previous_response_id":"`+made+`"`) || strings.Contains(sent, "Hello") || !strings.Contains(sent, `"input":"two"`) {
+				t.Errorf("sent %s", sent)
+			}
+			s.ask(t, `{"model":"claude","input":"two","previous_response_id":"`+id+`"}`)
+			if got := fmt.Sprint(texts(t, s.sent())); got != "[user one assistant Hello user two]" {
+				t.Errorf("another model: sent %s", got)
+			}
+			origins.mu.Lock()
+			clear(origins.ids)
+			origins.mu.Unlock()
+			s.ask(t, `{"model":"gpt","input":"two","previous_response_id":"`+id+`"}`)
+			if sent := s.sent(); strings.Contains(sent, made) || !strings.Contains(sent, "Hello") || !strings.Contains(sent, `"previous_response_id":null`) {
+				t.Errorf("without a record of the origin: sent %s", sent)
+			}
+			rec := s.do(t, request("POST", "/v1/responses", `{"model":"gpt","input":"two","previous_response_id":"`+id+`"}`, "Authorization", "Bearer "+otherKey))
+			if strings.Contains(s.sent(), "Hello") && strings.Contains(rec.Body.String(), "Hello") {
+				t.Errorf("another token: %d %s", rec.Code, rec.Body)
+			}
+		})
 	}
 }

@@ -95,6 +95,10 @@ type Chain struct {
 	Previous string
 	// Earlier is the number of items of that response's input and output. They begin the input in Body.
 	Earlier int
+	// Upstream is the id that the channel and key which made the response have for it; "" if no upstream stores it.
+	Upstream string
+	// Linked is the content that names the response by its upstream's id, for that channel and key; nil for none.
+	Linked *Content
 }
 
 // Payload returns the body for an upstream that knows the model under the given name. It copies nothing.

@@ -156,7 +156,7 @@ func (c *Calls) Do(x *edge.Request, r *http.Request, ch *Charge, call Call) erro
 	}
 	call.RequestID, call.Token, call.Key, call.Trail, o.Sent = x.ID, x.Caller.ID, x.Key(), &o.Trail, time.Now()
 	answer, err := c.options.Relay.Do(r.Context(), x.Caller.Group, call.Call)
-	call.Body, call.Raw = nil, nil // not used any more, however long the answer takes
+	call.Body, call.Raw, call.Chain.Linked = nil, nil, nil // not used any more, however long the answer takes
 	if answer != nil {
 		x.ShrinkBody(answer.Holds)
 	} else {
@@ -182,6 +182,9 @@ func (c *Calls) Do(x *edge.Request, r *http.Request, ch *Charge, call Call) erro
 	o.Translated = answer.Translated
 	ch.spent = ch.unsaid()
 	if ch.run != nil {
+		if answer.Translated == (providers.Endpoint{}) {
+			ch.run.By = providers.KeyRef{Channel: answer.Channel, Fingerprint: answer.Key}
+		}
 		ch.run.Sent()
 	}
 	maps.Copy(x.Header(), answer.Header)

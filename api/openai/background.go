@@ -281,6 +281,7 @@ type Worker struct {
 	request []byte
 	next    int    // the number of the next event
 	final   []byte // the response, or that in the last event
+	made    string // the id of the response at an upstream that stores it
 }
 
 // NewWorker returns a Worker for the task with the id, which was created then. request is the body of the create.
@@ -293,8 +294,11 @@ func NewWorker(to http.ResponseWriter, id string, created time.Time, request []b
 	return w
 }
 
-// Request returns the body that is sent for the response: without background, which the gateway does itself.
-func Request(request []byte) []byte { return body.WithoutMember(rawjson.Trim(request), "background") }
+// Request returns the body that is sent for the response: without background, which the gateway does itself, and stored by an upstream that
+// stores responses.
+func Request(request []byte) []byte {
+	return body.WithMembers(body.WithoutMember(rawjson.Trim(request), "background"), body.Named("store", []byte("true")))
+}
 
 // event returns the task's events for one of the upstream. The first one begins the stream.
 func (w *Worker) event(upstream sse.Event) (out []byte) {
@@ -320,6 +324,9 @@ func (w *Worker) event(upstream sse.Event) (out []byte) {
 
 // own makes a response of the upstream that of the task.
 func (w *Worker) own(response rawjson.Value) []byte {
+	if w.made == "" && !response.Get("store").False() {
+		w.made = response.Get("id").Text().String()
+	}
 	previous := rawjson.Trim(w.request).Get("previous_response_id")
 	if previous.Absent() {
 		previous = rawjson.Value("null")
@@ -327,6 +334,9 @@ func (w *Worker) own(response rawjson.Value) []byte {
 	return body.WithMembers(response, body.Named("id", rawjson.Quote(w.task.ID)), body.Named("background", []byte("true")),
 		body.Named("store", []byte("true")), body.Named("previous_response_id", previous))
 }
+
+// Made returns the id of the response at an upstream that stores it, "" for none.
+func (w *Worker) Made() string { return w.made }
 
 // End writes an answer that is no stream. It returns the final response, nil for none, its status, and the failure that it reports.
 func (w *Worker) End() (final []byte, status string, failure *providers.VideoFailure) {
@@ -339,8 +349,9 @@ func (w *Worker) End() (final []byte, status string, failure *providers.VideoFai
 	}
 }
 
-// ended returns a response of the caller that is a task and has ended, as it is stored. One that has not completed is a *providers.Fault.
-func (s *stored) ended(x *edge.Request, r *http.Request, id string) (response responses.Response, found bool, err error) {
+// ended returns a response of the caller that is a task and has ended, as it is stored, and its upstream's id. One that has not completed is a
+// *providers.Fault.
+func (s *stored) ended(x *edge.Request, r *http.Request, id string) (response responses.Response, made string, found bool, err error) {
 	found, err = s.ofTask(x, r, id, func(_ *edge.Request, r *http.Request, t tasks.Task) error {
 		if t.State != workflows.Completed {
 			return providers.InvalidField("previous_response_id", "Invalid request: the response %q is %s.", id, string(t.State))
@@ -349,11 +360,31 @@ func (s *stored) ended(x *edge.Request, r *http.Request, id string) (response re
 		if err != nil {
 			return err
 		}
-		response.Input = ownInput(request)
+		response.Input, made = ownInput(request), madeBy(t)
 		response.Object, err = s.background.final(r.Context(), t)
 		return err
 	})
-	return response, found, err
+	return response, made, found, err
+}
+
+// madeBy returns the upstream's id of a response that its upstream stores, "" for none.
+func madeBy(t tasks.Task) string {
+	if t.Call == nil || t.Call.Copy == nil {
+		return ""
+	}
+	return t.Call.Copy.ID
+}
+
+// made returns the upstream's id of a stored response that is a task, "" for any other.
+func (s *stored) made(x *edge.Request, r *http.Request, id string, object rawjson.Value) (made string, err error) {
+	if !object.Get("background").True() {
+		return "", nil
+	}
+	t, found, err := s.background.find(x, r, id)
+	if err != nil || !found {
+		return "", err
+	}
+	return madeBy(t), nil
 }
 
 // ownInput returns the items of a request's input with commas between them.

@@ -41,6 +41,9 @@ func TestWorkerDocument(t *testing.T) {
 			}
 		}
 		_, status, _ := w.End()
+		if made := map[int]string{200: "resp_up"}[tc.code]; w.Made() != made {
+			t.Errorf("%s: its upstream stores it as %q, want %q", name, w.Made(), made)
+		}
 		if rec.Code != tc.code || rec.Body.String() != tc.want || status != tc.status {
 			t.Errorf("%s: got %d %s (%s), want %s", name, rec.Code, rec.Body, status, tc.want)
 		}

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"encoding/json"
 	"net/http"
+	"slices"
 	"time"
 
 	"github.com/danielgtaylor/huma/v2"
@@ -141,6 +142,9 @@ func (op *relayed) read(x *edge.Request, r *http.Request, b *body.JSON, chain pr
 	}
 	var err error
 	call.ContinuesFrom, err = op.goesOn(b)
+	if chain.Upstream != "" {
+		call.ContinuesFrom = slices.Insert(call.ContinuesFrom, 0, providers.Made{ID: chain.Upstream, Param: "previous_response_id"})
+	}
 	return call, err
 }
 

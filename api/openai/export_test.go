@@ -7,6 +7,7 @@ import (
 	"github.com/danielgtaylor/huma/v2"
 
 	"modelrelay/api/body"
+	"modelrelay/providers"
 )
 
 // Checkers are those of some operations.
@@ -25,7 +26,9 @@ func NextEventNumber(stream string, size int) int {
 }
 
 // ShowPrevious wraps an answer as that of a call which continues from a stored response.
-func ShowPrevious(id string) func(io.ReadCloser) io.ReadCloser { return showPrevious(id) }
+func ShowPrevious(id, upstream string) func(io.ReadCloser) io.ReadCloser {
+	return showPrevious(providers.Chain{Previous: id, Upstream: upstream})
+}
 
 // CancelledItems are the items of a response with these events.
 func CancelledItems(stream string) (string, error) {

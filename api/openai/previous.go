@@ -4,24 +4,36 @@ import (
 	"bytes"
 	"io"
 
+	"modelrelay/providers"
 	"modelrelay/providers/rawjson"
 )
 
-// previousMember are the forms in which an answer says that it continues from no response. Within a text of the answer their quotes would be
-// escaped.
-func previousMember() [2][]byte {
-	return [...][]byte{[]byte(`"previous_response_id":null`), []byte(`"previous_response_id": null`)}
+// previousMembers are the forms in which an answer says which response it continues from: none, or one with an upstream's id. Within a text of
+// the answer their quotes would be escaped.
+func previousMembers(upstream string) [][]byte {
+	values := []string{"null"}
+	if upstream != "" {
+		values = append(values, string(rawjson.Quote(upstream)))
+	}
+	var members [][]byte
+	for _, value := range values {
+		members = append(members, []byte(previousName+value), []byte(previousName+" "+value))
+	}
+	return members
 }
+
+const previousName = `"previous_response_id":`
 
 // previousRoom is the number of bytes that are read of an answer at once.
 const previousRoom = 4 << 10
 
-// showPrevious returns a wrapper for the answer of an upstream that received stored items in place of a response's id: it writes the id where
-// the answer says that there is none.
-func showPrevious(id string) func(io.ReadCloser) io.ReadCloser {
-	name, _, _ := bytes.Cut(previousMember()[0], []byte("null"))
+// showPrevious returns a wrapper for the answer of an upstream that received stored items, or its own id, in place of a response's id: it writes
+// the id where the answer says what it continues from.
+func showPrevious(chain providers.Chain) func(io.ReadCloser) io.ReadCloser {
 	return func(answer io.ReadCloser) io.ReadCloser {
-		return &previousReader{ReadCloser: answer, member: append(name, rawjson.Quote(id)...)}
+		return &previousReader{
+			ReadCloser: answer, members: previousMembers(chain.Upstream), member: append([]byte(previousName), rawjson.Quote(chain.Previous)...),
+		}
 	}
 }
 
@@ -29,10 +41,11 @@ func showPrevious(id string) func(io.ReadCloser) io.ReadCloser {
 type previousReader struct {
 	io.ReadCloser
 
-	member []byte
-	in     []byte // not searched, or the beginning of the member
-	out    []byte
-	err    error
+	members [][]byte
+	member  []byte
+	in      []byte // not searched, or the beginning of the member
+	out     []byte
+	err     error
 }
 
 // Read implements io.Reader.
@@ -44,12 +57,12 @@ func (r *previousReader) Read(p []byte) (int, error) {
 		var room [previousRoom]byte
 		n, err := r.ReadCloser.Read(room[:])
 		r.in, r.err = append(r.in, room[:n]...), err
-		for _, member := range previousMember() {
+		for _, member := range r.members {
 			r.in = bytes.ReplaceAll(r.in, member, r.member)
 		}
 		ready := len(r.in)
 		if err == nil {
-			ready -= begun(r.in)
+			ready -= r.begun()
 		}
 		r.out, r.in = append(r.out[:0], r.in[:ready]...), append(r.in[:0], r.in[ready:]...)
 	}
@@ -58,15 +71,15 @@ func (r *previousReader) Read(p []byte) (int, error) {
 	return n, nil
 }
 
-// begun is the number of bytes at the end of p with which the member may begin.
-func begun(p []byte) int {
-	longest := previousMember()[1]
-	for n := min(len(p), len(longest)-1); n > 0; n-- {
-		for _, member := range previousMember() {
-			if n < len(member) && bytes.Equal(p[len(p)-n:], member[:n]) {
-				return n
+// begun is the number of bytes at the end of what was read with which a member may begin.
+func (r *previousReader) begun() int {
+	longest := 0
+	for _, member := range r.members {
+		for n := min(len(r.in), len(member)-1); n > longest; n-- {
+			if bytes.Equal(r.in[len(r.in)-n:], member[:n]) {
+				longest = n
 			}
 		}
 	}
-	return 0
+	return longest
 }

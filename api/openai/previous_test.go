@@ -10,7 +10,7 @@ import (
 	"modelrelay/api/openai"
 )
 
-// TestShowPrevious: the id is written wherever the answer says that there is none, in whichever pieces it comes, and nothing else changes.
+// TestShowPrevious: the id is written wherever the answer says that there is none, or the upstream's, in whichever pieces it comes, and nothing else changes.
 func TestShowPrevious(t *testing.T) {
 	t.Parallel()
 	for _, test := range []struct{ answer, want string }{
@@ -20,6 +20,9 @@ func TestShowPrevious(t *testing.T) {
 			`data: {"previous_response_id":null}` + "\n\n" + `data: {"response":{"previous_response_id":null}}` + "\n\n",
 			`data: {"previous_response_id":"resp_0"}` + "\n\n" + `data: {"response":{"previous_response_id":"resp_0"}}` + "\n\n",
 		},
+		{`{"previous_response_id":"resp_up","id":"resp_up"}`, `{"previous_response_id":"resp_0","id":"resp_up"}`},
+		{`{"previous_response_id": "resp_up"}`, `{"previous_response_id":"resp_0"}`},
+		{`{"previous_response_id":"resp_upper"}`, ""},
 		{`{"text":"\"previous_response_id\":null","previous_response_id":"resp_1"}`, ""},
 		{`{"previous_response_id":nul`, ""},
 		{`"`, ""},
@@ -32,7 +35,7 @@ func TestShowPrevious(t *testing.T) {
 		for name, in := range map[string]func(io.Reader) io.Reader{
 			"whole": func(r io.Reader) io.Reader { return r }, "byte by byte": iotest.OneByteReader, "with its end": iotest.DataErrReader,
 		} {
-			got, err := io.ReadAll(iotest.OneByteReader(openai.ShowPrevious("resp_0")(io.NopCloser(in(strings.NewReader(test.answer))))))
+			got, err := io.ReadAll(iotest.OneByteReader(openai.ShowPrevious("resp_0", "resp_up")(io.NopCloser(in(strings.NewReader(test.answer))))))
 			if err != nil || string(got) != want {
 				t.Errorf("%s %s: got %s, %v", test.answer, name, got, err)
 			}
@@ -45,7 +48,7 @@ func TestShowPreviousKeepsNothingBack(t *testing.T) {
 	t.Parallel()
 	broken := errors.New("broken")
 	for _, said := range []string{"data: {\"a\":1}\n\n", `{"previous`} {
-		got, err := io.ReadAll(openai.ShowPrevious("resp_0")(io.NopCloser(io.MultiReader(strings.NewReader(said), iotest.ErrReader(broken)))))
+		got, err := io.ReadAll(openai.ShowPrevious("resp_0", "resp_up")(io.NopCloser(io.MultiReader(strings.NewReader(said), iotest.ErrReader(broken)))))
 		if string(got) != said || !errors.Is(err, broken) {
 			t.Errorf("got %q, %v", got, err)
 		}
@@ -53,7 +56,7 @@ func TestShowPreviousKeepsNothingBack(t *testing.T) {
 	read, write := io.Pipe()
 	go func() { _, _ = io.WriteString(write, "data: {}\n\n") }()
 	buf := make([]byte, 100)
-	if n, err := openai.ShowPrevious("resp_0")(read).Read(buf); string(buf[:n]) != "data: {}\n\n" || err != nil {
+	if n, err := openai.ShowPrevious("resp_0", "resp_up")(read).Read(buf); string(buf[:n]) != "data: {}\n\n" || err != nil {
 		t.Errorf("got %q, %v", buf[:n], err)
 	}
 	_ = read.Close()

@@ -67,7 +67,7 @@ func (a adder) addResponses(store StoredResponses) {
 // responseEvents follows the events of a response, which are numbered, and have an error of their own.
 func responseEvents(_ *http.Request, call *calls.Call, _ *body.JSON) error {
 	if call.Chain.Previous != "" {
-		call.Rewrite = showPrevious(call.Chain.Previous)
+		call.Rewrite = showPrevious(call.Chain)
 	}
 	if call.Stream {
 		numbers := new(eventNumbers)

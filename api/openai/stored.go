@@ -359,10 +359,15 @@ func (s *stored) resolve(x *edge.Request, r *http.Request, b *body.JSON) (raw []
 	if err != nil {
 		return nil, chain, err
 	}
+	links := slices.Clip(edits)
 	if previous := b.Text("previous_response_id"); previous != "" {
+		var made string
 		response, found, err := s.find(x, r, previous)
-		if err == nil && !found {
-			response, found, err = s.ended(x, r, previous)
+		switch {
+		case err == nil && found:
+			made, err = s.made(x, r, previous, rawjson.Trim(response.Object))
+		case err == nil:
+			response, made, found, err = s.ended(x, r, previous)
 		}
 		if err != nil {
 			return nil, chain, err
@@ -370,6 +375,12 @@ func (s *stored) resolve(x *edge.Request, r *http.Request, b *body.JSON) (raw []
 		if found {
 			earlier := earlierItems(response)
 			chain = providers.Chain{Previous: previous, Earlier: list(earlier).Len()}
+			if chain.Upstream = made; made != "" {
+				links = append(links, providers.Edit{At: b.Span("previous_response_id"), Text: rawjson.Quote(made)})
+				linked := calls.JSONCall(providers.Endpoint{}, b).Content
+				linked.Edits = links
+				chain.Linked = &linked
+			}
 			edits = append(edits, providers.Edit{At: b.Span("previous_response_id"), Text: []byte("null")})
 			edits = append(edits, prepend(b, earlier)...)
 		}

@@ -29,6 +29,8 @@ type Answer struct {
 	Stream bool
 
 	Channel, Vendor, UpstreamModel string
+	// Key is the fingerprint of the channel's key.
+	Key string
 	// RequestID is what the upstream calls the request, "" where it does not say.
 	RequestID string
 	// Provider is what telemetry's conventions call the vendor.

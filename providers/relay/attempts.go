@@ -50,10 +50,9 @@ func (r *Relay) Do(ctx context.Context, group string, call providers.Call) (*Ans
 		}
 		sent, span := tries.begin(ctx, s.call.Endpoint)
 		answer, fault := r.send(sent, tries.to, s, span)
-		if fault != nil && s.asksUsage && refusesUsage(fault) { // the same attempt without the field
-			r.noUsage.add(upstreamOf(tries.to))
+		if fault != nil && tries.refused(s, fault) { // the same attempt without what is refused
 			tries.to.Done = nil // the slot was released
-			if again, unfit := r.fit(ctx, call, tries.to); unfit == nil {
+			if again, unfit := tries.fit(ctx, call); unfit == nil {
 				answer, fault = r.send(sent, tries.to, again, span)
 			}
 		}
@@ -136,6 +135,8 @@ type attempts struct {
 	once  bool
 	began time.Time
 	span  *upstream.Span
+	// unlinked: the origin has the earlier response no longer.
+	unlinked bool
 	// foreign is the fault of a call that continues from another token's answer; nil for any other call.
 	foreign *providers.Fault
 	// last is the fault of the latest attempt, origin that of the channel that made what the call continues from, and unfit the first one of a
@@ -332,6 +333,8 @@ type sending struct {
 	asksUsage bool
 	// patient: only the context bounds the answer.
 	patient bool
+	// linked: the call names the stored response that it continues from by the upstream's id.
+	linked bool
 }
 
 // fit makes the call one that the target of the attempt takes. A translation by itself refuses to continue from another token's answer.
@@ -339,7 +342,36 @@ func (a *attempts) fit(ctx context.Context, call providers.Call) (sending, *prov
 	if a.foreign != nil && !a.to.Translated {
 		return sending{}, a.foreign
 	}
-	return a.relay.fit(ctx, call, a.to)
+	linked := call.Chain.Linked != nil && !a.unlinked && !a.to.Translated && a.to.Ref() == a.want.Origin
+	if linked {
+		call.Content = *call.Chain.Linked
+		call.Edits = append(slices.Clip(call.Edits), translate.Without(call)...)
+	}
+	s, fault := a.relay.fit(ctx, call, a.to)
+	s.linked = linked
+	return s, fault
+}
+
+// refused records what of a call the upstream refuses and the call can go without.
+func (a *attempts) refused(s sending, fault *providers.Fault) bool {
+	switch {
+	case s.asksUsage && refusesUsage(fault):
+		a.relay.noUsage.add(upstreamOf(a.to))
+	case s.linked && refusesPrevious(fault):
+		a.unlinked = true
+	default:
+		return false
+	}
+	return true
+}
+
+// refusesPrevious reports whether an upstream refused a call because it has no earlier response with the id.
+func refusesPrevious(fault *providers.Fault) bool {
+	if fault.Upstream == nil || fault.Upstream.Status != http.StatusBadRequest && fault.Upstream.Status != http.StatusNotFound {
+		return false
+	}
+	body := bytes.ToLower(fault.Upstream.Body)
+	return bytes.Contains(body, []byte("previous_response")) || bytes.Contains(body, []byte("not found")) && bytes.Contains(body, []byte("response with id"))
 }
 
 // fit makes the call one that the target takes. Its fault says that there is no such call.
@@ -441,7 +473,7 @@ func (r *Relay) send(ctx context.Context, to router.Pick, s sending, span *upstr
 	body.upstream = resp.Body
 	answer := &Answer{
 		Status: resp.StatusCode, Header: passed(resp.Header), Stream: isStream(resp.Header), RequestID: upstream.RequestID(resp.Header),
-		Channel: to.Channel.Name, Vendor: to.Channel.Vendor, UpstreamModel: to.Model, Provider: vendor.Convention(),
+		Key: to.Fingerprint(), Channel: to.Channel.Name, Vendor: to.Channel.Vendor, UpstreamModel: to.Model, Provider: vendor.Convention(),
 	}
 	scans := translation == nil || !translation.Counts() // else the answer is read for its counts anyway
 	if shape := r.counters[counting{to.Channel.Vendor, call.Endpoint}]; scans && shape != nil && isText(resp.Header) {

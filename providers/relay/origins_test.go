@@ -187,3 +187,75 @@ func TestMadeForAnotherToken(t *testing.T) {
 		}
 	}
 }
+
+// TestLinked: a call that continues from a stored response names it by its upstream's id where that upstream takes the call, and has its items
+// anywhere else.
+func TestLinked(t *testing.T) {
+	t.Parallel()
+	const items, linked = `{"model":"m","previous_response_id":null,"input":["one","two"]}`, `{"model":"m","previous_response_id":"resp_up","input":["two"]}`
+	lost := `{"error":{"message":"Previous response with id 'resp_up' not found.","code":"previous_response_not_found"}}`
+	for name, test := range map[string]struct {
+		origin string
+		answer func(w http.ResponseWriter, body string) // of channel b
+		sent   []string
+	}{
+		"the origin":              {origin: "b", sent: []string{"b " + linked}},
+		"the origin is not known": {sent: []string{"a " + items}},
+		"the origin is gone":      {origin: "z", sent: []string{"a " + items}},
+		"the origin fails":        {origin: "b", sent: []string{"b " + linked, "a " + items}, answer: func(w http.ResponseWriter, _ string) { w.WriteHeader(http.StatusInternalServerError) }},
+		"the origin has it no longer": {origin: "b", sent: []string{"b " + linked, "b " + items}, answer: func(w http.ResponseWriter, body string) {
+			w.Header().Set("Content-Type", "application/json")
+			if body == linked {
+				w.WriteHeader(http.StatusBadRequest)
+				_, _ = io.WriteString(w, lost)
+				return
+			}
+			_, _ = io.WriteString(w, `{"id":"resp_2"}`)
+		}},
+		"the origin refuses the call": {origin: "b", sent: []string{"b " + linked}, answer: func(w http.ResponseWriter, _ string) {
+			w.Header().Set("Content-Type", "application/json")
+			w.WriteHeader(http.StatusBadRequest)
+			_, _ = io.WriteString(w, `{"error":{"message":"too long","code":"context_length_exceeded"}}`)
+		}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			var mu sync.Mutex
+			var sent []string
+			serve := func(channel string, answer func(w http.ResponseWriter, body string)) http.HandlerFunc {
+				return func(w http.ResponseWriter, r *http.Request) {
+					body, _ := io.ReadAll(r.Body)
+					mu.Lock()
+					sent = append(sent, channel+" "+string(body))
+					mu.Unlock()
+					if answer != nil {
+						answer(w, string(body))
+						return
+					}
+					w.Header().Set("Content-Type", "application/json")
+					_, _ = io.WriteString(w, `{"id":"resp_2"}`)
+				}
+			}
+			made := new(memory)
+			b := newBench(t, &relay.Options{Origins: made}, serve("a", nil), serve("b", test.answer))
+			if test.origin != "" {
+				made.Remember("resp_up", relay.Origin{KeyRef: providers.KeyRef{Channel: test.origin, Fingerprint: providers.Secret("hush-" + test.origin).Fingerprint()}, Token: "anna"})
+			}
+			call := responsesCall("resp_up", false)
+			call.Body = []byte(items)
+			call.Chain = providers.Chain{Previous: "resp_0", Earlier: 1, Upstream: "resp_up", Linked: &providers.Content{ContentType: "application/json", Body: []byte(linked)}}
+			answer, err := b.Do(t.Context(), "default", call)
+			if err == nil {
+				if answer.Key != providers.Secret("hush-"+answer.Channel).Fingerprint() {
+					t.Errorf("the answer has the key %q", answer.Key)
+				}
+				_ = answer.Body.Close()
+			}
+			mu.Lock()
+			defer mu.Unlock()
+			if fmt.Sprint(sent) != fmt.Sprint(test.sent) {
+				t.Errorf("sent %q, want %q (%v)", sent, test.sent, err)
+			}
+		})
+	}
+}
