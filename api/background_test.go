@@ -10,6 +10,7 @@ import (
 	"slices"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -398,10 +399,60 @@ func TestServeCall(t *testing.T) {
 	if len(g.ledger.entries) != 0 {
 		t.Error("the worker's request is charged besides its task")
 	}
-	for _, token := range []string{"off", "gone"} {
-		if rec, _ := serve(token); rec.Code != http.StatusUnauthorized {
-			t.Errorf("the token %s: got %d %s", token, rec.Code, rec.Body)
+	for token, status := range map[string]int{"off": http.StatusUnauthorized, "lost": http.StatusServiceUnavailable} {
+		if rec, _ := serve(token); rec.Code != status {
+			t.Errorf("the token %s: got %d %s, want %d", token, rec.Code, rec.Body, status)
 		}
+	}
+}
+
+// TestServeCallToken: a running call ends with its token. It goes on if the token loses permissions, or is lost with Redis's data.
+func TestServeCallToken(t *testing.T) {
+	t.Parallel()
+	for name, test := range map[string]struct {
+		later *tokens.Token
+		ends  bool
+	}{
+		"disabled":    {later: &tokens.Token{ID: "good", Group: "default", Disabled: true}, ends: true},
+		"permissions": {later: &tokens.Token{ID: "good", Group: "another", Operations: []string{tokens.OperationVideo}}},
+		"lost":        {},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			var changed atomic.Bool
+			read := make(chan struct{}, 100)
+			g := newGateway(t, func(ctx context.Context, _ providers.Target, _ providers.Call) (*http.Response, error) {
+				changed.Store(true)
+				if test.ends {
+					<-ctx.Done()
+					return nil, context.Cause(ctx)
+				}
+				for range 2 {
+					<-read
+				}
+				return upstreamAnswer("application/json", `{"ok":true}`), nil
+			}, func(g *gateway, o *api.Options) {
+				o.TokenByID = func(context.Context, string) (*tokens.Token, error) {
+					switch {
+					case !changed.Load():
+						return g.tokens[goodKey], nil
+					case test.later == nil:
+						read <- struct{}{}
+						return nil, storage.ErrNotFound
+					}
+					read <- struct{}{}
+					return test.later, nil
+				}
+			})
+			run := &activities.CallRun{Token: "good", Begin: func(context.Context, string) error { return nil }, Sent: func() {}}
+			rec := httptest.NewRecorder()
+			r := httptest.NewRequest("POST", "/v1/chat/completions", strings.NewReader(chatBody)).WithContext(t.Context())
+			r.Header = http.Header{"Content-Type": {"application/json"}}
+			g.ServeCall(rec, r, run)
+			if ended := run.Fault != nil; ended != test.ends {
+				t.Errorf("got %d %s, %v", rec.Code, rec.Body, run.Fault)
+			}
+		})
 	}
 }
 

@@ -3,6 +3,8 @@ package api
 import (
 	"bytes"
 	"context"
+	"errors"
+	"fmt"
 	"io"
 	"io/fs"
 	"log/slog"
@@ -32,6 +34,7 @@ import (
 	"modelrelay/api/videos"
 	"modelrelay/providers"
 	"modelrelay/providers/pricing"
+	"modelrelay/storage"
 	"modelrelay/storage/audit"
 	"modelrelay/storage/tokens"
 	workflowtasks "modelrelay/workflows/tasks"
@@ -254,12 +257,22 @@ func (s *Server) InsideHandler() http.Handler { return s.inside }
 // ServeCall serves a background call as a client's own request is served. It implements activities.Caller.
 func (s *Server) ServeCall(w http.ResponseWriter, r *http.Request, run *activities.CallRun) {
 	ctx := activities.WithCallRun(r.Context(), run)
-	ctx = edge.WithInternalCaller(ctx, &edge.InternalCaller{Token: run.Token, Find: s.tokenByID, Background: true})
+	ctx = edge.WithInternalCaller(ctx, &edge.InternalCaller{Token: run.Token, Find: s.tokenOfCall, Background: true})
 	if r = r.WithContext(ctx); strings.HasPrefix(run.TaskID, activities.ResponseIDs) {
 		s.serveResponse(w, r, run)
 		return
 	}
 	s.inside.ServeHTTP(w, r)
+}
+
+// tokenOfCall finds the token of a background call. Tokens stay known after their end, so a token that is unknown was lost with Redis's data:
+// the process that has it in its file writes it again, and the call waits.
+func (s *Server) tokenOfCall(ctx context.Context, id string) (*tokens.Token, error) {
+	token, err := s.tokenByID(ctx, id)
+	if errors.Is(err, storage.ErrNotFound) {
+		err = fmt.Errorf("token %q is unknown: %w", id, storage.ErrUnavailable)
+	}
+	return token, err
 }
 
 // serveResponse serves a response with background: true under the id of its task, and stores it as those of translated models are.

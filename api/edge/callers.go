@@ -200,6 +200,8 @@ func (c *callers) judge(asked inquiry, caller *tokens.Token) {
 			continue
 		case caller == nil:
 			p.lost = providers.Faultf(providers.Unauthenticated, "The API key may no longer be used.")
+		case p.background(): // its create was checked
+			continue
 		case caller.ID != p.caller.ID || caller.Group != p.caller.Group || !p.admits(caller) || p.permission != "" && !caller.Permits(p.permission):
 			p.lost = providers.Faultf(providers.Forbidden, "The API key may no longer be used for this.")
 		default:
