@@ -99,7 +99,7 @@ func (p *parts) settler() *settler {
 
 func (p *parts) taskOperator() *tasks.Operator {
 	operator := tasks.NewOperator(p.temporal, p.cfg.Temporal.Namespace)
-	operator.Charges = p.budgets()
+	operator.Charges, operator.Changes = p.budgets(), taskindex.NewChanges(p.redis)
 	return operator
 }
 

@@ -203,15 +203,20 @@ func (c *Client) cancel(ctx context.Context, id, run string) error {
 	if err := c.temporal.CancelWorkflow(ctx, id, run); err != nil {
 		return err
 	}
-	if activities.KindOf(id) != activities.KindCall {
+	if err := publishCancel(ctx, c.opts.Changes, id); err != nil {
+		c.opts.Log.DebugContext(ctx, "cancel not published", "task", id, "error", err)
+	}
+	return nil
+}
+
+// publishCancel reports the cancel of a call to its worker.
+func publishCancel(ctx context.Context, changes *taskindex.Changes, id string) error {
+	if activities.KindOf(id) != activities.KindCall || changes == nil {
 		return nil
 	}
 	ctx, done := context.WithTimeout(context.WithoutCancel(ctx), hintTimeout)
 	defer done()
-	if err := c.opts.Changes.Publish(ctx, taskindex.Change{TaskID: id, Cancelled: true}); err != nil {
-		c.opts.Log.DebugContext(ctx, "cancel not published", "task", id, "error", err)
-	}
-	return nil
+	return changes.Publish(ctx, taskindex.Change{TaskID: id, Cancelled: true})
 }
 
 // awaitEnd waits until the task's result is written or ctx ends. The execution may continue after that, to cancel the upstream's job.

@@ -74,10 +74,7 @@ func (c *creation) run(ctx context.Context) (_ Task, err error) {
 			err = unrepeatable(err)
 		}
 	}()
-	if err = c.otherKind(ctx); err == nil {
-		err = c.callsFull(ctx)
-	}
-	if err != nil {
+	if err = c.otherKind(ctx); err != nil {
 		return Task{}, err
 	}
 	var back undo
@@ -85,6 +82,9 @@ func (c *creation) run(ctx context.Context) (_ Task, err error) {
 	id, incarnation := ident.id, newIncarnation(now)
 	if early.mayStand() {
 		back.add(func(ctx context.Context) { c.relist(ctx, id) })
+	}
+	if err := c.callsFull(ctx); err != nil {
+		return otherwise(err)(c.repeatOf(ctx, id))
 	}
 	m := memo{Token: c.in.TokenID, Format: c.in.Format, Hash: hash, CreatedAt: now, Incarnation: incarnation}
 	shape := req.Shape()

@@ -11,6 +11,7 @@ import (
 	"go.temporal.io/sdk/client"
 
 	"modelrelay/providers"
+	"modelrelay/storage/taskindex"
 	"modelrelay/workflows"
 )
 
@@ -22,6 +23,8 @@ const retryReason = "retry archive"
 type Operator struct {
 	// Charges returns what a settled task was charged, for Show; nil: Show does not report charges.
 	Charges Charges
+	// Changes reports the end of a call to its worker at once; nil: the worker hears of it with its next heartbeat.
+	Changes *taskindex.Changes
 
 	temporal   client.Client
 	namespace  string
@@ -59,6 +62,7 @@ func (o *Operator) Fail(ctx context.Context, id, reason string) error {
 	if err := o.temporal.SignalWorkflow(ctx, id, "", workflows.SignalFail, reason); err != nil {
 		return o.explain(id, err)
 	}
+	_ = publishCancel(ctx, o.Changes, id) // without it the end comes later
 	return nil
 }
 
@@ -70,6 +74,7 @@ func (o *Operator) Cancel(ctx context.Context, id string) error {
 	if err := o.temporal.CancelWorkflow(ctx, id, ""); err != nil {
 		return o.explain(id, err)
 	}
+	_ = publishCancel(ctx, o.Changes, id) // without it the end comes later
 	return nil
 }
 

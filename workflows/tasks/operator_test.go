@@ -4,6 +4,7 @@ import (
 	"context"
 	"slices"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
@@ -16,6 +17,7 @@ import (
 
 	"modelrelay/providers"
 	"modelrelay/storage/storagetest"
+	"modelrelay/storage/taskindex"
 	"modelrelay/workflows"
 	"modelrelay/workflows/tasks"
 )
@@ -41,6 +43,37 @@ func TestOperatorEndsATask(t *testing.T) {
 			}
 			if want := []string{name}; !slices.Equal(e.told, want) {
 				t.Errorf("told %v, want %v", e.told, want)
+			}
+		})
+	}
+}
+
+// TestOperatorEndsACall: its worker hears of it at once, as of a client's cancel.
+func TestOperatorEndsACall(t *testing.T) {
+	t.Parallel()
+	for name, do := range map[string]func(context.Context, *tasks.Operator, string) error{
+		"fail":   func(ctx context.Context, o *tasks.Operator, id string) error { return o.Fail(ctx, id, "lost") },
+		"cancel": func(ctx context.Context, o *tasks.Operator, id string) error { return o.Cancel(ctx, id) },
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			service, e := newCallClient(t, 100, 0)
+			made := mustCreate(t, service, call("k", "a"))
+			changes := taskindex.NewChanges(storagetest.Redis(t))
+			ctx, cancel := context.WithCancel(t.Context())
+			ready, heard := make(chan struct{}), make(chan taskindex.Change, 1)
+			var following sync.WaitGroup
+			defer following.Wait()
+			defer cancel()
+			following.Go(func() { changes.Follow(ctx, ready, func(change taskindex.Change) { heard <- change }) })
+			<-ready
+			operator := tasks.NewOperator(e, "default")
+			operator.Changes = changes
+			if err := do(t.Context(), operator, made.ID); err != nil {
+				t.Fatal(err)
+			}
+			if change := <-heard; change.TaskID != made.ID || !change.Cancelled {
+				t.Errorf("heard %+v", change)
 			}
 		})
 	}

@@ -1,0 +1,136 @@
+package tasks_test
+
+import (
+	"context"
+	"fmt"
+	"net/http"
+	"testing"
+
+	"go.temporal.io/api/workflowservice/v1"
+
+	"modelrelay/activities"
+	"modelrelay/providers"
+	"modelrelay/storage/storagetest"
+	"modelrelay/workflows/tasks"
+)
+
+// call is the create of a background call with its own idempotency key, "" for none, and its own request.
+func call(key, request string) tasks.Create {
+	in := create(providers.VideoRequest{Model: "m", Inputs: []providers.Media{{Data: []byte(request), ContentType: "application/json"}}})
+	in.IdempotencyKey = key
+	in.Call = &tasks.CallCreate{StagedCall: activities.StagedCall{Method: http.MethodPost, Path: "/v1/chat/completions"}, Digest: request}
+	return in
+}
+
+// countingEngine counts the running calls as the test says.
+type countingEngine struct {
+	*fakeEngine
+
+	running int64
+}
+
+func (e *countingEngine) CountWorkflow(context.Context, *workflowservice.CountWorkflowExecutionsRequest) (*workflowservice.CountWorkflowExecutionsResponse, error) {
+	return &workflowservice.CountWorkflowExecutionsResponse{Count: e.running}, nil
+}
+
+func newCallClient(t *testing.T, most int, running int64) (*tasks.Client, *countingEngine) {
+	t.Helper()
+	e := &countingEngine{&fakeEngine{}, running}
+	o := options(storagetest.NewMemoryArchive(), storagetest.Redis(t))
+	o.MaxCalls = most
+	return tasks.NewClient(e, o), e
+}
+
+// TestMaxTasksOverKinds: the limit counts the unfinished tasks of all kinds.
+func TestMaxTasksOverKinds(t *testing.T) {
+	t.Parallel()
+	service, e := newCallClient(t, 100, 0)
+	mustCreate(t, service, keyed("video", 2))
+	first := call("call", "a")
+	first.MaxTasks = 2
+	mustCreate(t, service, first)
+	third := call("another", "b")
+	third.MaxTasks = 2
+	for name, in := range map[string]tasks.Create{"a video": keyed("another video", 2), "a call": third} {
+		if _, err := service.Create(t.Context(), in); kindOf(err) != providers.RateLimited {
+			t.Errorf("%s as the third task: %v", name, err)
+		}
+	}
+	if n := e.count(); n != 2 {
+		t.Errorf("%d executions, want 2", n)
+	}
+}
+
+// TestMaxCalls: one token may have half of the calls, and none gets another where there are all of them. A repeat finds its task.
+func TestMaxCalls(t *testing.T) {
+	t.Parallel()
+	service, _ := newCallClient(t, 4, 0)
+	made := mustCreate(t, service, call("0", "0"))
+	mustCreate(t, service, call("1", "1"))
+	for name, key := range map[string]string{"with a key": "2", "without one": ""} {
+		if _, err := service.Create(t.Context(), call(key, "2")); kindOf(err) != providers.RateLimited {
+			t.Errorf("%s, beyond the token's half: %v", name, err)
+		}
+	}
+	if again := mustCreate(t, service, call("0", "0")); again.ID != made.ID {
+		t.Errorf("the repeat made %s", again.ID)
+	}
+	other := call("2", "2")
+	other.TokenID = "other"
+	mustCreate(t, service, other)
+	mustCreate(t, service, keyed("a video", 0))
+
+	service, e := newCallClient(t, 4, 3)
+	made = mustCreate(t, service, call("0", "0"))
+	full := tasks.NewClient(&countingEngine{e.fakeEngine, 4}, service.Options())
+	for name, in := range map[string]tasks.Create{"with a key": call("1", "1"), "without one": call("", "1")} {
+		if _, err := full.Create(t.Context(), in); kindOf(err) != providers.Overloaded {
+			t.Errorf("%s, beyond the calls of all tokens: %v", name, err)
+		}
+	}
+	if again := mustCreate(t, full, call("0", "0")); again.ID != made.ID {
+		t.Errorf("the repeat made %s", again.ID)
+	}
+	mustCreate(t, full, keyed("a video", 0))
+	if page, err := full.List(t.Context(), tasks.ListQuery{TokenID: "demo", Limit: 10}); err != nil || len(page.Tasks) != 2 {
+		t.Errorf("listed %+v, %v; want the call and the video", page.Tasks, err)
+	}
+}
+
+// TestKeyOverKinds: a key of a call names one task, whatever created it.
+func TestKeyOverKinds(t *testing.T) {
+	t.Parallel()
+	response := func(request string) tasks.Create {
+		in := call("k", request)
+		in.Call.Response = true
+		return in
+	}
+	creates := map[string]tasks.Create{"video": keyed("k", 0), "call": call("k", "a"), "response": response("a")}
+	for before, first := range creates {
+		for after, second := range creates {
+			if after == "video" {
+				continue
+			}
+			t.Run(fmt.Sprintf("%s, then %s", before, after), func(t *testing.T) {
+				t.Parallel()
+				service, e := newCallClient(t, 100, 0)
+				made := mustCreate(t, service, first)
+				got, err := service.Create(t.Context(), second)
+				switch {
+				case before == after && (err != nil || got.ID != made.ID):
+					t.Errorf("got %s, %v; want %s", got.ID, err, made.ID)
+				case before != after && kindOf(err) != providers.Mismatch:
+					t.Errorf("got %s, %v; want a mismatch", got.ID, err)
+				}
+				if n := e.count(); n != 1 {
+					t.Errorf("%d executions", n)
+				}
+			})
+		}
+	}
+	service, _ := newCallClient(t, 100, 0)
+	mustCreate(t, service, call("k", "a"))
+	if _, err := service.Create(t.Context(), call("k", "b")); kindOf(err) != providers.Mismatch {
+		t.Errorf("another request with the key: %v", err)
+	}
+}
