@@ -785,6 +785,9 @@ func (c *calling) store(ctx context.Context, out *callOutput, run *CallRun, as A
 }
 
 func (c *calling) write(ctx context.Context, out *callOutput, answer *Answered) error {
+	if err := c.keepTicket(ctx, answer.Copy); err != nil {
+		return err
+	}
 	kind := out.sent.Get("Content-Type")
 	if c.events != nil {
 		log, err := c.events.Close(ctx, !answer.Unknown)

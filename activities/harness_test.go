@@ -235,8 +235,8 @@ func newTestEnv(t *testing.T, video providers.VideoAdapter) *testEnv {
 		Copier:    &activities.Copier{Upstreams: upstreams, Log: quiet},
 		Settler:   &activities.Settler{SlotKeeper: keeper, Listing: listing},
 		Deliverer: &activities.Deliverer{Listing: listing, Log: quiet},
-		Remover:   &activities.Remover{Log: quiet},
-		Sweeper:   &activities.Sweeper{Log: quiet},
+		Remover:   &activities.Remover{Upstreams: upstreams, Log: quiet},
+		Sweeper:   &activities.Sweeper{Upstreams: upstreams, Log: quiet},
 	}}
 	r.keepIn(fakeObjects{})
 	r.acts.Register(r.env)

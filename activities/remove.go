@@ -35,6 +35,8 @@ type Execution struct {
 	Incarnation string `json:"incarnation,omitempty"`
 	// Outputs are the archive folders of its outputs, with a slash at the end.
 	Outputs []string `json:"outputs,omitempty"`
+	// Copy is what a vendor stores of its answer; nil for nothing.
+	Copy *CallTicket `json:"copy,omitempty"`
 	// Single: the task has no executions from before a reset.
 	Single bool `json:"single,omitempty"`
 }
@@ -61,6 +63,8 @@ type Executions interface {
 
 // Remover removes tasks with all their data.
 type Remover struct {
+	*Upstreams
+
 	// Index lists the tasks of tokens; nil: tasks are not listed.
 	Index      *taskindex.Index
 	Executions Executions
@@ -172,11 +176,13 @@ func (a *Remover) removed(ctx context.Context, in RemoveInput, execution Executi
 type removeProgress struct {
 	Execution *Execution `json:"execution,omitempty"`
 	// Try is the attempt that saw the end of the task; the waits start again with it.
-	Try   int32       `json:"try,omitempty"`
-	Asked deletedRuns `json:"asked,omitzero"`
+	Try int32 `json:"try,omitempty"`
+	// Forgotten: no vendor stores its answer any more.
+	Forgotten bool        `json:"forgotten,omitempty"`
+	Asked     deletedRuns `json:"asked,omitzero"`
 }
 
-// Remove cancels a task, erases its objects, then deletes its executions, in this order. It is idempotent; another try continues after
+// Remove cancels a task, erases its objects, deletes what a vendor stores of its answer, then deletes its executions, in this order. It is idempotent; another try continues after
 // the erased objects. Temporal deletes in its own time after one request, and later tries only check. A removal with its task's id does
 // not wait for the deletion of the task's execution: readers cannot find that by the id any more.
 func (a *Remover) Remove(ctx context.Context, in RemoveInput) error {
@@ -196,6 +202,13 @@ func (a *Remover) Remove(ctx context.Context, in RemoveInput) error {
 			return err
 		}
 		progress.Execution, progress.Try = &execution, info.Attempt
+	}
+	if of := progress.Execution.Copy; of != nil && !progress.Forgotten {
+		activity.RecordHeartbeat(ctx, progress)
+		if err := a.forgetCopy(ctx, in.TaskID, *of); err != nil {
+			return err
+		}
+		progress.Forgotten = true
 	}
 	if err := a.deleteRuns(ctx, in.TaskID, *progress.Execution, &progress.Asked); err != nil {
 		return err

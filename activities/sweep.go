@@ -21,8 +21,10 @@ const (
 	dayLength = 24 * time.Hour
 )
 
-// Sweeper removes expired objects, and finds the tasks that closed without settlement.
+// Sweeper removes expired objects and answers at vendors, and finds the tasks that closed without settlement.
 type Sweeper struct {
+	*Upstreams
+
 	Objects    Objects
 	Executions Executions
 	// Audit is written to the archive day by day; nil: there is none.
@@ -45,7 +47,7 @@ type Swept struct {
 	Objects int      `json:"objects,omitempty"`
 }
 
-// SweepOutputs removes the outputs whose day of expiry has passed, and updates the archived days of the audit log and the call log. It
+// SweepOutputs removes the outputs whose day of expiry has passed, with what vendors store of such answers, and updates the archived days of the audit log and the call log. It
 // is idempotent.
 func (a *Sweeper) SweepOutputs(ctx context.Context) (Swept, error) {
 	defer heartbeats(func() { activity.RecordHeartbeat(ctx) })()
@@ -65,7 +67,7 @@ func (a *Sweeper) SweepOutputs(ctx context.Context) (Swept, error) {
 		a.Log.InfoContext(ctx, "expired outputs removed", "day", path.Base(folder))
 	}
 	a.sweepUploads(ctx)
-	if err := errors.Join(a.sweepAudit(ctx, time.Now()), a.sweepCalls(ctx, time.Now())); err != nil {
+	if err := errors.Join(a.sweepAudit(ctx, time.Now()), a.sweepCalls(ctx, time.Now()), a.sweepTickets(ctx)); err != nil {
 		return swept, again(record(err), 0)
 	}
 	return swept, nil

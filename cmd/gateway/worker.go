@@ -99,7 +99,7 @@ func newActivities(p *parts, tokens *tokens.Store, calls activities.Caller) *act
 			Listing: listing, Webhooks: tokens, Receivers: p.receivers, Shares: activities.DeliveryShares(), Objects: p.archive, Tracer: p.tracer, Record: recorder,
 			Log: p.log,
 		},
-		Remover: &activities.Remover{Index: listing.Index, Executions: executions, Objects: p.archive, Log: p.log},
+		Remover: &activities.Remover{Upstreams: upstreams, Index: listing.Index, Executions: executions, Objects: p.archive, Log: p.log},
 		Relayer: &activities.Relayer{
 			Listing: listing, Caller: calls, Objects: p.archive, Events: p.events, Money: activities.Money{Budgets: p.budgets(), Prices: p.prices},
 			Slots: activities.CallShares(int64(p.cfg.Background.MaxCalls)), MaxOutput: int64(p.cfg.Background.MaxOutput), Answers: activities.AnswerMemory(),
@@ -107,7 +107,7 @@ func newActivities(p *parts, tokens *tokens.Store, calls activities.Caller) *act
 			Record: recorder, Log: p.log,
 		},
 		Sweeper: &activities.Sweeper{
-			Objects: p.archive, Executions: executions, Audit: p.audit, TaskAge: p.taskLife(),
+			Upstreams: upstreams, Objects: p.archive, Executions: executions, Audit: p.audit, TaskAge: p.taskLife(),
 			UploadAge:      p.cfg.Video.ArchiveDeadline,
 			AuditRetention: p.cfg.Audit.Retention, CallsRetention: p.cfg.Calls.Retention, Log: p.log,
 		},

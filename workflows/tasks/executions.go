@@ -56,6 +56,9 @@ func (e Executions) End(ctx context.Context, in activities.RemoveInput) (activit
 		Closed: true, Incarnation: incarnation, Run: run, Started: info.GetStartTime().AsTime(),
 		Single: more.GetLastResetTime() == nil && (info.GetFirstRunId() == "" || info.GetFirstRunId() == run),
 	}
+	if task.Call != nil {
+		execution.Copy = task.Call.Copy
+	}
 	for _, output := range task.Outputs {
 		if folder := path.Dir(output.Object) + "/"; !slices.Contains(execution.Outputs, folder) {
 			execution.Outputs = append(execution.Outputs, folder)
