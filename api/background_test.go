@@ -7,7 +7,9 @@ import (
 	"maps"
 	"net/http"
 	"net/http/httptest"
+	"regexp"
 	"slices"
+	"strconv"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -30,6 +32,8 @@ const (
 	chatBody = `{"model":"gpt-4o","messages":[],"metadata":{"order":"7"}}`
 	callID   = "call_00000000000000000000000000"
 	callPath = "/v1/tasks/" + callID
+	// responseID is a response with background: true.
+	responseID = "resp_00000000000000000000000000"
 )
 
 // async is a chat call in the background.
@@ -570,5 +574,80 @@ func TestAsyncRepeatRefused(t *testing.T) {
 		if rec := g.do(t, async(headers...)); rec.Code != http.StatusTooManyRequests || rec.Header().Get("Location") != "" || len(g.tasks.creates) != 1 {
 			t.Errorf("%s: got %d %s", name, rec.Code, rec.Body)
 		}
+	}
+}
+
+// noLog has the events of calls that have none.
+type noLog struct{}
+
+func (noLog) Read(ctx context.Context, _, _ string, _ int64, _ func(int64, []byte) error) error {
+	<-ctx.Done()
+	return ctx.Err()
+}
+
+// TestResponseStreamWithoutEvents: the stream of a response that ends before its upstream's first event has the same events for every reader,
+// whose last one is the error.
+func TestResponseStreamWithoutEvents(t *testing.T) {
+	t.Parallel()
+	const body = `{"model":"gpt","input":"x","background":true,"stream":true}`
+	for name, test := range map[string]struct {
+		end  func(*tasks.Task)
+		code string
+	}{
+		"refused": {func(*tasks.Task) {}, "upstream_error"},
+		"too late": {func(task *tasks.Task) {
+			task.Outputs, task.Call, task.Failure = nil, nil, &providers.VideoFailure{Code: workflows.CodeDeadlineExceeded, Message: "late"}
+		}, "upstream_timeout"},
+		"lost": {func(task *tasks.Task) {
+			task.Outputs, task.Call.Status, task.Failure = nil, 0, &providers.VideoFailure{Code: workflows.CodeUpstreamUnknown, Message: "lost"}
+		}, "upstream_error"},
+		"cancelled": {func(task *tasks.Task) { task.State, task.Failure = workflows.Cancelled, nil }, ""},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			s := newStoring(t, func(o *api.Options) { o.Events = noLog{} })
+			created := make(chan *httptest.ResponseRecorder, 1)
+			go func() { created <- s.do(t, request("POST", "/v1/responses", body)) }()
+			testwait.Eventually(t, "a watcher", patience, func() bool { return s.tasks.watchers() == 1 })
+			task := endedCall(s.gateway, 400, `{"error":{"message":"no","code":"bad"}}`)
+			task.ID, task.Operation, task.Stream, task.Body = responseID, "POST /v1/responses", true, "body"
+			s.archive["body"] = []byte(body)
+			test.end(&task)
+			s.tasks.put(task)
+			all := (<-created).Body.String()
+			want := []string{"response.created", "response.queued"}
+			if test.code != "" {
+				want = append(want, "error")
+			}
+			kinds := regexp.MustCompile(`(?m)^event: (.*)\ndata: {"type":"(.*?)".*?"sequence_number":(\d+)`).FindAllStringSubmatch(all, -1)
+			for n, kind := range kinds {
+				if n >= len(want) || kind[1] != want[n] || kind[2] != want[n] || kind[3] != strconv.Itoa(n) {
+					t.Errorf("event %d is %q", n, kind[1:])
+				}
+			}
+			if len(kinds) != len(want) || test.code != "" && !strings.Contains(all, test.code) {
+				t.Fatalf("the create's stream: got %s", all)
+			}
+			events := strings.SplitAfter(all, "\n\n")
+			for after := -1; after < len(want); after++ {
+				rest := strings.Join(events[after+1:], "")
+				query, id := "", ""
+				if after >= 0 {
+					query, id = "&starting_after="+strconv.Itoa(after), responseID+"-"+strconv.Itoa(after)
+				}
+				if rec := s.do(t, request("GET", "/v1/responses/"+responseID+"?stream=true"+query, "")); rec.Code != 200 || rec.Body.String() != rest {
+					t.Errorf("after %d: got %d %s", after, rec.Code, rec.Body)
+				}
+				rec := s.do(t, request("GET", "/v1/tasks/"+responseID+"/events", "", "Last-Event-ID", id))
+				var numbers []string
+				withoutIDs := regexp.MustCompile("id: "+responseID+`-(\d+)\n`).ReplaceAllStringFunc(rec.Body.String(), func(line string) string {
+					numbers = append(numbers, line)
+					return ""
+				})
+				if withoutIDs != rest || len(numbers) != len(want)-after-1 || len(numbers) > 0 && !strings.HasSuffix(numbers[0], "-"+strconv.Itoa(after+1)+"\n") {
+					t.Errorf("the task's events after %d: got %s", after, rec.Body)
+				}
+			}
+		})
 	}
 }

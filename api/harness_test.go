@@ -279,6 +279,9 @@ func (s *fakeTasks) Create(_ context.Context, create tasks.Create) (tasks.Task, 
 	}
 	if create.Call != nil {
 		task.ID, task.Operation, task.Stream = callID, create.Call.Operation(), create.Call.Stream
+		if create.Call.Response {
+			task.ID = responseID
+		}
 	}
 	s.put(task)
 	s.mu.Lock()

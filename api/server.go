@@ -174,11 +174,14 @@ func New(o Options) *Server {
 		Tokens: o.Tokens, Proxies: o.Proxies, Origins: o.Origins, PublicURL: o.PublicURL, MaxBody: o.MaxBody, BodyMemory: o.BodyMemory,
 		BodyTimeout: o.BodyTimeout, WriteTimeout: o.WriteTimeout, Tracer: o.Tracer, Seen: o.Seen, Called: o.Called, Acted: acted, Log: o.Log,
 	}, anthropicA, geminiB, vendorC, openAI)
-	background := tasks.New(e, tasks.Options{Tasks: o.Tasks, Archive: o.Archive, Events: o.Events, CallLife: o.CallLife, Faults: faultEvents(e), Deleted: func(ctx context.Context, token, id string) {
-		if o.Responses != nil {
-			_ = o.Responses.Delete(ctx, token, id) // it expires
-		}
-	}})
+	background := tasks.New(e, tasks.Options{
+		Tasks: o.Tasks, Archive: o.Archive, Events: o.Events, CallLife: o.CallLife, Faults: faultEvents(e), Opening: openai.Opening,
+		Deleted: func(ctx context.Context, token, id string) {
+			if o.Responses != nil {
+				_ = o.Responses.Delete(ctx, token, id) // it expires
+			}
+		},
+	})
 	c := calls.New(e, calls.Options{Background: background, Relay: o.Relay, Router: o.Router, Limits: o.Limits, Ledger: o.Ledger, Prices: o.Prices, Forbids: o.Forbids, Priced: o.Priced})
 	s := &Server{
 		edge: e, calls: c, tasks: background, tokenByID: o.TokenByID, responses: o.Responses, saveResponse: o.SaveResponse, proxies: o.Proxies,

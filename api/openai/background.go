@@ -12,6 +12,7 @@ import (
 	"strings"
 	"time"
 
+	"modelrelay/activities"
 	"modelrelay/api/body"
 	"modelrelay/api/edge"
 	apitasks "modelrelay/api/tasks"
@@ -88,14 +89,7 @@ func (a background) get(x *edge.Request, r *http.Request, t tasks.Task) error {
 // stream sends the events of a response after a number. The first two exist before its worker has begun.
 func (a background) stream(x *edge.Request, r *http.Request, t tasks.Task, request []byte, after int64) error {
 	plain := r.URL.Query().Get("include_obfuscation") == "false"
-	first := make([][]byte, 0, 2)
-	for n := max(0, after+1); n < int64(len(queuedEvents(t, request))); n++ {
-		first = append(first, queuedEvents(t, request)[n])
-	}
-	if after < 1 {
-		after = 1
-	}
-	return a.tasks.Stream(x, r, t, after, first, func(_ int64, event []byte) []byte {
+	return a.tasks.Stream(x, r, t, after, Opening(t)(request), func(_ int64, event []byte) []byte {
 		if plain {
 			return withoutObfuscation(event)
 		}
@@ -264,6 +258,14 @@ func withoutObfuscation(event []byte) []byte {
 // lifeEvent is an event of a response's status.
 func lifeEvent(kind string, n int, response []byte) []byte {
 	return sse.Format(kind, slices.Concat([]byte(`{"type":"`+kind+`","sequence_number":`+strconv.Itoa(n)+`,"response":`), response, []byte("}")))
+}
+
+// Opening returns what makes the first events of a response's stream, which exist before its worker has begun; nil for any other call.
+func Opening(t tasks.Task) func(request []byte) [][]byte {
+	if !strings.HasPrefix(t.ID, activities.ResponseIDs) {
+		return nil
+	}
+	return func(request []byte) [][]byte { return queuedEvents(t, request) }
 }
 
 // queuedEvents are the first two events of a response's stream.

@@ -34,15 +34,23 @@ func (s *Service) serveStream(x *edge.Request, r *http.Request, of tasks.Task) e
 		}
 		after = int64(number)
 	}
-	return s.Stream(x, r, of, after, nil, func(n int64, event []byte) []byte {
+	var opening [][]byte
+	if open := s.opening(of); open != nil {
+		request, err := s.Request(r.Context(), of)
+		if err != nil {
+			return err
+		}
+		opening = open(request)
+	}
+	return s.Stream(x, r, of, after, opening, func(n int64, event []byte) []byte {
 		return append([]byte("id: "+of.ID+"-"+strconv.FormatInt(n, 10)+"\n"), event...)
 	})
 }
 
-// Stream streams the events of a call after a number, as show writes them, until the end of the call. It sends the first events, of which
-// the log has the same, before.
+// Stream streams the events of a call after a number, as show writes them, until the end of the call. opening are the first events of its
+// log, which are sent before there is one.
 func (s *Service) Stream(
-	x *edge.Request, r *http.Request, of tasks.Task, after int64, first [][]byte, show func(n int64, event []byte) []byte,
+	x *edge.Request, r *http.Request, of tasks.Task, after int64, opening [][]byte, show func(n int64, event []byte) []byte,
 ) error {
 	unwatch, err := x.Watch()
 	if err != nil {
@@ -65,11 +73,13 @@ func (s *Service) Stream(
 	if err := out.flush(); err != nil {
 		return err
 	}
-	for _, event := range first {
-		if err := out.write(event); err != nil {
+	for n := after + 1; n < int64(len(opening)); n++ {
+		if err := out.write(show(n, opening[n])); err != nil {
 			return err
 		}
 	}
+	opened := int64(len(opening)) - 1
+	after = max(after, opened)
 	reading, end := context.WithCancelCause(ctx)
 	defer end(nil)
 	var watching sync.WaitGroup
@@ -88,7 +98,7 @@ func (s *Service) Stream(
 	case r.Context().Err() != nil: // the token may no longer be used
 		err = context.Cause(r.Context())
 	case errors.As(context.Cause(reading), &failed):
-		if failed.fault == nil || after >= 0 {
+		if failed.fault == nil || after > opened {
 			return nil
 		}
 		err = failed.fault

@@ -45,6 +45,8 @@ type Options struct {
 	CallLife time.Duration
 	// Faults returns what ends a call's stream that failed after n events.
 	Faults func(call activities.StagedCall, fault *providers.Fault, n int64) []byte
+	// Opening returns what makes, of a call's request, the first events of its log, which exist before the call is sent; nil: there are none.
+	Opening func(of tasks.Task) func(request []byte) [][]byte
 }
 
 // EventLog has the events of streamed calls. *eventlog.Log implements it.
@@ -64,13 +66,15 @@ type Service struct {
 	life    time.Duration
 	deleted func(ctx context.Context, tokenID, id string)
 	// faults returns what ends a stream that failed.
-	faults func(call activities.StagedCall, fault *providers.Fault, n int64) []byte
+	faults  func(call activities.StagedCall, fault *providers.Fault, n int64) []byte
+	opening func(of tasks.Task) func(request []byte) [][]byte
 }
 
 // New returns a Service for the requests of an edge.
 func New(e *edge.Edge, o Options) *Service {
 	return &Service{
-		tasks: o.Tasks, archive: o.Archive, edge: e, reader: Reader{o.Tasks, e}, log: o.Events, life: o.CallLife, deleted: o.Deleted, faults: o.Faults, events: &Events{Tasks: o.Tasks, Edge: e, Every: EventsEvery},
+		tasks: o.Tasks, archive: o.Archive, edge: e, reader: Reader{o.Tasks, e}, log: o.Events, life: o.CallLife, deleted: o.Deleted,
+		faults: o.Faults, opening: o.Opening, events: &Events{Tasks: o.Tasks, Edge: e, Every: EventsEvery},
 	}
 }
 
