@@ -11,6 +11,7 @@ import (
 	"io"
 	"log/slog"
 	"net/http"
+	"slices"
 	"strconv"
 	"strings"
 	"sync"
@@ -101,6 +102,8 @@ type CallProgress struct {
 	StartedAt time.Time `json:"started_at,omitzero"`
 	// Lost is the number of attempts whose answer was lost.
 	Lost int `json:"lost,omitempty"`
+	// Unsent are the tries of Relay whose claim the archive did not answer. Such a try sends nothing, but may have the claim.
+	Unsent []int32 `json:"unsent,omitempty"`
 }
 
 // CallStage is the current step of a call.
@@ -279,8 +282,11 @@ type calling struct {
 
 	mu       sync.Mutex
 	progress CallProgress
-	// claimed is the number of the claim that this try holds, 0 for none. begun is the number of requests of this try.
-	claimed, begun int
+	// claimed is the number of the claim that this try holds, 0 for none, and unsentClaims the number of those before it
+	// under which nothing was sent. begun is the number of requests of this try.
+	claimed, unsentClaims, begun int
+	// holds: this try has, or had, a claim.
+	holds bool
 	// earlier is the stored answer of an earlier try; nil for none.
 	earlier *Answered
 	// events is the log of a stream that has begun; nil for none.
@@ -305,7 +311,7 @@ const concluded = "concluded"
 // conclude takes what is left of the right to send the call, and returns what became of it: see Conclude.
 func (c *calling) conclude(ctx context.Context) (Answered, error) {
 	lost := 0
-	for n := 1; n <= callClaims; n++ {
+	for n := 1; n-c.unsentClaims <= callClaims; n++ {
 		try, cancel := context.WithTimeout(ctx, claimTimeout)
 		holder, err := c.Objects.Claim(try, c.in.claim(n), concluded)
 		cancel()
@@ -315,13 +321,18 @@ func (c *calling) conclude(ctx context.Context) (Answered, error) {
 		if holder == concluded {
 			break
 		}
+		c.claimed = n
+		if c.isUnsent(holder) {
+			c.unsentClaims++
+			continue
+		}
 		c.lostAt(holder)
-		lost = n
+		lost++
 	}
 	if lost == 0 {
 		return Answered{}, nil
 	}
-	c.progress.Attempts, c.claimed = max(c.progress.Attempts, lost), lost
+	c.progress.Attempts = max(c.progress.Attempts, lost)
 	if stored, err := c.stored(ctx); !errors.Is(err, storage.ErrNotFound) {
 		return stored, err
 	}
@@ -578,6 +589,25 @@ func (c *calling) lostAt(owner string) {
 	}
 }
 
+// unclear records that this try may have a claim under which it sends nothing.
+func (c *calling) unclear() {
+	if c.holds { // its claims have one owner
+		return
+	}
+	c.mu.Lock()
+	c.progress.Unsent = append(c.progress.Unsent, activity.GetInfo(c.task).Attempt)
+	c.mu.Unlock()
+}
+
+// isUnsent reports whether the owner of a claim is a try of this call that sent nothing.
+func (c *calling) isUnsent(owner string) bool {
+	run := activity.GetInfo(c.task).WorkflowExecution.RunID
+	return slices.ContainsFunc(c.progress.Unsent, func(try int32) bool { return strings.HasPrefix(owner, fmt.Sprintf("%s %d ", run, try)) })
+}
+
+// sent returns the number of claims under which the call was sent, or is sent now.
+func (c *calling) sent() int { return c.claimed - c.unsentClaims }
+
 func claimFault(err error) error {
 	return &providers.Fault{
 		Kind: providers.Overloaded, Message: "The archive is unavailable; nothing is sent meanwhile.", Accepted: providers.NotAccepted, Err: err,
@@ -586,9 +616,9 @@ func claimFault(err error) error {
 
 // claimNext takes the next claim for the owner. A claim of another try means that its answer was stored, or lost.
 func (c *calling) claimNext(ctx context.Context, owner string) error {
-	for c.claimed < callClaims {
+	for c.sent() < callClaims {
 		n := c.claimed + 1
-		if n > 1 {
+		if c.sent() > 0 {
 			if err := c.reserveAgain(ctx); err != nil {
 				return err
 			}
@@ -597,11 +627,17 @@ func (c *calling) claimNext(ctx context.Context, owner string) error {
 		holder, err := c.Objects.Claim(try, c.in.claim(n), owner)
 		cancel()
 		if err != nil {
+			c.unclear()
 			return claimFault(err)
 		}
 		c.claimed = n
 		if holder == owner {
+			c.holds = true
 			return nil
+		}
+		if c.isUnsent(holder) {
+			c.unsentClaims++
+			continue
 		}
 		c.lostAt(holder)
 		switch stored, err := c.stored(ctx); {
@@ -687,7 +723,7 @@ func lostFailure() *providers.VideoFailure {
 // repeats counts a lost answer and reports whether the call may be sent once more.
 func (c *calling) repeats() bool {
 	c.mu.Lock()
-	c.progress.Lost = c.claimed
+	c.progress.Lost = c.sent()
 	c.mu.Unlock()
 	step := Step{Name: StepRelay, Channel: c.progress.Channel, Model: c.in.Model, Outcome: OutcomeUnknown}
 	if c.mayRepeat() {
@@ -698,7 +734,7 @@ func (c *calling) repeats() bool {
 }
 
 // mayRepeat reports whether a call whose answer is lost may be sent once more.
-func (c *calling) mayRepeat() bool { return c.claimed < callClaims && c.Repeats(c.progress.Channel) }
+func (c *calling) mayRepeat() bool { return c.sent() < callClaims && c.Repeats(c.progress.Channel) }
 
 // reserveAgain reserves the cost of a repeat: the lost attempt keeps its own reservation.
 func (c *calling) reserveAgain(ctx context.Context) error {
@@ -720,7 +756,7 @@ func (c *calling) reserveAgain(ctx context.Context) error {
 // unknown is the end of a call whose answer is lost and which is not sent again.
 func (c *calling) unknown(ctx context.Context) (Answered, error) {
 	c.mu.Lock()
-	c.progress.Lost = max(1, c.claimed)
+	c.progress.Lost = max(1, c.sent())
 	c.mu.Unlock()
 	answer := Answered{Unknown: true, Failure: lostFailure()}
 	seen, err := c.seen(ctx)

@@ -80,6 +80,9 @@ type calls struct {
 	// cancel ends the activity's context as Temporal does; stop tells the worker to stop. Of the latest try.
 	cancel context.CancelFunc
 	stop   chan struct{}
+	// progress is what the tries before reported, beats returns the heartbeats of the latest try.
+	progress activities.CallProgress
+	beats    func() []activities.CallProgress
 }
 
 func newCalls(t *testing.T, caller *fakeCaller) *calls {
@@ -110,6 +113,8 @@ func (c *calls) try(t *testing.T) (activities.Answered, error) {
 	r.acts.Relayer = &relayer
 	r.env.RegisterActivity(&relayer)
 	r.env.SetWorkerStopChannel(c.stop)
+	r.env.SetHeartbeatDetails(c.progress)
+	c.beats = beats[activities.CallProgress](t, r)
 	c.cancel = r.cancelable(t)
 	return do[activities.Answered](t, r, relayer.Relay, c.in)
 }
@@ -117,11 +122,17 @@ func (c *calls) try(t *testing.T) (activities.Answered, error) {
 // dies gives a claim to a try whose worker died.
 func (c *calls) dies(t *testing.T, n int) {
 	t.Helper()
+	c.give(t, n, fmt.Sprintf("dead %d", n))
+}
+
+// give gives a claim to an owner.
+func (c *calls) give(t *testing.T, n int, owner string) {
+	t.Helper()
 	begun := activities.SubmitInput{TaskID: c.in.TaskID, Incarnation: c.in.Incarnation, Attempt: n}.BegunObject()
 	if err := c.archive.Delete(t.Context(), begun); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := c.archive.Claim(t.Context(), begun, fmt.Sprintf("dead %d", n)); err != nil {
+	if _, err := c.archive.Claim(t.Context(), begun, owner); err != nil {
 		t.Fatal(err)
 	}
 }
@@ -267,6 +278,94 @@ func TestRelayRuleOfChannel(t *testing.T) {
 			}
 		})
 	}
+}
+
+// losingArchive loses the replies to claims whose keys end so.
+type losingArchive struct {
+	*storagetest.MemoryArchive
+
+	suffix string
+}
+
+func (a losingArchive) Claim(ctx context.Context, key, owner string) (string, error) {
+	holder, err := a.MemoryArchive.Claim(ctx, key, owner)
+	if strings.HasSuffix(key, a.suffix) {
+		return "", storage.ErrUnavailable
+	}
+	return holder, err
+}
+
+// TestRelayLostClaim: a try that does not hear of its claim sends nothing, and the next one does not count it as lost.
+func TestRelayLostClaim(t *testing.T) {
+	t.Parallel()
+	// losing runs a try that loses the reply to the n-th claim, and returns the owner of the claim as the third try of the same run.
+	losing := func(t *testing.T, c *calls, n int) string {
+		t.Helper()
+		key := activities.SubmitInput{TaskID: c.in.TaskID, Incarnation: c.in.Incarnation, Attempt: n}.BegunObject()
+		c.relayer.Objects = losingArchive{c.archive, key}
+		_, err := c.try(t)
+		if err == nil {
+			t.Fatal("it ended")
+		}
+		if r, retried, _ := fault(t, err); !retried || r.Accepted != providers.NotAccepted {
+			t.Errorf("got %+v, retried %t", r, retried)
+		}
+		c.relayer.Objects = c.archive
+		owner, err := c.archive.Claim(t.Context(), key, "another")
+		if err != nil {
+			t.Fatal(err)
+		}
+		run, _, _ := strings.Cut(owner, " ")
+		return run + " 3 main"
+	}
+	last := func(c *calls) activities.CallProgress { return c.beats()[len(c.beats())-1] }
+	t.Run("sent later", func(t *testing.T) {
+		t.Parallel()
+		c := newCalls(t, new(fakeCaller).answers(http.StatusOK, "{}"))
+		owner := losing(t, c, 1)
+		if got := last(c); !slices.Equal(got.Unsent, []int32{1}) || c.caller.sent.Load() != 0 {
+			t.Errorf("reported %+v, sent %d times", got, c.caller.sent.Load())
+		}
+		c.give(t, 1, owner)
+		c.progress.Unsent = []int32{3}
+		if got, err := c.try(t); err != nil || got.Status != http.StatusOK || got.Lost != 0 || got.Cost != 70 || c.caller.sent.Load() != 1 {
+			t.Errorf("got %+v, %v", got, err)
+		}
+	})
+	t.Run("lost later", func(t *testing.T) {
+		t.Parallel()
+		c := newCalls(t, new(fakeCaller).answers(http.StatusOK, "{}"))
+		c.give(t, 1, losing(t, c, 1))
+		c.dies(t, 2)
+		c.dies(t, 3)
+		c.progress.Unsent = []int32{3}
+		if got, err := c.try(t); err != nil || !got.Unknown || got.Lost != 2 || got.Cost != 2000 || c.caller.sent.Load() != 0 {
+			t.Errorf("got %+v, %v", got, err)
+		}
+	})
+	t.Run("never sent", func(t *testing.T) {
+		t.Parallel()
+		c := newCalls(t, new(fakeCaller).answers(http.StatusOK, "{}"))
+		c.give(t, 1, losing(t, c, 1))
+		c.progress.Unsent, c.in.Deadline = []int32{3}, time.Now().Add(-time.Second)
+		if _, err := c.try(t); err == nil {
+			t.Error("it counts as lost")
+		} else if r, _, _ := fault(t, err); !r.Deadline || r.Accepted != providers.NotAccepted {
+			t.Errorf("got %+v", r)
+		}
+		c.progress, c.in.Deadline = activities.CallProgress{}, time.Now().Add(time.Hour)
+		if _, err := c.try(t); err != nil || c.caller.sent.Load() != 0 { // by a worker whose clock is late
+			t.Errorf("sent %d times, %v", c.caller.sent.Load(), err)
+		}
+	})
+	t.Run("after an answer that this try lost", func(t *testing.T) {
+		t.Parallel()
+		c := newCalls(t, new(fakeCaller).loses())
+		losing(t, c, 2)
+		if got := last(c); len(got.Unsent) != 0 || c.caller.sent.Load() != 1 {
+			t.Errorf("reported %+v, sent %d times", got, c.caller.sent.Load())
+		}
+	})
 }
 
 // TestRelayRepeatsWithinTheBudget: a repeat has a reservation of its own.
