@@ -112,6 +112,26 @@ func TestAsyncCreate(t *testing.T) {
 	}
 }
 
+// TestAsyncMetadata: a task has metadata up to a bound; a call with more is created without it.
+func TestAsyncMetadata(t *testing.T) {
+	t.Parallel()
+	for size, shown := range map[int]bool{16<<10 - len(`{"m":""}`): true, 16 << 10: false} {
+		g := newGateway(t, nil, nil)
+		metadata := `{"m":"` + strings.Repeat("x", size) + `"}`
+		body := strings.Replace(chatBody, `{"order":"7"}`, metadata, 1)
+		rec := g.do(t, request("POST", "/v1/chat/completions", body, "Prefer", "respond-async"))
+		var task struct{ Metadata json.RawMessage }
+		decode(t, rec.Body.Bytes(), &task)
+		want := "{}"
+		if shown {
+			want = metadata
+		}
+		if rec.Code != http.StatusAccepted || string(task.Metadata) != want || string(g.tasks.creates[0].Request.Inputs[0].Data) != body {
+			t.Errorf("%d bytes: got %d, metadata of %d bytes", size, rec.Code, len(task.Metadata))
+		}
+	}
+}
+
 // TestAsyncRefusals: a refusal is that of the synchronous call, and creates nothing.
 func TestAsyncRefusals(t *testing.T) {
 	t.Parallel()

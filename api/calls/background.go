@@ -39,7 +39,7 @@ type BackgroundCall struct {
 	Body   []byte
 	// Digest identifies the operation, the query and the body.
 	Digest string
-	// Metadata is the body's own object, nil for none.
+	// Metadata is the body's own object, nil for none, and for one above maxMetadata.
 	Metadata []byte
 	// Wait is how long the client waits for the end, Waits whether it named a wait.
 	Wait  time.Duration
@@ -53,6 +53,10 @@ type BackgroundCall struct {
 
 // maxWait bounds the wait of a create. Common proxies close silent connections after 100 s.
 const maxWait = 60 * time.Second
+
+// maxMetadata bounds the metadata in a task, in bytes, because a list has those of a hundred tasks. It is OpenAI's bound of metadata, 16 pairs
+// of 64 and 512 characters, with room for escapes.
+const maxMetadata = 16 << 10
 
 // background starts the task of a call that its client requests in the background; false for any other call.
 func (c *Calls) background(x *edge.Request, r *http.Request, ch *Charge, call Call) (started bool, err error) {
@@ -82,7 +86,7 @@ func (c *Calls) background(x *edge.Request, r *http.Request, ch *Charge, call Ca
 		return true, err
 	}
 	if call.ContentType == "application/json" {
-		if metadata := rawjson.Trim(call.Body).Get("metadata"); metadata.IsObject() {
+		if metadata := rawjson.Trim(call.Body).Get("metadata"); metadata.IsObject() && len(metadata) <= maxMetadata {
 			create.Metadata = metadata
 		}
 	}

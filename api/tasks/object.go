@@ -34,7 +34,7 @@ type task struct {
 	Cost          *float64        `json:"cost" doc:"In the currency of the gateway's prices"`
 	Error         *taskError      `json:"error" doc:"Why a failed task failed"`
 	Result        *taskResult     `json:"result" doc:"Where the archived answer is: its path, which needs the token, its status, type, length and digest"`
-	Metadata      json.RawMessage `json:"metadata" doc:"The caller's own object"`
+	Metadata      json.RawMessage `json:"metadata" doc:"The caller's own object; that of a call above 16 KiB is left out"`
 }
 
 type taskUsage struct {
