@@ -159,7 +159,7 @@ func TestRelayStoresTheAnswer(t *testing.T) {
 	if err != nil || got.Status != http.StatusOK || got.Failure != nil || got.Output == nil || got.Output.Size != 11 || got.Output.ContentType != "application/json" {
 		t.Fatalf("got %+v, %v", got, err)
 	}
-	if got.Attempts != 1 || got.Channel != "main" || got.StartedAt.IsZero() || got.Lost != 0 || got.Cost != 70 || got.Usage.Output != 4 || !got.Priced {
+	if got.Attempts != 1 || got.Channel != "main" || got.StartedAt.IsZero() || got.Lost != 0 || got.Cost != 70 || got.Usage.Output != 4 || !got.Priced || got.Copy != nil {
 		t.Errorf("got %+v", got)
 	}
 	object, err := c.archive.Open(t.Context(), got.Output.Object)

@@ -78,7 +78,7 @@ func TestRelayedInteractionIsKept(t *testing.T) {
 	g := newGateway(t, nil, func(_ *gateway, o *api.Options) {
 		o.Router, o.Relay = channels, relay.New(channels, vendors, &relay.Options{Origins: makers})
 	})
-	if rec := g.do(t, request("POST", "/v1beta/interactions", `{"model":"m","input":"p","background":true}`)); rec.Code != http.StatusOK || rec.Body.String() != doing {
+	if rec := g.do(t, request("POST", "/v1beta/interactions", `{"model":"m","input":"p"}`)); rec.Code != http.StatusOK || rec.Body.String() != doing {
 		t.Fatalf("create: %d %s", rec.Code, rec.Body)
 	}
 	maker := makers.Find(t.Context(), "int_1")[0]

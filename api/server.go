@@ -175,7 +175,7 @@ func New(o Options) *Server {
 		BodyTimeout: o.BodyTimeout, WriteTimeout: o.WriteTimeout, Tracer: o.Tracer, Seen: o.Seen, Called: o.Called, Acted: acted, Log: o.Log,
 	}, anthropicA, geminiB, vendorC, openAI)
 	background := tasks.New(e, tasks.Options{
-		Tasks: o.Tasks, Archive: o.Archive, Events: o.Events, CallLife: o.CallLife, Faults: faultEvents(e), Opening: openai.Opening,
+		Tasks: o.Tasks, Archive: o.Archive, Events: o.Events, CallLife: o.CallLife, Faults: faultEvents(e), Opening: opening,
 		Deleted: func(ctx context.Context, token, id string) {
 			if o.Responses != nil {
 				_ = o.Responses.Delete(ctx, token, id) // it expires
@@ -201,7 +201,8 @@ func New(o Options) *Server {
 	longRunning := group(geminiB)
 	begin, read := s.videos.AddGemini(longRunning)
 	gemini.Add(longRunning, s.calls, begin, read)
-	gemini.AddInteractions(longRunning, s.calls, s.videos.AddInteractions(longRunning, gemini.StoredInteraction(s.calls)))
+	interactions := gemini.NewInteractions(s.calls, background)
+	interactions.Add(longRunning, s.videos.AddInteractions(longRunning, interactions.Serve))
 	openai.Add(group(openAI), s.calls, openai.Options{
 		ModerationModel: o.DefaultModerationModel, RealtimeModel: o.DefaultRealtimeModel, Responses: o.Responses, Tasks: background,
 	})
@@ -261,11 +262,41 @@ func (s *Server) InsideHandler() http.Handler { return s.inside }
 func (s *Server) ServeCall(w http.ResponseWriter, r *http.Request, run *activities.CallRun) {
 	ctx := activities.WithCallRun(r.Context(), run)
 	ctx = edge.WithInternalCaller(ctx, &edge.InternalCaller{Token: run.Token, Find: s.tokenOfCall, Background: true})
-	if r = r.WithContext(ctx); strings.HasPrefix(run.TaskID, activities.ResponseIDs) {
+	switch r = r.WithContext(ctx); {
+	case strings.HasPrefix(run.TaskID, activities.ResponseIDs):
 		s.serveResponse(w, r, run)
+	case gemini.IsInteraction(r.URL.Path):
+		s.serveInteraction(w, r, run)
+	default:
+		s.inside.ServeHTTP(w, r)
+	}
+}
+
+// readCall reads the body of a background call, and makes the request one with the body that send returns; false if it cannot be read.
+func readCall(r *http.Request, run *activities.CallRun, send func([]byte) []byte) (request []byte, ok bool) {
+	request, err := io.ReadAll(r.Body)
+	if err != nil {
+		run.Fault = &providers.Fault{Kind: providers.Overloaded, Message: "The call cannot be read from the archive.", Accepted: providers.NotAccepted, Err: err}
+		return nil, false
+	}
+	sent := send(request)
+	r.Body, r.ContentLength = io.NopCloser(bytes.NewReader(sent)), int64(len(sent))
+	return request, true
+}
+
+// serveInteraction serves an interaction with background: true under the id of its task.
+func (s *Server) serveInteraction(w http.ResponseWriter, r *http.Request, run *activities.CallRun) {
+	request, ok := readCall(r, run, gemini.InteractionRequest)
+	if !ok {
 		return
 	}
-	s.inside.ServeHTTP(w, r)
+	worker := gemini.NewInteractionWorker(w, run.TaskID, run.Created, request)
+	defer func() { run.Copy = activities.TicketOf(run.By, worker.CopyID()) }()
+	s.inside.ServeHTTP(worker, r)
+	failure, fault := worker.End()
+	if run.Fault == nil {
+		run.Failure, run.Fault = failure, fault
+	}
 }
 
 // tokenOfCall finds the token of a background call. Tokens stay known after their end, so a token that is unknown was lost with Redis's data:
@@ -280,13 +311,10 @@ func (s *Server) tokenOfCall(ctx context.Context, id string) (*tokens.Token, err
 
 // serveResponse serves a response with background: true under the id of its task, and stores it as those of translated models are.
 func (s *Server) serveResponse(w http.ResponseWriter, r *http.Request, run *activities.CallRun) {
-	request, err := io.ReadAll(r.Body)
-	if err != nil {
-		run.Fault = &providers.Fault{Kind: providers.Overloaded, Message: "The call cannot be read from the archive.", Accepted: providers.NotAccepted, Err: err}
+	request, ok := readCall(r, run, openai.Request)
+	if !ok {
 		return
 	}
-	sent := openai.Request(request)
-	r.Body, r.ContentLength = io.NopCloser(bytes.NewReader(sent)), int64(len(sent))
 	worker := openai.NewWorker(w, run.TaskID, run.Created, request)
 	s.inside.ServeHTTP(worker, r)
 	final, status, failure := worker.End()
@@ -314,8 +342,19 @@ func faultEvents(e *edge.Edge) func(call activities.StagedCall, fault *providers
 		if call.Path == openai.ResponsesPath {
 			return openai.ResponseError(fault, int(n))
 		}
+		if gemini.IsInteraction(call.Path) {
+			return gemini.InteractionError(fault, n)
+		}
 		return e.FaultEvents(call.Format, fault, call.Header.Get("X-Request-Id"))
 	}
+}
+
+// opening returns what makes the first events of a call's stream, which exist before its worker has begun; nil: there are none.
+func opening(of workflowtasks.Task) func(request []byte) [][]byte {
+	if gemini.IsInteraction(strings.TrimPrefix(of.Operation, http.MethodPost+" ")) {
+		return gemini.Opening(of)
+	}
+	return openai.Opening(of)
 }
 
 // anew serves requests that were made while another one is routed, whose context they have, as requests of their own.

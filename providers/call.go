@@ -87,6 +87,8 @@ func (c Call) Named() string { return cmp.Or(c.Asked, c.Model) }
 type Made struct {
 	// ID is the upstream's id of it. Param is the request field that has it.
 	ID, Param string
+	// By is the channel and key that created it, if the gateway has a record of its own: the call goes nowhere else. The zero KeyRef is none.
+	By KeyRef
 }
 
 // Chain is the part of a call's input that the gateway has stored.

@@ -1,4 +1,4 @@
-package openai_test
+package body_test
 
 import (
 	"errors"
@@ -7,11 +7,17 @@ import (
 	"testing"
 	"testing/iotest"
 
-	"modelrelay/api/openai"
+	"modelrelay/api/body"
 )
 
-// TestShowPrevious: the id is written wherever the answer says that there is none, or the upstream's, in whichever pieces it comes, and nothing else changes.
-func TestShowPrevious(t *testing.T) {
+// shown writes an id where an answer says that there is none, or an upstream's.
+func shown() func(io.ReadCloser) io.ReadCloser {
+	const name = `"previous_response_id":`
+	return body.Replaced([]byte(name+`"resp_0"`), []byte(name+"null"), []byte(name+" null"), []byte(name+`"resp_up"`), []byte(name+` "resp_up"`))
+}
+
+// TestReplaced: the text is written wherever the answer has an old one, in whichever pieces it comes, and nothing else changes.
+func TestReplaced(t *testing.T) {
 	t.Parallel()
 	for _, test := range []struct{ answer, want string }{
 		{`{"id":"a","previous_response_id":null,"text":"x"}`, `{"id":"a","previous_response_id":"resp_0","text":"x"}`},
@@ -35,7 +41,7 @@ func TestShowPrevious(t *testing.T) {
 		for name, in := range map[string]func(io.Reader) io.Reader{
 			"whole": func(r io.Reader) io.Reader { return r }, "byte by byte": iotest.OneByteReader, "with its end": iotest.DataErrReader,
 		} {
-			got, err := io.ReadAll(iotest.OneByteReader(openai.ShowPrevious("resp_0", "resp_up")(io.NopCloser(in(strings.NewReader(test.answer))))))
+			got, err := io.ReadAll(iotest.OneByteReader(shown()(io.NopCloser(in(strings.NewReader(test.answer))))))
 			if err != nil || string(got) != want {
 				t.Errorf("%s %s: got %s, %v", test.answer, name, got, err)
 			}
@@ -43,12 +49,12 @@ func TestShowPrevious(t *testing.T) {
 	}
 }
 
-// TestShowPreviousKeepsNothingBack: what came is passed before more comes, and so is the error.
-func TestShowPreviousKeepsNothingBack(t *testing.T) {
+// TestReplacedKeepsNothingBack: what came is passed before more comes, and so is the error.
+func TestReplacedKeepsNothingBack(t *testing.T) {
 	t.Parallel()
 	broken := errors.New("broken")
 	for _, said := range []string{"data: {\"a\":1}\n\n", `{"previous`} {
-		got, err := io.ReadAll(openai.ShowPrevious("resp_0", "resp_up")(io.NopCloser(io.MultiReader(strings.NewReader(said), iotest.ErrReader(broken)))))
+		got, err := io.ReadAll(shown()(io.NopCloser(io.MultiReader(strings.NewReader(said), iotest.ErrReader(broken)))))
 		if string(got) != said || !errors.Is(err, broken) {
 			t.Errorf("got %q, %v", got, err)
 		}
@@ -56,7 +62,7 @@ func TestShowPreviousKeepsNothingBack(t *testing.T) {
 	read, write := io.Pipe()
 	go func() { _, _ = io.WriteString(write, "data: {}\n\n") }()
 	buf := make([]byte, 100)
-	if n, err := openai.ShowPrevious("resp_0", "resp_up")(read).Read(buf); string(buf[:n]) != "data: {}\n\n" || err != nil {
+	if n, err := shown()(read).Read(buf); string(buf[:n]) != "data: {}\n\n" || err != nil {
 		t.Errorf("got %q, %v", buf[:n], err)
 	}
 	_ = read.Close()

@@ -62,7 +62,7 @@ const maxMetadata = 16 << 10
 func (c *Calls) background(x *edge.Request, r *http.Request, ch *Charge, call Call) (started bool, err error) {
 	preferences := preferencesOf(r.Header)
 	_, prefers := preferences["respond-async"]
-	if c.options.Background == nil || !prefers && call.Task == nil || !backgrounds(call.Endpoint.Operation) {
+	if c.options.Background == nil || call.Task == nil && !(prefers && backgrounds(call.Endpoint.Operation)) {
 		return false, nil
 	}
 	if slices.Contains(c.forbids(x), providers.ForbidBackground) {
@@ -110,7 +110,7 @@ func (c *Calls) cost(call Call) int64 {
 	return int64(price.Cost(sizeOf(call).mayUse()))
 }
 
-// backgrounds reports whether calls of the operation may run in the background.
+// backgrounds reports whether Prefer makes a task of calls of the operation.
 func backgrounds(operation providers.Operation) bool {
 	switch operation {
 	case providers.CountTokens, providers.Interactions, providers.Realtime, providers.VideoTask:

@@ -76,6 +76,9 @@ func (c *Calls) Charged(h func(x *edge.Request, r *http.Request, ch *Charge) err
 	}
 }
 
+// InBackground reports whether the request is that of a worker which serves a background call.
+func (ch *Charge) InBackground() bool { return ch.run != nil }
+
 // Admit holds the call to its caller's limits of calls. The second time nothing happens.
 func (ch *Charge) Admit(ctx context.Context) error {
 	if ch.admitted {

@@ -1,6 +1,8 @@
 package gemini
 
 import (
+	"strings"
+
 	"github.com/danielgtaylor/huma/v2"
 
 	"modelrelay/api/body"
@@ -23,4 +25,10 @@ func ModelNames() func(raw []byte, model string) ([]providers.Span, error) {
 func Checkers() map[string]*body.Checker {
 	registry := huma.NewMapRegistry("#/components/schemas/", huma.DefaultSchemaNamer)
 	return map[string]*body.Checker{"gemini": newChecker[geminiGenerate](registry)}
+}
+
+// InteractionOf is the interaction with these events.
+func InteractionOf(stream string) (string, error) {
+	document, err := interactionOf(strings.NewReader(stream))
+	return string(document), err
 }

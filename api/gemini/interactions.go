@@ -9,6 +9,7 @@ import (
 	"modelrelay/api/body"
 	"modelrelay/api/calls"
 	"modelrelay/api/edge"
+	apitasks "modelrelay/api/tasks"
 	"modelrelay/providers"
 )
 
@@ -20,7 +21,7 @@ type geminiInteraction struct {
 	Model       string         `json:"model,omitempty" doc:"Model id; or agent names an agent, which channels list like a model"`
 	Agent       string         `json:"agent,omitempty"`
 	Input       anyInput       `json:"input,omitzero" doc:"A text, a content, or an array of contents"`
-	Background  bool           `json:"background,omitempty" doc:"True for a video"`
+	Background  bool           `json:"background,omitempty" doc:"True: the answer comes at once, and the interaction is read later. Required for a video"`
 	Stream      bool           `json:"stream,omitempty"`
 	Store       bool           `json:"store,omitempty"`
 	Previous    string         `json:"previous_interaction_id,omitempty"`
@@ -48,12 +49,20 @@ func (objectOrMany) Schema(huma.Registry) *huma.Schema {
 // InteractionsTag is the category of interactions in the document.
 const InteractionsTag = "Interactions"
 
+// Interactions has the interactions that make no video. Those in the background are tasks, others are relayed as they are.
+type Interactions struct {
+	calls *calls.Calls
+	tasks *apitasks.Service // nil: there are none
+}
+
+// NewInteractions returns the interactions of a format.
+func NewInteractions(c *calls.Calls, t *apitasks.Service) *Interactions { return &Interactions{c, t} }
+
 // BeginVideo begins the video of a checked interaction; false for one that makes no video.
 type BeginVideo func(x *edge.Request, r *http.Request, ch *calls.Charge, b *body.JSON) (taken bool, err error)
 
-// AddInteractions adds the create of interactions below both prefixes of the format: those of a video are begun, others relayed as
-// they are.
-func AddInteractions(g *edge.Group, c *calls.Calls, begin BeginVideo) {
+// Add adds the create of interactions below both prefixes of the format. begin begins those of a video.
+func (a *Interactions) Add(g *edge.Group, begin BeginVideo) {
 	registry := g.OpenAPI().Components.Schemas
 	check := body.NewChecker[geminiInteraction](registry, "generation_config.max_output_tokens")
 	for _, under := range [...]struct{ prefix, suffix string }{{"/v1beta", ""}, {"/v1", "V1"}} {
@@ -62,13 +71,13 @@ func AddInteractions(g *edge.Group, c *calls.Calls, begin BeginVideo) {
 			OperationID: "createInteraction" + suffix, Method: http.MethodPost, Path: prefix + interactionsPath, Tags: []string{InteractionsTag},
 			Summary: "Create an interaction, " + prefix,
 			Description: "With background and a response_format of type video it makes a video task, at any vendor, and needs a token that may " +
-				"make videos. Any other reaches a Gemini upstream untouched, and needs one that may call models.",
+				"make videos. Any other reaches a Gemini upstream untouched, and needs one that may call models. With background, it is a task too.",
 			Parameters: []*huma.Param{{
-				Name: "Idempotency-Key", In: "header", Description: "Of a video: a create that is repeated with its key returns the first one's task",
+				Name: "Idempotency-Key", In: "header", Description: "With background: a create that is repeated with its key returns the first one's task",
 				Schema: body.Text(),
 			}},
 			RequestBody: body.DeclareJSON[geminiInteraction](registry), Responses: calls.DeclareAnswer("The interaction, or its events", true),
-		}, c.Charged(func(x *edge.Request, r *http.Request, ch *calls.Charge) error {
+		}, a.calls.Charged(func(x *edge.Request, r *http.Request, ch *calls.Charge) error {
 			raw, err := x.ReadBody(r)
 			if err != nil {
 				return err
@@ -80,14 +89,22 @@ func AddInteractions(g *edge.Group, c *calls.Calls, begin BeginVideo) {
 			if taken, err := begin(x, r, ch, b); taken || err != nil {
 				return err
 			}
-			return relayInteraction(c, x, r, ch, b)
+			return a.relay(x, r, ch, b, check)
 		}))
 	}
 }
 
-// relayInteraction relays an interaction that makes no video. What works on behind its answer is read where it was made.
-func relayInteraction(c *calls.Calls, x *edge.Request, r *http.Request, ch *calls.Charge, b *body.JSON) error {
+// relay relays an interaction that makes no video, or starts its task. What an upstream works on behind its answer is read there.
+func (a *Interactions) relay(x *edge.Request, r *http.Request, ch *calls.Charge, b *body.JSON, check *body.Checker) error {
 	if err := x.Permit(edge.RelayPermission); err != nil {
+		return err
+	}
+	raw := b.Raw
+	inBackground, err := a.asks(b)
+	if err == nil && inBackground { // the gateway does it itself
+		b, err = check.Check(InteractionRequest(raw))
+	}
+	if err != nil {
 		return err
 	}
 	call := calls.JSONCall(providers.Endpoint{Format: providers.Gemini, Operation: providers.Interactions}, b)
@@ -99,25 +116,32 @@ func relayInteraction(c *calls.Calls, x *edge.Request, r *http.Request, ch *call
 		fault.Param = "agent"
 		return fault
 	}
-	call.Background = b.Flag("background")
+	call.Raw, call.Background = raw, b.Flag("background")
 	call.Output = body.Whole(b.Value("generation_config").Get("max_output_tokens"))
-	if previous := b.Text("previous_interaction_id"); previous != "" {
-		call.ContinuesFrom = []providers.Made{{ID: previous, Param: "previous_interaction_id"}}
+	if err := a.continues(x, r, ch, b, &call); err != nil {
+		return err
 	}
-	return c.Do(x, r, ch, call)
+	if inBackground {
+		call.Task = a.start
+	}
+	if ch.InBackground() {
+		call.Events.Fault = func(fault *providers.Fault) []byte { return InteractionError(fault, 0) } // its worker numbers the events
+	}
+	return a.calls.Do(x, r, ch, call)
 }
 
-// StoredInteraction reads, stops or deletes an interaction that was relayed, at the upstream that made it.
-func StoredInteraction(c *calls.Calls) func(x *edge.Request, r *http.Request, do providers.StoredVerb, id string) error {
-	return func(x *edge.Request, r *http.Request, do providers.StoredVerb, id string) error {
-		request := providers.StoredRequest{Do: do, ID: id, Query: url.Values{}}
-		query := r.URL.Query()
-		for _, name := range []string{"stream", "last_event_id", "include_input"} {
-			if query.Has(name) {
-				request.Query.Set(name, query.Get(name))
-			}
-		}
-		request.Stream = do == providers.StoredGet && query.Get("stream") == "true"
-		return c.Stored(x, r, request)
+// Serve reads, cancels or deletes an interaction that makes no video: a task, or one that was relayed, at the upstream that made it.
+func (a *Interactions) Serve(x *edge.Request, r *http.Request, do providers.StoredVerb, id string) error {
+	if a.tasks.IsCall(id) {
+		return a.serve(x, r, do, id)
 	}
+	request := providers.StoredRequest{Do: do, ID: id, Query: url.Values{}}
+	query := r.URL.Query()
+	for _, name := range []string{"stream", "last_event_id", "include_input"} {
+		if query.Has(name) {
+			request.Query.Set(name, query.Get(name))
+		}
+	}
+	request.Stream = do == providers.StoredGet && query.Get("stream") == "true"
+	return a.calls.Stored(x, r, request)
 }

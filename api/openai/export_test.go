@@ -1,13 +1,11 @@
 package openai
 
 import (
-	"io"
 	"strings"
 
 	"github.com/danielgtaylor/huma/v2"
 
 	"modelrelay/api/body"
-	"modelrelay/providers"
 )
 
 // Checkers are those of some operations.
@@ -23,11 +21,6 @@ func NextEventNumber(stream string, size int) int {
 		numbers.saw([]byte(stream[:min(size, len(stream))]))
 	}
 	return numbers.next()
-}
-
-// ShowPrevious wraps an answer as that of a call which continues from a stored response.
-func ShowPrevious(id, upstream string) func(io.ReadCloser) io.ReadCloser {
-	return showPrevious(providers.Chain{Previous: id, Upstream: upstream})
 }
 
 // CancelledItems are the items of a response with these events.

@@ -1,6 +1,7 @@
 package openai
 
 import (
+	"io"
 	"net/http"
 	"strings"
 
@@ -75,6 +76,18 @@ func responseEvents(_ *http.Request, call *calls.Call, _ *body.JSON) error {
 		call.Events.Fault = func(fault *providers.Fault) []byte { return ResponseError(fault, numbers.next()) }
 	}
 	return nil
+}
+
+// showPrevious returns a wrapper for the answer of an upstream that received stored items, or its own id, in place of a response's id: it writes
+// the id where the answer says what it continues from.
+func showPrevious(chain providers.Chain) func(io.ReadCloser) io.ReadCloser {
+	const name = `"previous_response_id":`
+	old := [][]byte{[]byte(name + "null"), []byte(name + " null")}
+	if chain.Upstream != "" {
+		theirs := rawjson.Quote(chain.Upstream)
+		old = append(old, append([]byte(name), theirs...), append([]byte(name+" "), theirs...))
+	}
+	return body.Replaced(append([]byte(name), rawjson.Quote(chain.Previous)...), old...)
 }
 
 // eachReference calls visit with the items that only refer to a stored one, and their ids, until it says no. An item with

@@ -23,11 +23,11 @@ func (s *Service) Response(ctx context.Context, tokenID, id string) (tasks.Task,
 	if fault, ok := errors.AsType[*providers.Fault](err); ok && fault.Kind == providers.NotFound {
 		return tasks.Task{}, false, nil
 	}
-	if err == nil && !found.ExpiresAt.IsZero() && !time.Now().Before(found.ExpiresAt) {
-		return tasks.Task{}, false, nil
-	}
-	return found, err == nil, err
+	return found, err == nil && !expired(found), err
 }
+
+// expired reports whether readers of a task do not find it any more.
+func expired(t tasks.Task) bool { return !t.ExpiresAt.IsZero() && !time.Now().Before(t.ExpiresAt) }
 
 // Cancel cancels a task of a token, and returns it as it is after at most two seconds.
 func (s *Service) Cancel(ctx context.Context, tokenID, id string) (tasks.Task, error) {
@@ -103,10 +103,20 @@ func (s *Service) Latest(of tasks.Task) time.Time {
 	return of.CreatedAt.Add(s.life)
 }
 
+// IsCall reports whether an id has the form of that of a call.
+func (s *Service) IsCall(id string) bool {
+	return s != nil && tasks.IsTaskID(id) && activities.KindOf(id) == activities.KindCall
+}
+
+// Wait returns a task at the next change of its status, or as it is after the wait.
+func (s *Service) Wait(ctx context.Context, of tasks.Task, wait time.Duration) (tasks.Task, error) {
+	return s.reader.await(ctx, of, wait, func(now tasks.Task) bool { return now.State != of.State })
+}
+
 // Call finds a call of a token that is of the format; any other task is NotFound.
 func (s *Service) Call(ctx context.Context, tokenID, id string, is func(tasks.Task) bool) (tasks.Task, error) {
 	found, err := s.tasks.Find(ctx, id, tokenID)
-	if err == nil && (found.Kind() != activities.KindCall || !is(found)) {
+	if err == nil && (found.Kind() != activities.KindCall || !is(found) || expired(found)) {
 		err = providers.Faultf(providers.NotFound, "No task %q.", id)
 	}
 	return found, err

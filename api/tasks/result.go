@@ -4,7 +4,6 @@ import (
 	"cmp"
 	"maps"
 	"net/http"
-	"time"
 
 	"github.com/danielgtaylor/huma/v2"
 
@@ -54,7 +53,7 @@ func (s *Service) ServeResult(x *edge.Request, r *http.Request, t tasks.Task) er
 	case !t.Ended():
 		x.Header().Set("Retry-After", retryTask)
 		return x.JSONStatus(http.StatusAccepted, newTask(t))
-	case !t.ExpiresAt.IsZero() && !time.Now().Before(t.ExpiresAt):
+	case expired(t):
 		return gone
 	case len(t.Outputs) == 0 || statusOf(t) == workflows.Cancelled:
 		s.edge.Speak(x, t.Format)

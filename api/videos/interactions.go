@@ -2,10 +2,12 @@ package videos
 
 import (
 	"net/http"
+	"strings"
 	"time"
 
 	"github.com/danielgtaylor/huma/v2"
 
+	"modelrelay/activities"
 	"modelrelay/api/body"
 	"modelrelay/api/calls"
 	"modelrelay/api/edge"
@@ -87,12 +89,12 @@ func interactionOf(task tasks.Task, base string) Interaction {
 type interactions struct{ service *Service }
 
 // AddInteractions adds the read, cancel and delete of the Gemini format's interactions, and returns what starts the task of an interaction.
-// relayed serves interactions that are not tasks.
+// others serves interactions that make no video.
 func (s *Service) AddInteractions(
-	g *edge.Group, relayed func(x *edge.Request, r *http.Request, do providers.StoredVerb, id string) error,
+	g *edge.Group, others func(x *edge.Request, r *http.Request, do providers.StoredVerb, id string) error,
 ) (begin func(x *edge.Request, r *http.Request, ch *calls.Charge, b *body.JSON) (taken bool, err error)) {
 	a, registry := interactions{s}, g.OpenAPI().Components.Schemas
-	id := edge.PathParameter("interaction", "Id of a video task, or of a relayed interaction")
+	id := edge.PathParameter("interaction", "Id of an interaction")
 	for _, under := range [...]struct{ prefix, suffix string }{{"/v1beta", ""}, {"/v1", "V1"}} {
 		prefix, suffix := under.prefix, under.suffix
 		for _, operation := range [...]struct {
@@ -106,7 +108,7 @@ func (s *Service) AddInteractions(
 				Parameters: []*huma.Param{id, apitasks.WaitParameter(), {
 					Name: "include_input", In: "query", Schema: &huma.Schema{Type: huma.TypeBoolean}, Description: "Answer the prompt too",
 				}, {
-					Name: "stream", In: "query", Schema: &huma.Schema{Type: huma.TypeBoolean}, Description: "Answer events; of a relayed interaction alone",
+					Name: "stream", In: "query", Schema: &huma.Schema{Type: huma.TypeBoolean}, Description: "Answer events; not of a video",
 				}, {
 					Name: "last_event_id", In: "query", Schema: body.Text(), Description: "The event of the stream after which it continues",
 				}},
@@ -127,8 +129,8 @@ func (s *Service) AddInteractions(
 			byID := g.With(edge.Access{Meter: edge.MeterReads}) // the id determines the required permission
 			byID.Handle(op, func(x *edge.Request, r *http.Request) error {
 				id := r.PathValue("interaction")
-				if !tasks.NamesTask(id) {
-					return relayed(x, r, operation.do, id)
+				if !strings.HasPrefix(id, activities.VideoIDs) {
+					return others(x, r, operation.do, id)
 				}
 				if err := x.Permit(edge.VideoPermission); err != nil {
 					return err

@@ -71,6 +71,10 @@ func (r *Relay) begin(ctx context.Context, group string, call providers.Call) at
 		OpenValues: call.OpenValues, Affinity: call.Affinity,
 	}, call.RequestID, call.Trail)
 	tries.once = call.Begin != nil
+	if fault := r.stick(call.ContinuesFrom, &tries.want); fault != nil {
+		tries.err = fault
+		return tries
+	}
 	tries.foreign = r.findOrigin(ctx, call, &tries.want)
 	return tries
 }

@@ -46,6 +46,26 @@ func (r *Relay) findOrigin(ctx context.Context, call providers.Call, want *route
 	return nil
 }
 
+// stick restricts a call that continues from an answer to the channel and key that made it, if the gateway has recorded them. The
+// fault is that of a call that they do not serve.
+func (r *Relay) stick(continues []providers.Made, want *router.Request) *providers.Fault {
+	if len(continues) == 0 || continues[0].By == (providers.KeyRef{}) {
+		return nil
+	}
+	from := continues[0]
+	channel, _ := r.picker.router.Channel(from.By.Channel)
+	want.Origin, want.Only = from.By, []string{from.By.Channel}
+	for _, key := range channel.Keys {
+		if ref := (providers.Target{Channel: channel, Key: key}).Ref(); ref != from.By {
+			want.ExcludeKeys = append(want.ExcludeKeys, ref)
+		}
+	}
+	if len(want.ExcludeKeys) < len(channel.Keys) && r.picker.router.Serves(*want) {
+		return nil
+	}
+	return providers.InvalidField(from.Param, "Invalid request: '%s' names an answer whose channel is gone, or does not serve the model.", from.Param)
+}
+
 // recordOrigin stores for the call's token what an answer of the target made. What the request named itself is no news: an
 // operator may share it.
 func (r *Relay) recordOrigin(call providers.Call, to providers.Target) func(id string) {

@@ -1,0 +1,417 @@
+package gemini
+
+import (
+	"bytes"
+	"cmp"
+	"context"
+	"encoding/json"
+	"io"
+	"net/http"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"modelrelay/api/body"
+	"modelrelay/api/calls"
+	"modelrelay/api/edge"
+	apitasks "modelrelay/api/tasks"
+	"modelrelay/providers"
+	"modelrelay/providers/rawjson"
+	"modelrelay/providers/sse"
+	"modelrelay/workflows"
+	"modelrelay/workflows/tasks"
+)
+
+// This file has the interactions that are tasks. The wire is that of Google's pages "Background execution" and "Interactions API"
+// (ai.google.dev/gemini-api/docs/background-execution, ai.google.dev/api/interactions-api) and of @google/genai 3.1.0: Interaction,
+// InteractionSSEEvent and GetInteractionByIdRequest in genai.d.ts, and the sentinel [DONE] of its event streams.
+
+// previousField is the member of a create that names the interaction from which it continues.
+const previousField = "previous_interaction_id"
+
+// IsInteraction reports whether a path is that of the create of interactions.
+func IsInteraction(path string) bool {
+	return path == "/v1beta"+interactionsPath || path == "/v1"+interactionsPath
+}
+
+// isInteraction reports whether a task is an interaction.
+func isInteraction(t tasks.Task) bool {
+	path, created := strings.CutPrefix(t.Operation, http.MethodPost+" ")
+	return created && IsInteraction(path)
+}
+
+// asks reports whether a body asks for an interaction that is a task. An agent always works at its vendor.
+func (a *Interactions) asks(b *body.JSON) (bool, error) {
+	switch {
+	case a.tasks == nil || !b.Flag("background") || b.Text("agent") != "":
+		return false, nil
+	case b.Value("store").False():
+		return false, providers.InvalidField("store", "Invalid request: 'store' must be true for an interaction in the background.")
+	case !b.Value("webhook_config").Absent():
+		return false, providers.InvalidField("webhook_config",
+			"Invalid request: 'webhook_config' is not for an interaction in the background; the header X-Webhook-Url names a webhook.")
+	}
+	return true, nil
+}
+
+// InteractionRequest returns the body that is sent for an interaction which is a task: without background, which the gateway does itself.
+func InteractionRequest(request []byte) []byte {
+	return body.WithoutMember(rawjson.Trim(request), "background")
+}
+
+// continues makes a call continue from the interaction that its body names. One that is a task is known to its vendor under another id, which
+// the client's answer does not have.
+func (a *Interactions) continues(x *edge.Request, r *http.Request, ch *calls.Charge, b *body.JSON, call *calls.Call) error {
+	previous := b.Text(previousField)
+	if previous == "" {
+		return nil
+	}
+	made := providers.Made{ID: previous, Param: previousField}
+	if a.tasks.IsCall(previous) {
+		if err := ch.Admit(r.Context()); err != nil { // it reads a store
+			return err
+		}
+		earlier, err := a.tasks.Call(r.Context(), x.Caller.ID, previous, isInteraction)
+		switch {
+		case err != nil && providers.AsFault(err).Kind == providers.NotFound:
+			return providers.InvalidField(previousField, "Invalid request: '%s' names no interaction.", previousField)
+		case err != nil:
+			return err
+		case earlier.State != workflows.Completed:
+			return providers.InvalidField(previousField, "Invalid request: '%s' names an interaction that is %s.", previousField, statusOfTask(earlier))
+		case earlier.Call == nil || earlier.Call.Copy == nil:
+			return providers.InvalidField(previousField, "Invalid request: '%s' names an interaction that its upstream has not stored.", previousField)
+		}
+		made.ID = earlier.Call.Copy.ID
+		made.By = providers.KeyRef{Channel: earlier.Call.Copy.Channel, Fingerprint: earlier.Call.Copy.Key}
+		theirs := rawjson.Quote(made.ID)
+		call.Edits = append(call.Edits, providers.Edit{At: b.Span(previousField), Text: theirs})
+		call.Rewrite = body.Replaced(rawjson.Quote(previous), theirs)
+	}
+	call.ContinuesFrom = []providers.Made{made}
+	return nil
+}
+
+// start answers the create of an interaction that is a task.
+func (a *Interactions) start(x *edge.Request, r *http.Request, started tasks.Task, request []byte) error {
+	if started.Stream {
+		return a.tasks.Stream(x, r, started, -1, openingEvents(started, request), asItIs)
+	}
+	return a.answer(x, r, started, request)
+}
+
+// asItIs shows an event: its log has it as clients read it.
+func asItIs(_ int64, event []byte) []byte { return event }
+
+// serve reads, cancels or deletes an interaction that is a task. For a token that may not call models there is none.
+func (a *Interactions) serve(x *edge.Request, r *http.Request, do providers.StoredVerb, id string) error {
+	found, err := a.tasks.Call(r.Context(), x.Caller.ID, id, isInteraction)
+	if err == nil {
+		err = x.Permit(edge.RelayPermission)
+	}
+	if err != nil {
+		if kind := providers.AsFault(err).Kind; kind == providers.NotFound || kind == providers.Forbidden {
+			return providers.Faultf(providers.NotFound, "Nothing with the id %q was found.", id)
+		}
+		return err
+	}
+	x.Outcome.Model = found.Request.Model
+	switch do {
+	case providers.StoredDelete:
+		if err := a.tasks.Delete(r.Context(), x.Caller.ID, id); err != nil {
+			return err
+		}
+		return x.JSON(struct{}{})
+	case providers.StoredCancel:
+		cancelled, err := a.tasks.Cancel(r.Context(), x.Caller.ID, id)
+		if err != nil {
+			return err
+		}
+		return a.answer(x, r, cancelled, nil)
+	}
+	if r.URL.Query().Get("stream") == "true" {
+		return a.follow(x, r, found)
+	}
+	wait, err := apitasks.ParseWait([]byte(r.URL.Query().Get("wait")))
+	if err == nil {
+		found, err = a.tasks.Wait(r.Context(), found, wait)
+	}
+	if err != nil {
+		return err
+	}
+	return a.answer(x, r, found, nil)
+}
+
+// follow sends the events of an interaction after the one that the client names.
+func (a *Interactions) follow(x *edge.Request, r *http.Request, t tasks.Task) error {
+	after := int64(-1)
+	if last := r.URL.Query().Get("last_event_id"); last != "" {
+		n, err := strconv.ParseInt(last, 10, 62)
+		if err != nil || n < 0 {
+			return providers.InvalidField("last_event_id", "Invalid request: 'last_event_id' is not the event_id of an event of this interaction.")
+		}
+		after = n
+	}
+	if !t.Stream {
+		return providers.InvalidField("stream", "Invalid request: the interaction was created without 'stream', so it has no events.")
+	}
+	request, err := a.tasks.Request(r.Context(), t)
+	if err != nil {
+		return err
+	}
+	return a.tasks.Stream(x, r, t, after, openingEvents(t, request), asItIs)
+}
+
+// answer answers with an interaction as it is now. request is the body of the create; nil: it is read if it is needed.
+func (a *Interactions) answer(x *edge.Request, r *http.Request, t tasks.Task, request []byte) error {
+	document, err := a.document(r.Context(), t, request, r.URL.Query().Get("include_input") == "true")
+	if err != nil {
+		return err
+	}
+	x.Header().Set("Content-Type", "application/json")
+	x.Header().Set("Content-Length", strconv.Itoa(len(document)))
+	if _, err := x.Write(document); err != nil {
+		return edge.ClientGone(err)
+	}
+	return nil
+}
+
+// document returns an interaction as it is now.
+func (a *Interactions) document(ctx context.Context, t tasks.Task, request []byte, withInput bool) (document []byte, err error) {
+	if request == nil && (withInput || t.State != workflows.Completed) {
+		if request, err = a.tasks.Request(ctx, t); err != nil {
+			return nil, err
+		}
+	}
+	var more []body.Member
+	switch {
+	case t.State == workflows.Completed && !t.Stream:
+		document, err = a.output(ctx, t, io.ReadAll)
+	case t.State == workflows.Completed:
+		document, err = a.output(ctx, t, interactionOf)
+	case t.State == workflows.Cancelled && len(t.Outputs) > 0 && t.Stream:
+		document = newInteraction(t, request)
+		var shown []byte
+		if shown, err = a.output(ctx, t, interactionOf); err == nil {
+			more = append(more, body.Named("steps", rawjson.Trim(shown).Get("steps")))
+		}
+	default:
+		document = newInteraction(t, request)
+		if t.State == workflows.Failed {
+			more = append(more, body.Named("errors", interactionErrors(t)))
+		}
+	}
+	if input := rawjson.Trim(request).Get("input"); withInput && len(input) > 0 {
+		more = append(more, body.Named("input", input))
+	}
+	if err != nil || len(more) == 0 {
+		return document, err
+	}
+	return body.WithMembers(document, more...), nil
+}
+
+// output reads the archived answer of an interaction.
+func (a *Interactions) output(ctx context.Context, t tasks.Task, read func(io.Reader) ([]byte, error)) ([]byte, error) {
+	content, err := a.tasks.Output(ctx, t)
+	if err != nil {
+		return nil, err
+	}
+	defer func() { _ = content.Close() }() // it was only read
+	return read(content)
+}
+
+// interactionOf returns the interaction of the last event of a stream, with the steps of the events before it.
+func interactionOf(stream io.Reader) (document []byte, err error) {
+	var collected steps
+	err = sse.Each(stream, func(event sse.Event) {
+		data := rawjson.Trim(event.Data)
+		collected.event(data)
+		if interaction := data.Get("interaction"); interaction.IsObject() {
+			document = bytes.Clone(interaction)
+		}
+	})
+	if err != nil || rawjson.Value(document).Get("steps").IsArray() {
+		return document, err
+	}
+	return body.WithMembers(document, body.Named("steps", collected.list())), nil
+}
+
+// statusOfTask returns the status of an interaction that is not completed, or is about to be.
+func statusOfTask(t tasks.Task) string {
+	if t.State == workflows.Queued {
+		return string(workflows.InProgress)
+	}
+	return string(t.State)
+}
+
+// newInteraction returns the interaction of a task without the upstream's answer.
+func newInteraction(t tasks.Task, request []byte) []byte {
+	members := append(partialInteraction(t, request, statusOfTask(t)),
+		body.Named("updated", quotedTime(cmp.Or(t.CompletedAt, t.CreatedAt))), body.Named("steps", []byte("[]")))
+	if previous := rawjson.Trim(request).Get(previousField); !previous.Absent() {
+		members = append(members, body.Named(previousField, previous))
+	}
+	return body.WithMembers(nil, members...)
+}
+
+// partialInteraction returns the members that events have as well.
+func partialInteraction(t tasks.Task, request []byte, status string) []body.Member {
+	return []body.Member{
+		body.Named("id", rawjson.Quote(t.ID)), body.Named("object", []byte(`"interaction"`)),
+		body.Named("model", rawjson.Quote(rawjson.Trim(request).Get("model").Text().String())),
+		body.Named("status", rawjson.Quote(status)), body.Named("created", quotedTime(t.CreatedAt)),
+	}
+}
+
+func quotedTime(at time.Time) []byte { return rawjson.Quote(at.UTC().Format(time.RFC3339)) }
+
+// interactionErrors are the errors of a failed interaction.
+func interactionErrors(t tasks.Task) []byte {
+	failure := interactionFault{Code: "internal", Message: "The interaction failed."}
+	if t.Failure != nil {
+		failure.Code, failure.Message = t.Failure.Code, cmp.Or(t.Failure.Message, failure.Message)
+	}
+	text, _ := json.Marshal([]interactionFault{failure}) // plain strings always marshal
+	return text
+}
+
+// interactionFault is an error of an interaction.
+type interactionFault struct {
+	Code    string `json:"code"`
+	Message string `json:"message"`
+}
+
+// Opening returns what makes the first events of an interaction's stream, which exist before its worker has begun.
+func Opening(t tasks.Task) func(request []byte) [][]byte {
+	return func(request []byte) [][]byte { return openingEvents(t, request) }
+}
+
+// openingEvents are the first events of an interaction's stream.
+func openingEvents(t tasks.Task, request []byte) [][]byte {
+	status := string(workflows.InProgress)
+	return [][]byte{
+		interactionEvent("interaction.created", 0, body.Named("interaction", body.WithMembers(nil, partialInteraction(t, request, status)...))),
+		interactionEvent("interaction.status_update", 1, body.Named("interaction_id", rawjson.Quote(t.ID)), body.Named("status", rawjson.Quote(status))),
+	}
+}
+
+// interactionEvent returns an event with its number as event_id.
+func interactionEvent(kind string, n int64, members ...body.Member) []byte {
+	members = slices.Concat([]body.Member{body.Named("event_type", rawjson.Quote(kind))}, members, []body.Member{eventID(n)})
+	return sse.Format(kind, body.WithMembers(nil, members...))
+}
+
+// eventID returns the event_id of the n-th event.
+func eventID(n int64) body.Member {
+	return body.Named("event_id", rawjson.Quote(strconv.FormatInt(n, 10)))
+}
+
+// InteractionError returns the event that ends the stream of an interaction which failed after n events.
+func InteractionError(fault *providers.Fault, n int64) []byte {
+	text, _ := json.Marshal(interactionFault{strings.ToLower(statusOf(fault.Kind)), fault.Message}) // plain strings always marshal
+	return interactionEvent("error", n, body.Named("error", text))
+}
+
+// InteractionWorker makes the upstream's answer to an interaction in the background that of its task: the id is the task's, and so are the ids
+// of the events. End must be called after the answer.
+type InteractionWorker struct {
+	*apitasks.Rewriter
+
+	task    tasks.Task
+	request []byte
+	next    int64 // the number of the next event
+	id      string
+	final   rawjson.Value // the interaction, or that of the last event
+	failed  rawjson.Value // the error with which a stream ended
+}
+
+// NewInteractionWorker returns an InteractionWorker for the task with the id, which was created then. request is the body of the create.
+func NewInteractionWorker(to http.ResponseWriter, id string, created time.Time, request []byte) *InteractionWorker {
+	w := &InteractionWorker{task: tasks.Task{ID: id, CreatedAt: created}, request: request}
+	w.Rewriter = apitasks.NewRewriter(to, w.event, func(interaction rawjson.Value) []byte {
+		w.final = w.own(interaction)
+		return w.final
+	})
+	return w
+}
+
+// event returns the task's events for one of the upstream. The first one begins the stream.
+func (w *InteractionWorker) event(upstream sse.Event) (out []byte) {
+	opening := openingEvents(w.task, w.request)
+	if w.next == 0 {
+		out = slices.Concat(opening...)
+		w.next = int64(len(opening))
+	}
+	data := rawjson.Trim(upstream.Data)
+	if !data.IsObject() {
+		if len(data) == 0 {
+			return out
+		}
+		w.next++
+		return append(out, sse.Format(cmp.Or(string(upstream.Name), "done"), data)...) // [DONE]
+	}
+	kind := data.Get("event_type").Text().String()
+	members := []body.Member{eventID(w.next)}
+	if interaction := data.Get("interaction"); interaction.IsObject() {
+		own := w.own(interaction)
+		members = append(members, body.Named("interaction", own))
+		if kind == "interaction.completed" {
+			w.final = own
+		}
+	}
+	switch {
+	case kind == "interaction.created", kind == "interaction.status_update" && w.next == int64(len(opening)) && isRunning(data):
+		return out
+	case kind == "error":
+		w.failed = bytes.Clone(data.Get("error"))
+	}
+	if data.Get("interaction_id") != nil {
+		members = append(members, body.Named("interaction_id", rawjson.Quote(w.task.ID)))
+	}
+	w.next++
+	return append(out, sse.Format(kind, body.WithMembers(data, members...))...)
+}
+
+// isRunning reports whether a status update says only that the interaction runs.
+func isRunning(data rawjson.Value) bool {
+	status := data.Get("status").Text()
+	return (status.Is("in_progress") || status.Is("queued")) && data.Get("continuation_token") == nil
+}
+
+// own makes an interaction of the upstream that of the task.
+func (w *InteractionWorker) own(interaction rawjson.Value) []byte {
+	w.id = cmp.Or(interaction.Get("id").Text().String(), w.id)
+	return body.WithMembers(interaction, body.Named("id", rawjson.Quote(w.task.ID)))
+}
+
+// CopyID returns the upstream's id of the interaction, "" if it has none.
+func (w *InteractionWorker) CopyID() string { return w.id }
+
+// End writes an answer that is no stream. A stream that did not come to its end gets the error event, which is the returned fault. failure is
+// the one that a whole answer reports.
+func (w *InteractionWorker) End() (failure *providers.VideoFailure, fault *providers.Fault) {
+	w.Rewriter.End()
+	switch {
+	case len(w.failed) > 0:
+		return failureOf(w.failed), nil
+	case w.next > 0 && w.final == nil:
+		fault = &providers.Fault{Kind: providers.Upstream, Message: "The upstream ended its answer without finishing it."}
+		_, _ = w.ResponseWriter.Write(InteractionError(fault, w.next)) // the writer of a task records its own error
+		return nil, fault
+	case w.final.Get("status").Text().Is("failed"):
+		for _, first := range w.final.Get("errors").Items() {
+			return failureOf(first), nil
+		}
+		return failureOf(nil), nil
+	}
+	return nil, nil
+}
+
+// failureOf returns the failure of an interaction's error.
+func failureOf(reported rawjson.Value) *providers.VideoFailure {
+	return &providers.VideoFailure{
+		Code:    cmp.Or(reported.Get("code").Text().String(), "upstream_error"),
+		Message: cmp.Or(reported.Get("message").Text().String(), "The interaction failed."),
+	}
+}
