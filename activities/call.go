@@ -20,6 +20,7 @@ import (
 	"go.temporal.io/sdk/activity"
 
 	"modelrelay/providers"
+	"modelrelay/providers/sse"
 	"modelrelay/storage"
 	"modelrelay/storage/archive"
 	"modelrelay/storage/eventlog"
@@ -57,6 +58,8 @@ type StagedCall struct {
 	// Format is the client's format. Stream: the client asked for a stream of events.
 	Format providers.Format `json:"format"`
 	Stream bool             `json:"stream,omitempty"`
+	// Array: the client's answer is one JSON array with the data of the stream's events.
+	Array bool `json:"array,omitempty"`
 	// Amount is what the call may cost, in billionths of the currency, and Budget the token's budget, in its units.
 	Amount int64   `json:"amount,omitempty"`
 	Budget float64 `json:"budget,omitempty"`
@@ -671,7 +674,9 @@ func (c *calling) stored(ctx context.Context) (answer Answered, err error) {
 	answer.Cost = c.in.Call.Amount
 	if c.in.Call.Stream {
 		log, err := c.Events.Ended(ctx, c.in.events())
-		answer.Output = &Output{Object: log.Key, ContentType: eventStream, Size: log.Size, SHA256: log.SHA256}
+		if err == nil {
+			answer.Output, err = c.streamed(ctx, log, eventStream)
+		}
 		if answer.Events = log.Events; !log.Complete {
 			answer.Unknown, answer.Failure = true, lostFailure()
 		}
@@ -782,7 +787,7 @@ const eventStream = "text/event-stream"
 // ended completes an answer with the progress and what the call cost.
 func (c *calling) ended(answer Answered, run *CallRun) Answered {
 	answer.CallProgress, answer.Usage, answer.Priced = c.shown(), run.Usage, run.Priced
-	answer.Stage, answer.Copy = "", run.Copy
+	answer.Stage, answer.Unsent, answer.Copy = "", nil, run.Copy
 	answer.Cost = run.Cost + int64(answer.Lost)*c.in.Call.Amount
 	return answer
 }
@@ -830,7 +835,10 @@ func (c *calling) write(ctx context.Context, out *callOutput, answer *Answered) 
 		if err != nil {
 			return fmt.Errorf("end the log of events: %w", err)
 		}
-		answer.Output, answer.Events = &Output{Object: log.Key, ContentType: kind, Size: log.Size, SHA256: log.SHA256}, log.Events
+		answer.Events = log.Events
+		if answer.Output, err = c.streamed(ctx, log, kind); err != nil {
+			return err
+		}
 		return c.record(ctx, answer)
 	}
 	object, err := c.body.store(ctx, c.in.output(strconv.Itoa(out.status)), kind)
@@ -839,6 +847,24 @@ func (c *calling) write(ctx context.Context, out *callOutput, answer *Answered) 
 	}
 	answer.Output = &Output{Object: object.Key, ContentType: kind, Size: object.Size, SHA256: object.SHA256}
 	return c.record(ctx, answer)
+}
+
+// streamed returns the answer of a stream whose events are stored. One that the client gets as an array is stored as that, too.
+func (c *calling) streamed(ctx context.Context, log eventlog.Object, kind string) (*Output, error) {
+	if !c.in.Call.Array {
+		return &Output{Object: log.Key, ContentType: kind, Size: log.Size, SHA256: log.SHA256}, nil
+	}
+	kind = "application/json"
+	events, err := c.Objects.Open(ctx, log.Key)
+	if err != nil {
+		return nil, fmt.Errorf("read the events: %w", err)
+	}
+	defer func() { _ = events.Close() }() // it was only read
+	object, err := c.Objects.Put(ctx, c.in.output(strconv.Itoa(http.StatusOK)), sse.NewArray(events), -1, archive.PutOptions{ContentType: kind})
+	if err != nil {
+		return nil, fmt.Errorf("write the answer: %w", err)
+	}
+	return &Output{Object: object.Key, ContentType: kind, Size: object.Size, SHA256: object.SHA256}, nil
 }
 
 // record writes the record of the answer, after which the call is never sent again.

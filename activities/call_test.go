@@ -5,6 +5,7 @@ import (
 	"context"
 	"fmt"
 	"io"
+	"iter"
 	"log/slog"
 	"net/http"
 	"slices"
@@ -18,6 +19,7 @@ import (
 	"modelrelay/providers"
 	"modelrelay/storage"
 	"modelrelay/storage/archive"
+	"modelrelay/storage/eventlog"
 	"modelrelay/storage/ledger"
 	"modelrelay/storage/storagetest"
 	"modelrelay/storage/taskindex"
@@ -754,5 +756,73 @@ func TestRelayPartsNotStored(t *testing.T) {
 	}
 	if got, err := c.try(t); err != nil || !got.Cancelled || got.Cost != 30 || got.Output != nil {
 		t.Errorf("got %+v, %v", got, err)
+	}
+}
+
+// eventObjects is the archive of events.
+type eventObjects struct{ *storagetest.MemoryArchive }
+
+func (o eventObjects) Put(ctx context.Context, key string, r io.Reader, size int64, contentType string) (int64, string, error) {
+	object, err := o.MemoryArchive.Put(ctx, key, r, size, archive.PutOptions{ContentType: contentType})
+	return object.Size, object.SHA256, err
+}
+
+func (o eventObjects) Open(ctx context.Context, key string) (io.ReadCloser, error) {
+	return o.MemoryArchive.Open(ctx, key)
+}
+
+func (o eventObjects) List(ctx context.Context, prefix string) iter.Seq2[string, error] {
+	return func(yield func(string, error) bool) {
+		for object, err := range o.MemoryArchive.List(ctx, prefix) {
+			if !yield(object.Key, err) {
+				return
+			}
+		}
+	}
+}
+
+// TestRelayArray: the answer of a stream that its client reads as an array is the array, and its events are events.
+func TestRelayArray(t *testing.T) {
+	t.Parallel()
+	const kind, events = "text/event-stream; charset=utf-8", "data: {\"n\":1}\n\ndata: {\"n\":2}\n\n"
+	for array, want := range map[bool]string{false: events, true: "[{\"n\":1},\r\n{\"n\":2}]"} {
+		caller := new(fakeCaller)
+		caller.serve = func(w http.ResponseWriter, r *http.Request, run *activities.CallRun) {
+			if caller.send(r, run) {
+				w.Header().Set("Content-Type", kind)
+				_, _ = io.WriteString(w, events)
+			}
+		}
+		c := newCalls(t, caller)
+		c.relayer.Events = eventlog.New(storagetest.Redis(t), eventObjects{c.archive}, nil)
+		c.in.Call.Stream, c.in.Call.Array = true, array
+		check := func(got activities.Answered, err error, kind string) {
+			t.Helper()
+			if err != nil || got.Events != 2 || got.Failure != nil || got.Output == nil || got.Output.ContentType != kind || got.Output.Size != int64(len(want)) {
+				t.Fatalf("got %+v, %v", got, err)
+			}
+			object, err := c.archive.Open(t.Context(), got.Output.Object)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if raw, _ := io.ReadAll(object); string(raw) != want {
+				t.Errorf("stored %q, want %q", raw, want)
+			}
+			if log, err := c.relayer.Events.Ended(t.Context(), activities.EventsFolder(activities.IncarnationPrefix("call_1", "one"))); err != nil || log.Size != int64(len(events)) {
+				t.Errorf("the events: %+v, %v", log, err)
+			}
+		}
+		got, err := c.try(t)
+		stored := map[bool]string{false: kind, true: "application/json"}[array]
+		check(got, err, stored)
+		c.dies(t, 1) // before the record of the answer
+		if err := c.archive.Delete(t.Context(), activities.SubmitInput{TaskID: "call_1", Incarnation: "one"}.TicketObject()); err != nil {
+			t.Fatal(err)
+		}
+		if !array {
+			stored = "text/event-stream"
+		}
+		got, err = c.try(t)
+		check(got, err, stored)
 	}
 }

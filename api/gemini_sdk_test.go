@@ -2,16 +2,19 @@ package api_test
 
 import (
 	"bytes"
+	"context"
 	"errors"
 	"fmt"
 	"io"
 	"net/http"
+	"net/http/httptest"
 	"slices"
 	"strings"
 	"testing"
 
 	"google.golang.org/genai"
 
+	"modelrelay/activities"
 	"modelrelay/storage/ledger"
 	"modelrelay/storage/testwait"
 )
@@ -104,6 +107,31 @@ func TestGeminiSDKStream(t *testing.T) {
 	}
 	if strings.Contains(g.log.String(), goodKey) {
 		t.Error("the log tells the key of the query")
+	}
+}
+
+// TestGeminiBackgroundStream: the worker of a streamed call reads events, whatever its client reads.
+func TestGeminiBackgroundStream(t *testing.T) {
+	t.Parallel()
+	g := vendorGateway(t, "gemini", geminiUpstream(t, "/v1beta/models/up:streamGenerateContent?alt=sse", func(w http.ResponseWriter, _ *http.Request) {
+		answer(w, 200, "text/event-stream", geminiEvents)
+	}))
+	const path = "/v1beta/models/m:streamGenerateContent"
+	for query, array := range map[string]bool{"": true, "?alt=sse": false} {
+		g.tasks.creates = nil
+		if rec := g.do(t, request("POST", path+query, geminiBody, "Prefer", "respond-async")); rec.Code != http.StatusAccepted {
+			t.Fatalf("got %d %s", rec.Code, rec.Body)
+		}
+		staged := g.tasks.creates[0].Call.StagedCall
+		if !staged.Stream || staged.Array != array {
+			t.Errorf("%q: staged %+v", query, staged)
+		}
+		run := &activities.CallRun{Token: "good", Begin: func(context.Context, string) error { return nil }, Sent: func() {}}
+		rec := httptest.NewRecorder()
+		g.ServeCall(rec, httptest.NewRequest(staged.Method, staged.Path+query, strings.NewReader(geminiBody)).WithContext(t.Context()), run)
+		if rec.Code != 200 || rec.Body.String() != geminiEvents || rec.Header().Get("Content-Type") != "text/event-stream" {
+			t.Errorf("%q: got %d %v %q", query, rec.Code, rec.Header(), rec.Body)
+		}
 	}
 }
 

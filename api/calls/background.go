@@ -75,6 +75,7 @@ func (c *Calls) background(x *edge.Request, r *http.Request, ch *Charge, call Ca
 			Header: stagedHeader(x, r.Header), Amount: c.cost(call), WebhookURL: r.Header.Get("X-Webhook-Url"),
 		},
 	}
+	create.Staged.Array = create.Staged.Stream && !call.Stream
 	if wait, named := preferences["wait"]; named && call.Task == nil {
 		seconds, err := strconv.ParseUint(wait, 10, 31)
 		if err != nil {
@@ -129,6 +130,7 @@ func (c *Calls) begin(x *edge.Request, ch *Charge, call *Call) {
 	o.Model, o.Operation = call.Model, call.Endpoint.Operation
 	ch.size = sizeOf(*call)
 	ch.price, o.Priced = c.options.Prices.Of(call.Model)
+	call.Stream = call.Stream || call.Endpoint.Operation == providers.StreamContent // the task has its events
 	call.Begin = ch.run.Begin
 }
 
