@@ -219,7 +219,7 @@ func TestAdminIsClosed(t *testing.T) {
 	closed := newGateway(t, nil, nil)
 	for name, op := range adminPaths(t, o.gateway) {
 		method, path, _ := strings.Cut(name, " ")
-		if len(op.Security) != 1 || op.Security[0]["admin"] == nil || !slices.Equal(op.Tags, []string{"admin"}) || op.Permission != "" {
+		if len(op.Security) != 1 || op.Security[0]["admin"] == nil || !slices.Equal(op.Tags, []string{admin.Tag}) || op.Permission != "" {
 			t.Errorf("%s: declared with %+v", name, op)
 		}
 		rec := o.do(t, request(method, path, "", "Authorization", "", "X-Api-Key", adminKey))

@@ -36,8 +36,8 @@ func apiConfig(version string) huma.Config {
 	config.Info.License = &huma.License{Name: "Apache License 2.0", Identifier: "Apache-2.0"}
 	config.Info.Extensions = map[string]any{"x-gateway-version": version}
 	config.Info.Description = "A gateway for AI model calls. Clients keep their own SDK, name a model, and the gateway " +
-		"routes the call to a configured upstream channel. As their base URL OpenAI's SDKs take this server's address with `/v1` " +
-		"behind it, Anthropic's and Google's the address alone; the API key is a token of this gateway."
+		"routes the call to a configured upstream channel. As their base URL OpenAI's SDKs take this server's address with `/v1`, " +
+		"Anthropic's and Google's the address without a path. The API key is a token of this gateway."
 	config.Tags = categories()
 	config.Servers = []*huma.Server{{URL: "/", Description: "Where this document is served"}}
 	config.Components.Schemas = huma.NewMapRegistry("#/components/schemas/", schemaName)
@@ -45,11 +45,12 @@ func apiConfig(version string) huma.Config {
 	config.Components.Schemas.RegisterTypeAlias(reflect.TypeFor[pricing.Money](), reflect.TypeFor[float64]())
 	config.Components.Schemas.RegisterTypeAlias(reflect.TypeFor[pricing.Decimal](), reflect.TypeFor[*float64]())
 	config.Components.SecuritySchemes = map[string]*huma.SecurityScheme{bearerScheme: {
-		Type: "http", Scheme: "bearer", Description: "`Authorization: Bearer <API_TOKEN>`. A token may be held to source networks and to operations: each " +
-			"operation's `x-permission` (relay, video or realtime) is the word that it belongs to; what has none is open to every token.",
+		Type: "http", Scheme: "bearer", Description: "`Authorization: Bearer <API_TOKEN>`. A token may be limited to source networks and to operations. " +
+			"The `x-permission` of an operation (relay, video or realtime) is its word in that limit; an operation without it is open to every token.",
 	}, admin.Scheme: {
-		Type: "http", Scheme: "bearer", Description: "`Authorization: Bearer <ADMIN_KEY>`, the deployment's `admin_key` or the key of one of its `operators`, of whom " +
-			"viewers may send GET alone; without any there is nothing at these paths, and where it has an `admin.listen` they are at that address alone. After ten wrong keys within a minute a network is told to wait; the right key always passes.",
+		Type: "http", Scheme: "bearer", Description: "`Authorization: Bearer <ADMIN_KEY>`, the deployment's `admin_key` or the key of one of its `operators`. " +
+			"A viewer may only send GET. Without operators these paths are 404. With `admin.listen` they are at that address only. " +
+			"After ten wrong keys within a minute a network is answered 429; the right key always passes.",
 	}}
 	for _, other := range otherCredentials() {
 		config.Components.SecuritySchemes[other.scheme] = &huma.SecurityScheme{
@@ -131,7 +132,7 @@ func categories() []*huma.Tag {
 		{Name: "Responses format", Description: "OpenAI's responses"},
 		{Name: "Messages format (format A)", Description: "Format A is Anthropic's"},
 		{Name: "Format B content generation", Description: "Format B is Google Gemini's, under `/v1beta` and `/v1`"},
-		{Name: gemini.InteractionsTag, Description: "Format B's newer way: videos as tasks at any vendor, all else at a Gemini upstream"},
+		{Name: gemini.InteractionsTag, Description: "Format B's newer interface: videos as tasks of any vendor, everything else on a Gemini upstream"},
 		{Name: "Completions"},
 		{Name: "Embeddings"},
 		{Name: "Image generation"},
@@ -139,10 +140,10 @@ func categories() []*huma.Tag {
 		{Name: "Rerank"},
 		{Name: "Moderations"},
 		{Name: edge.RealtimeTag},
-		{Name: edge.VideoTag, Description: "Tasks: made in one of four formats, read in any of them"},
+		{Name: edge.VideoTag, Description: "Video tasks: created in one of four formats, read in any of them"},
 		{Name: tasks.Tag, Description: "Tasks of every kind: calls in the background, and videos"},
-		{Name: edge.AccountTag, Description: "What is the token's own: its limits and budget and what is left of them, its usage, its calls"},
-		{Name: admin.Tag, Description: "For operators; needs an operator's key in place of a token"},
+		{Name: edge.AccountTag, Description: "The token itself: its limits and budget and what is left of them, its usage, its calls"},
+		{Name: admin.Tag, Description: "Needs the key of an operator, not a token"},
 	}
 }
 

@@ -8,6 +8,7 @@ import (
 	"testing"
 
 	"modelrelay/api"
+	"modelrelay/api/admin"
 	"modelrelay/providers"
 	"modelrelay/providers/router"
 	"modelrelay/storage/tokens"
@@ -51,7 +52,7 @@ func TestEveryOperationAsksForItsWord(t *testing.T) {
 	g.tokens["sk-there"] = &tokens.Token{ID: "there", Group: "default", Networks: []string{"10.0.0.0/8"}}
 	seen := make(map[string]int)
 	for name, op := range operationsOf(t, g) {
-		if slices.Contains(op.Tags, "admin") {
+		if slices.Contains(op.Tags, admin.Tag) {
 			continue
 		}
 		seen[op.Permission]++

@@ -41,9 +41,10 @@ func (r *reference) fill(document *huma.OpenAPI) {
 		if operation.RequestBody != nil {
 			addExample(operation.RequestBody.Content, of.Request)
 		}
-		for _, status := range []string{"200", "201"} {
+		for _, status := range []string{"200", "201", "202"} {
 			if response := operation.Responses[status]; response != nil {
 				addExample(response.Content, of.Response)
+				break // 202 of a call that may run in the background is the task
 			}
 		}
 	}

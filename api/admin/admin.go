@@ -19,7 +19,9 @@ const (
 	// Scheme is the security scheme of the operator's operations.
 	Scheme = "admin"
 	// Tag is their category in the document.
-	Tag = "admin"
+	Tag = "Operators"
+	// idPrefix begins the ids of their operations.
+	idPrefix = "admin"
 )
 
 // Options are what the operator's operations work with. All of it stays the caller's.

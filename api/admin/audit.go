@@ -40,9 +40,9 @@ func (o *auditOperations) add(g *edge.Group) {
 		return &huma.Param{Name: name, In: "query", Schema: text, Description: doc}
 	}
 	g.Handle(huma.Operation{
-		OperationID: "adminAudit", Method: http.MethodGet, Path: Root + "/audit", Summary: "Who changed what",
-		Description: "The last 10,000 changes and tries of changes, by this interface, the command line and the configuration file. " +
-			"Finished days stand in the archive as audit/<day>.jsonl for audit.retention.",
+		OperationID: "adminAudit", Method: http.MethodGet, Path: Root + "/audit", Summary: "List changes",
+		Description: "The last 10,000 changes and refused changes, made by this interface, the command line and the configuration file. " +
+			"The archive has finished days as audit/<day>.jsonl for audit.retention.",
 		Parameters: []*huma.Param{
 			{Name: "by", In: "query", Description: "Those of one kind", Schema: &huma.Schema{Type: huma.TypeString, Enum: []any{"operator", "token", "cli", "file", "nobody"}}},
 			filter("who", "Those of an operator's name or a token's id"), filter("what", "Those of an operation's word"),

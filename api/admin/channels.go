@@ -20,48 +20,51 @@ const (
 // addChannels adds the operations on channels, on the models that they serve, and on the setup.
 func addChannels(g *edge.Group, s *operator.Service) {
 	register(g, huma.Operation{
-		OperationID: "adminListChannels", Method: http.MethodGet, Path: channelsPath, Summary: "How the channels are doing",
-		Description: "By name: state, cooldown, calls in flight and rates of each channel, of its models that are not closed, and of each of its keys, which are named by their fingerprints.",
+		OperationID: "adminListChannels", Method: http.MethodGet, Path: channelsPath, Summary: "List the states of the channels",
+		Description: "Sorted by name: state, cooldown, calls in flight and rates of each channel, of its models that are not closed, and of each key. " +
+			"A key is named by its fingerprint.",
 	}, s.ListChannels)
 	register(g, huma.Operation{
-		OperationID: "adminGetChannel", Method: http.MethodGet, Path: channelPath, Summary: "How a channel is doing",
+		OperationID: "adminGetChannel", Method: http.MethodGet, Path: channelPath, Summary: "Get the state of a channel",
+		Description: "State, cooldown, calls in flight and rates of the channel, its models and its keys.",
 	}, s.Channel)
 	register(g, huma.Operation{
 		OperationID: "adminPauseChannel", Method: http.MethodPost, Path: channelPath + "/pause", Summary: "Pause a channel",
-		Description: "No call goes there and no new video job, in any process within a second; video jobs that run there go on being polled. " +
-			"It holds over restarts. A pause that is there already is replaced.",
+		Description: "Within a second no process sends calls or new video jobs to the channel. Its running video jobs continue. " +
+			"The pause survives restarts, and replaces an earlier one.",
 	}, s.PauseChannel)
 	register(g, huma.Operation{
 		OperationID: "adminResumeChannel", Method: http.MethodPost, Path: channelPath + "/resume", Summary: "End a channel's pause",
-		Description: "In every process within a second. One that is not paused stays as it is.",
+		Description: "In every process within a second. A channel that is not paused does not change.",
 	}, s.ResumeChannel)
 	register(g, huma.Operation{
 		OperationID: "adminWakeChannel", Method: http.MethodPost, Path: channelPath + "/wake", Summary: "End a channel's cooldowns",
-		Description: "Those of its models and keys too, in every process within a second. What goes on failing cools down again.",
+		Description: "The cooldowns of its models and keys end too, in every process within a second. Another failure starts a new cooldown.",
 	}, s.WakeChannel)
 	register(g, huma.Operation{
 		OperationID: "adminTestChannel", Method: http.MethodPost, Path: channelPath + "/test", Summary: "Test a channel",
 		Description: "Asks the vendor something free (models, the account, an unknown job) with one key, and reports whether address, key and rights are good. " +
-			"No other channel or key is asked, no token is charged, and a paused channel, or one that cools down, is asked as well.",
+			"It uses no other channel or key and charges no token. It also tests a channel that is paused or cools down.",
 	}, s.TestChannel)
 	register(g, huma.Operation{
 		OperationID: "adminListModels", Method: http.MethodGet, Path: modelsPath, Summary: "List the models of all groups",
-		Description: "By name: what reaches each model, who serves it now, what it costs, how long its videos take and what it was used for; and what was used without a price.",
+		Description: "Sorted by name: the formats and channels of each model, its price, the usual time of its videos and its use in the last 30 days. " +
+			"Also the models that were used without a price.",
 	}, s.ListModels)
 	register(g, huma.Operation{
 		OperationID: "adminGetModel", Method: http.MethodGet, Path: modelsPath + "/{name}", Summary: "Get a model",
-		Description: "With all channels that serve it.",
+		Description: "The model with all channels that serve it.",
 	}, s.Model)
 	register(g, huma.Operation{
 		OperationID: "adminDraftPrices", Method: http.MethodPost, Path: Root + "/prices/draft", Summary: "Draft prices from a public list",
-		Description: "The body is models.dev's api.json, up to 8 MiB. Nothing is fetched and nothing is changed: the answer has YAML to put into the " +
-			"configuration file, and what it differs in. Prices of tokens are read; the list's currency is taken for the file's.",
+		Description: "The body is models.dev's api.json, up to 8 MiB. The operation fetches and changes nothing: the answer has YAML for the " +
+			"configuration file, and the differences. It reads prices of tokens, and takes the list's currency as that of the file.",
 		MaxBodyBytes: operator.MostPriceList, BodyReadTimeout: priceListTimeout,
 	}, s.DraftPrices)
 	register(g, huma.Operation{
-		OperationID: "adminGetSetup", Method: http.MethodGet, Path: Root + "/setup", Summary: "Look at the set-up",
+		OperationID: "adminGetSetup", Method: http.MethodGet, Path: Root + "/setup", Summary: "Check the setup",
 		Description: "Checks what the gateway depends on, all parts at once and each by itself, and names the command that fixes what is wrong. " +
-			"It answers within five seconds whatever is away; answers of the last two seconds are shared.",
+			"It answers within five seconds even if parts are away. Callers within two seconds share an answer.",
 	}, s.Setup)
 }
 

@@ -132,7 +132,7 @@ func (o *Operators) letIn(x *edge.Request, r *http.Request, op *huma.Operation) 
 // wordOf is an operation's in the audit log: create_token of adminCreateToken.
 func wordOf(op *huma.Operation) string {
 	var word strings.Builder
-	for i, letter := range strings.TrimPrefix(op.OperationID, Tag) {
+	for i, letter := range strings.TrimPrefix(op.OperationID, idPrefix) {
 		if unicode.IsUpper(letter) && i > 0 {
 			word.WriteByte('_')
 		}

@@ -24,50 +24,50 @@ type ServeContent func(x *edge.Request, r *http.Request, task tasks.Task) error
 // addTasks adds the operations on the tasks of all tokens, and on money that no process will settle.
 func addTasks(g *edge.Group, s *operator.Service) {
 	register(g, huma.Operation{
-		OperationID: "adminListUnsettled", Method: http.MethodGet, Path: unsettledPath, Summary: "List money that nobody will settle",
-		Description: "Reservations of calls whose gateway is gone, which shows about a minute later, and of tasks that do not run. " +
-			"Until they are charged or refunded they count against their tokens' budgets.",
+		OperationID: "adminListUnsettled", Method: http.MethodGet, Path: unsettledPath, Summary: "List reservations that no process will settle",
+		Description: "Reservations of calls whose gateway process ended, about a minute later, and of tasks that do not run. " +
+			"They count against the budgets of their tokens until they are charged or refunded.",
 	}, s.ListUnsettled)
-	const answer = " The answer lists what was ended. An id that is not listed, or no more: 404."
+	const answer = " The answer lists the reservations that ended. An id that is not in the list is 404."
 	register(g, huma.Operation{
 		OperationID: "adminChargeUnsettled", Method: http.MethodPost, Path: reservationPath + "/charge", Summary: "Charge a reservation",
-		Description: "Its amount counts as spent, and stands in today's ledger as of a call or task that failed." + answer,
+		Description: "The amount counts as spent. Today's ledger has it as a failed call or task." + answer,
 	}, s.ChargeUnsettled)
 	register(g, huma.Operation{
 		OperationID: "adminRefundUnsettled", Method: http.MethodPost, Path: reservationPath + "/refund", Summary: "Refund a reservation",
-		Description: "Its token may spend the amount again; the ledger has nothing of it." + answer,
+		Description: "The token may spend the amount again. The ledger does not change." + answer,
 	}, s.RefundUnsettled)
 	register(g, huma.Operation{
 		OperationID: "adminListTasks", Method: http.MethodGet, Path: tasksPath, Summary: "List the tasks of all tokens",
-		Description: "Newest first, as Temporal's visibility knows them, a moment late. Who asks for the same page within two seconds gets the same tasks, those that run as they are now.",
+		Description: "Newest first, from Temporal's visibility store, which is a moment late. A process returns the same page for two seconds, with the current state of running tasks.",
 	}, s.ListTasks)
 	register(g, huma.Operation{
-		OperationID: "adminGetTask", Method: http.MethodGet, Path: taskPath, Summary: "Tell all there is to know of a task",
-		Description: "Its attempts with tickets and faults, its steps, what it waits for, its outputs, its webhook.",
+		OperationID: "adminGetTask", Method: http.MethodGet, Path: taskPath, Summary: "Get the details of a task",
+		Description: "Attempts with tickets and faults, steps, pending activities, outputs and webhooks.",
 	}, s.Task)
 	register(g, huma.Operation{
 		OperationID: "adminCancelTask", Method: http.MethodPost, Path: taskPath + "/cancel", Summary: "Cancel a task",
-		Description: "As its client could. Waits for the end, two seconds unless more is asked for. A task that has ended: 409.",
+		Description: "As a client of its token cancels it. Waits for the end, two seconds by default. A task that has ended is 409.",
 	}, s.CancelTask)
 	register(g, huma.Operation{
 		OperationID: "adminFailTask", Method: http.MethodPost, Path: taskPath + "/fail", Summary: "End a task as failed",
-		Description: "The client reads the reason. Waits for the end, two seconds unless more is asked for. A task that has ended: 409.",
+		Description: "The client reads the reason. Waits for the end, two seconds by default. A task that has ended is 409.",
 	}, s.FailTask)
 	register(g, huma.Operation{
 		OperationID: "adminRetryArchive", Method: http.MethodPost, Path: taskPath + "/retry-archive", Summary: "Archive a task again",
-		Description: "Only for a task that failed with archive_failed; any other is answered 409.",
+		Description: "Only for a task that failed with archive_failed; any other task is 409.",
 	}, s.RetryArchive)
 	register(g, huma.Operation{
 		OperationID: "adminRedeliver", Method: http.MethodPost, Path: taskPath + "/redeliver", Summary: "Deliver the event of a task's end to its webhook again",
-		Description: "The event keeps its id. Waits for the receiver, ten seconds unless more is asked for; the delivery goes on without this request.",
+		Description: "The event keeps its id. Waits for the receiver, ten seconds by default. The delivery continues when this request ends.",
 	}, s.Redeliver)
 	register(g, huma.Operation{
 		OperationID: "adminCountTasks", Method: http.MethodGet, Path: tasksPath + "/counts", Summary: "Count the tasks of all tokens",
-		Description: "A census that is at most ten seconds old and is the same for all who ask one process.",
+		Description: "Counts that are at most ten seconds old. All callers of a process get the same counts.",
 	}, s.CountTasks)
 	register(g, huma.Operation{
 		OperationID: "adminListDeliveries", Method: http.MethodGet, Path: Root + "/deliveries", Summary: "List the deliveries of webhooks",
-		Description: "Those that were given up, unless another state is asked for; newest first, a moment late. The task tells of each delivery's tries.",
+		Description: "Newest first, a moment late. Without `state` the list has the deliveries that were given up. The details of a task have the tries of each delivery.",
 	}, s.ListDeliveries)
 }
 

@@ -19,32 +19,35 @@ const (
 func addTokens(g *edge.Group, s *operator.Service) {
 	register(g, huma.Operation{
 		OperationID: "adminListTokens", Method: http.MethodGet, Path: tokensPath, Summary: "List the tokens",
-		Description: "By name unless another order is asked for; revoked ones too. A page looks at 5,000 tokens at most: one that is shorter than its limit goes on behind after.",
+		Description: "Sorted by name unless the query has another order; includes revoked tokens. A page reads at most 5,000 tokens, so it may be shorter than its limit. `after` is null on the last page.",
 	}, s.ListTokens)
 	register(g, huma.Operation{
 		OperationID: "adminCreateToken", Method: http.MethodPost, Path: tokensPath, Summary: "Make a token",
-		Description: "The answer holds its key, which is shown nowhere else.", DefaultStatus: http.StatusCreated,
+		Description: "The answer has the key of the token. No other answer has it.", DefaultStatus: http.StatusCreated,
 	}, s.CreateToken)
-	register(g, huma.Operation{OperationID: "adminGetToken", Method: http.MethodGet, Path: tokenPath, Summary: "Get a token"}, s.Token)
+	register(g, huma.Operation{
+		OperationID: "adminGetToken", Method: http.MethodGet, Path: tokenPath, Summary: "Get a token",
+		Description: "The token by its id or name, with the limits in force and what it has spent.",
+	}, s.Token)
 	register(g, huma.Operation{
 		OperationID: "adminUpdateToken", Method: http.MethodPatch, Path: tokenPath, Summary: "Change a token",
-		Description: "What is absent stays. The change holds in every process within a second. A token of the configuration file " +
-			"changes there: 409, as where its version is another than the change's.",
+		Description: "Absent fields do not change. The change applies in every process within a second. A token of the configuration file is 409, " +
+			"and so is a change whose `version` is not the token's.",
 	}, s.UpdateToken)
 	register(g, huma.Operation{
 		OperationID: "adminRevokeToken", Method: http.MethodDelete, Path: tokenPath, Summary: "Revoke a token",
-		Description: "For good, in every process within a second. Its tasks go on, its name is free again.",
+		Description: "Permanently, in every process within a second. Its tasks continue, and its name is free again.",
 	}, s.RevokeToken)
 	register(g, huma.Operation{
 		OperationID: "adminRotateToken", Method: http.MethodPost, Path: tokenPath + "/rotate", Summary: "Give a token a new key",
-		Description: "The answer holds the new key; the one before is unknown within a second.",
+		Description: "The answer has the new key. The previous key is refused within a second.",
 	}, s.RotateToken)
 	register(g, huma.Operation{
 		OperationID: "adminRotateWebhookSecret", Method: http.MethodPost, Path: tokenPath + "/rotate-webhook-secret",
-		Summary: "Give a token a new webhook secret", Description: "The answer holds it; a token without one gets its first.",
+		Summary: "Give a token a new webhook secret", Description: "The answer has the new secret. A token without a secret gets its first one.",
 	}, s.RotateWebhookSecret)
 	register(g, huma.Operation{
 		OperationID: "adminListGroups", Method: http.MethodGet, Path: Root + "/groups", Summary: "List the groups of tokens",
-		Description: "By name: those that the configuration file describes, those that channels name, and default. Their limits hold for every token, whenever it was made.",
+		Description: "Sorted by name: groups of the configuration file, groups that channels name, and default. Their limits apply to every token of the group, new or old.",
 	}, s.ListGroups)
 }

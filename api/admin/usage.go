@@ -86,8 +86,8 @@ func UsageParameters(groups UsageGroups) []*huma.Param {
 // addUsage adds the ledger.
 func addUsage(g *edge.Group, s *operator.Service) {
 	g.Handle(huma.Operation{
-		OperationID: "adminUsage", Method: http.MethodGet, Path: Root + "/usage", Summary: "What was used",
-		Description: "Sums of the ledger by day, token, model and channel, in pages. A call is in it about a second after its end.",
+		OperationID: "adminUsage", Method: http.MethodGet, Path: Root + "/usage", Summary: "Sum the usage",
+		Description: "Sums of the ledger by day, token, model and channel, in pages. A call appears about a second after its end.",
 		Parameters:  UsageParameters(AllUsage()),
 		Responses:   UsageResponses(g.OpenAPI().Components.Schemas),
 	}, func(x *edge.Request, r *http.Request) error {

@@ -42,7 +42,7 @@ type callTask struct {
 }
 
 // Tokens is the number of tokens that the call used, 0 where it is not known.
-func (c callTask) Tokens() int64 { return c.Usage.Input + c.Usage.Output }
+func (c callTask) Tokens() int64 { return c.Usage.InputTokens + c.Usage.OutputTokens }
 
 // taskStory is a task as operators read it.
 type taskStory struct {

@@ -90,7 +90,7 @@ func (h *house) fill(t *testing.T) {
 	call.ID, call.Phase, call.Tokens, call.Cost = "call_2", workflows.PhaseCompleted, 1207, new(pricing.Money(250_000_000))
 	h.stories["call_2"] = tasks.Details{
 		Listed: call, State: workflows.Completed, Outputs: []activities.Output{{Object: "o", ContentType: "application/json", Size: 16}},
-		Call: &tasks.CallDetails{StatusCode: 200, Usage: providers.Usage{Input: 1200, Output: 7}, Cost: call.Cost},
+		Call: &tasks.CallDetails{StatusCode: 200, Usage: tasks.CallUsage{InputTokens: 1200, OutputTokens: 7}, Cost: call.Cost},
 	}
 	h.own = []tasks.Task{{
 		ID: "video_3", Request: providers.VideoRequest{Model: "sora-2", Prompt: "A boat"}, State: workflows.Completed, Progress: 100, CreatedAt: at(0, 0), Ending: tasks.Ending{CompletedAt: at(10, 0)},

@@ -71,8 +71,8 @@ func AddOperator(g *edge.Group, root string, o Options, tokenID func(ctx context
 		f.Token, err = tokenID(ctx, f.Token)
 		return o.All(), err
 	}}
-	const words = "The log has the newest calls, conversations and creates of tasks (calls.recent), those that were refused too, about a second after their end, " +
-		"and behind them the history of the archive (calls.retention), file by file of five minutes. It knows nothing of what was said."
+	const words = "The newest calls, conversations and creates of tasks (calls.recent), refused ones too, about a second after their end. " +
+		"Then the history in the archive (calls.retention), in files of five minutes. The log has no content of calls."
 	s.add(g, "admin", root, words, parameters(true), nil)
 	s.addTraffic(g, root)
 }

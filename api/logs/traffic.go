@@ -58,7 +58,8 @@ const (
 func (s *service) addTraffic(g *edge.Group, root string) {
 	edge.Register(g, huma.Operation{
 		OperationID: "adminTraffic", Method: http.MethodGet, Path: root + "/traffic", Summary: "Calls by time",
-		Description: "What was counted of relayed calls, conversations and creates of tasks by the minute in which they ended, over the last 26 hours; steps without calls are absent. What is charged stands in the ledger: see adminUsage.",
+		Description: "Counts of relayed calls, conversations and creates of tasks by the minute of their end, over the last 26 hours. " +
+			"Steps without calls are absent. adminUsage has what was charged.",
 	}, s.ReadTraffic)
 }
 

@@ -56,11 +56,21 @@ type CallDetails struct {
 
 	Stream bool `json:"stream,omitempty"`
 	// StatusCode is that of the answer, Events the number of events of a stream.
-	StatusCode int             `json:"status_code,omitempty"`
-	Events     int64           `json:"events,omitempty"`
-	Usage      providers.Usage `json:"usage,omitzero"`
+	StatusCode int       `json:"status_code,omitempty"`
+	Events     int64     `json:"events,omitempty"`
+	Usage      CallUsage `json:"usage,omitzero"`
 	// Cost is nil before the end, and of a model without a price.
 	Cost *pricing.Money `json:"cost,omitempty"`
+}
+
+// CallUsage is what an ended call consumed.
+type CallUsage struct {
+	// InputTokens includes CachedTokens, those from the vendor's cache.
+	InputTokens  int64   `json:"input_tokens"`
+	CachedTokens int64   `json:"cached_tokens"`
+	OutputTokens int64   `json:"output_tokens"`
+	Images       int64   `json:"images"`
+	AudioSeconds float64 `json:"audio_seconds"`
 }
 
 // CallDetails returns how far a call has come; nil for a video.
@@ -70,7 +80,10 @@ func (t Task) CallDetails() *CallDetails {
 	}
 	details := &CallDetails{CallProgress: t.Progressed, Stream: t.Stream}
 	if end := t.Call; end != nil {
-		details.CallProgress, details.StatusCode, details.Events, details.Usage = end.CallProgress, end.Status, end.Events, end.Usage
+		details.CallProgress, details.StatusCode, details.Events = end.CallProgress, end.Status, end.Events
+		details.Usage = CallUsage{
+			end.Usage.Input, end.Usage.Cached, end.Usage.Output, end.Usage.Images, end.Usage.Audio.Seconds(),
+		}
 		if end.Priced {
 			details.Cost = new(pricing.Money(end.Cost))
 		}

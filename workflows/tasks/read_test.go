@@ -187,10 +187,10 @@ func TestDetailsOfACall(t *testing.T) {
 	}
 	ended := running
 	ended.Call = &activities.Answered{
-		CallProgress: activities.CallProgress{Attempts: 3, Channel: "main", Lost: 1}, Status: 200, Events: 7, Usage: providers.Usage{Input: 2, Output: 3}, Cost: 5, Priced: true,
+		CallProgress: activities.CallProgress{Attempts: 3, Channel: "main", Lost: 1}, Status: 200, Events: 7, Usage: providers.Usage{Input: 2, Output: 3, Audio: 1500 * time.Millisecond}, Cost: 5, Priced: true,
 	}
 	got := ended.CallDetails()
-	if got == nil || got.CallProgress != ended.Call.CallProgress || got.StatusCode != 200 || got.Events != 7 || got.Usage != ended.Call.Usage || got.Cost == nil || *got.Cost != 5 {
+	if got == nil || got.CallProgress != ended.Call.CallProgress || got.StatusCode != 200 || got.Events != 7 || got.Usage != (tasks.CallUsage{InputTokens: 2, OutputTokens: 3, AudioSeconds: 1.5}) || got.Cost == nil || *got.Cost != 5 {
 		t.Errorf("ended: %+v", got)
 	}
 	if got := (tasks.Task{ID: "video_1"}).CallDetails(); got != nil {

@@ -8,7 +8,6 @@ import (
 	"time"
 
 	"modelrelay/activities"
-	"modelrelay/providers"
 	"modelrelay/workflows/tasks"
 )
 
@@ -30,8 +29,8 @@ func printStory(p *Program, s tasks.Details) error {
 		state = strings.TrimSpace(string(s.State) + " " + string(call.Stage))
 	}
 	used := ""
-	if call.Usage != (providers.Usage{}) {
-		used = fmt.Sprintf("%d in, %d out", call.Usage.Input, call.Usage.Output)
+	if call.Usage != (tasks.CallUsage{}) {
+		used = fmt.Sprintf("%d in, %d out", call.Usage.InputTokens, call.Usage.OutputTokens)
 	}
 	head := fields{
 		{"id", s.ID},
