@@ -1,6 +1,7 @@
 package tasks_test
 
 import (
+	"reflect"
 	"testing"
 	"time"
 
@@ -182,7 +183,7 @@ func TestReadQueuePosition(t *testing.T) {
 func TestDetailsOfACall(t *testing.T) {
 	t.Parallel()
 	running := tasks.Task{ID: "call_1", Stream: true, Progressed: activities.CallProgress{Stage: activities.StageAnswering, Attempts: 2, Channel: "main"}}
-	if got := running.CallDetails(); got == nil || got.CallProgress != running.Progressed || !got.Stream || got.Cost != nil {
+	if got := running.CallDetails(); got == nil || !reflect.DeepEqual(got.CallProgress, running.Progressed) || !got.Stream || got.Cost != nil {
 		t.Errorf("running: %+v", got)
 	}
 	ended := running
@@ -190,7 +191,7 @@ func TestDetailsOfACall(t *testing.T) {
 		CallProgress: activities.CallProgress{Attempts: 3, Channel: "main", Lost: 1}, Status: 200, Events: 7, Usage: providers.Usage{Input: 2, Output: 3, Audio: 1500 * time.Millisecond}, Cost: 5, Priced: true,
 	}
 	got := ended.CallDetails()
-	if got == nil || got.CallProgress != ended.Call.CallProgress || got.StatusCode != 200 || got.Events != 7 || got.Usage != (tasks.CallUsage{InputTokens: 2, OutputTokens: 3, AudioSeconds: 1.5}) || got.Cost == nil || *got.Cost != 5 {
+	if got == nil || !reflect.DeepEqual(got.CallProgress, ended.Call.CallProgress) || got.StatusCode != 200 || got.Events != 7 || got.Usage != (tasks.CallUsage{InputTokens: 2, OutputTokens: 3, AudioSeconds: 1.5}) || got.Cost == nil || *got.Cost != 5 {
 		t.Errorf("ended: %+v", got)
 	}
 	if got := (tasks.Task{ID: "video_1"}).CallDetails(); got != nil {
