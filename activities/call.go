@@ -42,6 +42,10 @@ const (
 	storeTimeout = 10 * time.Minute
 	// storeRetry is the wait between two such writes.
 	storeRetry = 2 * time.Second
+	// codeLimit bounds the code of a failure, in bytes: codes of vendors are words.
+	codeLimit = 128
+	// keptLimit bounds a header of an answer that its readers get again, in bytes.
+	keptLimit = 4 << 10
 )
 
 // StagedCall is a call as its create received and checked it.
@@ -133,6 +137,8 @@ type CallRun struct {
 	TaskID  string
 	Created time.Time
 	Token   string
+	// Format is the client's format.
+	Format providers.Format
 	// Begin is called before each request to an upstream. An error ends the call without the request.
 	Begin func(ctx context.Context, channel string) error
 	// Sent reports that the upstream's answer has begun.
@@ -143,7 +149,7 @@ type CallRun struct {
 	Usage  providers.Usage
 	Cost   int64
 	Priced bool
-	// Failure is the failure that an answer reports although it is whole. Event is the last word of the type of the task's event, if it is not
+	// Failure is the failure that an answer reports although its status is 2xx. Event is the last word of the type of the task's event, if it is not
 	// the state. The server sets them.
 	Failure *providers.VideoFailure
 	Event   string
@@ -190,9 +196,11 @@ type Relayer struct {
 	Log     *slog.Logger
 }
 
-// CallShares returns the slots of a worker that relays so many calls at a time. No token may have more than half of the waiting room.
+// CallShares returns the slots of a worker that relays so many calls at a time. The calls of one token take three quarters of them at most,
+// because a call may run for an hour and no slot is taken back. No token may have more than half of the waiting room.
 func CallShares(calls int64) *Shares {
-	return fair.New[string](fair.Bounds{Total: calls, Line: int(calls / 2), Lines: int(calls)})
+	share := max(1, calls-max(1, calls/4))
+	return fair.New[string](fair.Bounds{Total: calls, Share: share, Line: int(calls / 2), Lines: int(calls)})
 }
 
 // RelayInput is a background call.
@@ -412,7 +420,7 @@ var (
 
 // run serves the call until it has an answer, at most once more after a lost one.
 func (c *calling) run(ctx context.Context) (Answered, error) {
-	ctx, cancel := context.WithDeadlineCause(ctx, c.in.Deadline, &providers.Fault{Kind: providers.Timeout, Message: "The call did not end before its deadline."})
+	ctx, cancel := context.WithDeadline(ctx, c.in.Deadline) // the call is charged as one whose client leaves
 	defer cancel()
 	for {
 		out, run := c.serve(ctx)
@@ -435,7 +443,7 @@ func (c *calling) run(ctx context.Context) (Answered, error) {
 			return c.ended(Answered{Cancelled: true}, run), nil
 		case out.tooLarge:
 			return c.cut(ctx, out, run, &providers.VideoFailure{
-				Code: "output_too_large", Message: fmt.Sprintf("The answer is larger than %d bytes.", c.MaxOutput),
+				Code: "output_too_large", Message: "The answer is too large.",
 			})
 		case out.unstored != nil:
 			return c.cut(ctx, out, run, archiveFailed())
@@ -496,7 +504,7 @@ func (c *calling) mayWait(out *callOutput, run *CallRun) bool {
 func (c *calling) serve(ctx context.Context) (*callOutput, *CallRun) {
 	c.body.reset(ctx)
 	out := &callOutput{header: make(http.Header), body: &c.body, most: c.MaxOutput, stream: func(ctx context.Context, events []byte) error { return c.append(ctx, events) }}
-	run := &CallRun{TaskID: c.in.TaskID, Created: c.in.Entry.Created, Token: c.in.Token, Begin: c.begin, Sent: func() { c.enter(StageAnswering) }}
+	run := &CallRun{TaskID: c.in.TaskID, Created: c.in.Entry.Created, Token: c.in.Token, Format: c.in.Call.Format, Begin: c.begin, Sent: func() { c.enter(StageAnswering) }}
 	body, err := c.Objects.Open(ctx, c.in.Call.Body)
 	if err != nil {
 		run.Fault = &providers.Fault{Kind: providers.Overloaded, Message: "The call cannot be read from the archive.", Accepted: providers.NotAccepted, Err: err}
@@ -528,18 +536,38 @@ func (c *calling) serve(ctx context.Context) (*callOutput, *CallRun) {
 	return out, run
 }
 
-// append adds events to the log of the call's stream, which the first one begins.
+// append adds events to the log of the call's stream, which the first one begins. Comments and further blank lines are dropped.
 func (c *calling) append(ctx context.Context, events []byte) (err error) {
+	if events = onlyEvents(events); len(events) == 0 {
+		return nil
+	}
 	if c.events == nil {
 		if c.events, err = c.Events.Write(ctx, c.in.TaskID, c.in.events()); err != nil {
 			return fmt.Errorf("begin the log of events: %w", err)
 		}
 	}
-	err = c.events.Append(ctx, events)
-	if errors.Is(err, eventlog.ErrEvent) { // the upstream ended without the blank line
-		err = c.events.Append(ctx, append(bytes.TrimRight(events, "\r\n"), "\n\n"...))
+	return c.events.Append(ctx, events)
+}
+
+// onlyEvents returns whole events without what is between them. An event without the blank line at its end gets one.
+func onlyEvents(stream []byte) []byte {
+	var lines sse.Lines
+	events, from, open := make([]byte, 0, len(stream)), 0, false
+	for at := 0; at < len(stream); {
+		part, n := lines.Next(stream[at:])
+		switch {
+		case part.Kind == sse.Blank && open:
+			events, open = append(events, stream[from:at+n]...), false
+		case part.Kind == sse.Blank, part.Kind == sse.Comment, part.Kind == sse.Feed, open:
+		default:
+			from, open = at, true
+		}
+		at += n
 	}
-	return err
+	if open {
+		events = append(append(events, bytes.TrimRight(stream[from:], "\r\n")...), "\n\n"...)
+	}
+	return events
 }
 
 // begin claims the right to send the call, before the first request of a try.
@@ -703,7 +731,7 @@ func (c *calling) stored(ctx context.Context) (answer Answered, err error) {
 			Object: object.Key, ContentType: body.Object().ContentType, Size: size, SHA256: hex.EncodeToString(sum.Sum(nil)),
 		}
 		if status/100 != 2 {
-			answer.Cost, answer.Failure = 0, failureOf(nil, nil)
+			answer.Cost, answer.Failure = 0, FailureOf(nil, nil)
 		}
 		return answer, err
 	}
@@ -786,7 +814,7 @@ const eventStream = "text/event-stream"
 
 // ended completes an answer with the progress and what the call cost.
 func (c *calling) ended(answer Answered, run *CallRun) Answered {
-	answer.CallProgress, answer.Usage, answer.Priced = c.shown(), run.Usage, run.Priced
+	answer.CallProgress, answer.Usage, answer.Priced = c.shown(), run.Usage, run.Priced || c.in.Call.Amount > 0
 	answer.Stage, answer.Unsent, answer.Copy = "", nil, run.Copy
 	answer.Cost = run.Cost + int64(answer.Lost)*c.in.Call.Amount
 	return answer
@@ -803,7 +831,10 @@ func (c *calling) store(ctx context.Context, out *callOutput, run *CallRun, as A
 		answer.Failure = run.Failure
 	}
 	if answer.Failure == nil && !answer.Cancelled && (run.Fault != nil || out.status/100 != 2) {
-		answer.Failure = failureOf(c.body.buffer, run.Fault) // the document of an error is short
+		answer.Failure = FailureOf(c.body.buffer, run.Fault) // the document of an error is short
+	}
+	if answer.Failure != nil {
+		answer.Failure = &providers.VideoFailure{Code: clip(answer.Failure.Code, codeLimit), Message: shorten(answer.Failure.Message), Billed: answer.Failure.Billed}
 	}
 	for {
 		err := c.write(ctx, out, &answer)
@@ -875,10 +906,13 @@ func (c *calling) record(ctx context.Context, answer *Answered) error {
 	return nil
 }
 
-// kept returns the headers of an answer that its readers get again.
+// kept returns the headers of an answer that its readers get again. A workflow's result has them: longer ones are dropped.
 func kept(header http.Header) http.Header {
 	again := make(http.Header)
 	for name, values := range header {
+		if len(values) != 1 || len(values[0]) > keptLimit {
+			continue
+		}
 		if strings.HasPrefix(name, "X-Relay-") || name == "Content-Disposition" || name == "X-Request-Id" {
 			again[name] = values
 		}
@@ -886,8 +920,9 @@ func kept(header http.Header) http.Header {
 	return again
 }
 
-// failureOf returns the failure that an answer reports: the code and message of its error, in any format.
-func failureOf(body []byte, fault *providers.Fault) *providers.VideoFailure {
+// FailureOf returns the failure that an error document reports: the code and message of its error, in any format. fault is the gateway's own
+// fault, nil for none.
+func FailureOf(body []byte, fault *providers.Fault) *providers.VideoFailure {
 	var answer struct {
 		Error struct {
 			Code    json.RawMessage `json:"code"`
@@ -914,7 +949,7 @@ func failureOf(body []byte, fault *providers.Fault) *providers.VideoFailure {
 		failure.Code = code
 	}
 	if answer.Error.Message != "" {
-		failure.Message = shorten(answer.Error.Message)
+		failure.Message = answer.Error.Message
 	}
 	return failure
 }
@@ -964,6 +999,13 @@ func (o *callOutput) Write(p []byte) (int, error) {
 		return 0, err
 	}
 	return len(p), nil
+}
+
+// Refuse ends a call whose answer is too large for what a writer makes of it, and returns the error of that writer.
+func (o *callOutput) Refuse() error {
+	o.tooLarge = true
+	o.stop()
+	return errTooLarge
 }
 
 // Flush implements http.Flusher.

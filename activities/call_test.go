@@ -3,6 +3,7 @@ package activities_test
 import (
 	"bytes"
 	"context"
+	"encoding/json"
 	"fmt"
 	"io"
 	"iter"
@@ -184,6 +185,61 @@ func TestRelayStoresFailures(t *testing.T) {
 	got, err := c.try(t)
 	if err != nil || got.Status != http.StatusBadRequest || got.Failure == nil || got.Failure.Code != "context_length_exceeded" || got.Failure.Message != "too long" || got.Output == nil {
 		t.Errorf("got %+v, %v", got, err)
+	}
+}
+
+// TestRelayFailureIsShort: a workflow's result takes two megabytes, whatever an upstream writes.
+func TestRelayFailureIsShort(t *testing.T) {
+	t.Parallel()
+	long := strings.Repeat("x", 3<<20)
+	caller := new(fakeCaller).answers(http.StatusOK, "{}")
+	serve := caller.serve
+	caller.serve = func(w http.ResponseWriter, r *http.Request, run *activities.CallRun) {
+		w.Header().Set("X-Relay-Dropped", long)
+		w.Header().Set("X-Relay-Channel", "main")
+		serve(w, r, run)
+		run.Failure = &providers.VideoFailure{Code: long, Message: long}
+	}
+	c := newCalls(t, caller)
+	got, err := c.try(t)
+	raw, _ := json.Marshal(got) // plain values always marshal
+	if err != nil || got.Failure == nil || len(raw) > 8<<10 || got.Header.Get("X-Relay-Channel") != "main" {
+		t.Errorf("the result has %d bytes: %.200s, %v", len(raw), raw, err)
+	}
+}
+
+// TestOnlyEvents: a stream is stored without the comments and the blank lines between its events, and each event is whole.
+func TestOnlyEvents(t *testing.T) {
+	t.Parallel()
+	for stream, want := range map[string]string{
+		"data: a\n\ndata: b\n\n":                              "data: a\n\ndata: b\n\n",
+		"\n\n\ndata: a\n\n\n\n\n":                             "data: a\n\n",
+		": ping\n\n: ping\n\nevent: x\ndata: a\n\n: ping\n\n": "event: x\ndata: a\n\n",
+		"data: a\n: within\ndata: b\n\n":                      "data: a\n: within\ndata: b\n\n",
+		"\r\n\r\ndata: a\r\n\r\n\r\n":                         "data: a\r\n\r\n",
+		"data: a\rdata: b\r\rdata: c\r\r":                     "data: a\rdata: b\r\rdata: c\r\r",
+		"data: a\n\ndata: [DONE]\n":                           "data: a\n\ndata: [DONE]\n\n",
+		"data: [DONE]":                                        "data: [DONE]\n\n",
+		strings.Repeat("\n", 1000):                            "",
+	} {
+		if got := activities.OnlyEvents(stream); got != want {
+			t.Errorf("%q: got %q, want %q", stream, got, want)
+		}
+	}
+}
+
+// TestCallShares: the hanging calls of one token leave slots to others.
+func TestCallShares(t *testing.T) {
+	t.Parallel()
+	for total, share := range map[int64]int{1: 1, 2: 1, 6: 5, 1000: 750} {
+		slots := activities.CallShares(total)
+		taken := 0
+		for slots.Try("hostile", 1) == nil {
+			taken++
+		}
+		if taken != share || (slots.Try("other", 1) == nil) != (total > 1) {
+			t.Errorf("of %d slots one token takes %d, want %d", total, taken, share)
+		}
 	}
 }
 

@@ -18,3 +18,6 @@ func (p *CopyLimit) Give(channel string, slow bool) { p.release(copyLane{channel
 
 // Wanted reports whether another copy waits for it.
 func (p *CopyLimit) Wanted(channel string, slow bool) bool { return p.wanted(copyLane{channel, slow}) }
+
+// OnlyEvents returns whole events without what is between them.
+func OnlyEvents(stream string) string { return string(onlyEvents([]byte(stream))) }

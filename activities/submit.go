@@ -380,9 +380,12 @@ func heartbeats(record func()) (stop func()) {
 
 // shorten bounds an upstream's message for a history. It cuts between characters, because Temporal rejects a failure with invalid
 // UTF-8.
-func shorten(s string) string {
-	if len(s) <= messageLimit {
+func shorten(s string) string { return clip(s, messageLimit) }
+
+// clip returns at most so many bytes of a text.
+func clip(s string, most int) string {
+	if len(s) <= most {
 		return s
 	}
-	return strings.ToValidUTF8(s[:messageLimit], "") + "…"
+	return strings.ToValidUTF8(s[:most], "") + "…"
 }

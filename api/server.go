@@ -268,7 +268,7 @@ func (s *Server) ServeCall(w http.ResponseWriter, r *http.Request, run *activiti
 	case gemini.IsInteraction(r.URL.Path):
 		s.serveInteraction(w, r, run)
 	default:
-		s.inside.ServeHTTP(w, r)
+		s.serveReported(w, r, run)
 	}
 }
 
@@ -299,6 +299,13 @@ func (s *Server) serveInteraction(w http.ResponseWriter, r *http.Request, run *a
 	}
 }
 
+// serveReported serves a background call, and records the failure that its answer reports.
+func (s *Server) serveReported(w http.ResponseWriter, r *http.Request, run *activities.CallRun) {
+	answer := &reported{ResponseWriter: w, format: run.Format}
+	s.inside.ServeHTTP(answer, r)
+	run.Failure = answer.end()
+}
+
 // tokenOfCall finds the token of a background call. Tokens stay known after their end, so a token that is unknown was lost with Redis's data:
 // the process that has it in its file writes it again, and the call waits.
 func (s *Server) tokenOfCall(ctx context.Context, id string) (*tokens.Token, error) {
@@ -316,14 +323,11 @@ func (s *Server) serveResponse(w http.ResponseWriter, r *http.Request, run *acti
 		return
 	}
 	worker := openai.NewWorker(w, run.TaskID, run.Created, request)
-	s.inside.ServeHTTP(worker, r)
-	final, status, failure := worker.End()
+	s.serveReported(worker, r, run)
+	final, status := worker.End()
 	run.Copy = activities.TicketOf(run.By, worker.Made())
 	switch {
-	case final == nil || run.Fault != nil:
-		return
-	case status == "failed":
-		run.Failure = failure
+	case final == nil || run.Fault != nil || run.Failure != nil:
 		return
 	case status == "incomplete":
 		run.Event = status

@@ -171,9 +171,10 @@ func (f *Fault) Retryable() bool {
 	}
 }
 
-// Lost reports whether the request may have been accepted and its answer was lost: it is not known what became of it.
+// Lost reports whether the request may have been accepted and its answer was lost: it is not known what became of it. An answer that
+// makes no sense is not lost.
 func (f *Fault) Lost() bool {
-	return f.Accepted == AcceptedUnknown && f.Upstream == nil && (f.Kind == Upstream || f.Kind == Timeout)
+	return f.Accepted == AcceptedUnknown && f.Upstream == nil && !f.Malformed && (f.Kind == Upstream || f.Kind == Timeout)
 }
 
 // AsFault returns the *Fault in err's chain. A canceled context becomes a Canceled fault, an expired one a Timeout, anything else

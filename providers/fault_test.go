@@ -52,3 +52,23 @@ func TestRetryable(t *testing.T) {
 		}
 	}
 }
+
+// TestLost: an answer is lost if nothing is known of it. One that makes no sense is not lost.
+func TestLost(t *testing.T) {
+	t.Parallel()
+	for name, test := range map[string]struct {
+		fault providers.Fault
+		want  bool
+	}{
+		"broken connection": {providers.Fault{Kind: providers.Upstream}, true},
+		"no answer in time": {providers.Fault{Kind: providers.Timeout}, true},
+		"nonsense":          {providers.Fault{Kind: providers.Upstream, Malformed: true}, false},
+		"an error answer":   {providers.Fault{Kind: providers.Upstream, Upstream: new(providers.Reply)}, false},
+		"not sent":          {providers.Fault{Kind: providers.Upstream, Accepted: providers.NotAccepted}, false},
+		"refused":           {providers.Fault{Kind: providers.Invalid}, false},
+	} {
+		if got := test.fault.Lost(); got != test.want {
+			t.Errorf("%s: got %t", name, got)
+		}
+	}
+}

@@ -72,7 +72,7 @@ func (c *Calls) background(x *edge.Request, r *http.Request, ch *Charge, call Ca
 		Model: call.Model, Asked: call.Asked, Body: call.Raw, Answer: call.Task, Operation: call.Endpoint.Operation,
 		Staged: activities.StagedCall{
 			Method: r.Method, Path: strings.TrimSuffix(r.URL.EscapedPath(), "/async"), Query: queryWithoutKey(r.URL), Format: x.Format.Name, Stream: call.Stream || call.Endpoint.Operation == providers.StreamContent,
-			Header: stagedHeader(x, r.Header), Amount: c.cost(call), WebhookURL: r.Header.Get("X-Webhook-Url"),
+			Header: stagedHeader(x, r.Header), Amount: c.cost(call, x.Caller.Budget > 0), WebhookURL: r.Header.Get("X-Webhook-Url"),
 		},
 	}
 	create.Staged.Array = create.Staged.Stream && !call.Stream
@@ -105,10 +105,16 @@ func (c *Calls) background(x *edge.Request, r *http.Request, ch *Charge, call Ca
 	return true, c.options.Background.Start(x, r, create)
 }
 
-// cost returns what a call may cost, in billionths of the currency.
-func (c *Calls) cost(call Call) int64 {
+// cost returns what a call may cost, in billionths of the currency: the amount that a budget reserves. Without a budget it is the amount of
+// an answer whose upstream does not count it.
+func (c *Calls) cost(call Call, budget bool) int64 {
 	price, _ := c.options.Prices.Of(call.Model)
-	return int64(price.Cost(sizeOf(call).mayUse()))
+	size := sizeOf(call)
+	may := size.mayUse()
+	if !budget {
+		may.Usage.Output = min(may.Usage.Output, defaultOutput*max(1, size.n))
+	}
+	return int64(price.Cost(may))
 }
 
 // backgrounds reports whether Prefer makes a task of calls of the operation.

@@ -197,7 +197,7 @@ func (c *Calls) Do(x *edge.Request, r *http.Request, ch *Charge, call Call) erro
 	if answer.Stream && ch.settled && err != nil && providers.AsFault(err).Kind == providers.Canceled {
 		err = nil // clients leave behind a stream's last event, before its end
 	}
-	ch.left = err != nil && edge.Left(r.Context())
+	ch.left = err != nil && r.Context().Err() != nil
 	ch.settle(answer, 0, err != nil)
 	if ch.run != nil {
 		ch.report(err)

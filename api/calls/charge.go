@@ -207,11 +207,11 @@ func (ch *Charge) settle(answer *relay.Answer, last int, broken bool) {
 	ch.reservation = ch.money.Reservation()
 }
 
-// leave settles a call whose client left before the first byte of its answer, once an upstream had all of it: that will
-// have read it, and will want to be paid for that at least, and for the whole answer where nothing stops it.
+// leave settles a call that its client or this process ended before the first byte of its answer, once an upstream had all of it: the
+// upstream bills at least the input, and the whole answer where nothing stops it.
 func (ch *Charge) leave(r *http.Request, err error) {
 	gone := (*relay.Left)(nil)
-	if !errors.As(err, &gone) || !edge.Left(r.Context()) {
+	if !errors.As(err, &gone) || r.Context().Err() == nil {
 		return
 	}
 	o := &ch.request.Outcome

@@ -340,15 +340,10 @@ func (w *Worker) own(response rawjson.Value) []byte {
 // Made returns the id of the response at an upstream that stores it, "" for none.
 func (w *Worker) Made() string { return w.made }
 
-// End writes an answer that is no stream. It returns the final response, nil for none, its status, and the failure that it reports.
-func (w *Worker) End() (final []byte, status string, failure *providers.VideoFailure) {
+// End writes an answer that is no stream. It returns the final response, nil for none, and its status.
+func (w *Worker) End() (final []byte, status string) {
 	w.Rewriter.End()
-	end := rawjson.Value(w.final)
-	reported := end.Get("error")
-	return w.final, end.Get("status").Text().String(), &providers.VideoFailure{
-		Code:    cmp.Or(reported.Get("code").Text().String(), "server_error"),
-		Message: cmp.Or(reported.Get("message").Text().String(), "The response failed."),
-	}
+	return w.final, rawjson.Value(w.final).Get("status").Text().String()
 }
 
 // ended returns a response of the caller that is a task and has ended, as it is stored, and its upstream's id. One that has not completed is a

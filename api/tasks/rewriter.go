@@ -9,6 +9,9 @@ import (
 	"modelrelay/providers/sse"
 )
 
+// maxDocument bounds a document that is rewritten, in bytes. It is held whole, as an event is.
+const maxDocument = sse.MaxEvent
+
 // Rewriter makes the upstream's answer to a background call that of its task. It implements http.ResponseWriter for the worker. End must be
 // called after the answer.
 type Rewriter struct {
@@ -44,6 +47,9 @@ func (w *Rewriter) Write(p []byte) (int, error) {
 		w.WriteHeader(http.StatusOK)
 	}
 	if !strings.HasPrefix(w.Header().Get("Content-Type"), "text/event-stream") {
+		if refuser, ok := w.ResponseWriter.(interface{ Refuse() error }); ok && w.body.Len()+len(p) > maxDocument {
+			return 0, refuser.Refuse()
+		}
 		return w.body.Write(p)
 	}
 	var out []byte
