@@ -25,7 +25,6 @@ import (
 //	claims:<task id>        set     the task's fields in its token's budget, one for each create, until it is settled
 //	charged:<field>         string  "<amount> <day> <JSON>": what an operator charged for a reservation, until it is settled
 //	settled:<estimate>      string  "<outcome> <amount>": how the task was settled (completed, failed or unknown), and for how much
-//	usage:<day>             set     token ids with usage on that day
 //	usage:<day>:<token id>  hash    "<model> <channel> <counter>" -> sum
 //	usage-seq:<process>     string  the last batch of one process, see outbox
 const BudgetsKey = storage.Prefix + "budgets"
@@ -47,12 +46,9 @@ func dayModelsKey(day string) string         { return storage.Prefix + "usage-mo
 func dayChannelsKey(day string) string       { return storage.Prefix + "usage-channels:" + day }
 func tokenDayKey(day, tokenID string) string { return storage.Prefix + "usage:" + day + ":" + tokenID }
 
-// unsummedKey names the tokens of a day that only an earlier version has written.
-func unsummedKey(day string) string { return storage.Prefix + "usage:" + day }
-
 // dayKeys are the keys of a day that the ledger's scripts take.
 func dayKeys(day string) []string {
-	return []string{unsummedKey(day), dayTokensKey(day), dayModelsKey(day), dayChannelsKey(day)}
+	return []string{dayTokensKey(day), dayModelsKey(day), dayChannelsKey(day)}
 }
 
 // dayOf returns the ledger's day, in UTC.
@@ -113,46 +109,41 @@ func (b *Budgets) Balance(ctx context.Context, tokenID string) (Balance, error) 
 // Balances returns the balances of several tokens, by their ids.
 func (b *Budgets) Balances(ctx context.Context, tokenIDs []string) (map[string]Balance, error) {
 	balances := make(map[string]Balance, len(tokenIDs))
-	for part := range slices.Chunk(tokenIDs, readTogether) {
-		answers := make([]*redis.SliceCmd, len(part))
-		_, err := b.client.Pipelined(ctx, func(pipe redis.Pipeliner) error {
-			for i, id := range part {
-				answers[i] = pipe.HMGet(ctx, BudgetKey(id), "spent", "reserved")
-			}
-			return nil
-		})
-		if err != nil {
-			return nil, storage.RedisError("read budgets", err)
-		}
-		for i, id := range part {
-			sums := answers[i].Val()
-			balances[id] = Balance{Spent: amountOf(sums[0]), Reserved: amountOf(sums[1])}
-		}
-	}
-	return balances, nil
+	err := b.read(ctx, tokenIDs, []string{"spent", "reserved"}, func(id string, sums []any) {
+		balances[id] = Balance{Spent: amountOf(sums[0]), Reserved: amountOf(sums[1])}
+	})
+	return balances, err
 }
 
 // LastUsed returns, by token id, when the ledger last recorded a call or the end of a task of the token. It omits tokens without any.
 func (b *Budgets) LastUsed(ctx context.Context, tokenIDs []string) (map[string]time.Time, error) {
 	used := make(map[string]time.Time, len(tokenIDs))
+	err := b.read(ctx, tokenIDs, []string{"used"}, func(id string, values []any) {
+		if at := amountOf(values[0]); at > 0 {
+			used[id] = time.Unix(at, 0).UTC()
+		}
+	})
+	return used, err
+}
+
+// read calls each with fields of the tokens' budgets.
+func (b *Budgets) read(ctx context.Context, tokenIDs, fields []string, each func(id string, values []any)) error {
 	for part := range slices.Chunk(tokenIDs, readTogether) {
 		answers := make([]*redis.SliceCmd, len(part))
 		_, err := b.client.Pipelined(ctx, func(pipe redis.Pipeliner) error {
 			for i, id := range part {
-				answers[i] = pipe.HMGet(ctx, BudgetKey(id), "used")
+				answers[i] = pipe.HMGet(ctx, BudgetKey(id), fields...)
 			}
 			return nil
 		})
 		if err != nil {
-			return nil, storage.RedisError("read last uses", err)
+			return storage.RedisError("read budgets", err)
 		}
 		for i, id := range part {
-			if at := amountOf(answers[i].Val()[0]); at > 0 {
-				used[id] = time.Unix(at, 0).UTC()
-			}
+			each(id, answers[i].Val())
 		}
 	}
-	return used, nil
+	return nil
 }
 
 func amountOf(value any) int64 {

@@ -81,23 +81,22 @@ return 1
 `
 
 // ledgerFunctions are the Lua functions that add the fields of one row to a usage hash, to its row of OtherModel where the hash is full and
-// has none of them, and to the sums of the day's models and channels. days are the keys of dayKeys. A token of a day that an earlier
-// version has written, which had no sums, is added to them whole at its next row.
+// has none of them, and to the sums of the day's models and channels. days are the keys of dayKeys.
 const ledgerFunctions = `
 local function sum(days, fields, expiry)
 	local full = {}
-	for s = 3, 4 do full[s] = redis.call('HLEN', days[s]) >= ` + sumFieldsMost + ` end
+	for s = 2, 3 do full[s] = redis.call('HLEN', days[s]) >= ` + sumFieldsMost + ` end
 	for i = 1, #fields, 2 do
 		local names, counter = {}, nil
-		names[3], names[4], counter = string.match(fields[i], '^(%S*) (%S*) (%S+)$')
-		for s = 3, counter and 4 or 0 do
+		names[2], names[3], counter = string.match(fields[i], '^(%S*) (%S*) (%S+)$')
+		for s = 2, counter and 3 or 0 do
 			local field = names[s] .. ' ' .. counter
 			if full[s] and redis.call('HEXISTS', days[s], field) == 0 then field = '` + OtherModel + ` ' .. counter end
 			redis.call('HINCRBY', days[s], field, string.format('%.0f', tonumber(fields[i + 1])))
 		end
 	end
+	redis.call('EXPIRE', days[2], expiry)
 	redis.call('EXPIRE', days[3], expiry)
-	redis.call('EXPIRE', days[4], expiry)
 end
 local function add(days, usage, token, fields, expiry)
 	if redis.call('HLEN', usage) >= ` + usageFieldsMost + ` then
@@ -105,9 +104,8 @@ local function add(days, usage, token, fields, expiry)
 		for i = 1, #fields, 2 do known = known or redis.call('HEXISTS', usage, fields[i]) == 1 end
 		for i = 1, known and 0 or #fields, 2 do fields[i] = string.gsub(fields[i], '^%S+', '` + OtherModel + `', 1) end
 	end
-	local new = redis.call('ZADD', days[2], 0, token) == 1
-	redis.call('EXPIRE', days[2], expiry)
-	if redis.call('SREM', days[1], token) == 1 and new then sum(days, redis.call('HGETALL', usage), expiry) end
+	redis.call('ZADD', days[1], 0, token)
+	redis.call('EXPIRE', days[1], expiry)
 	for i = 1, #fields, 2 do redis.call('HINCRBY', usage, fields[i], string.format('%.0f', fields[i + 1])) end
 	redis.call('EXPIRE', usage, expiry)
 	sum(days, fields, expiry)
@@ -129,7 +127,7 @@ for _, claim in ipairs(redis.call('SMEMBERS', KEYS[3])) do amend(KEYS[2], claim,
 redis.call('DEL', KEYS[3])
 if ARGV[4] ~= '0' then redis.call('HINCRBY', KEYS[2], 'spent', ARGV[4]) end
 redis.call('HSET', KEYS[2], 'used', redis.call('TIME')[1])
-add({KEYS[5], KEYS[6], KEYS[7], KEYS[8]}, KEYS[4], ARGV[5], cjson.decode(before and ARGV[7] or ARGV[6]), ARGV[8])
+add({KEYS[5], KEYS[6], KEYS[7]}, KEYS[4], ARGV[5], cjson.decode(before and ARGV[7] or ARGV[6]), ARGV[8])
 redis.call('SET', KEYS[1], ARGV[1] .. ' ' .. ARGV[4], 'EX', ARGV[2])
 return 1
 `
@@ -148,7 +146,7 @@ end
 local less = string.format('%.0f', amend(KEYS[1], ARGV[1], -1))
 if ARGV[2] == 'charge' then
 	redis.call('HINCRBY', KEYS[1], 'spent', less)
-	add({KEYS[4], KEYS[5], KEYS[6], KEYS[7]}, KEYS[3], ARGV[3], cjson.decode(ARGV[4]), ARGV[5])
+	add({KEYS[4], KEYS[5], KEYS[6]}, KEYS[3], ARGV[3], cjson.decode(ARGV[4]), ARGV[5])
 	redis.call('SET', KEYS[2], less .. ' ' .. ARGV[6] .. ' ' .. ARGV[4], 'EX', ARGV[7])
 end
 return 1

@@ -36,8 +36,8 @@ local function try(row, part, ...) -- what it closes over must not change: gophe
 	local ok, err = pcall(part, ...)
 	if not ok then refused[#refused + 1] = row .. ' ' .. tostring(type(err) == 'table' and err.err or err) end
 end
-for k = 2, #KEYS, 6 do
-	local usage, budget, days = KEYS[k], KEYS[k + 1], {KEYS[k + 2], KEYS[k + 3], KEYS[k + 4], KEYS[k + 5]}
+for k = 2, #KEYS, 5 do
+	local usage, budget, days = KEYS[k], KEYS[k + 1], {KEYS[k + 2], KEYS[k + 3], KEYS[k + 4]}
 	try(row, add, days, usage, ARGV[a], cjson.decode(ARGV[a + 1]), ARGV[2])
 	if ARGV[a + 2] ~= '0' then try(row, redis.call, 'HINCRBY', budget, 'spent', ARGV[a + 2]) end
 	redis.pcall('HSET', budget, 'used', used) -- for people: nothing is lost with it

@@ -216,7 +216,7 @@ func (p *paging) add(s *summer, rows []Row) {
 	}
 }
 
-// sums adds the sums of all tokens that Redis has, and the rows of the tokens that are not yet in them.
+// sums adds the sums of all tokens.
 func (p *paging) sums(ctx context.Context, s *summer, days []string, channels bool) error {
 	for _, day := range days { // one day at a time: it may have many models
 		key, name := dayModelsKey(day), modelOf
@@ -225,13 +225,6 @@ func (p *paging) sums(ctx context.Context, s *summer, days []string, channels bo
 		}
 		add := func(_ int, fields map[string]string) { p.add(s, rowsOf(Row{Day: day}, fields, name)) }
 		if err := p.hashes(ctx, []string{key}, add); err != nil {
-			return err
-		}
-		others, err := unsummed(ctx, p.reader.client, day)
-		if err != nil {
-			return err
-		}
-		if err := p.tokens(ctx, s, pairs([]string{day}, others)); err != nil {
 			return err
 		}
 	}
@@ -256,38 +249,20 @@ func (p *paging) hashes(ctx context.Context, keys []string, each func(i int, fie
 	return nil
 }
 
-// unsummed are the tokens of a day that only an earlier version has written, in order.
-func unsummed(ctx context.Context, client redis.UniversalClient, day string) ([]string, error) {
-	tokens, err := client.SMembers(ctx, unsummedKey(day)).Result()
-	slices.Sort(tokens)
-	return tokens, err
-}
-
 // tokenList lists the days of tokens with usage, by token.
 type tokenList struct {
 	client redis.UniversalClient
 	days   []string
 	most   int // tokens of one part
 	// from is where the next part begins, as ZRANGE's BYLEX has it; "": at the beginning.
-	from string
-
-	others [][]string // of each day the unsummed tokens; nil: not read
-	ended  bool
+	from  string
+	ended bool
 }
 
 // next returns the days of the next tokens, none at the end.
 func (l *tokenList) next(ctx context.Context) ([]dayToken, error) {
 	if l.ended {
 		return nil, nil
-	}
-	if l.others == nil {
-		l.others = make([][]string, len(l.days))
-		for i, day := range l.days {
-			var err error
-			if l.others[i], err = unsummed(ctx, l.client, day); err != nil {
-				return nil, err
-			}
-		}
 	}
 	answers := make([]*redis.StringSliceCmd, len(l.days))
 	_, err := l.client.Pipelined(ctx, func(pipe redis.Pipeliner) error {
@@ -303,10 +278,8 @@ func (l *tokenList) next(ctx context.Context) ([]dayToken, error) {
 	}
 	found := make(map[string][]dayToken)
 	for i, day := range l.days {
-		for _, token := range slices.Concat(answers[i].Val(), l.othersOf(i)) {
-			if of := found[token]; len(of) == 0 || of[len(of)-1].day != day {
-				found[token] = append(of, dayToken{day, token})
-			}
+		for _, token := range answers[i].Val() {
+			found[token] = append(found[token], dayToken{day, token})
 		}
 	}
 	tokens := slices.Sorted(maps.Keys(found))
@@ -319,17 +292,4 @@ func (l *tokenList) next(ctx context.Context) ([]dayToken, error) {
 		part = append(part, found[token]...)
 	}
 	return part, nil
-}
-
-// othersOf are the next unsummed tokens of a day.
-func (l *tokenList) othersOf(day int) []string {
-	others := l.others[day]
-	if l.from != "" {
-		at, known := slices.BinarySearch(others, l.from[1:])
-		if known && l.from[0] == '(' {
-			at++
-		}
-		others = others[at:]
-	}
-	return others[:min(len(others), l.most)]
 }

@@ -135,40 +135,6 @@ func TestSumsReadTheirPage(t *testing.T) {
 	}
 }
 
-// TestSumsOfEarlierVersions: a day that an earlier version has written is read from its tokens, and each counts once after it is
-// written again.
-func TestSumsOfEarlierVersions(t *testing.T) {
-	t.Parallel()
-	client := plainRedis(t)
-	used(t, client, 20)
-	for day := range usedDays {
-		date := january.AddDate(0, 0, day).Format("2006-01-02")
-		for _, key := range []string{"mr:usage-tokens:", "mr:usage-models:", "mr:usage-channels:"} {
-			if err := client.Del(t.Context(), key+date).Err(); err != nil {
-				t.Fatal(err)
-			}
-		}
-		for i := range 20 {
-			if err := client.SAdd(t.Context(), "mr:usage:"+date, fmt.Sprintf("tok_%05d", i)).Err(); err != nil {
-				t.Fatal(err)
-			}
-		}
-	}
-	for requests := int64(20 * usedDays * 2); ; requests *= 2 {
-		for _, by := range [][]string{nil, {ledger.ByChannel}, {ledger.ByToken}, {ledger.ByDay, ledger.ByModel}} {
-			rows, _, err := ledger.NewReader(client).Sums(t.Context(), ledger.Query{From: january, To: january.AddDate(0, 0, usedDays), By: by})
-			sum := ledger.Sum(rows, nil)
-			if err != nil || sum[0].Requests != requests {
-				t.Errorf("by %v: %d requests, want %d (%v)", by, sum[0].Requests, requests, err)
-			}
-		}
-		if requests > 20*usedDays*2 {
-			return
-		}
-		used(t, client, 20)
-	}
-}
-
 // TestSumsWait: reads of all tokens wait for one another, and a read beyond the line is refused.
 func TestSumsWait(t *testing.T) {
 	t.Parallel()
