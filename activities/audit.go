@@ -18,13 +18,6 @@ const (
 	callsFolder = "calls/"
 )
 
-// AuditLog is the audit log as the sweep uses it. *audit.Log implements it.
-type AuditLog interface {
-	Unfiled(ctx context.Context, now time.Time) (days []string, err error)
-	Day(ctx context.Context, day string) (lines []byte, entries int, err error)
-	Filed(ctx context.Context, day string, entries int) error
-}
-
 // sweepAudit writes the finished days of the audit log to the archive, and removes the files whose retention has ended. Concurrent sweeps
 // write the same text.
 func (a *Sweeper) sweepAudit(ctx context.Context, now time.Time) error {

@@ -19,17 +19,10 @@ const (
 	slotTimeout = time.Second
 )
 
-// Slots limits the jobs in progress at a channel. *slots.Store implements it.
-type Slots interface {
-	Take(ctx context.Context, ask slots.Ask) (slots.Answer, error)
-	Renew(ctx context.Context, channel, taskID string, life time.Duration) (lost bool, err error)
-	Free(ctx context.Context, w slots.Waiter, channels ...string) error
-}
-
 // SlotKeeper renews the slots of running jobs and releases those of ended jobs.
 type SlotKeeper struct {
 	// Slots limits the jobs in progress at a channel; nil: no channel has a limit.
-	Slots Slots
+	Slots *slots.Store
 	// Upstreams has the limits of the channels.
 	Upstreams *Upstreams
 	Log       *slog.Logger

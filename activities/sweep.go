@@ -12,6 +12,7 @@ import (
 	"go.temporal.io/sdk/activity"
 
 	"modelrelay/storage/archive"
+	"modelrelay/storage/audit"
 )
 
 const (
@@ -28,7 +29,7 @@ type Sweeper struct {
 	Objects    Objects
 	Executions Executions
 	// Audit is written to the archive day by day; nil: there is none.
-	Audit AuditLog
+	Audit *audit.Log
 	// TaskAge is the age from which no task needs its objects other than outputs; 0: they stay.
 	TaskAge time.Duration
 	// UploadAge is the age from which no copy is in progress: parts of incomplete uploads are removed.

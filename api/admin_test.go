@@ -72,7 +72,7 @@ func newAdminEnvOn(t *testing.T, client redis.UniversalClient, change func(*api.
 	t.Cleanup(o.store.Close)
 	t.Cleanup(func() { _ = o.usage.Close(context.WithoutCancel(t.Context())) })
 	o.gateway = newGateway(t, nil, func(g *gateway, options *api.Options) {
-		routes := options.Router.(*router.Router)
+		routes := options.Router
 		options.Tokens = o.store
 		options.Admin = admin.Options{
 			Operators: admin.NewOperators(adminOperators()),

@@ -31,7 +31,7 @@ func TestForbids(t *testing.T) {
 		o.Router = router.New(catalog, []providers.Channel{{
 			Name: "main", Vendor: "openai", BaseURL: "http://upstream.invalid", Keys: []providers.Secret{"k"}, Models: map[string]string{"m": ""}, Groups: []string{"default", "plain"},
 		}}, nil)
-		o.Relay = relay.New(o.Router.(*router.Router), catalog, nil)
+		o.Relay = relay.New(o.Router, catalog, nil)
 		o.Forbids = func(group string) []string {
 			if group == "default" {
 				return providers.Forbiddable()

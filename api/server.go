@@ -34,6 +34,7 @@ import (
 	"modelrelay/api/videos"
 	"modelrelay/providers"
 	"modelrelay/providers/pricing"
+	"modelrelay/providers/router"
 	"modelrelay/storage"
 	"modelrelay/storage/audit"
 	"modelrelay/storage/tokens"
@@ -49,7 +50,7 @@ type Options struct {
 	Bodies
 	Telemetry
 	Relay  calls.Relay
-	Router calls.Router
+	Router *router.Router
 	Tasks  videos.Tasks
 	// Prices are what calls cost; nil charges nothing.
 	Prices *pricing.List

@@ -49,7 +49,7 @@ type Ledger interface {
 // Options are what Calls work with. They stay the caller's.
 type Options struct {
 	Relay  Relay
-	Router Router
+	Router *router.Router
 	Limits Limits
 	Ledger Ledger
 	// Prices are what calls cost; nil charges nothing.

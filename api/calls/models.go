@@ -10,20 +10,6 @@ import (
 	"modelrelay/storage/tokens"
 )
 
-// Router says what a group can call.
-type Router interface {
-	// Models lists by name what the group can call.
-	Models(group string) []router.Model
-	// Model is one of them, or one that is not listed and that the group can call all the same.
-	Model(group, name string) (router.Model, bool)
-	// Public is the public name of the model that a client asks for.
-	Public(asked string) string
-	// Serves reports whether some channel would take it, also one that cools down.
-	Serves(want router.Request) bool
-	// Refusal is why no channel makes the video that is wanted, nil where one does or none serves the want at all.
-	Refusal(want router.Request) *providers.Fault
-}
-
 // ModelShape is how a format shows models.
 type ModelShape struct {
 	List                  func(models []router.Model) any

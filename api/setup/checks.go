@@ -65,13 +65,6 @@ type Temporal struct {
 	Current func(context.Context) (bool, error)
 }
 
-// Processes are the processes that run, with the state of their channels.
-type Processes interface {
-	States(ctx context.Context, names []string) ([]health.ChannelState, error)
-	// Abouts are their Abouts as JSON.
-	Abouts(ctx context.Context) ([][]byte, error)
-}
-
 // About is what a process reports of itself to operators.
 type About struct {
 	Version string `json:"version"`
@@ -91,7 +84,7 @@ type Setup struct {
 	Usage     *ledger.Reader
 	Router    *router.Router
 	Prices    *pricing.List
-	Processes Processes
+	Processes *health.Sharer
 	Channels  channeltest.Tester
 
 	mu     sync.Mutex

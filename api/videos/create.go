@@ -35,7 +35,7 @@ type dialect struct {
 // that of a repeat.
 type creator struct {
 	tasks  Tasks
-	router calls.Router
+	router *router.Router
 	calls  *calls.Calls
 	checks fieldChecks
 	// defaultModel is the model of requests without one; "" refuses them.

@@ -14,6 +14,7 @@ import (
 	"modelrelay/api/calls"
 	"modelrelay/api/edge"
 	apitasks "modelrelay/api/tasks"
+	"modelrelay/providers/router"
 )
 
 // Tasks creates and reads tasks.
@@ -34,7 +35,7 @@ type Options struct {
 	Archive Archive
 	// Links makes the addresses of finished videos; nil: they are read through this server with the token.
 	Links  Links
-	Router calls.Router
+	Router *router.Router
 	// Calls charges the creates and has the forbidden parameters of groups.
 	Calls *calls.Calls
 	// DefaultModel is the model of creates without one; "" refuses them.

@@ -11,6 +11,7 @@ import (
 	"go.temporal.io/sdk/client"
 
 	"modelrelay/providers"
+	"modelrelay/storage/ledger"
 	"modelrelay/storage/taskindex"
 	"modelrelay/workflows"
 )
@@ -22,19 +23,13 @@ const retryReason = "retry archive"
 // Conflict (the task's state does not permit it), Overloaded (Temporal is unavailable).
 type Operator struct {
 	// Charges returns what a settled task was charged, for Show; nil: Show does not report charges.
-	Charges Charges
+	Charges *ledger.Budgets
 	// Changes reports the end of a call to its worker at once; nil: the worker hears of it with its next heartbeat.
 	Changes *taskindex.Changes
 
 	temporal   client.Client
 	namespace  string
 	visibility *visibility
-}
-
-// Charges reads what tasks were charged, by the id of their reservation. *ledger.Budgets implements it.
-type Charges interface {
-	// Charge returns billionths of the currency, and false for a task that is not settled.
-	Charge(ctx context.Context, reservation string) (amount int64, settled bool, err error)
 }
 
 // NewOperator returns an Operator over a Temporal client, which the caller closes.
