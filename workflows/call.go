@@ -58,10 +58,10 @@ func (v *task) relay(ctx workflow.Context) Result {
 // retries. A call about which the archive says nothing may have been sent.
 func (v *task) conclude(ctx workflow.Context, in activities.RelayInput) (answer activities.Answered) {
 	free, _ := workflow.NewDisconnectedContext(ctx)
-	if workflow.ExecuteLocalActivity(withConcludeNow(free), v.acts.Relayer.Conclude, in).Get(free, &answer) == nil {
+	if workflow.ExecuteLocalActivity(localOnce(free, concludeNow, "conclude"), v.acts.Relayer.Conclude, in).Get(free, &answer) == nil {
 		return answer
 	}
-	err := workflow.ExecuteActivity(withConclude(free), v.acts.Relayer.Conclude, in).Get(free, &answer)
+	err := workflow.ExecuteActivity(retried(free, concludeLimit, concludeTry, "conclude"), v.acts.Relayer.Conclude, in).Get(free, &answer)
 	if err == nil {
 		return answer
 	}

@@ -99,7 +99,9 @@ func Notify(ctx workflow.Context, in NotifyInput) (activities.Delivery, error) {
 		until    = workflow.Now(ctx).Add(notifyLimit)
 	)
 	workflow.SetCurrentDetails(ctx, in.details(PhaseDelivering, delivery))
-	err := workflow.ExecuteActivity(withDeliver(ctx, in.Summary()), acts.Deliverer.Deliver, activities.DeliverInput{
+	// A failed try reports itself when the next is due; the policy only replaces lost workers.
+	ctx = retried(ctx, notifyLimit+notifySlack, activities.DeliverTimeout+deliverMargin, in.Summary())
+	err := workflow.ExecuteActivity(ctx, acts.Deliverer.Deliver, activities.DeliverInput{
 		Event: event, Token: in.Token, URL: in.URL, RequestObject: in.RequestObject, Until: until,
 	}).Get(ctx, &delivery)
 	fault, bad := activities.Outcome(err)

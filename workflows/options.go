@@ -80,6 +80,8 @@ const (
 	stopMargin = 5 * time.Second
 	// concludeNow bounds the look in the archive for what became of a call within the step of the workflow, and concludeLimit the later tries.
 	concludeNow, concludeLimit = 5 * time.Second, time.Hour
+	// concludeTry bounds one of them.
+	concludeTry = time.Minute
 	// deliverMargin is the time that one try needs in addition to its request.
 	deliverMargin = 5 * time.Second
 	// WorkerStopTimeout is the time that a stopping worker gives its activities. It exceeds that of a submit, so a deploy interrupts none.
@@ -111,30 +113,6 @@ func withAwait(ctx workflow.Context, left time.Duration, summary string) workflo
 	return retried(ctx, left, awaitTry, summary)
 }
 
-func withReconcile(ctx workflow.Context, summary string) workflow.Context {
-	return retried(ctx, reconcileLimit, reconcileTry, summary)
-}
-
-func withPoll(ctx workflow.Context, left time.Duration, summary string) workflow.Context {
-	return retried(ctx, left, activities.PollTimeout+pollMargin, summary)
-}
-
-func withCancel(ctx workflow.Context, summary string) workflow.Context {
-	return retried(ctx, cancelLimit, cancelTry, summary)
-}
-
-func withDiscard(ctx workflow.Context) workflow.Context {
-	return retried(ctx, discardLimit, cancelTry, "remove outputs")
-}
-
-func withSettle(ctx workflow.Context) workflow.Context {
-	return retried(ctx, settleLimit, settleTry, "settle")
-}
-
-func withRemoval(ctx workflow.Context, summary string) workflow.Context {
-	return retried(ctx, removeLimit, removeTry, summary)
-}
-
 // withRelay returns the options of a call. Each try lasts until the deadline at most; its heartbeat shows that it is alive. A cancelled
 // call reports what it used.
 func withRelay(ctx workflow.Context, left time.Duration, summary string) workflow.Context {
@@ -144,28 +122,11 @@ func withRelay(ctx workflow.Context, left time.Duration, summary string) workflo
 	})
 }
 
-func withConcludeNow(ctx workflow.Context) workflow.Context {
-	return localOnce(ctx, concludeNow, "conclude")
-}
-
-func withConclude(ctx workflow.Context) workflow.Context {
-	return retried(ctx, concludeLimit, time.Minute, "conclude")
-}
-
-// withDeliver is for a failed try that reports itself when the next is due; the policy only replaces lost workers.
-func withDeliver(ctx workflow.Context, summary string) workflow.Context {
-	return retried(ctx, notifyLimit+notifySlack, activities.DeliverTimeout+deliverMargin, summary)
-}
-
 // withHeartbeats returns the options of an activity that reports its progress in heartbeats.
 func withHeartbeats(ctx workflow.Context, limit time.Duration, summary string) workflow.Context {
 	return workflow.WithActivityOptions(ctx, workflow.ActivityOptions{
 		ScheduleToCloseTimeout: limit, HeartbeatTimeout: sweepHeartbeat, RetryPolicy: unlimitedRetries(), Summary: summary,
 	})
-}
-
-func withSweepEnded(ctx workflow.Context) workflow.Context {
-	return withHeartbeats(ctx, endedLimit, "tasks that closed without settlement")
 }
 
 func withSweep(ctx workflow.Context, summary string) workflow.Context {
@@ -178,12 +139,6 @@ func localOnce(ctx workflow.Context, limit time.Duration, summary string) workfl
 		ScheduleToCloseTimeout: limit, RetryPolicy: noRetries(),
 		Summary: summary,
 	})
-}
-
-func withSettleNow(ctx workflow.Context) workflow.Context { return localOnce(ctx, settleNow, "settle") }
-
-func withRemovalNow(ctx workflow.Context) workflow.Context {
-	return localOnce(ctx, removeQuick, "remove it")
 }
 
 func withSubmit(ctx workflow.Context, summary string) workflow.Context {

@@ -35,7 +35,7 @@ func (v *task) poll(ctx workflow.Context, job activities.Job) (providers.VideoSt
 	deadline := job.AcceptedAt.Add(time.Duration(v.in.Limits.Deadline))
 	left := max(deadline.Sub(workflow.Now(ctx)), min(pollFloor, time.Duration(v.in.Limits.Deadline)))
 	summary := fmt.Sprintf("%s · job %.80s", job.Assignment.Channel, job.Ticket.Job)
-	err := workflow.ExecuteActivity(withPoll(ctx, left, summary), v.acts.Poller.Poll, activities.PollInput{
+	err := workflow.ExecuteActivity(retried(ctx, left, activities.PollTimeout+pollMargin, summary), v.acts.Poller.Poll, activities.PollInput{
 		Job: job, Deadline: workflow.Now(ctx).Add(left), Entry: v.entry(),
 	}).Get(ctx, &status)
 	fault, bad := activities.Outcome(err)
@@ -69,7 +69,7 @@ func (v *task) stopJob(job activities.Job) {
 	v.stopping = job.Assignment.Channel
 	v.deferWork(func(free workflow.Context) {
 		summary := fmt.Sprintf("%s · job %.80s", job.Assignment.Channel, job.Ticket.Job)
-		if err := workflow.ExecuteActivity(withCancel(free, summary), v.acts.Poller.Cancel, job).Get(free, nil); err != nil {
+		if err := workflow.ExecuteActivity(retried(free, cancelLimit, cancelTry, summary), v.acts.Poller.Cancel, job).Get(free, nil); err != nil {
 			workflow.GetLogger(free).Warn("job not cancelled at the upstream", "job", job.Ticket.Job, "error", err)
 		}
 	})

@@ -21,11 +21,11 @@ func Remove(ctx workflow.Context, in activities.RemoveInput) error {
 	refuseNewer(in.Revision)
 	var acts activities.Activities // only names the activities; nothing calls it
 	if in.Run != "" {              // the task has ended, so there is nothing to wait for
-		if workflow.ExecuteLocalActivity(withRemovalNow(ctx), acts.Remover.Remove, in).Get(ctx, nil) == nil {
+		if workflow.ExecuteLocalActivity(localOnce(ctx, removeQuick, "remove it"), acts.Remover.Remove, in).Get(ctx, nil) == nil {
 			return nil
 		}
 	}
-	if err := workflow.ExecuteActivity(withRemoval(ctx, "remove it"), acts.Remover.Remove, in).Get(ctx, nil); err != nil {
+	if err := workflow.ExecuteActivity(retried(ctx, removeLimit, removeTry, "remove it"), acts.Remover.Remove, in).Get(ctx, nil); err != nil {
 		return fmt.Errorf("remove the task: %w", err)
 	}
 	return nil

@@ -251,7 +251,7 @@ func (v *task) attempt(ctx workflow.Context, to activities.Assignment) (activiti
 		if err := v.enter(ctx, PhaseSubmitting, dueAt(until.Add(activities.FindLag+submitUsual))); err != nil {
 			return job, nil, err
 		}
-		err = workflow.ExecuteActivity(withReconcile(free, summary), v.acts.Submitter.Reconcile,
+		err = workflow.ExecuteActivity(retried(free, reconcileLimit, reconcileTry, summary), v.acts.Submitter.Reconcile,
 			activities.ReconcileInput{Submit: in, Until: until}).Get(free, &job)
 		fault, bad = activities.Outcome(err)
 		// The vendor reported that it never had the job, so another submit pays nothing twice.

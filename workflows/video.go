@@ -151,10 +151,10 @@ func (v *task) release(free workflow.Context, result Result) {
 	if result.Failure != nil {
 		in.Code = result.Failure.Code
 	}
-	if err := workflow.ExecuteLocalActivity(withSettleNow(free), v.acts.Settler.Settle, in).Get(free, nil); err == nil {
+	if err := workflow.ExecuteLocalActivity(localOnce(free, settleNow, "settle"), v.acts.Settler.Settle, in).Get(free, nil); err == nil {
 		return
 	}
-	if err := workflow.ExecuteActivity(withSettle(free), v.acts.Settler.Settle, in).Get(free, nil); err != nil {
+	if err := workflow.ExecuteActivity(retried(free, settleLimit, settleTry, "settle"), v.acts.Settler.Settle, in).Get(free, nil); err != nil {
 		workflow.GetLogger(free).Error("task not settled", "error", err)
 	}
 }
