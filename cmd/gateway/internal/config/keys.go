@@ -67,35 +67,6 @@ func written(value reflect.Value) string {
 	}
 }
 
-// Reference returns the manual's page of the configuration file: a table of keys for each section.
-func Reference() string {
-	var b strings.Builder
-	b.WriteString("# Configuration\n\nFor an operator. Every key of the configuration file, generated from the code.\n\n" +
-		"The file is YAML. The gateway refuses an unknown key with its line and column. `${NAME}` is the value of an environment " +
-		"variable, and `${file:PATH}` the text of a file, relative to the configuration's folder. A reload applies the keys marked " +
-		"*live*; the others apply at a restart.\n")
-	section := ""
-	for _, key := range Keys() {
-		name, _, nested := strings.Cut(key.Path, ".")
-		if name = strings.TrimSuffix(name, "[]"); !nested {
-			name = "top level"
-		}
-		if name != section {
-			section = name
-			fmt.Fprintf(&b, "\n## %s\n\n| key | default | meaning |\n|---|---|---|\n", section)
-		}
-		standard, live := "", ""
-		if key.Default != "" {
-			standard = "`" + key.Default + "`"
-		}
-		if key.Live {
-			live = " *(live)*"
-		}
-		fmt.Fprintf(&b, "| `%s` | %s | %s%s |\n", key.Path, standard, key.Doc, live)
-	}
-	return b.String()
-}
-
 // RestartKeys names the keys whose values differ and that only a restart takes.
 func RestartKeys(before, after Config) []string {
 	var changed []string
