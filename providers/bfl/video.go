@@ -38,16 +38,11 @@ type Videos struct{ upstream.Linked[job] }
 func NewVideos(client *http.Client) *Videos {
 	v := &Videos{upstream.Linked[job]{
 		Paced:      providers.Pace{Least: leastPoll, Most: mostPoll},
-		Jobs:       upstream.NewJobs(client, upstream.JobVendor{Name: "bfl", Authorize: authorize, Classify: classify, Reason: reason}),
+		Jobs:       upstream.NewJobs(client, upstream.JobVendor{Name: "bfl", Authorize: upstream.KeyIn("X-Key", ""), Classify: classify, Reason: reason}),
 		UnknownJob: upstream.NoJob,
 	}}
 	v.Read = v.read
 	return v
-}
-
-func authorize(req *http.Request, key providers.Secret) error {
-	req.Header.Set("X-Key", key.Reveal())
-	return nil
 }
 
 // classify: the vendor documents 403 as its one answer to a key that it refuses.

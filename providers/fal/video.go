@@ -27,12 +27,7 @@ type Videos struct{ jobs *upstream.Jobs }
 
 // NewVideos returns the adapter over the process's client.
 func NewVideos(client *http.Client) *Videos {
-	return &Videos{upstream.NewJobs(client, upstream.JobVendor{Name: "fal", Authorize: authorize, Classify: classify, Reason: reason})}
-}
-
-func authorize(req *http.Request, key providers.Secret) error {
-	req.Header.Set("Authorization", "Key "+key.Reveal())
-	return nil
+	return &Videos{upstream.NewJobs(client, upstream.JobVendor{Name: "fal", Authorize: upstream.KeyIn("Authorization", "Key "), Classify: classify, Reason: reason})}
 }
 
 // handle is the adapter's data of a ticket: the path of the request, which is not the whole of the model's name.

@@ -140,12 +140,6 @@ func modelPath(model string) (path string, ok bool) {
 
 // Check implements providers.Checker, with the list of models.
 func (r *Relayer) Check(ctx context.Context, to providers.Target, models []string) (providers.Checked, error) {
-	list := upstream.NewJobs(r.client, upstream.JobVendor{
-		Name: "gemini", Classify: classify,
-		Authorize: func(req *http.Request, key providers.Secret) error {
-			req.Header["X-Goog-Api-Key"] = []string{key.Reveal()}
-			return nil
-		},
-	})
+	list := upstream.NewJobs(r.client, upstream.JobVendor{Name: "gemini", Classify: classify, Authorize: upstream.KeyIn("X-Goog-Api-Key", "")})
 	return list.CheckModels(ctx, to, "/v1beta/models?pageSize=1000", models)
 }

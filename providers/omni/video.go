@@ -37,10 +37,7 @@ type Videos struct{ jobs *upstream.Jobs }
 func NewVideos(client *http.Client) *Videos {
 	return &Videos{upstream.NewJobs(client, upstream.JobVendor{
 		Name: "omni", Classify: upstream.ClassifyRPC, Reason: upstream.RPCReason,
-		Authorize: func(req *http.Request, key providers.Secret) error {
-			req.Header.Set("X-Goog-Api-Key", key.Reveal())
-			return nil
-		},
+		Authorize: upstream.KeyIn("X-Goog-Api-Key", ""),
 	})}
 }
 

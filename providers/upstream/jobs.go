@@ -47,15 +47,20 @@ type JobVendor struct {
 // NewJobs returns the Jobs of a vendor over the process's client.
 func NewJobs(client *http.Client, vendor JobVendor) *Jobs {
 	if vendor.Authorize == nil {
-		vendor.Authorize = func(req *http.Request, key providers.Secret) error {
-			req.Header.Set("Authorization", "Bearer "+key.Reveal())
-			return nil
-		}
+		vendor.Authorize = KeyIn("Authorization", "Bearer ")
 	}
 	if vendor.Reason == nil {
 		vendor.Reason = Reason
 	}
 	return &Jobs{client: client, submit: Fresh(client), results: NewResults(client), vendor: vendor}
+}
+
+// KeyIn returns a JobVendor.Authorize that sets a header to the key after a prefix.
+func KeyIn(header, prefix string) func(req *http.Request, key providers.Secret) error {
+	return func(req *http.Request, key providers.Secret) error {
+		req.Header.Set(header, prefix+key.Reveal())
+		return nil
+	}
 }
 
 // JobRequest is one request of a job.

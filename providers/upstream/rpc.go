@@ -20,6 +20,8 @@ type RPCError struct {
 	// Reason is from ErrorInfo, RetryDelay from RetryInfo; "" and 0 for none.
 	Reason     string
 	RetryDelay time.Duration
+	// DailyQuota: a QuotaFailure names a quota of a day, which returns at its end. RetryDelay is then that of a minute's quota.
+	DailyQuota bool
 }
 
 // ReadRPCError reads {"error":{"code","message","status","details"}}, which may be in an array. Fields that it cannot read are
@@ -49,6 +51,9 @@ func ParseRPCError(raw json.RawMessage) RPCError {
 		Details []struct {
 			Reason     Loose `json:"reason"`
 			RetryDelay Loose `json:"retryDelay"`
+			Violations []struct {
+				QuotaID Loose `json:"quotaId"` // contains the period
+			} `json:"violations"`
 		} `json:"details"`
 	}
 	_ = json.Unmarshal(raw, &status) // fields of another type stay empty
@@ -59,6 +64,9 @@ func ParseRPCError(raw json.RawMessage) RPCError {
 		}
 		if delay, err := time.ParseDuration(string(detail.RetryDelay)); err == nil && delay > 0 {
 			said.RetryDelay = delay
+		}
+		for _, violation := range detail.Violations {
+			said.DailyQuota = said.DailyQuota || strings.Contains(string(violation.QuotaID), "PerDay")
 		}
 	}
 	return said

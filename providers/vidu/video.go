@@ -37,14 +37,9 @@ type Videos struct{ upstream.Linked[task] }
 func NewVideos(client *http.Client) *Videos {
 	return &Videos{upstream.Linked[task]{
 		Paced: providers.Pace{Least: leastPoll},
-		Jobs:  upstream.NewJobs(client, upstream.JobVendor{Name: "vidu", Root: "/ent/v2", Authorize: authorize, Classify: classify, Failed: failureCode}), UnknownJob: "1",
+		Jobs:  upstream.NewJobs(client, upstream.JobVendor{Name: "vidu", Root: "/ent/v2", Authorize: upstream.KeyIn("Authorization", "Token "), Classify: classify, Failed: failureCode}), UnknownJob: "1",
 		Path: func(ticket providers.Ticket) string { return "/tasks/" + url.PathEscape(ticket.Job) + "/creations" },
 	}}
-}
-
-func authorize(req *http.Request, key providers.Secret) error {
-	req.Header.Set("Authorization", "Token "+key.Reveal())
-	return nil
 }
 
 // Submit starts a task.
