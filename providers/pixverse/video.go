@@ -4,11 +4,11 @@
 package pixverse
 
 import (
+	"github.com/google/uuid"
+
 	"cmp"
 	"context"
-	"crypto/rand"
 	"encoding/json"
-	"fmt"
 	"net/http"
 	"net/url"
 	"slices"
@@ -46,12 +46,8 @@ func NewVideos(client *http.Client) *Videos {
 // authorize puts the key on a request, and an id that must be another for each request: the vendor makes no second video of one that
 // it has seen.
 func authorize(req *http.Request, key providers.Secret) error {
-	var id [16]byte
-	_, _ = rand.Read(id[:]) // never fails
-	const version, variant = 0x40, 0x80
-	id[6], id[8] = id[6]&0x0f|version, id[8]&0x3f|variant
 	req.Header.Set("Api-Key", key.Reveal())
-	req.Header.Set("Ai-Trace-Id", fmt.Sprintf("%x-%x-%x-%x-%x", id[:4], id[4:6], id[6:8], id[8:10], id[10:]))
+	req.Header.Set("Ai-Trace-Id", uuid.NewString())
 	return nil
 }
 
