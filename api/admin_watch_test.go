@@ -19,8 +19,8 @@ func (o *fakeOperator) Deliveries(_ context.Context, filter tasks.DeliveryFilter
 	return []tasks.ListedDelivery{{ID: "notify_video_1_failed", Task: "video_1", Event: "video.failed", State: workflows.PhaseUndelivered}}, []byte{byte(limit)}, o.err
 }
 
-func (o *fakeOperator) Census(context.Context) (tasks.Census, error) {
-	return tasks.Census{
+func (o *fakeOperator) Counts(context.Context) (tasks.RecentCounts, error) {
+	return tasks.RecentCounts{
 		Counts: tasks.Counts{Phases: map[workflows.Phase]int64{workflows.PhaseQueued: 12, workflows.PhasePolling: 48}, Stuck: 3, Workers: 2},
 		Failed: 2, Undelivered: 1, At: day,
 	}, o.err

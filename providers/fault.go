@@ -107,9 +107,9 @@ type Fault struct {
 	Code string
 	// Failed is the Failed constant of that code for a refused video create; "" if unknown.
 	Failed string
-	// Said is the upstream's reason for a refusal in another format than the client's, without the gateway's key, bounded, and
+	// UpstreamMessage is the upstream's reason for a refusal in another format than the client's, without the gateway's key, bounded, and
 	// meant for the client. "" for none.
-	Said string
+	UpstreamMessage string
 	// Upstream is the upstream's answer, nil for none.
 	Upstream *Reply
 	// Err is the cause, for the log. errors.Is and errors.As find it.

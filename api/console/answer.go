@@ -43,7 +43,7 @@ func readAnswer(v *View, id string, outputs []activities.Output) *callAnswer {
 	if answer.Sound = strings.HasPrefix(answer.Type, "audio/"); answer.Sound {
 		return answer
 	}
-	r, err := inprocess.NewRequest(v.asCaller(v.Who), v.R, http.MethodGet, v.contentPath(id), nil)
+	r, err := inprocess.NewRequest(v.asCaller(v.User), v.R, http.MethodGet, v.contentPath(id), nil)
 	if err != nil {
 		return answer
 	}

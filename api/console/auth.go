@@ -73,8 +73,8 @@ func (a *auth) find(v *View, secret string) error {
 	if err != nil {
 		return err
 	}
-	who, err := a.s.o.Lookup(v.R.Context(), session.Kind, session.Owner)
-	if err == nil && who.Fingerprint != session.Fingerprint {
+	user, err := a.s.o.Lookup(v.R.Context(), session.Kind, session.Owner)
+	if err == nil && user.Fingerprint != session.Fingerprint {
 		err = storage.ErrNotFound
 	}
 	if errors.Is(err, storage.ErrNotFound) {
@@ -84,12 +84,12 @@ func (a *auth) find(v *View, secret string) error {
 	if err != nil {
 		return err
 	}
-	v.Who, v.Session = who, session
+	v.User, v.Session = user, session
 	return nil
 }
 
 // begin starts a session of an owner in the view's browser. The session that the browser had has ended.
-func (a *auth) begin(v *View, who Who) error {
+func (a *auth) begin(v *View, user User) error {
 	ctx := v.R.Context()
 	if old := a.cookie(v.R); old != "" {
 		if before, err := a.s.o.Sessions.Find(ctx, old); err == nil {
@@ -97,7 +97,7 @@ func (a *auth) begin(v *View, who Who) error {
 		}
 	}
 	secret, _, err := a.s.o.Sessions.Begin(ctx, sessions.Session{
-		Kind: who.Kind, Owner: who.Owner, Fingerprint: who.Fingerprint, Agent: cut(v.R.UserAgent(), mostAgent), From: edge.Of(ctx).From(ctx),
+		Kind: user.Kind, Owner: user.Owner, Fingerprint: user.Fingerprint, Agent: cut(v.R.UserAgent(), mostAgent), From: edge.Of(ctx).From(ctx),
 	})
 	if err != nil {
 		return err
@@ -130,8 +130,8 @@ func (a *auth) signIn(v *View) {
 	if len(key) > maxKey {
 		key = "" // as wrong as any other
 	}
-	who, err := a.s.o.Key(v.R, key)
-	err = a.signedInBy(v, who, err)
+	user, err := a.s.o.Key(v.R, key)
+	err = a.signedInBy(v, user, err)
 	status, wait := http.StatusForbidden, (*sessions.TooManyError)(nil)
 	switch {
 	case err == nil:
@@ -149,30 +149,30 @@ func (a *auth) signIn(v *View) {
 
 // showLink shows a button, so that a preview of the link does not use it up.
 func (a *auth) showLink(v *View) {
-	who, err := a.linked(v, a.s.o.Sessions.Peek)
+	user, err := a.linked(v, a.s.o.Sessions.Peek)
 	if err != nil {
 		a.stale(v, err)
 		return
 	}
-	a.s.render(v, http.StatusOK, "enter", who)
+	a.s.render(v, http.StatusOK, "enter", user)
 }
 
 // linked finds the owner of a link, whose code read looks up.
-func (a *auth) linked(v *View, read func(ctx context.Context, code string) (sessions.Link, error)) (who Who, err error) {
+func (a *auth) linked(v *View, read func(ctx context.Context, code string) (sessions.Link, error)) (user User, err error) {
 	link, err := read(v.R.Context(), v.R.PathValue("code"))
 	if err == nil {
-		who, err = a.s.o.Lookup(v.R.Context(), link.Kind, link.Owner)
+		user, err = a.s.o.Lookup(v.R.Context(), link.Kind, link.Owner)
 	}
-	return who, err
+	return user, err
 }
 
 func (a *auth) useLink(v *View) {
-	who, err := a.linked(v, a.s.o.Sessions.Take)
-	if err = a.signedInBy(v, who, err); err != nil {
+	user, err := a.linked(v, a.s.o.Sessions.Take)
+	if err = a.signedInBy(v, user, err); err != nil {
 		a.stale(v, err)
 		return
 	}
-	if who.Role == Holder {
+	if user.Role == Holder {
 		v.redirect(Root + holderHome)
 		return
 	}
@@ -181,16 +181,16 @@ func (a *auth) useLink(v *View) {
 
 // signedInBy begins the session of the owner of a key or a link; err is the error of finding the owner. It notes the attempt in
 // the audit log, unless it is one too many: unauthenticated clients, and a holder that signs in without end, must not fill the log.
-func (a *auth) signedInBy(v *View, who Who, err error) error {
+func (a *auth) signedInBy(v *View, user User, err error) error {
 	if err == nil {
-		err = a.begin(v, who)
+		err = a.begin(v, user)
 	} else if errors.Is(err, storage.ErrNotFound) {
 		if wait := a.s.o.Wrong(v.R); wait > 0 {
 			err = &sessions.TooManyError{For: wait}
 		}
 	}
 	if _, tooMany := errors.AsType[*sessions.TooManyError](err); !tooMany {
-		v.note(who, audit.SignIn, who.Name, reason(err))
+		v.note(user, audit.SignIn, user.Name, reason(err))
 	}
 	return err
 }
@@ -202,11 +202,11 @@ const (
 )
 
 // note records in the audit log what the console itself lets an owner do. refused is why it was not done, "" for done.
-func (v *View) note(who Who, what, subject, refused string) {
+func (v *View) note(user User, what, subject, refused string) {
 	if log := v.s.o.Operator.Audit; log != nil {
 		x := edge.Of(v.R.Context())
 		log.Record(v.R.Context(), audit.Entry{
-			By: audit.Kind(cmp.Or(who.Kind, string(audit.Nobody))), Who: who.Owner, What: what, Subject: subject, Reason: refused,
+			By: audit.Kind(cmp.Or(user.Kind, string(audit.Nobody))), Who: user.Owner, What: what, Subject: subject, Reason: refused,
 			From: x.From(v.R.Context()), RequestID: x.ID,
 		})
 	}
@@ -243,7 +243,7 @@ func (a *auth) signOut(v *View) {
 			a.s.fail(v, http.StatusServiceUnavailable, "session.away")
 			return
 		}
-		v.note(v.Who, audit.SignOut, v.Who.Name, "")
+		v.note(v.User, audit.SignOut, v.User.Name, "")
 	}
 	a.clearCookie(v)
 	v.redirect(Root + "/sign-in")

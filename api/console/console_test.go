@@ -32,8 +32,8 @@ type house struct {
 	edge     http.Handler // the server behind an edge, as in the gateway
 	sessions *memory
 
-	people map[string]Who // by kind and owner
-	keys   map[string]Who
+	people map[string]User // by kind and owner
+	keys   map[string]User
 	asked  []asked           // of the API
 	wrong  int               // keys and links
 	failed map[string]string // checks of the gateway
@@ -44,7 +44,7 @@ type house struct {
 const mostWrong = 10
 
 type asked struct {
-	who    Who
+	user   User
 	looks  bool
 	method string
 	path   string
@@ -54,13 +54,13 @@ type asked struct {
 func newHouse(t *testing.T, api http.HandlerFunc) *house {
 	t.Helper()
 	h := &house{stores: new(stores), sessions: &memory{sessions: make(map[string]sessions.Session), links: make(map[string]sessions.Link), words: make(map[string]bool)}}
-	anna := Who{Kind: "operator", Owner: "anna", Name: "anna", Role: Operator, Fingerprint: "a1"}
-	vera := Who{Kind: "operator", Owner: "vera", Name: "vera", Role: Viewer, Fingerprint: "v1"}
-	app := Who{Kind: "token", Owner: "tok_app", Name: "app", Role: Holder, Fingerprint: "t1"}
-	h.keys = map[string]Who{"anna": anna, "vera": vera, "app": app}
-	h.people = make(map[string]Who)
-	for _, who := range h.keys {
-		h.people[who.Kind+who.Owner] = who
+	anna := User{Kind: "operator", Owner: "anna", Name: "anna", Role: Operator, Fingerprint: "a1"}
+	vera := User{Kind: "operator", Owner: "vera", Name: "vera", Role: Viewer, Fingerprint: "v1"}
+	app := User{Kind: "token", Owner: "tok_app", Name: "app", Role: Holder, Fingerprint: "t1"}
+	h.keys = map[string]User{"anna": anna, "vera": vera, "app": app}
+	h.people = make(map[string]User)
+	for _, user := range h.keys {
+		h.people[user.Kind+user.Owner] = user
 	}
 	if api == nil {
 		api = func(w http.ResponseWriter, _ *http.Request) {
@@ -72,31 +72,31 @@ func newHouse(t *testing.T, api http.HandlerFunc) *house {
 		Operator: service,
 		Backend: Backend{Account: own, Ready: func(context.Context) (string, map[string]string) { return "degraded", h.failed }, API: http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 			inside := edge.InternalCallerOf(r.Context())
-			who := Who{Kind: OperatorKind, Owner: inside.Operator, Role: Role(inside.Role)}
+			user := User{Kind: OperatorKind, Owner: inside.Operator, Role: Role(inside.Role)}
 			if inside.Find != nil {
-				who = Who{Kind: TokenKind, Owner: inside.Token, Role: Holder}
+				user = User{Kind: TokenKind, Owner: inside.Token, Role: Holder}
 			}
 			h.mu.Lock()
-			h.asked = append(h.asked, asked{who, inside.Impersonates, r.Method, r.URL.Path})
+			h.asked = append(h.asked, asked{user, inside.Impersonates, r.Method, r.URL.Path})
 			h.mu.Unlock()
 			api(w, r)
 		})},
 		Token: func(_ context.Context, id string) (*tokens.Token, error) {
 			return &tokens.Token{ID: id, Name: strings.TrimPrefix(id, "tok_"), Hint: "sk-…TKar", Limits: tokens.Limits{RequestsPerMinute: 600, ReadsPerMinute: h.reads}, Budget: 100}, nil
 		},
-		Key: func(_ *http.Request, key string) (Who, error) {
-			if who, ok := h.keys[key]; ok {
-				return who, nil
+		Key: func(_ *http.Request, key string) (User, error) {
+			if user, ok := h.keys[key]; ok {
+				return user, nil
 			}
-			return Who{}, storage.ErrNotFound
+			return User{}, storage.ErrNotFound
 		},
-		Lookup: func(_ context.Context, kind, owner string) (Who, error) {
+		Lookup: func(_ context.Context, kind, owner string) (User, error) {
 			h.mu.Lock()
 			defer h.mu.Unlock()
-			if who, ok := h.people[kind+owner]; ok {
-				return who, nil
+			if user, ok := h.people[kind+owner]; ok {
+				return user, nil
 			}
-			return Who{}, storage.ErrNotFound
+			return User{}, storage.ErrNotFound
 		},
 		Wrong: func(*http.Request) time.Duration {
 			h.mu.Lock()
@@ -369,7 +369,7 @@ func TestEveryPage(t *testing.T) {
 		if state == "away" {
 			h.err = &providers.Fault{Kind: providers.Overloaded, Message: "Redis does not answer.", Err: storage.ErrUnavailable}
 		}
-		for key, who := range h.keys {
+		for key, user := range h.keys {
 			b := h.as(t, key)
 			for i := range h.server.pages {
 				p := &h.server.pages[i]
@@ -380,10 +380,10 @@ func TestEveryPage(t *testing.T) {
 					rec := b.do(r)
 					what := state + " " + key + " " + language + " " + path
 					checkPage(t, what, rec)
-					if !slices.Contains(p.roles, who.Role) && rec.Code != http.StatusNotFound {
+					if !slices.Contains(p.roles, user.Role) && rec.Code != http.StatusNotFound {
 						t.Errorf("%s: got %d for one who may not see it, want 404", what, rec.Code)
 					}
-					if slices.Contains(p.roles, who.Role) && rec.Code >= 500 && rec.Code != http.StatusServiceUnavailable {
+					if slices.Contains(p.roles, user.Role) && rec.Code >= 500 && rec.Code != http.StatusServiceUnavailable {
 						t.Errorf("%s: got %d, %s", what, rec.Code, rec.Body)
 					}
 				}
@@ -424,7 +424,7 @@ func TestEntryPages(t *testing.T) {
 	}
 }
 
-// Who is not allowed reads nothing, and learns nothing of what is there.
+// A user without the right reads nothing, and learns nothing of what is there.
 func TestGuard(t *testing.T) {
 	t.Parallel()
 	h := newHouse(t, nil)
@@ -594,7 +594,7 @@ func TestRelayIsTheTokensOwn(t *testing.T) {
 		}
 	}
 	for _, call := range h.asked {
-		if call.path != "/v1/chat/completions" || call.who.Kind != "token" {
+		if call.path != "/v1/chat/completions" || call.user.Kind != "token" {
 			t.Errorf("the API was asked %+v", call)
 		}
 	}
@@ -608,9 +608,9 @@ func TestWhoPaysIsSaid(t *testing.T) {
 	})
 	h.tokens = []tokens.Token{{ID: "tok_console", Name: consoleToken}}
 	for _, test := range []struct {
-		who, method, token, path, pays string
-		status                         int
-		noted                          string // what, and of whom
+		user, method, token, path, pays string
+		status                          int
+		noted                           string // what, and of whom
 	}{
 		{"anna", "POST", "tok_app", "/v1/chat/completions", "", 428, ""},
 		{"anna", "POST", "tok_app", "/v1/chat/completions", "tok_other", 428, ""},
@@ -624,7 +624,7 @@ func TestWhoPaysIsSaid(t *testing.T) {
 		{"vera", "GET", "tok_app", "/v1/videos/video_1", "", 404, ""},
 		{"vera", "POST", consoleToken, "/v1/chat/completions", consoleToken, 404, ""},
 	} {
-		b := h.as(t, test.who)
+		b := h.as(t, test.user)
 		h.entries, h.asked = nil, nil
 		r := httptest.NewRequest(test.method, "http://localhost:8080/console/as/"+test.token+test.path, strings.NewReader("{}"))
 		r.Header.Set("Sec-Fetch-Site", "same-origin")

@@ -37,8 +37,8 @@ func TestFormsAreBounded(t *testing.T) {
 	const sent = 16 << 20
 	h := newHouse(t, nil)
 	for _, test := range []struct {
-		who, path string
-		most      int
+		user, path string
+		most       int
 	}{
 		{"", "/console/sign-in", maxEntry},
 		{"", "/console/appearance", maxEntry},
@@ -50,8 +50,8 @@ func TestFormsAreBounded(t *testing.T) {
 		{"anna", "/console/models", operator.MostPriceList + formMargin},
 	} {
 		b := &browser{h: h}
-		if test.who != "" {
-			b = h.as(t, test.who)
+		if test.user != "" {
+			b = h.as(t, test.user)
 		}
 		for kind, begin := range map[string]string{
 			"application/x-www-form-urlencoded": "do=draft&list=",
@@ -63,7 +63,7 @@ func TestFormsAreBounded(t *testing.T) {
 			r.Header.Set("Sec-Fetch-Site", "same-origin")
 			b.do(r)
 			if slack := 64 << 10; body.read > test.most+slack || test.most == 0 && body.read > 0 { // a reader's own buffer
-				t.Errorf("%q at %s as %s: %d bytes were read, want %d at most", test.who, test.path, kind, body.read, test.most)
+				t.Errorf("%q at %s as %s: %d bytes were read, want %d at most", test.user, test.path, kind, body.read, test.most)
 			}
 		}
 	}

@@ -36,9 +36,9 @@ func TestManyChannels(t *testing.T) {
 		}
 		find := []string{`channels/channel-1">channel-1</a>`, `channels?q=channel-1"`}
 		for _, test := range []struct {
-			who, path string
-			states    int // at most so many are read at once
-			want      []string
+			user, path string
+			states     int // at most so many are read at once
+			want       []string
 		}{
 			{"anna", "", 20, []string{"All channels answer."}},
 			{"anna", "/channels", 100, []string{"channel-0", "after="}},
@@ -57,10 +57,10 @@ func TestManyChannels(t *testing.T) {
 			{"app", "/try", 0, []string{"model-0"}},
 			{"app", "/find?q=" + last, 0, []string{">" + last + "</a>"}},
 		} {
-			b := h.as(t, test.who)
+			b := h.as(t, test.user)
 			h.looked = nil
 			rec := b.get(Root + test.path)
-			what := fmt.Sprintf("own %v, %s %s", own, test.who, test.path)
+			what := fmt.Sprintf("own %v, %s %s", own, test.user, test.path)
 			if n := rec.Body.Len(); rec.Code != http.StatusOK || n > mostBytes {
 				t.Errorf("%s: got %d with %d bytes", what, rec.Code, n)
 			}

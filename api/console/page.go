@@ -147,7 +147,7 @@ func dict(pairs ...any) (map[string]any, error) {
 // show answers a GET.
 func (s *Server) show(v *View, p page) {
 	v.page = &p
-	if !p.admits(v.Who.Role) {
+	if !p.admits(v.User.Role) {
 		s.fail(v, http.StatusNotFound, "refused.nothing")
 		return
 	}
@@ -173,11 +173,11 @@ func (s *Server) show(v *View, p page) {
 // act answers a POST.
 func (s *Server) act(v *View, p page) {
 	v.page = &p
-	if !p.admits(v.Who.Role) {
+	if !p.admits(v.User.Role) {
 		s.fail(v, http.StatusNotFound, "refused.nothing")
 		return
 	}
-	most, mayAct := p.mostFrom(v.Who.Role)
+	most, mayAct := p.mostFrom(v.User.Role)
 	if !mayAct {
 		s.fail(v, http.StatusForbidden, "refused.role")
 		return
@@ -194,12 +194,12 @@ func (s *Server) act(v *View, p page) {
 	case !ok:
 		s.fail(v, http.StatusNotFound, "refused.nothing")
 		return
-	case !slices.Contains(a.roles, v.Who.Role):
+	case !slices.Contains(a.roles, v.User.Role):
 		s.fail(v, http.StatusForbidden, "refused.role")
 		return
 	}
 	if once := v.Form.values.Get("once"); once != "" {
-		first, err := s.o.Sessions.Once(v.R.Context(), v.Who.Kind, v.Who.Owner, cut(once, 64))
+		first, err := s.o.Sessions.Once(v.R.Context(), v.User.Kind, v.User.Owner, cut(once, 64))
 		if err != nil {
 			s.fail(v, http.StatusServiceUnavailable, "session.away")
 			return

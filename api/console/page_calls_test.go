@@ -64,10 +64,10 @@ func TestCallsPage(t *testing.T) {
 	if body := rec.Body.String(); !strings.HasPrefix(rec.Header().Get("Content-Type"), "text/csv") || !strings.Contains(body, "gpt-4o") {
 		t.Errorf("csv: %s", body)
 	}
-	for who, b := range map[string]*browser{"operator": operator, "holder": holder} {
+	for user, b := range map[string]*browser{"operator": operator, "holder": holder} {
 		rec = b.get("/console/calls/req_1")
-		checkPage(t, who+"'s call", rec)
-		wantAll(t, who+"'s call", rec.Body.String(), "The vendor failed", "The upstream answered with status 500.", "<rect", `class="bad"`, "It took too long", "998 ms", "2 ms")
+		checkPage(t, user+"'s call", rec)
+		wantAll(t, user+"'s call", rec.Body.String(), "The vendor failed", "The upstream answered with status 500.", "<rect", `class="bad"`, "It took too long", "998 ms", "2 ms")
 	}
 	if body := holder.get("/console/calls/req_1").Body.String(); strings.Contains(body, "vendor-7") || strings.Contains(body, "0123456789ab") {
 		t.Error("a holder reads of the deployment's channels")
@@ -104,20 +104,20 @@ func TestOverview(t *testing.T) {
 	h.coolDown("b", "", 41*time.Second)
 	h.coolDown("c", c.Keys[0].Fingerprint(), time.Hour)
 	h.coolDown("c", c.Keys[1].Fingerprint(), 7*time.Second)
-	h.census = tasks.Census{
+	h.counts = tasks.RecentCounts{
 		Counts: tasks.Counts{Phases: map[workflows.Phase]int64{workflows.PhaseQueued: 12, workflows.PhasePolling: 48}, Stuck: 3, Workers: 1}, Failed: 2, Undelivered: 1,
 	}
 	h.unsettled = []operator.Unsettled{{Reservation: ledger.Reservation{ID: "r1", Amount: 400_000_000}}, {Reservation: ledger.Reservation{ID: "r2", Amount: 30_000_000}}}
 	h.failed = map[string]string{"archive": "bucket videos is away"}
 	h.tokens, h.spent = []tokens.Token{{ID: "tok_1", Name: "app", Budget: 100}}, map[string]ledger.Balance{"tok_1": {Spent: 92_100_000_000}}
-	for _, who := range []string{"anna", "vera"} {
-		rec := h.as(t, who).get("/console")
-		checkPage(t, who, rec)
-		wantAll(t, who, rec.Body.String(), "Object store does not do what is needed of it", "bucket videos is away", "Working. 2 of 3 channels rest", "Channel b rests", "Channel c rests", " s left", "billing_hard_limit", "3 tasks have been in their state", "2 reservations are unsettled",
+	for _, user := range []string{"anna", "vera"} {
+		rec := h.as(t, user).get("/console")
+		checkPage(t, user, rec)
+		wantAll(t, user, rec.Body.String(), "Object store does not do what is needed of it", "bucket videos is away", "Working. 2 of 3 channels cool down", "Channel b cools down", "Channel c cools down", " s left", "billing_hard_limit", "3 tasks have been in their state", "2 reservations are unsettled",
 			"0.430 USD", "Token app has used 92 % of its budget", "1,000", "1 %", "up to ", "41.20 USD", "<rect", "12 queued", "48 in progress", `href="./console/tasks?view=stuck"`, `href="./console/tasks?view=failed"`, `href="./console/tasks?view=webhooks"`)
 	}
 	if page := h.as(t, "anna").get("/console").Body.String(); strings.Contains(page, "Redis does not") || strings.Contains(page, "Temporal does not") {
-		t.Error("a service that answers needs a hand")
+		t.Error("a service that answers needs an action")
 	}
 	h.err = &providers.Fault{Kind: providers.Overloaded, Message: "Redis does not answer."}
 	rec := h.as(t, "anna").get("/console")

@@ -13,7 +13,7 @@ import (
 // circuitCell is the state of a channel or a key in word and mark, with what is left of a cooldown.
 func circuitCell(v *View, h health.CircuitState) Cell {
 	marks := map[string]string{
-		health.StateClosed: "working", health.StateOpen: "hand", health.StateHalfOpen: "trial",
+		health.StateClosed: "working", health.StateOpen: "warning", health.StateHalfOpen: "probing",
 		health.StatePaused: "paused", health.StateDisabled: "paused",
 	}
 	mark, known := marks[h.State]

@@ -165,7 +165,7 @@ func TestReadsOfOthersAreFree(t *testing.T) {
 	}
 	h.asked = nil
 	h.as(t, "anna").get("/console/as/tok_app/v1/videos/video_1")
-	if len(h.asked) != 1 || h.asked[0].who.Owner != "tok_app" || !h.asked[0].looks {
+	if len(h.asked) != 1 || h.asked[0].user.Owner != "tok_app" || !h.asked[0].looks {
 		t.Errorf("the API was asked as %+v", h.asked)
 	}
 }

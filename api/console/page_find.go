@@ -33,7 +33,7 @@ func findPage() page {
 
 // hasPage reports whether there is a page for the session's owner.
 func hasPage(v *View, path string) bool {
-	return slices.ContainsFunc(v.s.pages, func(p page) bool { return p.path == path && p.admits(v.Who.Role) })
+	return slices.ContainsFunc(v.s.pages, func(p page) bool { return p.path == path && p.admits(v.User.Role) })
 }
 
 // search looks everywhere. An id says by its beginning what it is of.

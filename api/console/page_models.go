@@ -55,7 +55,7 @@ func modelsPage() page {
 }
 
 func showModels(v *View) (*modelsData, error) {
-	if v.Who.Role == Holder {
+	if v.User.Role == Holder {
 		return showOwnModels(v)
 	}
 	list, err := v.s.o.Operator.ListModels(v.R.Context(), v.actor(), &operator.ModelQuery{NamesOf: v.namesOf()})
@@ -200,7 +200,7 @@ func draftPrices(v *View) (string, any, error) {
 	data.Changes = &Table{ID: "changes", Caption: "prices.changes", Empty: "prices.nothing", Columns: []Column{
 		{Word: "model.id"}, {Word: "prices.change"}, {Word: "prices.before"}, {Word: "prices.after"}, {Word: "prices.found"},
 	}}
-	marks := map[string]string{operator.PriceNew: "hand", operator.PriceChanged: "hand", operator.PriceSame: "done"}
+	marks := map[string]string{operator.PriceNew: "warning", operator.PriceChanged: "warning", operator.PriceSame: "done"}
 	for _, row := range draft.Data[:min(len(draft.Data), mostChanges)] {
 		data.Changes.Rows = append(data.Changes.Rows, Row{ID: row.Model, Cells: []Cell{
 			{Text: row.Model},

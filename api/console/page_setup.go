@@ -17,8 +17,8 @@ type check struct {
 	Name, Word string
 	// State is ok, bad, warn, or todo.
 	State string
-	// Said is the gateway's own word for it; Fix a command.
-	Said, Fix string
+	// Detail is the gateway's own text for it; Fix a command.
+	Detail, Fix string
 	// Findings say more of a part.
 	Findings []finding
 	Millis   float64
@@ -27,7 +27,7 @@ type check struct {
 
 // Mark is the check's.
 func (c check) Mark() string {
-	return cmp.Or(map[string]string{"ok": "done", "bad": "failed", "warn": "hand"}[c.State], "waiting")
+	return cmp.Or(map[string]string{"ok": "done", "bad": "failed", "warn": "warning"}[c.State], "waiting")
 }
 
 type setupData struct {
@@ -67,7 +67,7 @@ func readSetup(v *View) setupData {
 	}
 	channels := channelStep(v)
 	tokens, used := tokenSteps(v)
-	signIn := check{Word: "setup.signin", State: "ok", Said: v.Who.Name}
+	signIn := check{Word: "setup.signin", State: "ok", Detail: v.User.Name}
 	data.Steps = []check{services, signIn, channels, tokens, used}
 	for _, step := range data.Steps {
 		if step.State == "ok" {
@@ -150,13 +150,13 @@ func testRow(v *View, name string) Row {
 	case err != nil:
 		outcome, verdict = Cell{Word: "channel.bad", Mark: "failed"}, message(err)
 	case !tested.OK:
-		outcome, verdict = Cell{Word: "channel.bad", Mark: "failed"}, cut(v.Finding(tested.Code, tested.Values), saidMost)
+		outcome, verdict = Cell{Word: "channel.bad", Mark: "failed"}, cut(v.Finding(tested.Code, tested.Values), messageMost)
 	}
 	return Row{ID: name, Cells: []Cell{{Text: name, Link: v.To("channels", name)}, outcome, {Text: Lasted(tested.Took)}, {Text: verdict}}}
 }
 
-// saidMost is how much of an upstream's message a row shows, in bytes.
-const saidMost = 300
+// messageMost is how much of an upstream's message a row shows, in bytes.
+const messageMost = 300
 
 // channelStep reports whether anything can answer.
 func channelStep(v *View) check {
@@ -164,7 +164,7 @@ func channelStep(v *View) check {
 	sum, err := v.s.o.Operator.SummarizeChannels(v.R.Context(), v.actor())
 	switch {
 	case err != nil:
-		step.State, step.Said = "bad", message(err)
+		step.State, step.Detail = "bad", message(err)
 		return step
 	case sum.All == 0:
 		step.Fix = "channels:\n  - name: main\n    vendor: openai\n    base_url: https://api.openai.com/v1\n    keys: [\"${OPENAI_API_KEY}\"]\n    models: {gpt-4o-mini: }"
@@ -173,7 +173,7 @@ func channelStep(v *View) check {
 	default:
 		step.State = "ok"
 	}
-	step.Said = v.T("setup.channels.n", "n", sum.All-sum.Out, "all", sum.All)
+	step.Detail = v.T("setup.channels.n", "n", sum.All-sum.Out, "all", sum.All)
 	return step
 }
 
@@ -182,7 +182,7 @@ func tokenSteps(v *View) (made, used check) {
 	made, used = check{Word: "setup.token", State: "todo", Link: v.To("tokens", "new")}, check{Word: "setup.used", State: "todo"}
 	list, err := v.s.o.Operator.ListTokens(v.R.Context(), v.actor(), &operator.TokenQuery{State: "active", PageOf: operator.PageOf{Limit: mostNames}})
 	if err != nil {
-		made.State, made.Said = "bad", message(err)
+		made.State, made.Detail = "bad", message(err)
 		return made, used
 	}
 	for _, token := range list.Data {

@@ -37,8 +37,8 @@ func startPage() page {
 	}
 }
 
-// Hand is something that requires an operator's action.
-type Hand struct {
+// Action is something that requires an operator's action.
+type Action struct {
 	Mark, Text, Link, Note string
 	// Do is what the page itself can do about it, with Channel; "" for nothing.
 	Do, Channel string
@@ -54,7 +54,7 @@ type faultNow struct {
 type overviewData struct {
 	// Mark and Health are the state of all in a sentence.
 	Mark, Health string
-	Hands        []Hand
+	Actions      []Action
 	// Faults are the last ones of channels, the newest first.
 	Faults []faultNow
 	Charts []chart.Series
@@ -126,28 +126,28 @@ func (d *overviewData) readChannels(v *View) error {
 		return err
 	}
 	for _, c := range sum.FirstOut {
-		hand := Hand{Mark: "hand", Text: v.T("home.rests", "name", c.Name), Link: v.To("channels", c.Name), Do: "wake", Channel: c.Name}
+		action := Action{Mark: "warning", Text: v.T("home.cooldown", "name", c.Name), Link: v.To("channels", c.Name), Do: "wake", Channel: c.Name}
 		if now := c.Overall(); now.State == health.StatePaused {
-			hand.Mark, hand.Text, hand.Do = "paused", v.T("home.paused", "name", c.Name), "resume"
+			action.Mark, action.Text, action.Do = "paused", v.T("home.paused", "name", c.Name), "resume"
 			if c.Pause != nil {
-				hand.Note = pauseNote(c.Pause)
+				action.Note = pauseNote(c.Pause)
 			}
 		} else {
-			hand.Note = v.T("home.rests.left", "left", Lasted(1000*now.CooldownLeft))
+			action.Note = v.T("home.cooldown.left", "left", Lasted(1000*now.CooldownLeft))
 		}
-		d.Hands = append(d.Hands, hand)
+		d.Actions = append(d.Actions, action)
 	}
 	if more := sum.Out - len(sum.FirstOut); more > 0 {
-		d.Hands = append(d.Hands, Hand{Mark: "hand", Text: v.T("home.rests.more", "n", number(more)), Link: v.To("channels")})
+		d.Actions = append(d.Actions, Action{Mark: "warning", Text: v.T("home.cooldown.more", "n", number(more)), Link: v.To("channels")})
 	}
 	d.faultsOf(v, sum.Faulty)
 	switch {
 	case sum.All == 0:
-		d.Mark, d.Health = "hand", v.T("home.health.none")
+		d.Mark, d.Health = "warning", v.T("home.health.none")
 	case sum.Out == sum.All:
 		d.Mark, d.Health = "failed", v.T("home.health.bad")
 	case sum.Out > 0:
-		d.Mark, d.Health = "working", v.T("home.health.rest", "n", number(sum.Out), "all", number(sum.All))
+		d.Mark, d.Health = "working", v.T("home.health.cooldown", "n", number(sum.Out), "all", number(sum.All))
 	default:
 		d.Mark, d.Health = "working", v.T("home.health.ok")
 	}
@@ -159,7 +159,7 @@ func (d *overviewData) readServices(v *View) error {
 	_, failed := v.s.o.Ready(v.R.Context())
 	for _, service := range [][2]string{{"redis", "check.redis"}, {"temporal", "check.temporal"}, {"archive", "check.store"}} {
 		if reason := failed[service[0]]; reason != "" {
-			d.Hands = append(d.Hands, Hand{Mark: "failed", Text: v.T("home.service", "what", v.T(service[1])), Link: v.To("setup"), Note: reason})
+			d.Actions = append(d.Actions, Action{Mark: "failed", Text: v.T("home.service", "what", v.T(service[1])), Link: v.To("setup"), Note: reason})
 		}
 	}
 	return nil
@@ -172,16 +172,16 @@ func (d *overviewData) readTasks(v *View) error {
 	}
 	d.Tasks = &counts
 	if counts.Workers == 0 && counts.Queued+counts.Running() > 0 {
-		d.Hands = append(d.Hands, Hand{Mark: "failed", Text: v.T("home.workers"), Link: v.To("setup")})
+		d.Actions = append(d.Actions, Action{Mark: "failed", Text: v.T("home.workers"), Link: v.To("setup")})
 	}
 	if counts.Stuck > 0 {
-		d.Hands = append(d.Hands, Hand{Mark: "hand", Text: v.T("home.stuck", "n", number(counts.Stuck)), Link: v.To("tasks") + "?view=stuck"})
+		d.Actions = append(d.Actions, Action{Mark: "warning", Text: v.T("home.stuck", "n", number(counts.Stuck)), Link: v.To("tasks") + "?view=stuck"})
 	}
 	if counts.Failed > 0 {
-		d.Hands = append(d.Hands, Hand{Mark: "failed", Text: v.T("home.failed", "n", number(counts.Failed)), Link: v.To("tasks") + "?view=failed"})
+		d.Actions = append(d.Actions, Action{Mark: "failed", Text: v.T("home.failed", "n", number(counts.Failed)), Link: v.To("tasks") + "?view=failed"})
 	}
 	if counts.Undelivered > 0 {
-		d.Hands = append(d.Hands, Hand{Mark: "hand", Text: v.T("home.undelivered", "n", number(counts.Undelivered)), Link: v.To("tasks") + "?view=webhooks"})
+		d.Actions = append(d.Actions, Action{Mark: "warning", Text: v.T("home.undelivered", "n", number(counts.Undelivered)), Link: v.To("tasks") + "?view=webhooks"})
 	}
 	return nil
 }
@@ -192,7 +192,7 @@ func (d *overviewData) readMoney(v *View) error {
 		return err
 	}
 	if n := len(list.Data); n > 0 {
-		d.Hands = append(d.Hands, Hand{Mark: "hand", Text: v.T("home.unsettled", "n", number(n)), Link: v.To("usage"), Note: v.Money(list.Amount)})
+		d.Actions = append(d.Actions, Action{Mark: "warning", Text: v.T("home.unsettled", "n", number(n)), Link: v.To("usage"), Note: v.Money(list.Amount)})
 	}
 	return nil
 }
@@ -221,9 +221,9 @@ func (d *overviewData) readTokens(v *View) error {
 			ends := t.Expires != nil && time.Until(*t.Expires) < nearExpiry
 			switch {
 			case sort == "spent" && share >= nearBudget:
-				d.Hands = append(d.Hands, Hand{Mark: "waiting", Text: v.T("home.budget", "name", t.Name, "share", number(int(100*share))), Link: v.To("tokens", t.ID)})
+				d.Actions = append(d.Actions, Action{Mark: "waiting", Text: v.T("home.budget", "name", t.Name, "share", number(int(100*share))), Link: v.To("tokens", t.ID)})
 			case sort == "expires" && ends:
-				d.Hands = append(d.Hands, Hand{
+				d.Actions = append(d.Actions, Action{
 					Mark: "waiting", Text: v.T("home.expires", "name", t.Name), Link: v.To("tokens", t.ID), Note: t.Expires.UTC().Format("2006-01-02 15:04") + " " + v.T("utc"),
 				})
 			}

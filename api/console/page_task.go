@@ -73,7 +73,7 @@ func taskPage() page {
 		name: "task", path: "/tasks/{id}", roles: everybody(), under: "tasks", show: showTask,
 		acts: map[string]act{
 			"cancel": {roles: []Role{Operator, Holder}, do: func(v *View) (string, any, error) {
-				if v.Who.Role == Operator {
+				if v.User.Role == Operator {
 					return end("cancel").do(v)
 				}
 				id := v.R.PathValue("id")
@@ -99,7 +99,7 @@ func taskPage() page {
 // remix makes a variation of a holder's video. It calls the client API, where a create is limited and charged.
 func remix(v *View) (string, any, error) {
 	sent, _ := json.Marshal(map[string]string{"prompt": v.Form.Value("prompt")}) // a text always encodes
-	r, err := v.request(v.Who, "/v1/videos/"+inprocess.Segment(v.R.PathValue("id"))+"/remix", bytes.NewReader(sent))
+	r, err := v.request(v.User, "/v1/videos/"+inprocess.Segment(v.R.PathValue("id"))+"/remix", bytes.NewReader(sent))
 	if err != nil {
 		return "", nil, err
 	}
@@ -124,7 +124,7 @@ func remix(v *View) (string, any, error) {
 // showTask reads a task. Where neither the form could be answered nor the task be read, what was typed is on the page that comes back.
 func showTask(v *View) (any, error) {
 	id, read := v.R.PathValue("id"), showStory
-	if v.Who.Role == Holder {
+	if v.User.Role == Holder {
 		read = showOwnTask
 	}
 	data, err := read(v, id)

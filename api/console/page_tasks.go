@@ -61,7 +61,7 @@ func tasksPage() page {
 }
 
 func showTasks(v *View) (*tasksData, error) {
-	if v.Who.Role == Holder {
+	if v.User.Role == Holder {
 		page, err := ownTasks(v, ownPage)
 		if err != nil {
 			return nil, err
@@ -172,7 +172,7 @@ func taskRow(v *View, t tasks.Listed, names map[string]string) Row {
 		due = When(t.Due)
 	}
 	if !t.Due.IsZero() && t.Due.Before(time.Now()) {
-		state.Mark, state.Note = "hand", v.T("task.overdue")
+		state.Mark, state.Note = "warning", v.T("task.overdue")
 	}
 	return Row{ID: t.ID, Cells: []Cell{
 		{Text: t.ID, Code: true, Link: v.To("tasks", t.ID)},

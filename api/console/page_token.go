@@ -237,7 +237,7 @@ func tokenLink(v *View) (string, any, error) {
 	if err != nil {
 		return "", nil, err
 	}
-	v.note(v.Who, linkWord, data.Token.ID, "")
+	v.note(v.User, linkWord, data.Token.ID, "")
 	data.Link = v.s.base(v.R) + Root + "/enter/" + code
 	return "", data, nil
 }

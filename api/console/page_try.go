@@ -123,8 +123,8 @@ func tryPage() page {
 
 // choose settles whose token is tried with, and reads its models.
 func (d *tryData) choose(v *View) error {
-	if v.Who.Role == Holder {
-		d.As, d.AsName = v.Who.Owner, v.Who.Name
+	if v.User.Role == Holder {
+		d.As, d.AsName = v.User.Owner, v.User.Name
 		token, err := v.holder(1)
 		d.read(v, token, err)
 		return nil

@@ -45,7 +45,7 @@ func (h *house) fill(t *testing.T) {
 	h.server.o.Operator.Prices.Load(map[string]pricing.Price{"gpt-4o": priceOf(t, "2.5", "10")})
 	at := func(minute, second int) time.Time { return time.Date(2026, 11, 22, 12, minute, second, 0, time.UTC) }
 	h.tokens = []tokens.Token{{ID: "tok_app", Name: "mobile-app"}}
-	h.census = tasks.Census{
+	h.counts = tasks.RecentCounts{
 		Counts: tasks.Counts{Phases: map[workflows.Phase]int64{workflows.PhaseQueued: 12, workflows.PhasePolling: 48}, Stuck: 3}, Failed: 2, Undelivered: 1, At: at(0, 0),
 	}
 	h.listed = []tasks.Listed{
@@ -372,15 +372,15 @@ func TestTaskKeepsTyped(t *testing.T) {
 	away := providers.Fault{Kind: providers.Overloaded, Message: "The task engine is not available now."}
 	h := newHouse(t, func(w http.ResponseWriter, _ *http.Request) { refuse(w, http.StatusServiceUnavailable, away.Message) })
 	h.err = &away
-	for who, form := range map[string]url.Values{
+	for user, form := range map[string]url.Values{
 		"anna": {"do": {"fail"}, "reason": {"it hangs \"for hours\""}},
 		"app":  {"do": {"remix"}, "prompt": {"it hangs \"for hours\""}},
 	} {
-		rec := h.as(t, who).post("/console/tasks/video_1", form)
-		checkPage(t, who, rec)
-		wantAll(t, who, rec.Body.String(), "The task engine is not available now.", `value="it hangs &#34;for hours&#34;"`, `name="do" value="`+form.Get("do")+`"`, `name="once"`, "<code>video_1</code>")
+		rec := h.as(t, user).post("/console/tasks/video_1", form)
+		checkPage(t, user, rec)
+		wantAll(t, user, rec.Body.String(), "The task engine is not available now.", `value="it hangs &#34;for hours&#34;"`, `name="do" value="`+form.Get("do")+`"`, `name="once"`, "<code>video_1</code>")
 		if rec.Code != http.StatusServiceUnavailable {
-			t.Errorf("%s: %d", who, rec.Code)
+			t.Errorf("%s: %d", user, rec.Code)
 		}
 	}
 	rec := h.as(t, "anna").post("/console/tasks/video_1", url.Values{"do": {"cancel"}})

@@ -13,16 +13,16 @@ func youPage() page {
 	return page{
 		name: "you", path: "/you", roles: mine,
 		show: func(v *View) (any, error) {
-			list, err := v.s.o.Sessions.List(v.R.Context(), v.Who.Kind, v.Who.Owner)
+			list, err := v.s.o.Sessions.List(v.R.Context(), v.User.Kind, v.User.Owner)
 			return youData{Sessions: list, This: v.Session.ID}, err
 		},
 		acts: map[string]act{
 			"end": {roles: mine, do: func(v *View) (string, any, error) {
-				return Root + "/you?done=ended", nil, v.s.o.Sessions.End(v.R.Context(), v.Who.Kind, v.Who.Owner, v.Form.Value("session"))
+				return Root + "/you?done=ended", nil, v.s.o.Sessions.End(v.R.Context(), v.User.Kind, v.User.Owner, v.Form.Value("session"))
 			}},
 			"everywhere": {roles: mine, do: func(v *View) (string, any, error) {
 				v.s.auth.clearCookie(v)
-				return Root + "/sign-in", nil, v.s.o.Sessions.EndAll(v.R.Context(), v.Who.Kind, v.Who.Owner)
+				return Root + "/sign-in", nil, v.s.o.Sessions.EndAll(v.R.Context(), v.User.Kind, v.User.Owner)
 			}},
 		},
 	}

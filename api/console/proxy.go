@@ -14,8 +14,8 @@ import (
 )
 
 // request is a request to the API that passes the view's own on to another path, for a token or an operator.
-func (v *View) request(who Who, path string, body io.Reader) (*http.Request, error) {
-	return inprocess.NewRequest(v.asCaller(who), v.R, v.R.Method, path, body)
+func (v *View) request(user User, path string, body io.Reader) (*http.Request, error) {
+	return inprocess.NewRequest(v.asCaller(user), v.R, v.R.Method, path, body)
 }
 
 // proxied are the operations that pages call as a token, by the beginning of their paths.
@@ -43,39 +43,39 @@ func (s *Server) proxy(v *View) {
 		s.fail(v, http.StatusNotFound, "refused.nothing")
 		return
 	}
-	who := v.LookingAt(token)
+	user := v.readerOf(token)
 	if !safe(v.R.Method) { // a call, which the token pays for
-		who.Role = Holder
+		user.Role = Holder
 	}
 	switch {
-	case v.Who.Role == Holder && v.Who.Owner == token:
-	case v.Who.Role == Operator:
+	case v.User.Role == Holder && v.User.Owner == token:
+	case v.User.Role == Operator:
 	default:
 		s.fail(v, http.StatusNotFound, "refused.nothing")
 		return
 	}
-	if token == consoleToken && v.Who.Role == Operator {
+	if token == consoleToken && v.User.Role == Operator {
 		id, err := consoleTokenID(v, !safe(v.R.Method))
 		if err != nil {
 			s.proxyFailed(v, err)
 			return
 		}
-		who.Owner = id
+		user.Owner = id
 	}
 	switch {
-	case v.Who.Role != Operator:
+	case v.User.Role != Operator:
 	case !safe(v.R.Method) && token != consoleToken && v.R.Header.Get(paysHeader) != token:
 		s.proxyFailed(v, &Problem{Status: http.StatusPreconditionRequired, Message: v.T("try.pays.missing")})
 		return
 	case !safe(v.R.Method):
-		v.note(v.Who, audit.TryAsToken, who.Owner, "")
+		v.note(v.User, audit.TryAsToken, user.Owner, "")
 	case token != consoleToken && strings.HasSuffix(path, "/content"):
-		v.note(v.Who, watchWord, taskOf(path), "")
+		v.note(v.User, watchWord, taskOf(path), "")
 	}
 	if v.R.URL.RawQuery != "" {
 		path += "?" + v.R.URL.RawQuery
 	}
-	r, err := v.request(who, path, v.R.Body)
+	r, err := v.request(user, path, v.R.Body)
 	if err != nil {
 		s.fail(v, http.StatusNotFound, "refused.nothing")
 		return
@@ -117,7 +117,7 @@ func (s *Server) proxyFailed(v *View, err error) {
 // contentPath is the path at which the API serves what a task made.
 func (v *View) contentPath(id string) string {
 	switch {
-	case v.Who.Role != Holder:
+	case v.User.Role != Holder:
 		return "/admin/tasks/" + inprocess.Segment(id) + "/content"
 	case activities.KindOf(id) == activities.KindCall:
 		return "/v1/tasks/" + inprocess.Segment(id) + "/result"
@@ -138,7 +138,7 @@ func (s *Server) taskContent(v *View) {
 	if len(q) > 0 {
 		path += "?" + q.Encode()
 	}
-	r, err := v.request(v.Who, path, nil)
+	r, err := v.request(v.User, path, nil)
 	if err != nil {
 		s.fail(v, http.StatusNotFound, "refused.nothing")
 		return

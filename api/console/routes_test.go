@@ -17,7 +17,7 @@ import (
 )
 
 // routeRow says what a route, and a form of it, answers to each: nobody, a holder, another holder, a viewer, an operator. 0 is
-// what the API itself decides: it is asked as who has signed in.
+// what the API itself decides: it is asked as the user of the session.
 type routeRow struct {
 	route                                   string // "METHOD path", and the form's "do"
 	nobody, holder, other, viewer, operator int
@@ -25,7 +25,7 @@ type routeRow struct {
 
 const served = 0 // it is let through
 
-// accessTable is who may do what. A route or a form that is not here fails the test.
+// accessTable has what each role may do. A route or a form that is not here fails the test.
 func accessTable() []routeRow {
 	const (
 		ok     = http.StatusOK
@@ -104,7 +104,7 @@ func accessTable() []routeRow {
 }
 
 // TestAccess: each route and each form of each page answers each role as the table says, made from the router. The API is
-// asked as who has signed in, or as the holder's token, and never where the answer is a refusal.
+// asked as the user of the session, or as the holder's token, and never where the answer is a refusal.
 func TestAccess(t *testing.T) {
 	t.Parallel()
 	h := newHouse(t, func(w http.ResponseWriter, _ *http.Request) { _, _ = w.Write([]byte(`{"data":[{"name":"x"}]}`)) })
@@ -114,7 +114,7 @@ func TestAccess(t *testing.T) {
 	h.own = []tasks.Task{{ID: "x"}}
 	h.calls.Calls = []calllog.Call{{Record: calllog.Record{Names: calllog.Names{ID: "x"}}}}
 	h.unsettled = []operator.Unsettled{{Reservation: ledger.Reservation{ID: "x"}}}
-	h.keys["pad"] = Who{Kind: "token", Owner: "tok_pad", Name: "pad", Role: Holder, Fingerprint: "p1"}
+	h.keys["pad"] = User{Kind: "token", Owner: "tok_pad", Name: "pad", Role: Holder, Fingerprint: "p1"}
 	h.people["tokentok_pad"] = h.keys["pad"]
 	rows := make(map[string]routeRow)
 	for _, row := range accessTable() {
@@ -123,7 +123,7 @@ func TestAccess(t *testing.T) {
 	for _, name := range routeNames(h.server) {
 		row, ok := rows[name]
 		if !ok {
-			t.Errorf("%s: nobody says who may", name)
+			t.Errorf("%s: the table lacks it", name)
 			continue
 		}
 		delete(rows, name)
@@ -170,7 +170,7 @@ func routeNames(s *Server) []string {
 	return names
 }
 
-// checkAccess sends what a route takes as who has the key, "" for nobody.
+// checkAccess sends what a route takes as the user of the key, "" for none.
 func (h *house) checkAccess(t *testing.T, name, key string, want int) {
 	t.Helper()
 	b := &browser{h: h}
@@ -203,9 +203,9 @@ func (h *house) checkAccess(t *testing.T, name, key string, want int) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	for _, call := range h.asked {
-		who := h.keys[key]
-		if path != "/" && (call.who.Kind != who.Kind || call.who.Owner != who.Owner) && (who.Role != Operator || call.who.Kind != "token") {
-			t.Errorf("%s as %q: the API was asked as %+v", name, key, call.who)
+		user := h.keys[key]
+		if path != "/" && (call.user.Kind != user.Kind || call.user.Owner != user.Owner) && (user.Role != Operator || call.user.Kind != "token") {
+			t.Errorf("%s as %q: the API was asked as %+v", name, key, call.user)
 		}
 	}
 	refused := rec.Code == http.StatusNotFound || rec.Code == http.StatusForbidden || rec.Code == http.StatusUnauthorized
@@ -216,7 +216,7 @@ func (h *house) checkAccess(t *testing.T, name, key string, want int) {
 		t.Errorf("%s as %q: the API was asked %+v, the stores %q", name, key, h.asked, h.used)
 	}
 	for _, used := range h.used {
-		if who := h.keys[key]; who.Role == Holder && !slices.Contains([]string{"calls", "limits", "balances", "usage"}, used) && !strings.HasSuffix(used, "of "+who.Owner) && used != "cancel" && used != "delete" {
+		if user := h.keys[key]; user.Role == Holder && !slices.Contains([]string{"calls", "limits", "balances", "usage"}, used) && !strings.HasSuffix(used, "of "+user.Owner) && used != "cancel" && used != "delete" {
 			t.Errorf("%s as %q: a holder read %s", name, key, used)
 		}
 	}

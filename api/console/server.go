@@ -40,8 +40,8 @@ const (
 	Holder Role = "holder"
 )
 
-// Who identifies an operator or the holder of a token.
-type Who struct {
+// User identifies an operator or the holder of a token.
+type User struct {
 	// Kind is "operator" or "token", Owner the operator's name or the token's stable id, and Name the name that pages show.
 	Kind, Owner, Name string
 	Role              Role
@@ -85,12 +85,12 @@ type Options struct {
 	// Token finds a token by its id, with the limits that hold for it. The error is storage.ErrNotFound or storage.ErrUnavailable.
 	Token func(ctx context.Context, id string) (*tokens.Token, error)
 	// Key finds the owner of a key that came with a request: storage.ErrNotFound for a wrong one, storage.ErrUnavailable.
-	Key func(r *http.Request, key string) (Who, error)
+	Key func(r *http.Request, key string) (User, error)
 	// Wrong counts a wrong key or link against the request's network, and returns how long that has to wait, 0 as long as it
 	// sent few.
 	Wrong func(r *http.Request) time.Duration
 	// Lookup finds an owner as it is now: storage.ErrNotFound for one that may no longer sign in.
-	Lookup func(ctx context.Context, kind, owner string) (Who, error)
+	Lookup func(ctx context.Context, kind, owner string) (User, error)
 	// Opened reports whether there is any operator; without one the sign-in shows how to add one.
 	Opened   func() bool
 	Sessions Sessions
@@ -303,9 +303,9 @@ func (s *Server) landing(w http.ResponseWriter, r *http.Request) {
 	if known {
 		_ = s.auth.find(v, s.auth.cookie(r)) // a landing page needs no session
 	}
-	who := v.Who
-	v.Who = Who{} // no frame
-	v.landed = who.Role != ""
+	user := v.User
+	v.User = User{} // no frame
+	v.landed = user.Role != ""
 	s.render(v, http.StatusOK, "landing", data)
 }
 

@@ -54,7 +54,7 @@ type stores struct {
 	deliveries []tasks.ListedDelivery
 	stories    map[string]tasks.Details
 	own        []tasks.Task // of every token
-	census     tasks.Census
+	counts     tasks.RecentCounts
 	models     []router.Model
 	windows    limits.Grant
 	router     *router.Router
@@ -256,8 +256,8 @@ func (s operatorTasks) Redeliver(_ context.Context, id string, _ time.Duration) 
 	return tasks.Notice{}, s.change("redeliver", id)
 }
 
-func (s operatorTasks) Census(context.Context) (tasks.Census, error) {
-	return s.census, s.read("counts")
+func (s operatorTasks) Counts(context.Context) (tasks.RecentCounts, error) {
+	return s.counts, s.read("counts")
 }
 
 // ownTaskStore are the tasks of a token.

@@ -65,7 +65,7 @@ type Cell struct {
 	Word string
 	// Link is an address; see View.To.
 	Link string
-	// Mark is one of: working trial hand paused failed done running waiting.
+	// Mark is one of: working probing warning paused failed done running waiting.
 	Mark string
 	// Time is shown in the reader's zone.
 	Time time.Time

@@ -14,8 +14,8 @@ import (
 type View struct {
 	W http.ResponseWriter
 	R *http.Request
-	// Who identifies the owner of the session; its zero value is none.
-	Who     Who
+	// User identifies the owner of the session; its zero value is none.
+	User    User
 	Session sessions.Session
 	// Problem is why a form that was sent was refused, nil for none. The page shows it on top, and at the field.
 	Problem *Problem
@@ -39,9 +39,9 @@ func (s *Server) view(w http.ResponseWriter, r *http.Request) *View {
 	return &View{W: w, R: r, Form: new(Form), Appearance: appearanceOf(r), s: s}
 }
 
-// LookingAt is the reader of what is a token's own: its holder, or an operator or viewer, for whom no limit of the token counts.
-func (v *View) LookingAt(token string) Who {
-	return Who{Kind: TokenKind, Owner: token, Role: v.Who.Role}
+// readerOf is the reader of what is a token's own: its holder, or an operator or viewer, for whom no limit of the token counts.
+func (v *View) readerOf(token string) User {
+	return User{Kind: TokenKind, Owner: token, Role: v.User.Role}
 }
 
 // T is a text in the view's language; see words.Texts.
@@ -147,10 +147,10 @@ func (v *View) Done() string {
 }
 
 // May reports whether the session may change what operators change.
-func (v *View) May() bool { return v.Who.Role == Operator }
+func (v *View) May() bool { return v.User.Role == Operator }
 
 // Staff reports whether the session is an operator's or a viewer's.
-func (v *View) Staff() bool { return v.Who.Role == Operator || v.Who.Role == Viewer }
+func (v *View) Staff() bool { return v.User.Role == Operator || v.User.Role == Viewer }
 
 // Money writes an amount, with the currency where there is one.
 func (v *View) Money(amount any) string {
@@ -166,7 +166,7 @@ func (v *View) Nav() []NavEntry {
 	var list []NavEntry
 	for i := range v.s.pages {
 		p := &v.s.pages[i]
-		if p.nav == "" || !p.admits(v.Who.Role) {
+		if p.nav == "" || !p.admits(v.User.Role) {
 			continue
 		}
 		list = append(list, NavEntry{

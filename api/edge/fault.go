@@ -77,7 +77,7 @@ func (f *Format) render(fault *providers.Fault, requestID string) *problem {
 		return &problem{status: reply.Status, body: reply.Body, fault: fault}
 	}
 	status := f.status(fault.Kind)
-	if fault.Said != "" && fault.Upstream != nil {
+	if fault.UpstreamMessage != "" && fault.Upstream != nil {
 		status = fault.Upstream.Status
 	}
 	return &problem{status: status, body: f.body(fault, status, requestID), fault: fault}
@@ -108,9 +108,9 @@ func (f *Format) body(fault *providers.Fault, status int, requestID string) []by
 }
 
 func encodeFault(show func(*providers.Fault, int, string) any, fault *providers.Fault, status int, requestID string) []byte {
-	if fault.Said != "" {
+	if fault.UpstreamMessage != "" {
 		said := *fault
-		said.Message, fault = fault.Said, &said
+		said.Message, fault = fault.UpstreamMessage, &said
 	}
 	var out bytes.Buffer
 	enc := json.NewEncoder(&out)

@@ -34,7 +34,7 @@ type Redeliverer interface {
 
 // Counter counts the tasks of all tokens, as tasks.Counter does.
 type Counter interface {
-	Census(ctx context.Context) (tasks.Census, error)
+	Counts(ctx context.Context) (tasks.RecentCounts, error)
 }
 
 const (
@@ -195,12 +195,12 @@ func (s *Service) CountTasks(ctx context.Context, by Actor, _ *struct{}) (TaskCo
 	if err := reads(by, nil); err != nil {
 		return TaskCounts{}, err
 	}
-	census, err := s.Counter.Census(ctx)
+	counts, err := s.Counter.Counts(ctx)
 	return TaskCounts{
-		Object: "task_counts", Queued: census.Phases[workflows.PhaseQueued], Submitting: census.Phases[workflows.PhaseSubmitting],
-		Polling: census.Phases[workflows.PhasePolling], Archiving: census.Phases[workflows.PhaseArchiving],
-		Calling: census.Phases[workflows.PhaseCalling], Stuck: census.Stuck,
-		Failed: census.Failed, Undelivered: census.Undelivered, Workers: census.Workers, CountedAt: census.At,
+		Object: "task_counts", Queued: counts.Phases[workflows.PhaseQueued], Submitting: counts.Phases[workflows.PhaseSubmitting],
+		Polling: counts.Phases[workflows.PhasePolling], Archiving: counts.Phases[workflows.PhaseArchiving],
+		Calling: counts.Phases[workflows.PhaseCalling], Stuck: counts.Stuck,
+		Failed: counts.Failed, Undelivered: counts.Undelivered, Workers: counts.Workers, CountedAt: counts.At,
 	}, err
 }
 

@@ -194,21 +194,21 @@ func (s *Setup) rights(ctx context.Context) ([]Finding, error) {
 }
 
 func (s *Setup) workers(ctx context.Context) ([]Finding, error) {
-	census, err := s.Tasks.Census(ctx)
+	counts, err := s.Tasks.Counts(ctx)
 	if err != nil {
 		return nil, err
 	}
 	var unfinished int64
-	for _, n := range census.Phases {
+	for _, n := range counts.Phases {
 		unfinished += n
 	}
 	switch {
-	case census.Workers == 0:
+	case counts.Workers == 0:
 		return found(Failed, "gateway worker", "workers.none", "queue", s.Config().TaskQueue, "n", unfinished), nil
-	case census.Stuck > 0:
-		return found(Warning, "gateway task list --stuck", "workers.stuck", "workers", census.Workers, "stuck", census.Stuck, "n", unfinished), nil
+	case counts.Stuck > 0:
+		return found(Warning, "gateway task list --stuck", "workers.stuck", "workers", counts.Workers, "stuck", counts.Stuck, "n", unfinished), nil
 	}
-	return fine("workers.ok", "workers", census.Workers, "n", unfinished), nil
+	return fine("workers.ok", "workers", counts.Workers, "n", unfinished), nil
 }
 
 // configuration reports the warnings of gateway config check, among them keys that can be guessed.

@@ -48,7 +48,7 @@ func (p *people) find(ctx context.Context, id string) (*tokens.Token, error) {
 }
 
 // key finds whose a key is. It asks for both kinds whatever the first one says.
-func (p *people) key(r *http.Request, key string) (console.Who, error) {
+func (p *people) key(r *http.Request, key string) (console.User, error) {
 	operator, isOperator := p.operators.ByKey(key)
 	token, err := p.tokens.Authenticate(r.Context(), key)
 	if err == nil {
@@ -60,9 +60,9 @@ func (p *people) key(r *http.Request, key string) (console.Who, error) {
 	case err == nil:
 		return ofToken(*token, tokens.Fingerprint(key)), nil
 	case errors.Is(err, storage.ErrUnavailable):
-		return console.Who{}, storage.ErrUnavailable
+		return console.User{}, storage.ErrUnavailable
 	}
-	return console.Who{}, storage.ErrNotFound
+	return console.User{}, storage.ErrNotFound
 }
 
 // wrong counts a wrong key or link against its network.
@@ -71,7 +71,7 @@ func (p *people) wrong(r *http.Request) time.Duration {
 }
 
 // lookup finds who an owner is now.
-func (p *people) lookup(ctx context.Context, kind, owner string) (console.Who, error) {
+func (p *people) lookup(ctx context.Context, kind, owner string) (console.User, error) {
 	switch kind {
 	case console.OperatorKind:
 		if operator, ok := p.operators.ByName(owner); ok {
@@ -86,16 +86,16 @@ func (p *people) lookup(ctx context.Context, kind, owner string) (console.Who, e
 		case err == nil:
 			return ofToken(token, fingerprint), nil
 		case errors.Is(err, storage.ErrUnavailable):
-			return console.Who{}, storage.ErrUnavailable
+			return console.User{}, storage.ErrUnavailable
 		}
 	}
-	return console.Who{}, storage.ErrNotFound
+	return console.User{}, storage.ErrNotFound
 }
 
-func ofOperator(o edge.Operator) console.Who {
-	return console.Who{Kind: console.OperatorKind, Owner: o.Name, Name: o.Name, Role: console.Role(o.Role), Fingerprint: o.Key}
+func ofOperator(o edge.Operator) console.User {
+	return console.User{Kind: console.OperatorKind, Owner: o.Name, Name: o.Name, Role: console.Role(o.Role), Fingerprint: o.Key}
 }
 
-func ofToken(t tokens.Token, fingerprint string) console.Who {
-	return console.Who{Kind: console.TokenKind, Owner: t.ID, Name: t.Name, Role: console.Holder, Fingerprint: fingerprint}
+func ofToken(t tokens.Token, fingerprint string) console.User {
+	return console.User{Kind: console.TokenKind, Owner: t.ID, Name: t.Name, Role: console.Holder, Fingerprint: fingerprint}
 }

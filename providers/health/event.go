@@ -29,12 +29,12 @@ type Event struct {
 	LastFault *LastFault `json:"last_fault,omitempty"`
 
 	// Paused is the channel that an operator pauses. Resumed is the channel whose pause an operator ends; that event is stored as
-	// long as a pause may last, for processes that missed it. Woken is the channel whose cooldowns an operator ends.
-	Paused  string `json:"paused,omitempty"`
-	Resumed string `json:"resumed,omitempty"`
-	Woken   string `json:"woken,omitempty"`
-	By      string `json:"by,omitempty"`
-	Reason  string `json:"reason,omitempty"`
+	// long as a pause may last, for processes that missed it. CooldownsEnded is the channel whose cooldowns an operator ends.
+	Paused         string `json:"paused,omitempty"`
+	Resumed        string `json:"resumed,omitempty"`
+	CooldownsEnded string `json:"cooldowns_ended,omitempty"`
+	By             string `json:"by,omitempty"`
+	Reason         string `json:"reason,omitempty"`
 }
 
 // Name identifies the subject of the event. A later event of the same name replaces it.
@@ -42,8 +42,8 @@ func (e *Event) Name() string {
 	switch {
 	case e.Paused != "", e.Resumed != "":
 		return "pause " + url.QueryEscape(e.Paused+e.Resumed)
-	case e.Woken != "":
-		return "wake " + url.QueryEscape(e.Woken)
+	case e.CooldownsEnded != "":
+		return "wake " + url.QueryEscape(e.CooldownsEnded)
 	}
 	name := url.QueryEscape(e.Channel) + " " + e.Upstream + " " + e.Key
 	if e.Model != "" {
@@ -80,8 +80,8 @@ func (m *Monitor) Learn(e Event) {
 	case e.Resumed != "":
 		m.Pause(e.Resumed, nil)
 		return
-	case e.Woken != "":
-		m.EndCooldowns(e.Woken)
+	case e.CooldownsEnded != "":
+		m.EndCooldowns(e.CooldownsEnded)
 		return
 	}
 	channel := m.channel(e.Channel)

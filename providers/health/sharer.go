@@ -178,7 +178,7 @@ func (s *Sharer) EndCooldowns(ctx context.Context, channel string) error {
 	if !s.monitor.EndCooldowns(channel) {
 		return storage.ErrNotFound
 	}
-	if err := s.sendEvent(ctx, Event{Woken: channel}); err != nil {
+	if err := s.sendEvent(ctx, Event{CooldownsEnded: channel}); err != nil {
 		return err
 	}
 	return s.send(ctx) // the ends that the monitor has published

@@ -129,7 +129,7 @@ func TestEventNames(t *testing.T) {
 		{Channel: "a", Upstream: "u", Circuit: true},
 		{Channel: "a u", Upstream: ""},
 		{Paused: "a"},
-		{Woken: "a"},
+		{CooldownsEnded: "a"},
 	} {
 		names = append(names, e.Name())
 	}

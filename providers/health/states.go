@@ -25,7 +25,7 @@ type CircuitState struct {
 	// State is closed, open or half-open; that of a channel may be disabled or paused.
 	State string `json:"state"`
 	// CooldownLeft is the rest of the cooldown in seconds, 0 if it is not open.
-	CooldownLeft float64 `json:"rest_left"`
+	CooldownLeft float64 `json:"cooldown_left"`
 	// Slow: it is closed, but used after others, because its answers are late or malformed.
 	Slow bool `json:"slow,omitempty"`
 	// Tokens is for how many tokens it is open by their own calls, while it is closed for others.

@@ -4,8 +4,6 @@
 package pixverse
 
 import (
-	"github.com/google/uuid"
-
 	"cmp"
 	"context"
 	"encoding/json"
@@ -13,6 +11,8 @@ import (
 	"net/url"
 	"slices"
 	"time"
+
+	"github.com/google/uuid"
 
 	"modelrelay/providers"
 	"modelrelay/providers/upstream"

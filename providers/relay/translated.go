@@ -46,7 +46,7 @@ func (a *Answer) translate(translation *translate.Translation, upstream *body, k
 func shown(fault *providers.Fault, key providers.Secret) *providers.Fault {
 	said := *fault // that of a context may be everybody's
 	if key != "" {
-		said.Said = strings.ReplaceAll(said.Said, key.Reveal(), key.String())
+		said.UpstreamMessage = strings.ReplaceAll(said.UpstreamMessage, key.Reveal(), key.String())
 	}
 	return &said
 }

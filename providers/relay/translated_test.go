@@ -213,8 +213,8 @@ func TestFailsBeforeItSpeaks(t *testing.T) {
 				t.Errorf("got %v, want %s", err, tc.kind)
 			case tc.begins != strings.Contains(body, `"Hi"`):
 				t.Errorf("got %q before %v", body, fault)
-			case tc.kind == providers.Invalid && (fault.Said != "their words about ***" && !strings.HasPrefix(fault.Said, "their words about ") || strings.Contains(fault.Said, "hush")):
-				t.Errorf("got %q", fault.Said)
+			case tc.kind == providers.Invalid && (fault.UpstreamMessage != "their words about ***" && !strings.HasPrefix(fault.UpstreamMessage, "their words about ") || strings.Contains(fault.UpstreamMessage, "hush")):
+				t.Errorf("got %q", fault.UpstreamMessage)
 			}
 		})
 	}
@@ -272,7 +272,7 @@ func TestRefusedByUpstream(t *testing.T) {
 			t.Errorf("%d: got %+v", tc.status, fault)
 			continue
 		}
-		if got := strings.ReplaceAll(fault.Said, providers.Secret("hush").String(), "***"); got != tc.said {
+		if got := strings.ReplaceAll(fault.UpstreamMessage, providers.Secret("hush").String(), "***"); got != tc.said {
 			t.Errorf("%d: got %q, want %q", tc.status, got, tc.said)
 		}
 		if tc.kind == providers.Invalid && isLeftAlone(routes, "a") {

@@ -203,8 +203,8 @@ func TestUpstreamsWordsAreBounded(t *testing.T) {
 	others(func(client, upstream peer) {
 		tr := begun(t, client, upstream, false)
 		fault := &providers.Fault{Kind: providers.Invalid, Upstream: &providers.Reply{Status: http.StatusBadRequest, Body: []byte(`{"type":"error","error":{"message":"` + long + `"}}`)}}
-		if tr.Fault(fault); len(fault.Said) < 1<<10 || len(fault.Said) > 2<<10+len("…") {
-			t.Errorf("%s from %s: %d bytes", client.name, upstream.name, len(fault.Said))
+		if tr.Fault(fault); len(fault.UpstreamMessage) < 1<<10 || len(fault.UpstreamMessage) > 2<<10+len("…") {
+			t.Errorf("%s from %s: %d bytes", client.name, upstream.name, len(fault.UpstreamMessage))
 		}
 	})
 }

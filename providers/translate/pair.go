@@ -266,7 +266,7 @@ func (t *Translation) Stream() bool { return t.ask.Stream && !t.ask.Array }
 // maxSaid bounds what a client gets of an upstream's message, in bytes.
 const maxSaid = 2 << 10
 
-// Fault makes an upstream's fault one of the client's format: what it says of the client's own request is said in Said, and
+// Fault makes an upstream's fault one of the client's format: what it says of the client's own request is in UpstreamMessage, and
 // the field that it names is none of the client's.
 func (t *Translation) Fault(fault *providers.Fault) {
 	reply := fault.Upstream
@@ -275,6 +275,6 @@ func (t *Translation) Fault(fault *providers.Fault) {
 	}
 	reply.Format, fault.Param = "", ""
 	if reply.Status/100 == 4 && fault.Blame == providers.BlameNone && t.reader.message != nil { //nolint:mnd // refusals
-		fault.Said = providers.Cut(t.reader.message(reply.Body), maxSaid)
+		fault.UpstreamMessage = providers.Cut(t.reader.message(reply.Body), maxSaid)
 	}
 }

@@ -89,8 +89,8 @@ func NewClient(temporal client.Client, opts ClientOptions) *Client {
 		temporal: temporal, opts: opts, watches: newWatches(), unknownIDs: newUnknownIDs(), readQueue: newReadQueue(), prompts: newPromptCache(),
 	}
 	c.reads = newReads(c.renewed)
-	c.calls = newSharedCache[struct{}, int64](censusFor)
-	c.calls.refreshAfter = censusEarly
+	c.calls = newSharedCache[struct{}, int64](countsTTL)
+	c.calls.refreshAfter = countsRefresh
 	return c
 }
 

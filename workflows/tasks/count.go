@@ -24,22 +24,22 @@ type Counts struct {
 }
 
 const (
-	// censusFor is how long the counts are served: they are for people.
-	censusFor = 10 * time.Second
-	// censusEarly is the age from which the next counts are taken while these are served: a page that asks again within ten seconds, as the
+	// countsTTL is how long the counts are served: they are for people.
+	countsTTL = 10 * time.Second
+	// countsRefresh is the age from which the next counts are taken while these are served: a page that asks again within ten seconds, as the
 	// Overview does every eight, does not wait for it.
-	censusEarly = 5 * time.Second
-	// censusTimeout bounds one census, of several requests. The first that has no answer ends it.
-	censusTimeout = 10 * time.Second
-	// censusPast is how far back a census looks for what has failed.
-	censusPast = 24 * time.Hour
-	// countsAtOnce is how many counts are asked for at once: they are what a census waits for, and more would leave a small server
+	countsRefresh = 5 * time.Second
+	// countsTimeout bounds one count, of several requests. The first that has no answer ends it.
+	countsTimeout = 10 * time.Second
+	// countsPast is how far back failures are counted.
+	countsPast = 24 * time.Hour
+	// countsAtOnce is how many counts are asked for at once: callers wait for them, and more would leave a small server
 	// nothing for tasks.
 	countsAtOnce = 3
 )
 
-// Census is Counts and what failed lately.
-type Census struct {
+// RecentCounts is Counts and what failed lately.
+type RecentCounts struct {
 	Counts
 
 	// Failed are the tasks that failed within the last 24 hours, Undelivered the webhooks that were given up in that time.
@@ -48,39 +48,39 @@ type Census struct {
 	At time.Time
 }
 
-// Counter takes a census of a namespace's tasks for all who ask. It is safe for concurrent use.
+// Counter counts a namespace's tasks and shares the result with all callers. It is safe for concurrent use.
 type Counter struct {
 	temporal             client.Client
 	namespace, taskQueue string
-	taken                *sharedCache[struct{}, Census]
+	taken                *sharedCache[struct{}, RecentCounts]
 }
 
 // NewCounter makes a Counter over a Temporal client, which stays the caller's to close.
 func NewCounter(temporal client.Client, namespace, taskQueue string) *Counter {
-	c := &Counter{temporal: temporal, namespace: namespace, taskQueue: taskQueue, taken: newSharedCache[struct{}, Census](censusFor)}
-	c.taken.refreshAfter = censusEarly
+	c := &Counter{temporal: temporal, namespace: namespace, taskQueue: taskQueue, taken: newSharedCache[struct{}, RecentCounts](countsTTL)}
+	c.taken.refreshAfter = countsRefresh
 	return c
 }
 
-// Census is one that is at most ten seconds old. It costs a handful of visibility requests, which all who ask in that time
+// Counts returns counts that are at most ten seconds old. They cost a handful of visibility requests, which all callers in that time
 // share. Its error is an Overloaded *providers.Fault.
-func (c *Counter) Census(ctx context.Context) (Census, error) {
-	return c.taken.do(ctx, struct{}{}, func(ctx context.Context) (Census, error) {
-		ctx, cancel := context.WithTimeout(ctx, censusTimeout)
+func (c *Counter) Counts(ctx context.Context) (RecentCounts, error) {
+	return c.taken.do(ctx, struct{}{}, func(ctx context.Context) (RecentCounts, error) {
+		ctx, cancel := context.WithTimeout(ctx, countsTimeout)
 		defer cancel()
-		census := Census{At: time.Now().UTC()}
-		since := census.At.Add(-censusPast).Format(time.RFC3339)
+		counts := RecentCounts{At: time.Now().UTC()}
+		since := counts.At.Add(-countsPast).Format(time.RFC3339)
 		past := func(of string, phase workflows.Phase) string {
 			return fmt.Sprintf("%s AND %s = '%s' AND ExecutionStatus != 'ContinuedAsNew' AND CloseTime >= '%s'", of, workflows.AttrState, phase, since)
 		}
 		var err error
-		census.Counts, err = countTasks(ctx, c.temporal, c.namespace, c.taskQueue,
-			tally{&census.Failed, past(workflows.OfTasks, workflows.PhaseFailed)},
-			tally{&census.Undelivered, past("WorkflowType = '"+workflows.NotifyType+"'", workflows.PhaseUndelivered)})
+		counts.Counts, err = CountTasks(ctx, c.temporal, c.namespace, c.taskQueue,
+			tally{&counts.Failed, past(workflows.OfTasks, workflows.PhaseFailed)},
+			tally{&counts.Undelivered, past("WorkflowType = '"+workflows.NotifyType+"'", workflows.PhaseUndelivered)})
 		if err != nil {
-			return Census{}, away("The task engine", err)
+			return RecentCounts{}, away("The task engine", err)
 		}
-		return census, nil
+		return counts, nil
 	})
 }
 
@@ -101,13 +101,9 @@ type tally struct {
 	query string
 }
 
-// CountTasks counts the namespace's tasks. It costs a handful of visibility requests.
-func CountTasks(ctx context.Context, temporal client.Client, namespace, taskQueue string) (Counts, error) {
-	return countTasks(ctx, temporal, namespace, taskQueue)
-}
-
-// countTasks is CountTasks together with other numbers. The first request that fails ends the others.
-func countTasks(ctx context.Context, temporal client.Client, namespace, taskQueue string, others ...tally) (Counts, error) {
+// CountTasks counts the namespace's tasks, together with other numbers. It costs a handful of visibility requests; the first that fails
+// ends the others.
+func CountTasks(ctx context.Context, temporal client.Client, namespace, taskQueue string, others ...tally) (Counts, error) {
 	var c Counts
 	phases := []workflows.Phase{workflows.PhaseQueued, workflows.PhaseSubmitting, workflows.PhasePolling, workflows.PhaseArchiving, workflows.PhaseCalling}
 	in := make([]int64, len(phases))

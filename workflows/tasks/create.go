@@ -80,7 +80,7 @@ func (c *creation) run(ctx context.Context) (_ Task, err error) {
 	var back undo
 	defer func() { back.run(ctx) }()
 	id, incarnation := ident.id, newIncarnation(now)
-	if early.mayStand() {
+	if early.mayBeListed() {
 		back.add(func(ctx context.Context) { c.relist(ctx, id) })
 	}
 	if err := c.callsFull(ctx); err != nil {
@@ -118,7 +118,7 @@ func (c *creation) run(ctx context.Context) (_ Task, err error) {
 	if err != nil {
 		return otherwise(err)(c.repeatOf(ctx, id))
 	}
-	if listed == entryAdded && !early.mayStand() {
+	if listed == entryAdded && !early.mayBeListed() {
 		back.add(func(ctx context.Context) { c.relist(ctx, id) })
 	}
 	if err := c.reserve(ctx, start); err != nil {

@@ -246,13 +246,13 @@ func TestPagesTellWhatRunsAnew(t *testing.T) {
 	})
 }
 
-// TestCensusAsksAtOnce: a census is not as slow as all its counts together, and leaves a small server room for others.
-func TestCensusAsksAtOnce(t *testing.T) {
+// TestCountsAsksAtOnce: a count is not as slow as all its counts together, and leaves a small server room for others.
+func TestCountsAsksAtOnce(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		counter := tasks.NewCounter(&fakeCatalogue{takes: time.Second}, "default", "video")
 		began := time.Now()
-		if _, err := counter.Census(t.Context()); err != nil {
+		if _, err := counter.Counts(t.Context()); err != nil {
 			t.Fatal(err)
 		}
 		if took := time.Since(began); took != 3*time.Second { // seven counts, three at once
@@ -261,9 +261,9 @@ func TestCensusAsksAtOnce(t *testing.T) {
 	})
 }
 
-// TestCensusIsNotTakenTwice: whoever comes after the end of a census, while a slow engine still counts for the next one, waits for
+// TestCountsIsNotTakenTwice: a caller after the end of a count, while a slow engine still counts for the next one, waits for
 // that.
-func TestCensusIsNotTakenTwice(t *testing.T) {
+func TestCountsIsNotTakenTwice(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		engine := &fakeCatalogue{}
@@ -271,9 +271,9 @@ func TestCensusIsNotTakenTwice(t *testing.T) {
 		ask := func(age, wait time.Duration) {
 			t.Helper()
 			began := time.Now()
-			census, err := counter.Census(t.Context())
-			if took := time.Since(began); err != nil || took != wait || time.Since(census.At) != age {
-				t.Errorf("a census of %s ago, %v, after %s; want %s, after %s", time.Since(census.At), err, took, age, wait)
+			counts, err := counter.Counts(t.Context())
+			if took := time.Since(began); err != nil || took != wait || time.Since(counts.At) != age {
+				t.Errorf("a count of %s ago, %v, after %s; want %s, after %s", time.Since(counts.At), err, took, age, wait)
 			}
 		}
 		ask(0, 0)
@@ -289,19 +289,19 @@ func TestCensusIsNotTakenTwice(t *testing.T) {
 	})
 }
 
-// TestCensus counts once for all who ask within ten seconds.
-func TestCensus(t *testing.T) {
+// TestCounts counts once for all who ask within ten seconds.
+func TestCounts(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		engine := &fakeCatalogue{}
 		counter := tasks.NewCounter(engine, "default", "video")
-		var first tasks.Census
+		var first tasks.RecentCounts
 		for range 5 {
-			census, err := counter.Census(t.Context())
+			counts, err := counter.Counts(t.Context())
 			if err != nil {
 				t.Fatal(err)
 			}
-			first = census
+			first = counts
 		}
 		if first.Phases[workflows.PhaseQueued] != 12 || first.Stuck != 1 || first.Failed != 2 || first.Undelivered != 3 || first.Workers != 2 || first.At.IsZero() {
 			t.Errorf("counted %+v", first)
@@ -315,18 +315,18 @@ func TestCensus(t *testing.T) {
 		<-time.After(6 * time.Second) // of the bubble
 		for range 3 {
 			began := time.Now()
-			if old, err := counter.Census(t.Context()); err != nil || !old.At.Equal(first.At) || time.Since(began) != 0 {
+			if old, err := counter.Counts(t.Context()); err != nil || !old.At.Equal(first.At) || time.Since(began) != 0 {
 				t.Errorf("six seconds later: taken at %s, %v, after %s", old.At, err, time.Since(began))
 			}
 		}
 		<-time.After(3*time.Second + time.Millisecond)
-		if next, err := counter.Census(t.Context()); err != nil || next.At.Sub(first.At) != 6*time.Second || engine.counts.Load() != 2*asked {
+		if next, err := counter.Counts(t.Context()); err != nil || next.At.Sub(first.At) != 6*time.Second || engine.counts.Load() != 2*asked {
 			t.Errorf("nine seconds later: taken at %s, %v, %d queries", next.At, err, engine.counts.Load())
 		}
 		engine.counts.Store(asked)
-		engine.takes, first = 0, tasks.Census{}
+		engine.takes, first = 0, tasks.RecentCounts{}
 		<-time.After(10 * time.Second)
-		if next, err := counter.Census(t.Context()); err != nil || !next.At.After(first.At) || engine.counts.Load() != 2*asked {
+		if next, err := counter.Counts(t.Context()); err != nil || !next.At.After(first.At) || engine.counts.Load() != 2*asked {
 			t.Errorf("ten seconds later: taken at %s, %v, %d queries", next.At, err, engine.counts.Load())
 		}
 	})

@@ -147,32 +147,32 @@ const (
 	entryThere                // another create, or one before, made it
 )
 
-// addition is how a task came onto its token's list.
-type addition struct {
+// listAttempt is how a task came onto its token's list.
+type listAttempt struct {
 	added bool // it was not there
 	err   error
 }
 
-// mayStand reports whether the entry of an id that is new may be on the list: it is, or it is not known, since Redis
+// mayBeListed reports whether the entry of an id that is new may be on the list: it is, or it is not known, since Redis
 // may do what it did not answer, and does not say that it did it twice.
-func (a *addition) mayStand() bool { return a != nil && !errors.Is(a.err, taskindex.ErrTooMany) }
+func (a *listAttempt) mayBeListed() bool { return a != nil && !errors.Is(a.err, taskindex.ErrTooMany) }
 
-func (c *creation) add(ctx context.Context, id string, created time.Time) (a addition) {
+func (c *creation) add(ctx context.Context, id string, created time.Time) (a listAttempt) {
 	a.added, a.err = c.opts.Index.Add(ctx, c.in.TokenID, id, created, c.maxTasks())
 	return a
 }
 
 // enlist puts a task that is about to start on the token's list, which also bounds its unfinished tasks. A list that is
-// away holds up nothing: no task's truth depends on it. ahead, where it is not nil, is how the first try went.
-func (c *creation) enlist(ctx context.Context, id string, created time.Time, ahead *addition) (entry, error) {
+// away holds up nothing: no task's truth depends on it. first, where it is not nil, is the outcome of the first try.
+func (c *creation) enlist(ctx context.Context, id string, created time.Time, first *listAttempt) (entry, error) {
 	for again := false; ; again = true {
-		if ahead == nil || again {
+		if first == nil || again {
 			a := c.add(ctx, id, created)
-			ahead = &a
+			first = &a
 		}
-		err := ahead.err
+		err := first.err
 		switch {
-		case err == nil && ahead.added:
+		case err == nil && first.added:
 			return entryAdded, nil
 		case err == nil:
 			return entryThere, nil

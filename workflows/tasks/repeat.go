@@ -46,9 +46,9 @@ type identity struct {
 }
 
 // identify returns the id of the task that the request is, or would be. A create without a key and without a mark of a repeat nearly
-// always is a new task: it is added to the list concurrently, under a new id, and ahead is the outcome; nil: it was not added. If the
+// always is a new task: it is added to the list concurrently, under a new id, and early is the outcome; nil: it was not added. If the
 // request turns out to be an earlier task, the entry is removed again.
-func (c *creation) identify(ctx context.Context, created time.Time) (ident identity, early *addition, err error) {
+func (c *creation) identify(ctx context.Context, created time.Time) (ident identity, early *listAttempt, err error) {
 	if c.in.IdempotencyKey != "" {
 		ident.id, err = c.known(ctx)
 		return ident, nil, err
@@ -64,13 +64,13 @@ func (c *creation) identify(ctx context.Context, created time.Time) (ident ident
 	id := randomID(c.in.prefix())
 	var adding sync.WaitGroup
 	if !c.in.Repeat {
-		early = new(addition)
+		early = new(listAttempt)
 		adding.Go(func() { *early = c.add(ctx, id, created) })
 	}
 	begun, err := c.opts.Repeats.Begin(ctx, c.in.TokenID, hash, id, c.in.Repeat, age)
 	adding.Wait()
 	if err != nil || begun.TaskID != id {
-		if early.mayStand() { // no other create ever had the id
+		if early.mayBeListed() { // no other create ever had the id
 			took, cancel := context.WithTimeout(context.WithoutCancel(ctx), delistTimeout)
 			c.delist(took, c.in.TokenID, id)
 			cancel()

@@ -78,7 +78,7 @@ func say(event form.Event) string {
 	case form.EventCounts:
 		line += fmt.Sprintf(" %+v", *event.Counts)
 	case form.EventFailed:
-		line += fmt.Sprintf(" %s, said %q", event.Fault, event.Fault.Said)
+		line += fmt.Sprintf(" %s, said %q", event.Fault, event.Fault.UpstreamMessage)
 	}
 	return regexp.MustCompile(`call_[0-9A-Za-z]{22}`).ReplaceAllString(line, "call_NEW")
 }

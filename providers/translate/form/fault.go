@@ -54,7 +54,7 @@ func OpenAIFault(value rawjson.Value) *providers.Fault {
 			break
 		}
 		fault.Kind, fault.Message, fault.Accepted = providers.Invalid, "The upstream refused the request.", providers.NotAccepted
-		fault.Said = providers.Cut(message, saidLimit)
+		fault.UpstreamMessage = providers.Cut(message, saidLimit)
 	}
 	return fault
 }

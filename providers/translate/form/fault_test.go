@@ -37,7 +37,7 @@ func TestOpenAIFault(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			got := form.OpenAIFault(rawjson.Value(test.err))
-			if got.Kind != test.kind || got.Blame != test.blame || got.Accepted != test.accepted || got.Said != test.said || got.RetryAfter != test.after || got.Message == "" {
+			if got.Kind != test.kind || got.Blame != test.blame || got.Accepted != test.accepted || got.UpstreamMessage != test.said || got.RetryAfter != test.after || got.Message == "" {
 				t.Errorf("got %+v", got)
 			}
 		})

@@ -45,7 +45,7 @@ func shown(events []form.Event) (lines []string) {
 		case form.EventCounts:
 			lines = append(lines, fmt.Sprintf("counts %+v", *e.Counts))
 		case form.EventFailed:
-			lines = append(lines, "failed "+string(e.Fault.Kind)+" "+e.Fault.Code+" "+e.Fault.Said)
+			lines = append(lines, "failed "+string(e.Fault.Kind)+" "+e.Fault.Code+" "+e.Fault.UpstreamMessage)
 		case form.EventPing, form.EventEnd:
 			lines = append(lines, "?")
 		}
@@ -244,14 +244,14 @@ func TestReadsErrors(t *testing.T) {
 			Kind: providers.Upstream, Blame: providers.BlameKey, Key: providers.KeyForbidden, Accepted: providers.NotAccepted,
 		},
 		`{"error":{"code":404,"status":"NOT_FOUND","message":"models/x is not found"}}`: {Kind: providers.ModelNotFound, Accepted: providers.NotAccepted},
-		`{"error":{"code":400,"status":"INVALID_ARGUMENT","message":"m"}}`:              {Kind: providers.Invalid, Said: "m", Accepted: providers.NotAccepted},
+		`{"error":{"code":400,"status":"INVALID_ARGUMENT","message":"m"}}`:              {Kind: providers.Invalid, UpstreamMessage: "m", Accepted: providers.NotAccepted},
 	} {
 		events := gemini.NewReader().Event(nil, []byte(body), nil)
 		if len(events) != 1 || events[0].Kind != form.EventFailed {
 			t.Fatalf("%s: got %v", body, shown(events))
 		}
 		got := events[0].Fault
-		if got.Kind != want.Kind || got.Blame != want.Blame || got.Key != want.Key || got.Accepted != want.Accepted || got.Said != want.Said ||
+		if got.Kind != want.Kind || got.Blame != want.Blame || got.Key != want.Key || got.Accepted != want.Accepted || got.UpstreamMessage != want.UpstreamMessage ||
 			got.RetryAfter != want.RetryAfter || got.Message == "" {
 			t.Errorf("%s: got %+v, want %+v", body, *got, want)
 		}

@@ -52,7 +52,7 @@ func FaultOf(status rawjson.Value) *providers.Fault {
 	case word == "NOT_FOUND" && strings.HasPrefix(said, "models/"):
 		fault.Kind, fault.Message, fault.Accepted = providers.ModelNotFound, "The upstream does not have the model.", providers.NotAccepted
 	case word == "INVALID_ARGUMENT", word == "FAILED_PRECONDITION", word == "NOT_FOUND", word == "OUT_OF_RANGE", code/100 == 4:
-		fault.Kind, fault.Message, fault.Said = providers.Invalid, "The upstream refused the request.", said
+		fault.Kind, fault.Message, fault.UpstreamMessage = providers.Invalid, "The upstream refused the request.", said
 		fault.Accepted = providers.NotAccepted
 	default:
 		fault.Kind, fault.Message, fault.Blame = providers.Upstream, "The upstream failed while it answered.", providers.BlameChannel

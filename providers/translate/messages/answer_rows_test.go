@@ -92,7 +92,7 @@ func TestKeyFaults(t *testing.T) {
 		`"type":"invalid_request_error","message":"This organization has been disabled."`:                        providers.KeyRefused,
 	} {
 		events := messages.NewReader().Event(nil, []byte(`{"type":"error","error":{`+err+`}}`), nil)
-		if got := events[0].Fault; events[0].Kind != form.EventFailed || got.Blame != providers.BlameKey || got.Key != want || got.Said != "" {
+		if got := events[0].Fault; events[0].Kind != form.EventFailed || got.Blame != providers.BlameKey || got.Key != want || got.UpstreamMessage != "" {
 			t.Errorf("%s: got %+v", err, got)
 		}
 	}

@@ -78,7 +78,7 @@ func show(e *form.Event) string {
 	case form.EventCounts:
 		line = fmt.Sprintf("counts %+v", *e.Counts)
 	case form.EventFailed:
-		line = fmt.Sprintf("failed %s blame=%d accepted=%d code=%s said=%s", e.Fault.Kind, e.Fault.Blame, e.Fault.Accepted, e.Fault.Code, e.Fault.Said)
+		line = fmt.Sprintf("failed %s blame=%d accepted=%d code=%s said=%s", e.Fault.Kind, e.Fault.Blame, e.Fault.Accepted, e.Fault.Code, e.Fault.UpstreamMessage)
 	}
 	return line
 }

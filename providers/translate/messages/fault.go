@@ -55,7 +55,7 @@ func FaultOf(value rawjson.Value) *providers.Fault {
 		fault.Kind, fault.Message, fault.Blame = providers.Upstream, "The upstream failed.", providers.BlameChannel
 	}
 	if fault.Kind == providers.Invalid || fault.Kind == providers.TooLarge {
-		fault.Said = providers.Cut(message, saidLimit)
+		fault.UpstreamMessage = providers.Cut(message, saidLimit)
 	}
 	return fault
 }

@@ -137,8 +137,8 @@ func blockFields(kind string) []string {
 	return nil
 }
 
-// mayStand reports whether a side can say a block of a type that blockFields knows.
-func mayStand(kind string, role form.Role) bool {
+// sends reports whether a role can send a block of a type that blockFields knows.
+func sends(kind string, role form.Role) bool {
 	switch kind {
 	case "tool_use", "thinking", "redacted_thinking":
 		return role == form.Assistant
@@ -166,7 +166,7 @@ func (r *reader) block(to []form.Block, role form.Role, at form.Path, item rawjs
 	case fields == nil: // what only the vendor's own tools make, or what is not known yet
 		r.own(at.Field("type").String(), item, true)
 		return to, nil
-	case !mayStand(kind, role):
+	case !sends(kind, role):
 		return to, invalid(at.Field("type"), "A block of this type cannot stand here.")
 	}
 	r.rest(at, m, fields)

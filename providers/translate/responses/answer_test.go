@@ -51,7 +51,7 @@ func told(events []form.Event, joined bool) string {
 		case form.EventMedia:
 			head = "media"
 		case form.EventFailed:
-			head = fmt.Sprintf("failed %s: %s%s", e.Fault.Kind, e.Fault.Message, e.Fault.Said)
+			head = fmt.Sprintf("failed %s: %s%s", e.Fault.Kind, e.Fault.Message, e.Fault.UpstreamMessage)
 		case form.EventEnd:
 			head = "end"
 		}

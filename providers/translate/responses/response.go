@@ -195,8 +195,8 @@ func errorCode(kind providers.Kind) string {
 
 // faultMessage is what the client may learn of a fault: the upstream's own words about the client's request first.
 func faultMessage(fault *providers.Fault) string {
-	if fault.Said != "" {
-		return fault.Said
+	if fault.UpstreamMessage != "" {
+		return fault.UpstreamMessage
 	}
 	return fault.Message
 }

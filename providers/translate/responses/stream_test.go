@@ -303,7 +303,7 @@ func TestWriterFails(t *testing.T) {
 		message string
 	}{
 		"limited":    {providers.Fault{Kind: providers.RateLimited, Message: "m"}, "rate_limit_exceeded", "m"},
-		"a bad call": {providers.Fault{Kind: providers.Invalid, Message: "m", Said: "the image is broken"}, "invalid_prompt", "the image is broken"},
+		"a bad call": {providers.Fault{Kind: providers.Invalid, Message: "m", UpstreamMessage: "the image is broken"}, "invalid_prompt", "the image is broken"},
 		"broken":     {providers.Fault{Kind: providers.Upstream, Message: "m"}, "server_error", "m"},
 	} {
 		t.Run(name, func(t *testing.T) {

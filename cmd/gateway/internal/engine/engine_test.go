@@ -153,7 +153,7 @@ func TestAwayFailsReads(t *testing.T) {
 					return err
 				},
 				"the counts": func(ctx context.Context) error {
-					_, err := counter.Census(ctx)
+					_, err := counter.Counts(ctx)
 					return err
 				},
 				"a task": func(ctx context.Context) error {

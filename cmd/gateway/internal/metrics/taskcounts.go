@@ -79,12 +79,12 @@ func (c *taskCounter) count(ctx context.Context) bool {
 		}
 		c.lines.Store(&counted[map[string]slots.State]{lines, time.Now()})
 	}
-	census, err := tasks.CountTasks(ctx, c.temporal, c.namespace, c.queue)
+	counts, err := tasks.CountTasks(ctx, c.temporal, c.namespace, c.queue)
 	if err != nil {
 		return false
 	}
-	c.tasks.Store(&counted[tasks.Counts]{census, time.Now()})
-	return census.Workers > 0
+	c.tasks.Store(&counted[tasks.Counts]{counts, time.Now()})
+	return counts.Workers > 0
 }
 
 // CountTasks makes what counts tasks until its context ends, and shows the counts.
