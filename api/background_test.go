@@ -349,7 +349,7 @@ func TestTaskRoutes(t *testing.T) {
 func TestTaskList(t *testing.T) {
 	t.Parallel()
 	g := newGateway(t, nil, nil)
-	g.tasks.page = tasks.Page{Tasks: []tasks.Task{endedCall(g, 200, "{}")}, More: true}
+	g.tasks.page = tasks.Page{Tasks: []tasks.Task{endedCall(g, 200, "{}")}, More: true, Last: "call_looked"}
 	var page struct {
 		Object  string
 		Data    []struct{ ID string }
@@ -358,7 +358,7 @@ func TestTaskList(t *testing.T) {
 		HasMore bool   `json:"has_more"`
 	}
 	decode(t, g.do(t, request("GET", "/v1/tasks?kind=call&status=completed&model=gpt-4o&operation=POST+/v1/chat/completions&limit=3&order=asc&after="+callID, "")).Body.Bytes(), &page)
-	if page.Object != "list" || len(page.Data) != 1 || page.FirstID != callID || page.LastID != callID || !page.HasMore {
+	if page.Object != "list" || len(page.Data) != 1 || page.FirstID != callID || page.LastID != "call_looked" || !page.HasMore {
 		t.Errorf("got %+v", page)
 	}
 	query := g.tasks.queries[0]

@@ -17,7 +17,7 @@ func TestVideoList(t *testing.T) {
 	if got := strings.TrimSpace(rec.Body.String()); rec.Code != 200 || got != empty {
 		t.Errorf("got %d %s, want %s", rec.Code, got, empty)
 	}
-	g.tasks.page = tasks.Page{Tasks: []tasks.Task{running(10), failed(20)}, More: true}
+	g.tasks.page = tasks.Page{Tasks: []tasks.Task{running(10), failed(20)}, More: true, Last: "video_2"}
 	g.tasks.page.Tasks[1].ID = "video_2"
 	rec = g.do(t, request("GET", "/v1/videos?after=video_0&limit=2&order=asc", ""))
 	var list struct {

@@ -292,8 +292,8 @@ func ownTasksTable(v *View, page tasks.Page) *Table {
 			When(task.CreatedAt), When(task.CompletedAt),
 		}})
 	}
-	if n := len(page.Tasks); page.More && n > 0 {
-		table.Next = v.With("after", page.Tasks[n-1].ID)
+	if page.More {
+		table.Next = v.With("after", page.Last)
 	}
 	return table
 }

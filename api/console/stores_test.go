@@ -276,7 +276,11 @@ func (s ownTaskStore) Find(_ context.Context, id, tokenID string) (tasks.Task, e
 }
 
 func (s ownTaskStore) List(_ context.Context, query tasks.ListQuery) (tasks.Page, error) {
-	return tasks.Page{Tasks: s.own, More: len(s.own) > 0}, s.read("own tasks of " + query.TokenID)
+	page := tasks.Page{Tasks: s.own, More: len(s.own) > 0}
+	if page.More {
+		page.Last = s.own[len(s.own)-1].ID
+	}
+	return page, s.read("own tasks of " + query.TokenID)
 }
 
 func (s ownTaskStore) Cancel(_ context.Context, id, tokenID string) (tasks.Task, error) {

@@ -114,7 +114,7 @@ type taskPage struct {
 	Object  string  `json:"object" enum:"list"`
 	Data    []task  `json:"data" nullable:"false"`
 	FirstID *string `json:"first_id"`
-	LastID  *string `json:"last_id"`
+	LastID  *string `json:"last_id" doc:"The 'after' of the next page. With has_more it may be a task that the filters leave out"`
 	HasMore bool    `json:"has_more"`
 }
 
@@ -168,12 +168,12 @@ func (s *Service) list(ctx context.Context, in *taskList) (taskPage, error) {
 	if err != nil {
 		return taskPage{}, err
 	}
-	shown := taskPage{Object: "list", Data: make([]task, 0, len(page.Tasks)), HasMore: page.More}
+	shown := taskPage{Object: "list", Data: make([]task, 0, len(page.Tasks)), LastID: orNull(page.Last), HasMore: page.More}
 	for _, t := range page.Tasks {
 		shown.Data = append(shown.Data, newTask(t))
 	}
-	if n := len(shown.Data); n > 0 {
-		shown.FirstID, shown.LastID = &shown.Data[0].ID, &shown.Data[n-1].ID
+	if len(shown.Data) > 0 {
+		shown.FirstID = &shown.Data[0].ID
 	}
 	return shown, nil
 }

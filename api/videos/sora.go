@@ -177,12 +177,12 @@ func (s sora) addList(g *edge.Group, tags []string) {
 		if err != nil {
 			return list, err
 		}
-		list = openAIVideoList{Object: "list", Data: make([]openAIVideo, len(page.Tasks)), HasMore: page.More}
+		list = openAIVideoList{Object: "list", Data: make([]openAIVideo, len(page.Tasks)), LastID: orNull(page.Last), HasMore: page.More}
 		for i, task := range page.Tasks {
 			list.Data[i] = newOpenAIVideo(task)
 		}
-		if n := len(page.Tasks); n > 0 {
-			list.FirstID, list.LastID = &page.Tasks[0].ID, &page.Tasks[n-1].ID
+		if len(page.Tasks) > 0 {
+			list.FirstID = &page.Tasks[0].ID
 		}
 		return list, nil
 	})

@@ -52,8 +52,9 @@ type ListQuery struct {
 // Page is a part of a token's list.
 type Page struct {
 	Tasks []Task
-	// More: the list continues after the last task.
+	// More: the list continues after Last, the last task that was looked at.
 	More bool
+	Last string
 }
 
 // List reads a page of the token's tasks by creation, as they are now. Faults: Invalid for an After that is not on the
@@ -64,7 +65,9 @@ func (c *Client) List(ctx context.Context, query ListQuery) (Page, error) {
 	var forgotten []string
 	defer func() { // not before the page is whole: it is read on behind one of them
 		for _, id := range forgotten {
-			c.delist(ctx, query.TokenID, id)
+			if id != page.Last { // the next page is read on behind it
+				c.delist(ctx, query.TokenID, id)
+			}
 		}
 	}()
 	for looked := 0; len(page.Tasks) < want && looked < listMost; {
@@ -97,7 +100,13 @@ func (c *Client) List(ctx context.Context, query ListQuery) (Page, error) {
 		page.More = looked >= listMost
 	}
 	if len(page.Tasks) == want {
-		page.Tasks, page.More = page.Tasks[:query.Limit], true
+		page.Tasks, page.More, after = page.Tasks[:query.Limit], true, page.Tasks[query.Limit-1].ID
+	}
+	switch n := len(page.Tasks); {
+	case page.More:
+		page.Last = after
+	case n > 0:
+		page.Last = page.Tasks[n-1].ID
 	}
 	return page, nil
 }

@@ -188,6 +188,27 @@ func TestListBehindForgotten(t *testing.T) {
 	}
 }
 
+// TestListWithoutMatch: a page that has looked at as many tasks as a page may, and found none, is where the list continues.
+func TestListWithoutMatch(t *testing.T) {
+	t.Parallel()
+	service, _, index := newListing(storagetest.Redis(t))
+	for i := range 1100 { // Temporal has forgotten them
+		if err := index.Restore(t.Context(), "demo", tasks.RandomID(), time.Now().Add(time.Duration(i)*time.Second-time.Hour), true); err != nil {
+			t.Fatal(err)
+		}
+	}
+	made := mustCreate(t, service, keyed("k", 0))
+	query := tasks.ListQuery{TokenID: "demo", Limit: 100, Ascending: true}
+	first, err := service.List(t.Context(), query)
+	if err != nil || len(first.Tasks) != 0 || !first.More || first.Last == "" {
+		t.Fatalf("got %+v, %v", first, err)
+	}
+	query.After = first.Last
+	if rest, err := service.List(t.Context(), query); err != nil || len(rest.Tasks) != 1 || rest.More || rest.Last != made.ID {
+		t.Errorf("after %s: got %+v, %v", first.Last, rest, err)
+	}
+}
+
 // TestMaxTasks: the limit counts tasks that have not ended, whoever failed to note it; a repeat of a create passes it.
 func TestMaxTasks(t *testing.T) {
 	t.Parallel()
