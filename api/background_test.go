@@ -229,6 +229,30 @@ func TestAsyncForbidden(t *testing.T) {
 	}
 }
 
+// TestResponseFlags: what asks for a response in the background, or for one that is not stored, is a boolean.
+func TestResponseFlags(t *testing.T) {
+	t.Parallel()
+	for member, param := range map[string]string{
+		`"background":"true"`: "background", `"background":1`: "background", `"background":"false"`: "background", `"background":[true]`: "background",
+		`"Background":true`: "Background", `"store":"false"`: "store", `"store":0`: "store", `"background":true,"store":false`: "store",
+		`"background":null`: "", `"background":false,"store":false`: "",
+	} {
+		for _, forbids := range [][]string{nil, {providers.ForbidBackground}} {
+			s := newStoring(t, func(o *api.Options) { o.Forbids = func(string) []string { return forbids } })
+			rec := s.do(t, request("POST", "/v1/responses", `{"model":"gpt","input":"x",`+member+`}`))
+			if param == "" {
+				if rec.Code != http.StatusOK || !strings.Contains(s.sent(), member) {
+					t.Errorf("%s: got %d %s, sent %s", member, rec.Code, rec.Body, s.sent())
+				}
+				continue
+			}
+			if _, named := fault(t, rec); rec.Code != http.StatusBadRequest || named != param || s.sent() != "" || len(s.tasks.creates) != 0 {
+				t.Errorf("%s: got %d %s, sent %q", member, rec.Code, rec.Body, s.sent())
+			}
+		}
+	}
+}
+
 func TestTaskResult(t *testing.T) {
 	t.Parallel()
 	g := newGateway(t, nil, nil)

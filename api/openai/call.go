@@ -84,7 +84,7 @@ const cacheKey = "prompt_cache_key"
 // known which of the fields for the size of an answer an upstream reads, so each counts wherever it is.
 func newChecker[Body any](registry huma.Registry) *body.Checker {
 	return body.NewChecker[Body](registry, "max_completion_tokens", "max_output_tokens", "max_tokens", "n", "best_of",
-		cacheKey, "stream_options.include_usage", "parameters.n", "background")
+		cacheKey, "stream_options.include_usage", "parameters.n")
 }
 
 // readJSON reads the call of a JSON body.

@@ -28,6 +28,8 @@ type openAIResponse struct {
 	PreviousResponseID string             `json:"previous_response_id,omitempty"`
 	Conversation       body.TextOrObject  `json:"conversation,omitzero" doc:"A conversation that the upstream keeps: its id, or an object with it"`
 	Truncation         string             `json:"truncation,omitempty" enum:"auto,disabled"`
+	Background         bool               `json:"background,omitempty" doc:"Run the response as a task, which is read later"`
+	Store              bool               `json:"store,omitempty" doc:"Keep the response for later reads and calls; true if it is absent"`
 }
 
 // openAICompaction is the body of a compaction. It is never filled.
