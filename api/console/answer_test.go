@@ -23,6 +23,8 @@ func TestAnswersOfCalls(t *testing.T) {
 		"messages":         {"application/json", `{"content":[{"type":"text","text":"Hello"}]}`, "Hello", 0, 0},
 		"messages stream":  {stream, "data: {\"type\":\"message_start\",\"message\":{\"content\":[]}}\n\ndata: {\"type\":\"content_block_delta\",\"delta\":{\"type\":\"text_delta\",\"text\":\"Hello\"}}\n\n", "Hello", 0, 0},
 		"gemini":           {"application/json", `{"candidates":[{"content":{"parts":[{"text":"Hel"},{"text":"lo"},{"inlineData":{"mimeType":"image/png","data":"` + png + `"}}]}}]}`, "Hello", 1, 0},
+		"interaction":      {"application/json", `{"steps":[{"type":"thought","signature":"x"},{"type":"model_output","content":[{"type":"text","text":"Hello"},{"type":"image","data":"` + png + `"}]}]}`, "Hello", 1, 0},
+		"its stream":       {stream, "event: step.delta\ndata: {\"event_type\":\"step.delta\",\"delta\":{\"type\":\"text\",\"text\":\"Hello\"}}\n\nevent: interaction.completed\ndata: {\"event_type\":\"interaction.completed\",\"interaction\":{\"id\":\"call_0\"}}\n\nevent: done\ndata: [DONE]\n\n", "Hello", 0, 0},
 		"image":            {"application/json", `{"data":[{"b64_json":"` + png + `"},{"url":"https://cdn.test/a.png"},{"url":"javascript:alert(1)"}]}`, "", 1, 1},
 		"no image":         {"application/json", `{"data":[{"b64_json":"` + page + `"}]}`, "{\n  \"data\": [\n    {\n      \"b64_json\": \"" + page + "\"\n    }\n  ]\n}", 0, 0},
 		"transcription":    {"application/json", `{"text":"Hello","segments":[{"text":"Hello"}]}`, "Hello", 0, 0},

@@ -112,11 +112,11 @@ func (s *Service) AddInteractions(
 				}, {
 					Name: "last_event_id", In: "query", Schema: body.Text(), Description: "The event of the stream after which it continues",
 				}},
-				Responses: body.DeclareAnswer[Interaction](registry, "The interaction"),
+				Responses: declareInteraction(registry, "text/event-stream"),
 			}, providers.StoredGet, a.read},
 			{huma.Operation{
 				OperationID: "cancelInteraction", Method: http.MethodPost, Path: "/cancel", Summary: "Cancel an interaction",
-				Description: cancelWords + " " + storedWords, Parameters: []*huma.Param{id}, Responses: body.DeclareAnswer[Interaction](registry, "The interaction"),
+				Description: cancelWords + " " + storedWords, Parameters: []*huma.Param{id}, Responses: declareInteraction(registry),
 			}, providers.StoredCancel, a.cancel},
 			{huma.Operation{
 				OperationID: "deleteInteraction", Method: http.MethodDelete, Summary: "Delete an interaction", Description: storedWords,
@@ -144,6 +144,17 @@ func (s *Service) AddInteractions(
 		}
 	}
 	return a.begin
+}
+
+// declareInteraction declares an interaction, which is the upstream's object unless it makes a video, and other forms of it.
+func declareInteraction(registry huma.Registry, streams ...string) map[string]*huma.Response {
+	content := map[string]*huma.MediaType{
+		"application/json": {Schema: &huma.Schema{AnyOf: []*huma.Schema{body.SchemaOf[Interaction](registry), body.AnyObject()}}},
+	}
+	for _, mediaType := range streams {
+		content[mediaType] = &huma.MediaType{Schema: body.Text()}
+	}
+	return map[string]*huma.Response{"200": {Description: "The interaction of a video, or that of the upstream", Content: content}}
 }
 
 // storedWords describe how long relayed interactions are known.

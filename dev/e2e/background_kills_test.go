@@ -2,6 +2,7 @@ package e2e_test
 
 import (
 	"bytes"
+	"encoding/json"
 	"flag"
 	"fmt"
 	"math/rand/v2"
@@ -20,10 +21,10 @@ var (
 	backgroundSeed  = flag.Uint64("background-seed", 1, "what TestBackgroundStorm asks for; 0: something else each time, which is printed")
 )
 
-// newCallSplit is stack.NewSplit with members of the background section, and a grace of one second.
-func newCallSplit(on *stack.Stack, section string) *stack.Split {
+// newCallSplit is stack.NewSplit with members of the background section, channels in place of the usual ones, and a grace of one second.
+func newCallSplit(on *stack.Stack, section string, channels ...string) *stack.Split {
 	s := &stack.Split{Stack: on, ToTemporal: stack.NewLink(on.T, on.TemporalAt)}
-	o := stack.GatewayOptions{More: "background: {" + section + "}\n", Relay: "grace: 1s", Args: []string{"serve", "--worker=false"}}
+	o := stack.GatewayOptions{More: "background: {" + section + "}\n", Relay: "grace: 1s", Channels: strings.Join(channels, ""), Args: []string{"serve", "--worker=false"}}
 	s.Front = s.StartGateway(o)
 	o.Args, o.TemporalAt = []string{"worker"}, s.ToTemporal.Addr()
 	s.Worker = s.StartGateway(o)
@@ -82,6 +83,39 @@ func TestKillWorkerDuringCall(t *testing.T) {
 			})
 		}
 	}
+}
+
+// TestKillWorkerDuringInteraction: an interaction whose answer died with its worker is sent once more, and its client reads it under the id of
+// the create. What the vendor stores of it is deleted with it.
+func TestKillWorkerDuringInteraction(t *testing.T) {
+	t.Parallel()
+	on := stack.Shared(t)
+	s := newCallSplit(on, "lost_answer: repeat", fmt.Sprintf(
+		"  - {name: gemini, vendor: gemini, base_url: \"http://%s/gemini\", keys: [sk-upstream-gemini], groups: [default], models: {gemini-2.5-flash: }}\n", on.UpstreamAt))
+	s.Control.AddRule(map[string]any{"operation": "interactions", "action": "hang", "accept": true})
+	var interaction struct{ ID, Status string }
+	created := s.Front.Call(t, stack.Request{
+		Method: http.MethodPost, Path: "/v1beta/interactions", Body: `{"model":"gemini-2.5-flash","input":"lost interaction","background":true}`,
+	})
+	if err := json.Unmarshal(created.Body, &interaction); err != nil || created.Status != http.StatusOK || interaction.Status != "in_progress" {
+		t.Fatalf("created %d %s, %v", created.Status, created.Body, err)
+	}
+	s.Control.Await("interactions", "gemini-2.5-flash", "accepted", 1)
+	s.Worker.Kill()
+	s.Control.Clear()
+	s.RestartWorker()
+	ended := awaitBackground(t, s.Front, "", interaction.ID)
+	path := "/v1/interactions/" + interaction.ID
+	read := s.Front.Call(t, stack.Request{Path: path})
+	if ended.Status != "completed" || ended.Operation != "POST /v1beta/interactions" || read.Status != http.StatusOK || !bytes.Contains(read.Body, []byte("lost interaction")) ||
+		json.Unmarshal(read.Body, &interaction) != nil || interaction.ID != ended.ID || interaction.Status != "completed" {
+		t.Errorf("ended as %+v with %+v: %d %s", ended, ended.Error, read.Status, read.Body)
+	}
+	s.Control.Await("interactions", "gemini-2.5-flash", "accepted", 2)
+	if deleted := s.Front.Call(t, stack.Request{Method: http.MethodDelete, Path: path}); deleted.Status != http.StatusOK || strings.TrimSpace(string(deleted.Body)) != "{}" {
+		t.Errorf("deleted %d %s", deleted.Status, deleted.Body)
+	}
+	s.Control.Await("interactions.delete", "", "accepted", 1)
 }
 
 // TestStopWorkerDuringCall: a stopping worker lets a call end that ends within the grace.

@@ -85,7 +85,7 @@
 // Operations: chat, completions, embeddings, responses, responses.compact, responses.input_tokens, moderations, rerank, images.generations, images.edits,
 // images.content, audio.speech, audio.transcriptions, audio.translations, models, realtime, video.create, video.get, video.list,
 // video.content, video.delete, video.remix, video.cancel (openai, generic); messages, messages.count_tokens, models (anthropic);
-// generate, stream, count_tokens, embed, embed.batch, models (gemini); video.create, video.get, video.content (all that make videos; a
+// generate, stream, count_tokens, embed, embed.batch, models, interactions, interactions.get, interactions.cancel, interactions.delete (gemini); video.create, video.get, video.content (all that make videos; a
 // result that is in an answer counts as video.get), video.list, video.cancel, video.delete, models, account (where the vendor has them),
 // files.get (omni), uploads, uploads.content (runway), token (veo), video.link (hailuo), upload (pixverse), video.result (fal);
 // unknown for every other path.

@@ -84,3 +84,29 @@ test('errors within streams', async () => {
 	assert.ok(error instanceof ApiError, error.stack)
 	assert.equal(error.status, 502)
 })
+
+test('interactions in the background', async () => {
+	const {interactions} = client
+	const create = {model: 'gemini-2.5-flash', input: question, background: true}
+	let made = await interactions.create(create)
+	assert.deepEqual([made.status, made.model], ['in_progress', create.model])
+	while (made.status === 'in_progress') made = await interactions.get(made.id, {include_input: true})
+	assert.deepEqual([made.status, made.output_text, made.input], ['completed', said, question])
+
+	let id, last
+	for await (const event of await interactions.create({...create, stream: true})) {
+		id ??= event.interaction.id
+		last = Number(event.event_id)
+		if (last === 4) break // the connection is lost
+	}
+	const events = await collect(await interactions.get(id, {stream: true, last_event_id: String(last)}))
+	assert.deepEqual(events.map(event => event.event_id), events.map((_, i) => String(last + 1 + i)))
+	assert.equal(events.at(-1).interaction.status, 'completed')
+	const next = await interactions.create({model: create.model, input: question, previous_interaction_id: id})
+	assert.equal(next.previous_interaction_id, id)
+	made = await interactions.cancel(id)
+	assert.deepEqual([made.status, made.output_text], ['completed', said])
+	await interactions.delete(id)
+	await assert.rejects(interactions.get(id), {status: 404})
+	await assert.rejects(interactions.create({...create, store: false}), {status: 400})
+})

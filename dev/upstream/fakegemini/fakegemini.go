@@ -1,7 +1,7 @@
 // Package fakegemini fakes the Gemini API. Shapes: github.com/googleapis/go-genai (commit 6fd3e65).
 //
 // Below /gemini/: v1beta (and v1) models[/{id}], :generateContent, :streamGenerateContent, :countTokens, :embedContent,
-// :batchEmbedContents.
+// :batchEmbedContents, and interactions[/{id}[/cancel]] of models.
 package fakegemini
 
 import (
@@ -27,7 +27,9 @@ func Serve(s *fake.Server) {
 	generate := func(x *fake.Exchange) *fake.Problem { return parseGenerate(x, checker.Generate) }
 	count := func(x *fake.Exchange) *fake.Problem { return parseGenerate(x, checker.Count) }
 	embed := func(x *fake.Exchange) *fake.Problem { return parseEmbed(x, checker) }
+	stored := &interactions{byID: make(map[string]interaction)}
 	for _, prefix := range []string{"/gemini/v1beta", "/gemini/v1"} {
+		serveInteractions(s, v, prefix, stored)
 		s.Handle("GET "+prefix+"/models", fake.Operation{Vendor: v, Name: "models", Answer: answerModels})
 		s.Handle("GET "+prefix+"/models/{model}", fake.Operation{Vendor: v, Name: "models", Parse: parseModel, Answer: answerModel})
 		actions := map[string]http.HandlerFunc{}
