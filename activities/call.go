@@ -862,7 +862,7 @@ func (c *calling) write(ctx context.Context, out *callOutput, answer *Answered) 
 	}
 	kind := out.sent.Get("Content-Type")
 	if c.events != nil {
-		log, err := c.events.Close(ctx, !answer.Unknown)
+		log, err := c.events.Close(ctx, answer.Failure == nil && !answer.Cancelled)
 		if err != nil {
 			return fmt.Errorf("end the log of events: %w", err)
 		}

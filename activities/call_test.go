@@ -16,6 +16,8 @@ import (
 	"testing"
 	"time"
 
+	"go.temporal.io/api/serviceerror"
+
 	"modelrelay/activities"
 	"modelrelay/providers"
 	"modelrelay/storage"
@@ -589,7 +591,7 @@ func TestRelayDeadline(t *testing.T) {
 	t.Run("running", func(t *testing.T) {
 		t.Parallel()
 		c := newCalls(t, hangs(func() {}))
-		c.in.Deadline = time.Now().Add(50 * time.Millisecond)
+		c.in.Deadline = time.Now().Add(2 * time.Second)
 		if got, err := c.try(t); err != nil || got.Failure == nil || got.Failure.Code != "deadline_exceeded" || got.Unknown || got.Cost != 30 {
 			t.Errorf("got %+v with %+v, %v", got, got.Failure, err)
 		}
@@ -880,5 +882,57 @@ func TestRelayArray(t *testing.T) {
 		}
 		got, err = c.try(t)
 		check(got, err, stored)
+	}
+}
+
+// TestRelayGivenUp: Temporal gives up a try whose heartbeats it does not hear. The try continues, and the next one in the same worker has its
+// answer.
+func TestRelayGivenUp(t *testing.T) {
+	t.Parallel()
+	begun, finish := make(chan struct{}), make(chan struct{})
+	caller := new(fakeCaller)
+	caller.serve = func(w http.ResponseWriter, r *http.Request, run *activities.CallRun) {
+		if !caller.send(r, run) {
+			return
+		}
+		close(begun)
+		select {
+		case <-finish:
+			_, _ = io.WriteString(w, "{}") // of memory
+		case <-r.Context().Done():
+			run.Fault = &providers.Fault{Kind: providers.Canceled}
+		}
+	}
+	c := newCalls(t, caller)
+	waits := make(chan struct{}, 2)
+	c.relayer.Record = func(step activities.Step) {
+		if step.Name == activities.StepQueued {
+			waits <- struct{}{}
+		}
+	}
+	var running sync.WaitGroup
+	try := func() {
+		env := newTestEnv(t, nil)
+		giveUp := env.endable(t)
+		relayer := c.relayer
+		env.acts.Relayer = &relayer
+		env.env.RegisterActivity(&relayer)
+		env.env.SetWorkerStopChannel(c.stop)
+		running.Go(func() {
+			if got, err := do[activities.Answered](t, env, relayer.Relay, c.in); err != nil || got.Cancelled || got.Output == nil || got.Lost != 0 {
+				t.Errorf("got %+v, %v", got, err)
+			}
+		})
+		<-waits
+		<-begun
+		giveUp(&serviceerror.NotFound{Message: "activity not found"})
+	}
+	try()
+	c.buries(t, 1) // the next try is another owner
+	try()
+	close(finish)
+	running.Wait()
+	if sent := caller.sent.Load(); sent != 1 {
+		t.Errorf("the call was sent %d times", sent)
 	}
 }

@@ -306,8 +306,15 @@ func fault(t *testing.T, err error) (record activities.Record, retried bool, del
 // cancelable gives the environment's activities a context that the test can end, as a cancel that arrives with a heartbeat does.
 func (r *testEnv) cancelable(t *testing.T) context.CancelFunc {
 	t.Helper()
+	end := r.endable(t)
+	return func() { end(temporal.NewCanceledError()) }
+}
+
+// endable gives the environment's activities a context that the test can end for any reason.
+func (r *testEnv) endable(t *testing.T) context.CancelCauseFunc {
+	t.Helper()
 	ctx, cancel := context.WithCancelCause(t.Context())
 	t.Cleanup(func() { cancel(nil) })
 	r.env.SetWorkerOptions(worker.Options{BackgroundActivityContext: ctx})
-	return func() { cancel(temporal.NewCanceledError()) }
+	return cancel
 }

@@ -2,7 +2,10 @@ package activities
 
 import (
 	"context"
+	"errors"
 	"sync"
+
+	"go.temporal.io/sdk/temporal"
 
 	"modelrelay/storage/taskindex"
 )
@@ -10,8 +13,14 @@ import (
 // RunningCalls are the calls that a worker relays or holds. A cancel ends them at once: Temporal reports it only with the next heartbeat. The
 // zero value is ready, nil holds nothing, and it is safe for concurrent use.
 type RunningCalls struct {
-	mu   sync.Mutex
-	ends map[string]context.CancelFunc
+	mu      sync.Mutex
+	running map[string]*runningCall
+}
+
+// runningCall is a try of a call. done is closed at its end.
+type runningCall struct {
+	end  context.CancelFunc
+	done chan struct{}
 }
 
 // Follow ends calls whose cancel other processes report, until ctx ends. ready, if it is not nil, is closed when it hears the first.
@@ -23,30 +32,65 @@ func (r *RunningCalls) Follow(ctx context.Context, changes *taskindex.Changes, r
 	})
 }
 
-// enter returns a context that a cancel of the task ends.
+// enter returns a context that a cancel of the task ends. Nothing else ends it that ends ctx, which is the activity's: if Temporal is away for
+// longer than a heartbeat takes, or the process stood still, the try continues although Temporal begins another one. That one waits here for
+// the end of the first if it has the same worker, and then finds the stored answer.
 func (r *RunningCalls) enter(ctx context.Context, taskID string) (context.Context, context.CancelFunc) {
-	ctx, cancel := context.WithCancel(ctx)
+	ctx, cancel := untilCancelled(ctx)
 	if r == nil {
 		return ctx, cancel
 	}
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	if r.ends == nil {
-		r.ends = make(map[string]context.CancelFunc)
+	call := &runningCall{end: cancel, done: make(chan struct{})}
+	for {
+		earlier := r.begin(taskID, call)
+		if earlier == nil {
+			break
+		}
+		select {
+		case <-earlier.done:
+		case <-ctx.Done():
+			earlier.end()
+			<-earlier.done
+		}
 	}
-	r.ends[taskID] = cancel
 	return ctx, func() {
 		r.mu.Lock()
-		delete(r.ends, taskID)
+		delete(r.running, taskID)
 		r.mu.Unlock()
 		cancel()
+		close(call.done)
 	}
+}
+
+// begin records the try of a task, and returns nil, or the try that runs.
+func (r *RunningCalls) begin(taskID string, call *runningCall) *runningCall {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if earlier := r.running[taskID]; earlier != nil {
+		return earlier
+	}
+	if r.running == nil {
+		r.running = make(map[string]*runningCall)
+	}
+	r.running[taskID] = call
+	return nil
 }
 
 func (r *RunningCalls) end(taskID string) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	if end := r.ends[taskID]; end != nil {
-		end()
+	if call := r.running[taskID]; call != nil {
+		call.end()
 	}
+}
+
+// untilCancelled returns a context with the values of an activity's that ends only if the activity is cancelled, or its worker ends.
+func untilCancelled(ctx context.Context) (context.Context, context.CancelFunc) {
+	free, cancel := context.WithCancel(context.WithoutCancel(ctx))
+	stop := context.AfterFunc(ctx, func() {
+		if cause := context.Cause(ctx); errors.Is(cause, context.Canceled) || temporal.IsCanceledError(cause) {
+			cancel()
+		}
+	})
+	return free, func() { stop(); cancel() }
 }
