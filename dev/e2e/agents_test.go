@@ -133,6 +133,21 @@ func codingAgents() []codingAgent {
 			read: readsPath("read", "filePath"), edit: replacesAt("edit", "filePath", "oldString", "newString"),
 		},
 		{
+			name: "pi", program: "@earendil-works/pi-coding-agent/dist/bundle/cli.js", script: true, models: []string{"glm-5", "claude-opus-4-8", "gemini-3-pro", "gpt-native"},
+			command: func(t agentTask) ([]string, []string) {
+				return []string{"--mode", "json", "--no-session", "--provider", "relay", "--model", t.model, t.prompt},
+					[]string{"RELAY_KEY=" + stack.Token, "PI_OFFLINE=1", "PI_TELEMETRY=0"}
+			},
+			home: func(t agentTask) map[string]string {
+				return map[string]string{".pi/agent/models.json": fmt.Sprintf(`{"providers": {"relay": {"baseUrl": "%s/v1", "api": "openai-completions",
+					"apiKey": "$RELAY_KEY", "models": [{"id": "%s", "reasoning": true}]}}}`, t.url, t.model)}
+			},
+			read: readsPath("read", "path"), edit: func(note string) []map[string]any {
+				edit := map[string]any{"oldText": strings.TrimSpace(noteBefore), "newText": strings.TrimSpace(noteAfter)}
+				return []map[string]any{call("edit", map[string]any{"path": note, "edits": []any{edit}})}
+			},
+		},
+		{
 			name: "claude-code", program: "@anthropic-ai/claude-code-linux-*/claude", models: []string{"claude-opus-4-8", "gpt-native", "gemini-3-pro", "glm-5"},
 			command: func(t agentTask) ([]string, []string) {
 				return []string{"-p", t.prompt, "--model", t.model, "--dangerously-skip-permissions", "--output-format", "json"}, []string{
