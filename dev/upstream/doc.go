@@ -126,7 +126,8 @@
 //
 // Each call takes the next answer. With "plan": true the answer is the one after as many rounds of tool results as the call's history
 // has, so that a call of an agent outside its plan does not disturb it; calls without tools are not selected. {"any": [call, …]}
-// calls the first tool that is offered. {{said}} is replaced by the turn's text, {{media}} by its media.
+// calls the first tool that is offered. {"search": {"query", "pages": [{"url", "title"}]}} is a search of the web that the vendor makes where
+// the call offers its search; {"cited": {"text", "page": 0}} is a text that cites a page found before. {{said}} is replaced by the turn's text, {{media}} by its media.
 //
 // Thoughts come as each vendor shows them: thinking blocks with a signature where the call thinks, thought parts where it includes
 // thoughts, reasoning items with a summary where it asks for one and with encrypted_content where it includes that, reasoning_content

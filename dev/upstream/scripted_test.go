@@ -122,6 +122,92 @@ func TestScripts(t *testing.T) {
 	}
 }
 
+// TestScriptsSearch has an answer with a search rendered in every dialect, whole and streamed. Whoever offers no search gets none.
+func TestScriptsSearch(t *testing.T) {
+	t.Parallel()
+	f := start(t, upstream.Options{})
+	const says = `{"parts":[{"search":{"query":"go 1.30","pages":[{"url":"https://go.dev/a","title":"A"},{"url":"https://go.dev/b","title":"B"}]}},` +
+		`{"text":"Go é "},{"cited":{"text":"is out","page":1}},{"text":"."}]}`
+	for dialect, want := range map[string]struct {
+		body, tools string
+		whole       map[string]any
+		stream      []string // in this order
+	}{
+		"chat": {
+			`{"model":"MODEL","messages":[{"role":"user","content":"go"}]`, `,"web_search_options":{}`,
+			map[string]any{
+				"choices.0.message.content": "Go é is out.", "choices.0.message.annotations.0.url_citation.start_index": 5,
+				"choices.0.message.annotations.0.url_citation.end_index": 11, "choices.0.message.annotations.0.url_citation.url": "https://go.dev/b",
+			},
+			[]string{`"content":"is "`, `"content":"."`, `{"annotations":[{"type":"url_citation","url_citation":{"start_index":5,"end_index":11,"title":"B"`, `"finish_reason":"stop"`},
+		},
+		"responses": {
+			`{"model":"MODEL","input":"go","include":["web_search_call.action.sources"]`, `,"tools":[{"type":"web_search"}]`,
+			map[string]any{
+				"output.0.type": "web_search_call", "output.0.action.query": "go 1.30", "output.0.action.sources.1.url": "https://go.dev/b", "output.2": nil,
+				"output.1.content.0.text": "Go é is out.", "output.1.content.0.annotations.0.title": "B", "output.1.content.0.annotations.0.start_index": 5,
+				"output.1.content.0.annotations.0.end_index": 11,
+			},
+			[]string{
+				`"type":"web_search_call","status":"in_progress"`, "response.web_search_call.searching", `"query":"go 1.30"`, `"delta":"out"`,
+				"response.output_text.annotation.added", `"delta":"."`, "response.output_text.done", `"start_index":5,"end_index":11`, "response.completed",
+			},
+		},
+		"messages": {
+			`{"model":"MODEL","max_tokens":4000,"messages":[{"role":"user","content":"go"}]`, `,"tools":[{"type":"web_search_20250305","name":"web_search"}]`,
+			map[string]any{
+				"content.0.type": "server_tool_use", "content.0.input.query": "go 1.30", "content.1.type": "web_search_tool_result",
+				"content.1.content.1.url": "https://go.dev/b", "content.2.text": "Go é ", "content.2.citations": nil, "content.3.text": "is out",
+				"content.3.citations.0.url": "https://go.dev/b", "content.3.citations.0.cited_text": "is out", "content.4.text": ".",
+				"usage.server_tool_use.web_search_requests": 1, "stop_reason": "end_turn",
+			},
+			[]string{`"server_tool_use"`, `"partial_json":""`, `query`, `"web_search_result"`, `"citations":[]`, `"citations_delta"`, `"text":"is "`, `"web_search_requests":1`},
+		},
+		"gemini": {
+			`{"contents":[{"role":"user","parts":[{"text":"go"}]}]`, `,"tools":[{"googleSearch":{}}]`,
+			map[string]any{
+				"candidates.0.content.parts.0.text": "Go é is out.", "candidates.0.groundingMetadata.webSearchQueries.0": "go 1.30",
+				"candidates.0.groundingMetadata.groundingChunks.1.web.uri":              "https://go.dev/b",
+				"candidates.0.groundingMetadata.groundingSupports.0.segment.startIndex": 6, "candidates.0.groundingMetadata.groundingSupports.0.segment.endIndex": 12,
+				"candidates.0.groundingMetadata.groundingSupports.0.groundingChunkIndices.0": 1,
+			},
+			[]string{`"text":"is "`, `"text":"."`, `"finishReason":"STOP"`, `"groundingMetadata"`},
+		},
+	} {
+		t.Run(dialect, func(t *testing.T) {
+			t.Parallel()
+			model, d := modelOf(dialect)+"-search", dialects()[dialect]
+			f.control(t, "POST", "scripts", `{"model":"`+model+`","answers":[`+says+`,`+says+`,`+says+`]}`)
+			ask := func(more string, stream bool) answer {
+				path := strings.Replace(d.path, "MODEL", model, 1)
+				if stream && dialect == "gemini" {
+					path = strings.Replace(path, ":generateContent", ":streamGenerateContent?alt=sse", 1)
+				} else if stream {
+					more += `,"stream":true`
+				}
+				return f.do(t, "POST", path, strings.Replace(want.body, "MODEL", model, 1)+more+"}", d.header...)
+			}
+			whole := ask(want.tools, false)
+			if whole.status != 200 {
+				t.Fatalf("got %d %s", whole.status, whole.body)
+			}
+			wants(t, whole.json(t), want.whole)
+			rest := string(ask(want.tools, true).body)
+			for _, piece := range want.stream {
+				_, after, found := strings.Cut(rest, piece)
+				if !found {
+					t.Errorf("stream: no %s in what is left: %s", piece, rest)
+					break
+				}
+				rest = after
+			}
+			if got := string(ask("", false).body); !strings.Contains(got, "offers no search") || strings.Contains(got, "go.dev") {
+				t.Errorf("without a search offered: got %s", got)
+			}
+		})
+	}
+}
+
 // TestScriptsEnd has answers end early, and for a reason.
 func TestScriptsEnd(t *testing.T) {
 	t.Parallel()

@@ -21,6 +21,7 @@ type Question struct {
 	MaxTokens int      // 0: no bound
 	JSON      bool     // the answer must be JSON
 	Thinks    bool     // the answer begins with a thought
+	Searches  bool     // the vendor's own search of the web is offered
 
 	// What scripts go by.
 	Offered []string // names of all tools
@@ -38,6 +39,7 @@ const (
 	Redacted // a thought that is not shown
 	Refusal
 	Call
+	Search // of the web
 )
 
 // Part is a piece of a reply.
@@ -46,6 +48,9 @@ type Part struct {
 	Text  string       // of a text, a thought or a refusal
 	words script.Words // how a stream cuts text; nil: behind each space
 	Call  ToolCall
+	// Search is that of a search; Cites are the ranges of a text that cite pages.
+	Search *script.Search
+	Cites  []Citation
 }
 
 // Pieces shows the text as a stream cuts it, until show says no.

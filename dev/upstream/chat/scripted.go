@@ -28,8 +28,12 @@ func ReplyTo(x *fake.Exchange, q Question) Reply {
 func (q *Question) scripted(a *script.Answer) Reply {
 	r := Reply{Stop: a.Stop, StopSequence: a.StopSequence, Interleave: a.Interleave, ending: a.Break}
 	r.Usage.Input = Tokens(q.All)
+	var found []script.Page
 	for i := range a.Parts {
-		p := q.part(&a.Parts[i])
+		p := q.part(&a.Parts[i], found)
+		if p.Search != nil {
+			found = append(found, p.Search.Pages...)
+		}
 		r.Parts = append(r.Parts, p)
 		n := pieces(p.Text) + Tokens(len(p.Call.Arguments))
 		r.Usage.Output += n
@@ -49,8 +53,18 @@ func (q *Question) scripted(a *script.Answer) Reply {
 	return r
 }
 
-func (q *Question) part(p *script.Part) Part {
+func (q *Question) part(p *script.Part, found []script.Page) Part {
 	switch {
+	case p.Search != nil && !q.Searches:
+		return Part{Text: "The script searches; the request offers no search."}
+	case p.Search != nil:
+		return Part{Kind: Search, Search: p.Search}
+	case p.Cited != nil:
+		out := q.words(Text, p.Cited.Text)
+		if p.Cited.Page < len(found) {
+			out.Cites = []Citation{citing(out.Text, found[p.Cited.Page])}
+		}
+		return out
 	case p.Redacted:
 		return Part{Kind: Redacted}
 	case p.Think != nil:

@@ -7,6 +7,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"net/http"
+	"slices"
 	"strings"
 	"time"
 
@@ -110,6 +111,7 @@ type messagesRequest struct {
 		Name string `json:"name"`
 	} `json:"tool_choice"`
 	Tools []struct {
+		Type string `json:"type"`
 		Name string `json:"name"`
 	} `json:"tools"`
 	Thinking struct {
@@ -186,14 +188,18 @@ func (q *messagesRequest) question(prompt string) chat.Question {
 	}
 	out.Turn = q.Messages[begins:]
 	for _, tool := range q.Tools {
+		if chat.SearchTool(tool.Type) {
+			out.Searches = true
+			continue
+		}
 		out.Tools = append(out.Tools, tool.Name)
 	}
 	out.Offered = out.Tools
 	switch q.ToolChoice.Type {
 	case "none":
-		out.Tools = nil
+		out.Tools, out.Searches = nil, false
 	case "tool":
-		out.Tools = []string{q.ToolChoice.Name}
+		out.Tools = slices.DeleteFunc([]string{q.ToolChoice.Name}, func(name string) bool { return !slices.Contains(out.Offered, name) })
 	}
 	return out
 }

@@ -28,19 +28,24 @@ type messageUsage struct {
 	CacheDetail   map[string]int `json:"cache_creation,omitempty"`
 	Output        int            `json:"output_tokens"`
 	OutputDetail  map[string]int `json:"output_tokens_details,omitempty"`
+	Server        map[string]int `json:"server_tool_use,omitempty"`
 	ServiceTier   string         `json:"service_tier,omitempty"`
 }
 
 func newMessageUsage(r *chat.Reply) messageUsage {
 	u := r.Usage
-	return messageUsage{
+	out := messageUsage{
 		Input: u.Input - u.Read - u.Write, CacheCreation: u.Write, CacheRead: u.Read, Output: u.Output, ServiceTier: "standard",
 		CacheDetail:  map[string]int{"ephemeral_5m_input_tokens": u.Write - u.Write1h, "ephemeral_1h_input_tokens": u.Write1h},
 		OutputDetail: map[string]int{"thinking_tokens": u.Reasoning},
 	}
+	if searches, _ := r.Searched(); len(searches) > 0 {
+		out.Server = map[string]int{"web_search_requests": len(searches), "web_fetch_requests": 0}
+	}
+	return out
 }
 
-// contentBlock is a text, thinking, redacted_thinking or tool_use block; absent fields are left out.
+// contentBlock is a text, thinking, redacted_thinking, tool_use, server_tool_use or web_search_tool_result block; absent fields are left out.
 type contentBlock struct {
 	Type      string          `json:"type"`
 	Text      *string         `json:"text,omitempty"`
@@ -50,6 +55,10 @@ type contentBlock struct {
 	ID        string          `json:"id,omitempty"`
 	Name      string          `json:"name,omitempty"`
 	Input     json.RawMessage `json:"input,omitempty"`
+	Citations any             `json:"citations,omitempty"` // of a text: a list of citations
+	Caller    any             `json:"caller,omitempty"`
+	ToolUseID string          `json:"tool_use_id,omitempty"`
+	Content   any             `json:"content,omitempty"` // of a result: a list of pages
 
 	said *chat.Part
 }
@@ -80,11 +89,45 @@ func (q *messagesRequest) blocks(r *chat.Reply) []contentBlock {
 			}
 		case chat.Call:
 			blocks = append(blocks, contentBlock{Type: "tool_use", ID: p.Call.ID, Name: p.Call.Name, Input: json.RawMessage(p.Call.Arguments), said: p})
+		case chat.Search:
+			blocks = append(blocks, searched(p)...)
 		case chat.Text, chat.Refusal:
-			blocks = append(blocks, contentBlock{Type: "text", Text: &p.Text, said: p})
+			blocks = append(blocks, contentBlock{Type: "text", Text: &p.Text, Citations: citations(p), said: p})
 		}
 	}
 	return blocks
+}
+
+// searched are the blocks of a search: the model calls the vendor's tool, whose result follows.
+func searched(p *chat.Part) []contentBlock {
+	direct, id := map[string]string{"type": "direct"}, "srvtoolu_01"+fake.RandomWord(22)
+	query, _ := json.Marshal(map[string]string{"query": p.Search.Query}) // never fails
+	pages := make([]map[string]any, 0, len(p.Search.Pages))
+	for _, page := range p.Search.Pages {
+		pages = append(pages, map[string]any{
+			"type": "web_search_result", "url": page.URL, "title": page.Title, "page_age": nil,
+			"encrypted_content": chat.Seal(anthropic.Found, page.URL),
+		})
+	}
+	return []contentBlock{
+		{Type: "server_tool_use", ID: id, Name: "web_search", Input: query, Caller: direct, said: p},
+		{Type: "web_search_tool_result", ToolUseID: id, Content: pages, Caller: direct, said: p},
+	}
+}
+
+// citations are those of a text; nil for none.
+func citations(p *chat.Part) any {
+	if len(p.Cites) == 0 {
+		return nil
+	}
+	list := make([]map[string]string, 0, len(p.Cites))
+	for _, c := range p.Cites {
+		list = append(list, map[string]string{
+			"type": "web_search_result_location", "url": c.URL, "title": c.Title, "cited_text": p.Text[c.FromByte:c.ToByte],
+			"encrypted_index": chat.Seal(anthropic.Cited, c.URL),
+		})
+	}
+	return list
 }
 
 func stopReason(r *chat.Reply) string {
@@ -139,7 +182,7 @@ func answerMessages(x *fake.Exchange) {
 func streamMessage(x *fake.Exchange, m message) bool {
 	start := m
 	start.Content, start.StopReason, start.StopSequence = []contentBlock{}, nil, nil
-	start.Usage.Output, start.Usage.OutputDetail = 1, nil
+	start.Usage.Output, start.Usage.OutputDetail, start.Usage.Server = 1, nil, nil
 	if !x.Event("message_start", map[string]any{"type": "message_start", "message": start}) {
 		return false
 	}
@@ -166,28 +209,36 @@ func streamBlock(x *fake.Exchange, index int, b contentBlock) bool {
 	switch b.Type {
 	case "thinking":
 		empty.Thinking, empty.Signature, key, kind = &none, &none, "thinking", "thinking_delta"
-	case "tool_use":
+	case "tool_use", "server_tool_use":
 		empty.Input = json.RawMessage("{}")
 	case "text":
 		empty.Text, key, kind = &none, "text", "text_delta"
+		if b.Citations != nil {
+			empty.Citations = []any{}
+		}
 	}
 	if !x.Event("content_block_start", map[string]any{"type": "content_block_start", "index": index, "content_block": empty}) {
 		return false
 	}
-	delta := func(kind, key, piece string) bool {
+	delta := func(kind, key string, piece any) bool {
 		return x.Pause() && x.Event("content_block_delta", map[string]any{
-			"type": "content_block_delta", "index": index, "delta": map[string]string{"type": kind, key: piece},
+			"type": "content_block_delta", "index": index, "delta": map[string]any{"type": kind, key: piece},
 		})
 	}
 	ok := true
+	if cited, _ := b.Citations.([]map[string]string); len(cited) > 0 { // they come before the text
+		for _, citation := range cited {
+			ok = ok && delta("citations_delta", "citation", citation)
+		}
+	}
 	switch b.Type {
-	case "tool_use":
-		ok = delta("input_json_delta", "partial_json", "")
+	case "tool_use", "server_tool_use":
+		ok = ok && delta("input_json_delta", "partial_json", "")
 		for _, piece := range chat.ArgumentPieces(string(b.Input)) {
 			ok = ok && delta("input_json_delta", "partial_json", piece)
 		}
 	case "text", "thinking":
-		ok = b.said.Pieces(func(piece string) bool { return delta(kind, key, piece) })
+		ok = ok && b.said.Pieces(func(piece string) bool { return delta(kind, key, piece) })
 	}
 	if b.Type == "thinking" {
 		ok = ok && delta("signature_delta", "signature", *b.Signature)

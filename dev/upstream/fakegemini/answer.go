@@ -10,6 +10,7 @@ import (
 	"modelrelay/dev/upstream/clip"
 	"modelrelay/dev/upstream/fake"
 	"modelrelay/dev/upstream/googleapi"
+	"modelrelay/dev/upstream/script"
 	"modelrelay/dev/upstream/strict/gemini"
 )
 
@@ -17,6 +18,63 @@ type candidate struct {
 	Content      content `json:"content"`
 	FinishReason string  `json:"finishReason,omitempty"`
 	Index        int     `json:"index"`
+
+	Grounding *grounding `json:"groundingMetadata,omitempty"`
+}
+
+// grounding is what an answer with a search is based on. Shapes: https://ai.google.dev/gemini-api/docs/google-search.
+type grounding struct {
+	Queries []string          `json:"webSearchQueries"`
+	Entry   map[string]string `json:"searchEntryPoint"`
+	Chunks  []groundingChunk  `json:"groundingChunks"`
+	Support []support         `json:"groundingSupports,omitempty"`
+}
+
+type groundingChunk struct {
+	Web struct {
+		URI   string `json:"uri"`
+		Title string `json:"title"`
+	} `json:"web"`
+}
+
+type support struct {
+	Segment segment `json:"segment"`
+	Chunks  []int   `json:"groundingChunkIndices"`
+}
+
+// segment is a range of a part in bytes.
+type segment struct {
+	Part  int    `json:"partIndex,omitempty"`
+	Start int    `json:"startIndex,omitempty"`
+	End   int    `json:"endIndex,omitempty"`
+	Text  string `json:"text"`
+}
+
+// ground returns what the answer is based on; nil if the model did not search.
+func ground(searches []script.Search, parts []part) *grounding {
+	if len(searches) == 0 {
+		return nil
+	}
+	g := &grounding{Entry: map[string]string{"renderedContent": "<div>Google Search</div>"}}
+	at := map[string]int{}
+	for _, s := range searches {
+		g.Queries = append(g.Queries, s.Query)
+		for _, page := range s.Pages {
+			var chunk groundingChunk
+			chunk.Web.URI, chunk.Web.Title = page.URL, page.Title
+			at[page.URL] = len(g.Chunks)
+			g.Chunks = append(g.Chunks, chunk)
+		}
+	}
+	for i := range parts {
+		if parts[i].Text == nil {
+			continue
+		}
+		for _, c := range parts[i].said.Cites {
+			g.Support = append(g.Support, support{segment{i, c.FromByte, c.ToByte, (*parts[i].Text)[c.FromByte:c.ToByte]}, []int{at[c.URL]}})
+		}
+	}
+	return g
 }
 
 type detail struct {
@@ -40,8 +98,9 @@ type generateResponse struct {
 	ModelVersion string            `json:"modelVersion"`
 	ResponseID   string            `json:"responseId"`
 
-	choices int
-	made    fake.Made
+	choices   int
+	made      fake.Made
+	grounding *grounding
 }
 
 const sealSignature = "thoughtSignature"
@@ -55,8 +114,9 @@ func (q *generateRequest) parts(x *fake.Exchange, r *chat.Reply) []part {
 		r.Name("")
 	}
 	parts := []part{}
-	for i := range r.Parts {
-		p := &r.Parts[i]
+	said := r.Joined()
+	for i := range said {
+		p := &said[i]
 		switch p.Kind {
 		case chat.Thought:
 			if shows {
@@ -70,7 +130,7 @@ func (q *generateRequest) parts(x *fake.Exchange, r *chat.Reply) []part {
 			parts = append(parts, out)
 		case chat.Text, chat.Refusal:
 			parts = append(parts, part{Text: &p.Text, said: p})
-		case chat.Redacted:
+		case chat.Redacted, chat.Search:
 		}
 	}
 	if n := len(parts) - 1; n >= 0 && signs && !r.Has(chat.Call) && !parts[n].Thought {
@@ -96,7 +156,8 @@ const stopBlocked = "blocked"
 
 // reply returns the parts of the whole answer, how it ended, and the answer around them without its parts.
 func (q *generateRequest) reply(x *fake.Exchange, r *chat.Reply) (parts []part, finish string, shell generateResponse) {
-	parts = q.parts(x, r)
+	searches, rest := r.Searched()
+	parts = q.parts(x, &rest)
 	if slices.Contains(q.GenerationConfig.ResponseModalities, "IMAGE") {
 		parts = append(parts, part{InlineData: &blob{"image/png", base64.StdEncoding.EncodeToString(clip.Paint(x.Prompt, 0))}})
 		r.Usage.Output += 258
@@ -114,6 +175,7 @@ func (q *generateRequest) reply(x *fake.Exchange, r *chat.Reply) (parts []part, 
 			Detail: []detail{{"TEXT", u.Input}},
 		},
 		ModelVersion: x.Model, ResponseID: fake.RandomID(22), choices: max(1, q.GenerationConfig.CandidateCount), made: made,
+		grounding: ground(searches, parts),
 	}
 	if r.Stop == stopBlocked {
 		shell.Feedback, shell.choices = map[string]string{"blockReason": "SAFETY"}, 0
@@ -124,7 +186,11 @@ func (q *generateRequest) reply(x *fake.Exchange, r *chat.Reply) (parts []part, 
 func (g *generateResponse) with(parts []part, finish string) generateResponse {
 	out := *g
 	for i := range g.choices {
-		out.Candidates = append(out.Candidates, candidate{Content: content{"model", parts}, FinishReason: finish, Index: i})
+		c := candidate{Content: content{"model", parts}, FinishReason: finish, Index: i}
+		if finish != "" {
+			c.Grounding = g.grounding
+		}
+		out.Candidates = append(out.Candidates, c)
 	}
 	return out
 }
@@ -193,7 +259,7 @@ func (g *generateResponse) chunks(parts []part, finish string) []generateRespons
 		chunks[i].Usage.Candidates, chunks[i].Usage.Thoughts, chunks[i].Usage.Total = 0, 0, chunks[i].Usage.Prompt
 	}
 	for i := range chunks[last].Candidates {
-		chunks[last].Candidates[i].FinishReason = finish
+		chunks[last].Candidates[i].FinishReason, chunks[last].Candidates[i].Grounding = finish, g.grounding
 	}
 	return chunks
 }

@@ -103,6 +103,7 @@ type generateRequest struct {
 		FunctionDeclarations []struct {
 			Name string `json:"name"`
 		} `json:"functionDeclarations"`
+		GoogleSearch json.RawMessage `json:"googleSearch"`
 	} `json:"tools"`
 	ToolConfig struct {
 		FunctionCallingConfig struct {
@@ -210,6 +211,7 @@ func (q *generateRequest) question(x *fake.Exchange) chat.Question {
 	out.Turn = q.Contents[begins:]
 	calling := q.ToolConfig.FunctionCallingConfig
 	for _, tool := range q.Tools {
+		out.Searches = out.Searches || len(tool.GoogleSearch) > 0
 		for _, f := range tool.FunctionDeclarations {
 			out.Offered = append(out.Offered, f.Name)
 			if len(calling.AllowedFunctionNames) == 0 || slices.Contains(calling.AllowedFunctionNames, f.Name) {

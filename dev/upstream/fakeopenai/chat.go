@@ -30,7 +30,8 @@ type chatRequest struct {
 	ResponseFormat struct {
 		Type string `json:"type"`
 	} `json:"response_format"`
-	talk []chatMessage
+	WebSearch json.RawMessage `json:"web_search_options"`
+	talk      []chatMessage
 }
 
 type chatMessage struct {
@@ -80,7 +81,7 @@ func (q *chatRequest) question(prompt string) chat.Question {
 	last := &q.talk[len(q.talk)-1]
 	out := chat.Question{
 		Model: q.Model, Text: prompt, Result: last.Role == "tool", MaxTokens: max(q.MaxTokens, q.MaxCompletionTokens),
-		JSON: q.ResponseFormat.Type == "json_object" || q.ResponseFormat.Type == "json_schema",
+		JSON: q.ResponseFormat.Type == "json_object" || q.ResponseFormat.Type == "json_schema", Searches: len(q.WebSearch) > 0,
 	}
 	begins := 0
 	for i := range q.talk {
@@ -223,7 +224,22 @@ func (c *chatWriter) appendMessage(b []byte) []byte {
 		b = append(appendChatCall(b, call, call.Arguments), "}]"...)
 	}
 	b = appendNullable(append(b, `,"refusal":`...), c.reply.Of(chat.Refusal))
-	return append(b, `,"annotations":[]}`...)
+	return append(c.appendAnnotations(append(b, `,"annotations":`...)), '}')
+}
+
+// appendAnnotations appends the pages that the text cites; its searches are in no place of the answer.
+func (c *chatWriter) appendAnnotations(b []byte) []byte {
+	b = append(b, '[')
+	for i, cite := range c.reply.Cites() {
+		if i > 0 {
+			b = append(b, ',')
+		}
+		b = appendInt(append(b, `{"type":"url_citation","url_citation":{"start_index":`...), cite.From)
+		b = appendInt(append(b, `,"end_index":`...), cite.To)
+		b = fake.AppendQuoted(append(b, `,"title":`...), cite.Title)
+		b = append(fake.AppendQuoted(append(b, `,"url":`...), cite.URL), "}}"...)
+	}
+	return append(b, ']')
 }
 
 func (c *chatWriter) served() {
@@ -275,7 +291,7 @@ func (c *chatWriter) content(choice int) bool {
 			}
 			calls++
 			continue
-		case chat.Redacted:
+		case chat.Redacted, chat.Search:
 			continue
 		}
 		if !p.Pieces(func(piece string) bool {
@@ -285,6 +301,9 @@ func (c *chatWriter) content(choice int) bool {
 		}
 	}
 	if c.reply.Interleave && !c.interleaved(choice) {
+		return false
+	}
+	if len(c.reply.Cites()) > 0 && !c.delta(choice, func(b []byte) []byte { return append(c.appendAnnotations(append(b, `{"annotations":`...)), '}') }, "") {
 		return false
 	}
 	return c.x.Pause() && c.delta(choice, func(b []byte) []byte { return append(b, "{}"...) }, c.finish())

@@ -3,6 +3,7 @@ package fakeopenai
 import (
 	"encoding/json"
 	"slices"
+	"unicode/utf8"
 
 	"modelrelay/dev/upstream/chat"
 	"modelrelay/dev/upstream/fake"
@@ -28,8 +29,20 @@ type responseText struct {
 	Logprobs    []any  `json:"logprobs"`
 }
 
-func outputText(text string) responseText {
-	return responseText{Type: "output_text", Text: text, Annotations: []any{}, Logprobs: []any{}}
+func outputText(text string, cites ...chat.Citation) responseText {
+	annotations := make([]any, 0, len(cites))
+	for _, c := range cites {
+		annotations = append(annotations, responseCitation{"url_citation", c.From, c.To, c.URL, c.Title})
+	}
+	return responseText{Type: "output_text", Text: text, Annotations: annotations, Logprobs: []any{}}
+}
+
+type responseCitation struct {
+	Type  string `json:"type"`
+	Start int    `json:"start_index"`
+	End   int    `json:"end_index"`
+	URL   string `json:"url"`
+	Title string `json:"title"`
 }
 
 type responseRefusal struct {
@@ -44,6 +57,20 @@ type responseCall struct {
 	CallID    string `json:"call_id"`
 	Name      string `json:"name"`
 	Arguments string `json:"arguments"`
+}
+
+type responseSearch struct {
+	ID     string        `json:"id"`
+	Type   string        `json:"type"`
+	Status string        `json:"status"`
+	Action *searchAction `json:"action,omitempty"` // of one that is completed
+}
+
+type searchAction struct {
+	Type    string              `json:"type"`
+	Query   string              `json:"query"`
+	Queries []string            `json:"queries"`
+	Sources []map[string]string `json:"sources,omitempty"` // where the call includes them
 }
 
 type responseReasoning struct {
@@ -71,9 +98,10 @@ func (q *responseRequest) output(r *chat.Reply) []any {
 		Summary *string `json:"summary"`
 	}
 	_ = json.Unmarshal(q.Reasoning, &reasoning) // absent, or part of a valid body
-	items := make([]any, 0, len(r.Parts))
-	for i := range r.Parts {
-		p := &r.Parts[i]
+	parts := r.Joined()
+	items := make([]any, 0, len(parts))
+	for i := range parts {
+		p := &parts[i]
 		switch p.Kind {
 		case chat.Call:
 			items = append(items, responseCall{"fc_" + fake.RandomID(48), "function_call", "completed", p.Call.ID, p.Call.Name, p.Call.Arguments})
@@ -86,8 +114,16 @@ func (q *responseRequest) output(r *chat.Reply) []any {
 				item.Encrypted = encryptedPrefix + chat.Seal(sealReasoning, item.ID)
 			}
 			items = append(items, item)
+		case chat.Search:
+			action := &searchAction{Type: "search", Query: p.Search.Query, Queries: []string{p.Search.Query}}
+			for _, page := range p.Search.Pages {
+				if slices.Contains(q.Include, "web_search_call.action.sources") {
+					action.Sources = append(action.Sources, map[string]string{"type": "url", "url": page.URL})
+				}
+			}
+			items = append(items, responseSearch{"ws_" + fake.RandomID(48), "web_search_call", "completed", action})
 		case chat.Text:
-			items = append(items, responseMessage{"msg_" + fake.RandomID(48), "message", "completed", "assistant", []any{outputText(p.Text)}, p})
+			items = append(items, responseMessage{"msg_" + fake.RandomID(48), "message", "completed", "assistant", []any{outputText(p.Text, p.Cites...)}, p})
 		case chat.Refusal:
 			items = append(items, responseMessage{"msg_" + fake.RandomID(48), "message", "completed", "assistant", []any{responseRefusal{"refusal", p.Text}}, p})
 		}
@@ -149,6 +185,8 @@ func (w *responseStream) run(o *response, r *chat.Reply, items []any) {
 			w.call(i, item)
 		case responseReasoning:
 			w.reasoning(i, item)
+		case responseSearch:
+			w.search(i, item)
 		}
 	}
 	done := *o
@@ -181,7 +219,17 @@ func (w *responseStream) message(index int, item responseMessage) {
 		w.send("response.refusal.done", part(map[string]any{"refusal": item.said.Text}))
 	} else {
 		w.send("response.content_part.added", part(map[string]any{"part": outputText("")}))
-		w.pieces(item.said, "response.output_text.delta", func() map[string]any { return part(map[string]any{"logprobs": []any{}}) })
+		text, _ := item.Content[0].(responseText)
+		said, cited := 0, 0
+		item.said.Pieces(func(piece string) bool {
+			w.ok = w.ok && w.x.Pause()
+			w.send("response.output_text.delta", part(map[string]any{"delta": piece, "logprobs": []any{}}))
+			said += utf8.RuneCountInString(piece)
+			for ; cited < len(item.said.Cites) && item.said.Cites[cited].To <= said; cited++ { // behind the text that cites
+				w.send("response.output_text.annotation.added", part(map[string]any{"annotation_index": cited, "annotation": text.Annotations[cited]}))
+			}
+			return w.ok
+		})
 		w.send("response.output_text.done", part(map[string]any{"text": item.said.Text, "logprobs": []any{}}))
 	}
 	w.send("response.content_part.done", part(map[string]any{"part": item.Content[0]}))
@@ -201,6 +249,16 @@ func (w *responseStream) reasoning(index int, item responseReasoning) {
 		w.pieces(item.said, "response.reasoning_summary_text.delta", func() map[string]any { return part(map[string]any{}) })
 		w.send("response.reasoning_summary_text.done", part(map[string]any{"text": item.said.Text}))
 		w.send("response.reasoning_summary_part.done", part(map[string]any{"part": item.Summary[0]}))
+	}
+	w.send("response.output_item.done", map[string]any{"output_index": index, "item": item})
+}
+
+func (w *responseStream) search(index int, item responseSearch) {
+	empty := item
+	empty.Status, empty.Action = "in_progress", nil
+	w.send("response.output_item.added", map[string]any{"output_index": index, "item": empty})
+	for _, state := range []string{"in_progress", "searching", "completed"} {
+		w.send("response.web_search_call."+state, map[string]any{"item_id": item.ID, "output_index": index})
 	}
 	w.send("response.output_item.done", map[string]any{"output_index": index, "item": item})
 }

@@ -99,7 +99,7 @@ func (q *responseRequest) question(prompt string) chat.Question {
 	begins, before := 0, ""
 	for i, item := range q.talk {
 		switch {
-		case item.Role == "assistant", item.Type == "function_call", item.Type == "reasoning":
+		case item.Role == "assistant", item.Type == "function_call", item.Type == "reasoning", item.Type == "web_search_call":
 			begins = i + 1
 		case item.Type == "function_call_output" && before != item.Type:
 			asked.Rounds++
@@ -117,6 +117,7 @@ func (q *responseRequest) question(prompt string) chat.Question {
 		if tool.Type == "function" {
 			asked.Tools = append(asked.Tools, tool.Name)
 		}
+		asked.Searches = asked.Searches || chat.SearchTool(tool.Type)
 	}
 	asked.Offered = asked.Tools
 	var format struct {
@@ -131,7 +132,7 @@ func (q *responseRequest) question(prompt string) chat.Question {
 	}
 	switch {
 	case string(q.ToolChoice) == `"none"`:
-		asked.Tools = nil
+		asked.Tools, asked.Searches = nil, false
 	case json.Unmarshal(q.ToolChoice, &forced) == nil && forced.Name != "":
 		asked.Tools = []string{forced.Name}
 	}

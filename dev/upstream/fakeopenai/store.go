@@ -79,6 +79,8 @@ func (s *responseStore) keep(q *responseRequest, rounds int, id string, output [
 			s.add(item.ID, storedItem{kind: item.Type})
 		case responseReasoning:
 			s.add(item.ID, storedItem{kind: item.Type})
+		case responseSearch:
+			s.add(item.ID, storedItem{kind: item.Type})
 		}
 	}
 	s.responses[id] = r

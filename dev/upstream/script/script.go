@@ -48,12 +48,32 @@ type Answer struct {
 // Part is a piece of an answer; exactly one field is set. In text and in string arguments {{said}} stands for the texts and results
 // of the turn answered, joined by " | ", and {{media}} for its media (see Media).
 type Part struct {
-	Think    Words  `json:"think,omitempty"`
-	Redacted bool   `json:"redacted,omitempty"` // thinking that is not shown
-	Text     Words  `json:"text,omitempty"`
-	Refusal  Words  `json:"refusal,omitempty"`
-	Call     *Call  `json:"call,omitempty"`
-	Any      []Call `json:"any,omitempty"` // the first of these calls whose tool the request offers
+	Think    Words   `json:"think,omitempty"`
+	Redacted bool    `json:"redacted,omitempty"` // thinking that is not shown
+	Text     Words   `json:"text,omitempty"`
+	Refusal  Words   `json:"refusal,omitempty"`
+	Search   *Search `json:"search,omitempty"` // a search of the web that the vendor makes, where the request offers it
+	Cited    *Cited  `json:"cited,omitempty"`  // a text that cites a page
+	Call     *Call   `json:"call,omitempty"`
+	Any      []Call  `json:"any,omitempty"` // the first of these calls whose tool the request offers
+}
+
+// Search is a search of the web, and what it found.
+type Search struct {
+	Query string `json:"query"`
+	Pages []Page `json:"pages,omitempty"`
+}
+
+// Page is a page of the web.
+type Page struct {
+	URL   string `json:"url"`
+	Title string `json:"title"`
+}
+
+// Cited is a text that cites a page of the searches before it.
+type Cited struct {
+	Text Words `json:"text"`
+	Page int   `json:"page"` // 0: the first one found in the answer
 }
 
 // Call is a call of a tool. Arguments are an object, or a string that is sent as it is, whole JSON or not.
@@ -142,9 +162,17 @@ func (a *Answer) check() error {
 	if len(a.Parts) == 0 && a.Break == nil && a.Stop == "" {
 		return errors.New("parts: an answer has parts, a stop or a break")
 	}
+	pages := 0
 	for i := range a.Parts {
-		if err := a.Parts[i].check(); err != nil {
+		p := &a.Parts[i]
+		if err := p.check(); err != nil {
 			return fmt.Errorf("parts[%d].%w", i, err)
+		}
+		switch {
+		case p.Search != nil:
+			pages += len(p.Search.Pages)
+		case p.Cited != nil && (p.Cited.Page < 0 || p.Cited.Page >= pages):
+			return fmt.Errorf("parts[%d].cited.page: %d of the %d found before it", i, p.Cited.Page, pages)
 		}
 	}
 	return nil
@@ -152,13 +180,15 @@ func (a *Answer) check() error {
 
 func (p *Part) check() error {
 	set := 0
-	for _, has := range []bool{p.Think != nil, p.Redacted, p.Text != nil, p.Refusal != nil, p.Call != nil, p.Any != nil} {
+	for _, has := range []bool{
+		p.Think != nil, p.Redacted, p.Text != nil, p.Refusal != nil, p.Search != nil, p.Cited != nil, p.Call != nil, p.Any != nil,
+	} {
 		if has {
 			set++
 		}
 	}
 	if set != 1 {
-		return fmt.Errorf("think, redacted, text, refusal, call, any: %d of them are set, must be one", set)
+		return fmt.Errorf("think, redacted, text, refusal, search, cited, call, any: %d of them are set, must be one", set)
 	}
 	calls := p.Any
 	if p.Call != nil {

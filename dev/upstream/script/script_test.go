@@ -62,13 +62,15 @@ func TestCheck(t *testing.T) {
 		`{"answers":[{"parts":[{"call":{"name":"f","arguments":"{"}},{"redacted":true},{"think":["a"]}]},{"stop":"end"}]}`: "",
 		`{}`:               "answers: a script needs one",
 		`{"answers":[{}]}`: "answers[0].parts: an answer has parts, a stop or a break",
-		`{"answers":[{"stop":"end"},{"parts":[{}]}]}`:                    "answers[1].parts[0].think, redacted",
-		`{"answers":[{"parts":[{"text":"x","think":"y"}]}]}`:             "2 of them are set",
-		`{"answers":[{"parts":[{"any":[{}]}]}]}`:                         "call.name: needed",
-		`{"answers":[{"parts":[{"call":{"name":"f","arguments":[]}}]}]}`: "call.arguments",
-		`{"answers":[{"break":{"how":"bend"}}]}`:                         "break.how",
-		`{"answers":[{"break":{"how":"cut","after":-1}}]}`:               "break.after",
-		`{"answers":[{"break":{"how":"error","status":200}}]}`:           "break.status",
+		`{"answers":[{"stop":"end"},{"parts":[{}]}]}`:                                                              "answers[1].parts[0].think, redacted",
+		`{"answers":[{"parts":[{"text":"x","think":"y"}]}]}`:                                                       "2 of them are set",
+		`{"answers":[{"parts":[{"search":{"query":"q","pages":[{"url":"u"}]}},{"cited":{"text":"x","page":0}}]}]}`: "",
+		`{"answers":[{"parts":[{"search":{"query":"q","pages":[{"url":"u"}]}},{"cited":{"text":"x","page":1}}]}]}`: "answers[0].parts[1].cited.page: 1 of the 1",
+		`{"answers":[{"parts":[{"any":[{}]}]}]}`:                                                                   "call.name: needed",
+		`{"answers":[{"parts":[{"call":{"name":"f","arguments":[]}}]}]}`:                                           "call.arguments",
+		`{"answers":[{"break":{"how":"bend"}}]}`:                                                                   "break.how",
+		`{"answers":[{"break":{"how":"cut","after":-1}}]}`:                                                         "break.after",
+		`{"answers":[{"break":{"how":"error","status":200}}]}`:                                                     "break.status",
 	} {
 		err := parsed(t, doc).Check()
 		if want == "" && err != nil || want != "" && (err == nil || !strings.Contains(err.Error(), want)) {

@@ -8,7 +8,8 @@ import (
 	"modelrelay/dev/upstream/strict"
 )
 
-// Verify reports whether a seal was issued here, and whether for what it is bound to: a signature to its text, redacted data to nothing.
+// Verify reports whether a seal was issued here, and whether for what it is bound to: a signature to its text, redacted data to nothing,
+// a page's content and a citation's index to the page's address.
 type Verify func(kind, bound, seal string) (issued, unchanged bool)
 
 // Checker knows the rules. It is safe for concurrent use.
@@ -21,6 +22,8 @@ type Checker struct {
 const (
 	Thinking = "thinking"
 	Redacted = "redacted"
+	Found    = "found" // the encrypted content of a page that a search found
+	Cited    = "cited" // the encrypted index of a citation
 )
 
 // New returns a checker that asks verify about signatures.
@@ -38,7 +41,7 @@ func (c *Checker) Check(v map[string]any, counting bool) *strict.Refusal {
 		return say(found[0])
 	}
 	r := request{v: v, model: ModelOf(strict.Text(v, "model")), verify: c.verify}
-	rules := []func() *strict.Refusal{r.caches, r.tools, r.toolChoice, r.turns, r.results, r.thoughts, r.thinking, r.output}
+	rules := []func() *strict.Refusal{r.caches, r.tools, r.toolChoice, r.turns, r.results, r.thoughts, r.found, r.thinking, r.output}
 	if !counting {
 		rules = append(rules, r.bound, r.sampling)
 	}

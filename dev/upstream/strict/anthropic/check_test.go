@@ -55,8 +55,11 @@ func TestCheck(t *testing.T) {
 		budget  = `"thinking":{"type":"enabled","budget_tokens":1024}`
 		thought = `{"type":"thinking","thinking":"Hm.","signature":"sig:Hm."}`
 		png     = `{"type":"image","source":{"type":"base64","media_type":"image/png","data":"AA=="}}`
-		marked  = `{"type":"text","text":"x","cache_control":{"type":"ephemeral"}}`
-		page    = " Please consult our documentation at https://docs.claude.com/en/docs/build-with-claude/extended-thinking"
+		found   = `{"type":"server_tool_use","id":"srvtoolu_1","name":"web_search","input":{"query":"q"}},` +
+			`{"type":"web_search_tool_result","tool_use_id":"srvtoolu_1","content":[{"type":"web_search_result","url":"u","title":"t","encrypted_content":"SEAL"}]},` +
+			`{"type":"text","text":"y","citations":[{"type":"web_search_result_location","url":"u","title":"t","cited_text":"y","encrypted_index":"SEAL"}]}`
+		marked = `{"type":"text","text":"x","cache_control":{"type":"ephemeral"}}`
+		page   = " Please consult our documentation at https://docs.claude.com/en/docs/build-with-claude/extended-thinking"
 	)
 	schema := func(s string) string {
 		return hi + `,"output_config":{"format":{"type":"json_schema","schema":` + s + `}}`
@@ -125,6 +128,9 @@ func TestCheck(t *testing.T) {
 		"changed thought":    {"claude-sonnet-4-5", talk(text("x"), strings.Replace(thought, `"Hm."`, `"Hm"`, 1)+","+text("y"), text("z")), "messages.1.content.0: `thinking` or `redacted_thinking` blocks in the latest assistant message cannot be modified."},
 		"redacted":           {"claude-sonnet-4-5", talk(text("x"), `{"type":"redacted_thinking","data":"data"},`+use, res) + "," + tool + "," + budget, ""},
 		"strange redacted":   {"claude-sonnet-4-5", talk(text("x"), `{"type":"redacted_thinking","data":"x"},`+text("y"), text("z")), "messages.1.content.0: Invalid `data` in `redacted_thinking` block"},
+		"a search":           {"claude-sonnet-4-5", talk(text("x"), strings.ReplaceAll(found, "SEAL", "sig:u"), text("z")), ""},
+		"a strange page":     {"claude-sonnet-4-5", talk(text("x"), strings.Replace(found, "SEAL", "mr1.s.x", 1), text("z")), "messages.1.content.1: Invalid `encrypted_content` in `search_result` block"},
+		"a strange citation": {"claude-sonnet-4-5", talk(text("x"), strings.Replace(strings.Replace(found, "SEAL", "sig:u", 1), "SEAL", "mr1.s.x", 1), text("z")), "messages.1.content.2: Invalid `encrypted_index`"},
 		"only a thought":     {"claude-opus-4-5", talk(text("x"), thought), "messages.1: The final block in an assistant message cannot be `thinking`."},
 		"effort of an old":   {"claude-sonnet-4-5", hi + `,"output_config":{"effort":"low"}`, "This model does not support the effort parameter."},
 		"too much effort":    {"claude-opus-4-6", hi + `,"output_config":{"effort":"xhigh"}`, "output_config.effort: 'xhigh' is not supported"},

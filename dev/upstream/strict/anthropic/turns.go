@@ -230,6 +230,32 @@ func (r *request) thoughts() *strict.Refusal {
 	return nil
 }
 
+// found is about the searches in the history: what is encrypted was issued here. The words are those of a report,
+// https://github.com/router-for-me/CLIProxyAPI (sdk/translator), which repairs histories that other vendors' answers left.
+func (r *request) found() *strict.Refusal {
+	for i, m := range r.messages() {
+		for n, block := range blocks(m) {
+			for _, page := range strict.Slice(block, "content") {
+				if strict.Text(page, "type") != "web_search_result" {
+					continue
+				}
+				if issued, _ := r.verify(Found, strict.Text(page, "url"), strict.Text(page, "encrypted_content")); !issued {
+					return strict.Refuse("messages.%d.content.%d: Invalid `encrypted_content` in `search_result` block", i, n)
+				}
+			}
+			for _, citation := range strict.Slice(block, "citations") {
+				if strict.Text(citation, "type") != "web_search_result_location" {
+					continue
+				}
+				if issued, _ := r.verify(Cited, strict.Text(citation, "url"), strict.Text(citation, "encrypted_index")); !issued {
+					return strict.Refuse("messages.%d.content.%d: Invalid `encrypted_index` in `web_search_result_location` citation", i, n)
+				}
+			}
+		}
+	}
+	return nil
+}
+
 // leads wants the turn whose results come last to begin with a thought.
 func (r *request) leads(list []any) *strict.Refusal {
 	begin := -1
