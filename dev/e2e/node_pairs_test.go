@@ -1,6 +1,7 @@
 package e2e_test
 
 import (
+	"fmt"
 	"path/filepath"
 	"testing"
 
@@ -20,8 +21,11 @@ func TestNodePairs(t *testing.T) {
 		t.Fatalf("no tests in %s: %v", nodeDir, err)
 	}
 	s := stack.SharedRelay(t, unpaced)
+	searching := fmt.Sprintf(`  - {name: searching, vendor: openai, base_url: "http://%s/openai/v1", keys: [sk-upstream-searching], groups: [default],
+     models: {gpt-4o-search-preview: }, dialect: chat}
+`, s.UpstreamAt)
 	// Upstreams fail in these tests, again and again.
-	g := s.StartGateway(stack.GatewayOptions{Channels: s.Pairs("gpt-5.5: ", ""), Relay: "cooldown: 1ms, cooldown_failures: 32"})
+	g := s.StartGateway(stack.GatewayOptions{Channels: s.Pairs("gpt-5.5: ", "") + searching, Relay: "cooldown: 1ms, cooldown_failures: 32"})
 	for _, file := range files {
 		t.Run(filepath.Base(file), func(t *testing.T) {
 			runNode(t, node, g, "pairs/"+filepath.Base(file), "AI_SDK_LOG_WARNINGS=false")

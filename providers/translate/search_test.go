@@ -169,7 +169,7 @@ func TestSearchIsAnswered(t *testing.T) {
 					translatetest.CheckMessages(t, []byte(got))
 				}
 			case "gemini":
-				parts = []string{`"groundingSupports":[{"segment":{"startIndex":6,"endIndex":12,"text":"is out"},"groundingChunkIndices":[0]}]`, `"groundingChunks":[{"web":{"uri":"https://go.dev/"`}
+				parts = []string{`"groundingSupports":[{"segment":{"startIndex":6,"endIndex":12,"text":"is out"},"groundingChunkIndices":[0]}]`, `"groundingChunks":[{"web":{"uri":"https://go.dev/","title":"Go"}}]`}
 				if upstream.name != "chat" {
 					parts = append(parts, `"webSearchQueries":["go 1.30"]`)
 				}

@@ -80,9 +80,9 @@ test('what a model cannot be told is refused with the client\'s own field', asyn
 	await refused(openai.chat.completions.create({...said, model: 'gemini-3-pro', tools: [{type: 'web_search'}]}), OpenAI.BadRequestError, 'tools[0]')
 	await refused(openai.responses.create({model: 'claude-sonnet-4-5', input: 'Ahoy?', previous_response_id: 'resp_1'}), OpenAI.BadRequestError, 'previous_response_id')
 	await refused(anthropic.messages.create({
-		...said, model: 'gpt-5.5', max_tokens: 100, tools: [{type: 'web_search_20250305', name: 'web_search'}],
+		...said, model: 'gpt-5.5', max_tokens: 100, tools: [{type: 'code_execution_20250825', name: 'code_execution'}],
 	}), Anthropic.BadRequestError, 'tools[0]')
-	await refused(google.models.generateContent({model: 'claude-sonnet-4-5', contents: 'Ahoy?', config: {tools: [{googleSearch: {}}]}}), ApiError, 'tools[0]')
+	await refused(google.models.generateContent({model: 'claude-sonnet-4-5', contents: 'Ahoy?', config: {tools: [{codeExecution: {}}]}}), ApiError, 'tools[0]')
 })
 
 for (const [name, {dialect, of}] of Object.entries(providers)) {

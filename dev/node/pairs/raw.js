@@ -26,7 +26,7 @@ export const raw = {
 	messages: {
 		errors: {400: Anthropic.BadRequestError, 429: Anthropic.RateLimitError, 500: Anthropic.InternalServerError},
 		whole: async (model, content, more) => (
-			await anthropic.messages.create({model, max_tokens: 1000, messages: [{role: 'user', content}], ...more})).content[0].text,
+			await anthropic.messages.create({model, max_tokens: 1000, messages: [{role: 'user', content}], ...more})).content.find(({type}) => type === 'text').text,
 		stream: (model, content) => anthropic.messages.create({model, max_tokens: 1000, messages: [{role: 'user', content}], stream: true}),
 		text: event => event.delta?.text ?? '',
 	},

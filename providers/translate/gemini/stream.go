@@ -1,6 +1,7 @@
 package gemini
 
 import (
+	"cmp"
 	"slices"
 
 	"github.com/go-json-experiment/json/jsontext"
@@ -60,10 +61,11 @@ type ground struct {
 	supports []form.Citation
 }
 
-// page is the place of a page in the list, which it is put on.
+// page is the place of a page in the list, which it is put on. OpenAI's searches have no titles, which come with the citations.
 func (g *ground) page(source form.Source) int {
-	for i, page := range g.pages {
-		if page.URL == source.URL {
+	for i := range g.pages {
+		if page := &g.pages[i]; page.URL == source.URL {
+			page.Title = cmp.Or(page.Title, source.Title)
 			return i
 		}
 	}
