@@ -208,6 +208,10 @@ func (b *body) read(p []byte) (int, error) {
 	if b.err != nil || len(p) == 0 {
 		return 0, b.err
 	}
+	if err := b.sent.Err(); err != nil { // the work ends with the request, whatever the connection still holds
+		b.err = b.ending(err)
+		return 0, b.err
+	}
 	b.clock.restart(b.idle)
 	n, err := b.upstream.Read(p)
 	b.clock.stop()

@@ -164,3 +164,65 @@ func TestMediaAreNotCopied(t *testing.T) {
 		}
 	}
 }
+
+// endlessBody is the body of an upstream that sends pieces without end, as fast as they are read, also after its request ended.
+type endlessBody struct {
+	piece string
+	reads int
+	// saw gets the number of each read.
+	saw func(read int)
+}
+
+func (b *endlessBody) Read(p []byte) (int, error) {
+	const most = 1000 // reads of a test that fails
+	if b.reads++; b.reads > most {
+		return 0, io.EOF
+	}
+	b.saw(b.reads)
+	return copy(p, b.piece), nil
+}
+
+func (b *endlessBody) Close() error { return nil }
+
+// TestTranslatedWorkEnds: a translation whose client has left reads no more of the upstream's body, whether what it reads is shown, kept
+// from the client or collected for a whole answer.
+func TestTranslatedWorkEnds(t *testing.T) {
+	t.Parallel()
+	const last = 10
+	part := func(part string) string {
+		return `data: {"candidates":[{"content":{"parts":[` + part + `],"role":"model"}}]}` + "\n\n"
+	}
+	for name, tc := range map[string]struct{ first, piece, media string }{
+		"shown":  {part(`{"text":"a"}`), part(`{"text":"a"}`), "text/event-stream"},
+		"hidden": {part(`{"text":"a"}`), part(`{"text":"a","thought":true}`), "text/event-stream"},
+		"whole":  {`{"candidates":[`, `{},`, "application/json"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			ctx, cancel := context.WithCancel(t.Context())
+			defer cancel()
+			body := &endlessBody{piece: tc.first}
+			body.saw = func(read int) {
+				body.piece = tc.piece
+				if read == last {
+					cancel()
+				}
+			}
+			r, _, _ := translating(t, nil, scripted{vendor: "gemini", answer: func(context.Context, providers.Target, providers.Call) (*http.Response, error) {
+				return &http.Response{StatusCode: http.StatusOK, Header: http.Header{"Content-Type": {tc.media}}, Body: body}, nil
+			}})
+			var changes []func(*providers.Call)
+			if tc.media == "text/event-stream" {
+				changes = append(changes, streamed)
+			}
+			answer, err := r.Do(ctx, "default", sayHi(changes...))
+			if err == nil {
+				_, err = io.Copy(io.Discard, answer.Body)
+				answer.Body.Close()
+			}
+			if fault := providers.AsFault(err); fault == nil || fault.Kind != providers.Canceled || body.reads != last {
+				t.Errorf("got %v after %d reads of the upstream's body, want canceled after %d", err, body.reads, last)
+			}
+		})
+	}
+}
