@@ -8,6 +8,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"strings"
 	"syscall"
 	"testing"
@@ -44,6 +45,16 @@ type codingAgent struct {
 	home func(agentTask) map[string]string
 	// read and edit are the calls that read and change the note.
 	read, edit func(note string) []map[string]any
+	// search is how it searches the web; nil: it has no search, or one that needs no model.
+	search *agentSearch
+}
+
+// agentSearch is a search of an agent, which the vendor of the model makes.
+type agentSearch struct {
+	models []string
+	// calls are those of the agent's own tools, the last of which makes a call of its own for the search; nil: its model searches within its
+	// answer.
+	calls func(query string) []map[string]any
 }
 
 // agentTask is one run of an agent.
@@ -83,6 +94,7 @@ func codingAgents() []codingAgent {
 			read: func(string) []map[string]any {
 				return []map[string]any{call("exec_command", map[string]any{"cmd": "cat " + noteName})}
 			},
+			search: &agentSearch{models: []string{"gpt-native", "gpt-5.5"}}, // a model of Gemini's calls functions or searches
 			edit: func(string) []map[string]any {
 				patch := "*** Begin Patch\n*** Update File: " + noteName + "\n@@\n-" + noteBefore + "+" + noteAfter + "*** End Patch\n"
 				return []map[string]any{
@@ -156,6 +168,12 @@ func codingAgents() []codingAgent {
 				}
 			},
 			read: readsPath("Read", "file_path"), edit: replacesAt("Edit", "file_path", "old_string", "new_string"),
+			search: &agentSearch{
+				models: []string{"claude-opus-4-8", "gpt-native", "gemini-3-pro"},
+				calls: func(query string) []map[string]any { // it offers the tool once it was asked for
+					return []map[string]any{call("ToolSearch", map[string]any{"query": "select:WebSearch"}), call("WebSearch", map[string]any{"query": query})}
+				},
+			},
 		},
 	}
 }
@@ -172,7 +190,7 @@ func troubles() map[string]map[string]any {
 }
 
 // TestAgents lets each coding agent read and edit a file on models of every vendor, also where its first answer ends with an error, is cut
-// or ends too early.
+// or ends too early, and lets those that search the web by the model's vendor do so.
 func TestAgents(t *testing.T) {
 	t.Parallel()
 	stack.Full(t)
@@ -206,16 +224,24 @@ func TestAgents(t *testing.T) {
 				})
 			}
 		}
+		if agent.search == nil {
+			continue
+		}
+		for _, model := range agent.search.models {
+			t.Run(agent.name+" on "+model+" searches", func(t *testing.T) {
+				t.Parallel()
+				agent.searches(t, g, node, program, model)
+			})
+		}
 	}
 }
 
-// edits lets the agent edit the note as an upstream's script says, after an answer that is spoiled where there is trouble.
-func (a *codingAgent) edits(t *testing.T, g *stack.Gateway, node, program, model string, trouble map[string]any) {
+// prepared is a task with its folders and files. The note is in work.
+func (a *codingAgent) prepared(t *testing.T, g *stack.Gateway, model, prompt string) (task agentTask, note string) {
 	t.Helper()
 	dir := t.TempDir()
-	task := agentTask{url: g.URL(), model: model, prompt: fmt.Sprintf("Task %s: paint the lighthouse of %s white.", t.Name(), noteName), home: filepath.Join(dir, "home")}
-	work := filepath.Join(dir, "work")
-	note := filepath.Join(work, noteName)
+	task = agentTask{url: g.URL(), model: model, prompt: prompt, home: filepath.Join(dir, "home")}
+	note = filepath.Join(dir, "work", noteName)
 	files := map[string]string{note: noteBefore}
 	if a.home != nil {
 		for name, content := range a.home(task) {
@@ -230,6 +256,80 @@ func (a *codingAgent) edits(t *testing.T, g *stack.Gateway, node, program, model
 			t.Fatal(err)
 		}
 	}
+	return task, note
+}
+
+// run runs the agent in the folder of the note.
+func (a *codingAgent) run(t *testing.T, node, program, note string, task agentTask) (out string, err error) {
+	t.Helper()
+	args, env := a.command(task)
+	name := program
+	if a.script {
+		name, args = node, append([]string{program}, args...)
+	}
+	ctx, cancel := context.WithTimeout(t.Context(), agentTimeout)
+	defer cancel()
+	cmd := exec.CommandContext(ctx, name, args...)
+	cmd.Dir = filepath.Dir(note)
+	cmd.Env = append(env, "PATH="+filepath.Dir(node)+":/usr/bin:/bin", "HOME="+task.home, "TMPDIR="+filepath.Dir(task.home), "TERM=dumb", "LANG=C.UTF-8")
+	// An agent starts processes of its own; they end with it.
+	cmd.SysProcAttr = &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL, Setpgid: true}
+	cmd.Cancel = func() error { return syscall.Kill(-cmd.Process.Pid, syscall.SIGKILL) }
+	cmd.WaitDelay = stack.EndTimeout
+	printed, err := cmd.CombinedOutput()
+	_ = syscall.Kill(-cmd.Process.Pid, syscall.SIGKILL)
+	return string(printed), err
+}
+
+// searches lets the agent search the web: what its vendor's search found is in its output.
+func (a *codingAgent) searches(t *testing.T, g *stack.Gateway, node, program, model string) {
+	t.Helper()
+	const title, address = "Lights of the harbour", "https://harbour.example/lights"
+	query := "lighthouse colours " + strings.ReplaceAll(t.Name(), "/", " ")
+	task, note := a.prepared(t, g, model, fmt.Sprintf("Task %s: which lighthouses are white?", t.Name()))
+	found := []any{
+		map[string]any{"search": map[string]any{"query": query, "pages": []any{map[string]any{"url": address, "title": title}}}},
+		map[string]any{"cited": map[string]any{"text": "Three of them are white.", "page": 0}},
+	}
+	shown := title
+	if model == "gpt-native" { // whose searches have no titles
+		shown = address
+	}
+	want := []string{query, "Three of them are white.", agentsSay}
+	answers := []any{
+		map[string]any{"parts": append(found, map[string]any{"any": a.read(note)})}, map[string]any{"parts": []any{map[string]any{"text": agentsSay}}},
+	}
+	var script, inner struct {
+		ID string `json:"id"`
+	}
+	if a.search.calls != nil {
+		want, answers = []string{`\"title\":\"` + shown + `\",\"url\":\"` + address, "Three of them are white."}, nil
+		for _, call := range a.search.calls(query) {
+			answers = append(answers, map[string]any{"parts": []any{map[string]any{"any": []any{call}}}})
+		}
+		answers = append(answers, map[string]any{"parts": []any{map[string]any{"text": "It found: {{said}}"}}})
+	}
+	g.Stack.Control.Do(http.MethodPost, "/scripts", map[string]any{"contains": task.prompt, "plan": true, "answers": answers}, &script)
+	if a.search.calls != nil {
+		g.Stack.Control.Do(http.MethodPost, "/scripts", map[string]any{"contains": query, "answers": []any{map[string]any{"parts": found}}}, &inner)
+	}
+	out, err := a.run(t, node, program, note, task)
+	missing := slices.DeleteFunc(want, func(text string) bool { return strings.Contains(out, text) })
+	if err != nil || len(missing) > 0 {
+		t.Errorf("got %v, no %q in\n%s", err, missing, out)
+	}
+	if a.search.calls != nil && taken(t, g.Stack.Control, inner.ID) != 1 {
+		t.Error("the upstream was not asked to search")
+	}
+	if got := taken(t, g.Stack.Control, script.ID); got != len(answers) {
+		t.Errorf("the upstream gave %d answers, want %d", got, len(answers))
+	}
+}
+
+// edits lets the agent edit the note as an upstream's script says, after an answer that is spoiled where there is trouble.
+func (a *codingAgent) edits(t *testing.T, g *stack.Gateway, node, program, model string, trouble map[string]any) {
+	t.Helper()
+	task, note := a.prepared(t, g, model, fmt.Sprintf("Task %s: paint the lighthouse of %s white.", t.Name(), noteName))
 	parts := func(parts ...map[string]any) map[string]any { return map[string]any{"parts": parts} }
 	answers := []map[string]any{
 		parts(map[string]any{"think": "I should read it first."}, map[string]any{"text": "I read the note."}, map[string]any{"any": a.read(note)}),
@@ -247,28 +347,12 @@ func (a *codingAgent) edits(t *testing.T, g *stack.Gateway, node, program, model
 	}
 	g.Stack.Control.Do(http.MethodPost, "/scripts", map[string]any{"contains": task.prompt, "plan": true, "answers": answers}, &script)
 
-	args, env := a.command(task)
-	name := program
-	if a.script {
-		name, args = node, append([]string{program}, args...)
-	}
-	ctx, cancel := context.WithTimeout(t.Context(), agentTimeout)
-	defer cancel()
-	cmd := exec.CommandContext(ctx, name, args...)
-	cmd.Dir = work
-	cmd.Env = append(env, "PATH="+filepath.Dir(node)+":/usr/bin:/bin", "HOME="+task.home, "TMPDIR="+dir, "TERM=dumb", "LANG=C.UTF-8")
-	// An agent starts processes of its own; they end with it.
-	cmd.SysProcAttr = &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL, Setpgid: true}
-	cmd.Cancel = func() error { return syscall.Kill(-cmd.Process.Pid, syscall.SIGKILL) }
-	cmd.WaitDelay = stack.EndTimeout
-	out, err := cmd.CombinedOutput()
-	_ = syscall.Kill(-cmd.Process.Pid, syscall.SIGKILL)
-
+	out, err := a.run(t, node, program, note, task)
 	content, readErr := os.ReadFile(note)
 	if readErr != nil {
 		t.Fatal(readErr)
 	}
-	if err != nil || string(content) != noteAfter || !strings.Contains(string(out), agentsSay) {
+	if err != nil || string(content) != noteAfter || !strings.Contains(out, agentsSay) {
 		t.Errorf("got %v, the note %q and\n%s", err, content, out)
 	}
 	if trouble != nil && taken(t, g.Stack.Control, spoiled.ID) != 1 {

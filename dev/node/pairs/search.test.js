@@ -134,11 +134,11 @@ for (const [dialect, client] of Object.entries(clients)) {
 				const got = client.found(await found(question => client.ask(model.name, question, stream)))
 				assert.equal(got.text, before + said + after)
 				assert.deepEqual(got.cites, [{...client.cites ? {type: client.cites} : {}, ...pages[1], said}])
-				// Chat completions have no place for searches. Responses have pages without titles, which come with the citations: in Gemini's
-				// form in time.
+				// Chat completions have no place for searches. Responses have pages without titles, which have their addresses in place of one.
+				// The title of a page that is cited comes with the citation: in Gemini's form in time.
 				if (dialect === 'chat' || model.dialect === 'chat') return
 				const shown = pages.map(({url, title}, i) => (
-					dialect === 'responses' ? {url} : {url, title: model.dialect === 'responses' && !(dialect === 'gemini' && i === 1) ? '' : title}))
+					dialect === 'responses' ? {url} : {url, title: model.dialect === 'responses' && !(dialect === 'gemini' && i === 1) ? url : title}))
 				assert.deepEqual(got.searches, [{query, pages: shown}])
 			})
 		}

@@ -1,6 +1,7 @@
 package gemini
 
 import (
+	"cmp"
 	"slices"
 
 	"modelrelay/providers/translate/form"
@@ -82,7 +83,7 @@ func (w *writer) grounding(g *ground) {
 		out.Begin()
 		out.Object("web")
 		out.KeyString("uri", page.URL)
-		out.KeyString("title", page.Title)
+		out.KeyString("title", cmp.Or(page.Title, page.URL))
 		out.End()
 		out.End()
 	}

@@ -1,6 +1,8 @@
 package messages
 
 import (
+	"cmp"
+
 	"modelrelay/providers"
 	"modelrelay/providers/rawjson"
 	"modelrelay/providers/translate/form"
@@ -39,7 +41,7 @@ func (w *message) search(step *form.SearchStep) {
 			out.Begin()
 			out.Literal(`"type":"web_search_result"`)
 			out.KeyString("url", source.URL)
-			out.KeyString("title", source.Title)
+			out.KeyString("title", cmp.Or(source.Title, source.URL)) // OpenAI's searches have no titles, and clients show this one
 			out.KeyString("encrypted_content", form.OpaqueSearch+form.NewID("", idDigits))
 			out.Literal(`"page_age":null`)
 			out.End()
