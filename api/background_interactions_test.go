@@ -55,6 +55,7 @@ type interacting struct {
 
 	mu           sync.Mutex
 	kind, answer string
+	hangs        bool // after the answer
 	sent         []string
 	makers       *madeBy
 }
@@ -77,10 +78,15 @@ func newInteracting(t *testing.T, change func(*api.Options)) *interacting {
 	upstream := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		body, _ := io.ReadAll(r.Body)
 		i.mu.Lock()
-		defer i.mu.Unlock()
 		i.sent = append(i.sent, r.Header.Get("X-Goog-Api-Key")+" "+r.URL.Path+" "+string(body))
-		w.Header().Set("Content-Type", i.kind)
-		_, _ = io.WriteString(w, i.answer)
+		kind, answer, hangs := i.kind, i.answer, i.hangs
+		i.mu.Unlock()
+		w.Header().Set("Content-Type", kind)
+		_, _ = io.WriteString(w, answer)
+		if hangs {
+			_ = http.NewResponseController(w).Flush()
+			<-r.Context().Done()
+		}
 	}))
 	t.Cleanup(upstream.Close)
 	vendors := vendors.New(upstream.Client())
@@ -112,14 +118,30 @@ func newInteracting(t *testing.T, change func(*api.Options)) *interacting {
 // serve serves the create's call as a worker does.
 func (i *interacting) serve(t *testing.T, body string) (*httptest.ResponseRecorder, *activities.CallRun) {
 	t.Helper()
+	rec := httptest.NewRecorder()
+	return rec, i.serveTo(t.Context(), rec, body)
+}
+
+func (i *interacting) serveTo(ctx context.Context, w http.ResponseWriter, body string) *activities.CallRun {
 	run := &activities.CallRun{
 		TaskID: callID, Created: day, Token: "good", Begin: func(context.Context, string) error { return nil }, Sent: func() {},
 	}
-	rec := httptest.NewRecorder()
-	r := httptest.NewRequest("POST", "/v1beta/interactions", strings.NewReader(body)).WithContext(t.Context())
+	r := httptest.NewRequest("POST", "/v1beta/interactions", strings.NewReader(body)).WithContext(ctx)
 	r.Header = http.Header{"Content-Type": {"application/json"}}
-	i.ServeCall(rec, r, run)
-	return rec, run
+	i.ServeCall(w, r, run)
+	return run
+}
+
+// stopping ends a call with its first events.
+type stopping struct {
+	*httptest.ResponseRecorder
+
+	stop func()
+}
+
+func (s stopping) Write(p []byte) (int, error) {
+	s.stop()
+	return s.ResponseRecorder.Write(p)
 }
 
 // ended puts the task of an interaction with an answer.
@@ -232,6 +254,19 @@ func TestBackgroundInteractionServed(t *testing.T) {
 				t.Errorf("%s: event %d is %s", tc.name, n, event)
 			}
 		}
+	}
+}
+
+// TestBackgroundInteractionStopped: the stream of a call that is cancelled ends after the upstream's last event.
+func TestBackgroundInteractionStopped(t *testing.T) {
+	t.Parallel()
+	i := newInteracting(t, nil)
+	i.kind, i.answer, i.hangs = "text/event-stream", interactionStream[:strings.Index(interactionStream, "event: step.stop")], true
+	ctx, cancel := context.WithCancel(t.Context())
+	rec := httptest.NewRecorder()
+	run := i.serveTo(ctx, stopping{rec, cancel}, `{"model":"flash","input":"p","stream":true,"background":true}`)
+	if !strings.Contains(rec.Body.String(), "interaction.created") || run.Fault == nil || run.Failure != nil || strings.Contains(rec.Body.String(), `"event_type":"error"`) || strings.Contains(rec.Body.String(), "[DONE]") {
+		t.Errorf("got %s, %v, %+v", rec.Body, run.Fault, run.Failure)
 	}
 }
 

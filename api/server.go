@@ -294,8 +294,7 @@ func (s *Server) serveInteraction(w http.ResponseWriter, r *http.Request, run *a
 	worker := gemini.NewInteractionWorker(w, run.TaskID, run.Created, request)
 	defer func() { run.Copy = activities.TicketOf(run.By, worker.CopyID()) }()
 	s.inside.ServeHTTP(worker, r)
-	failure, fault := worker.End()
-	if run.Fault == nil {
+	if failure, fault := worker.End(run.Fault == nil); run.Fault == nil {
 		run.Failure, run.Fault = failure, fault
 	}
 }

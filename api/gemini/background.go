@@ -45,10 +45,10 @@ func isInteraction(t tasks.Task) bool {
 	return created && IsInteraction(path)
 }
 
-// asks reports whether a body asks for an interaction that is a task. An agent always works at its vendor.
+// asks reports whether a body asks for an interaction that is a task.
 func (a *Interactions) asks(b *body.JSON) (bool, error) {
 	switch {
-	case a.tasks == nil || !b.Flag("background") || b.Text("agent") != "":
+	case a.tasks == nil || !b.Flag("background") || b.Text("agent") != "": // an agent works at its vendor
 		return false, nil
 	case b.Value("store").False():
 		return false, providers.InvalidField("store", "Invalid request: 'store' must be true for an interaction in the background.")
@@ -62,6 +62,11 @@ func (a *Interactions) asks(b *body.JSON) (bool, error) {
 // InteractionRequest returns the body that is sent for an interaction which is a task: without background, which the gateway does itself.
 func InteractionRequest(request []byte) []byte {
 	return body.WithoutMember(rawjson.Trim(request), "background")
+}
+
+// RunningInteraction returns the body for an interaction that its upstream makes already: without the one before it, which may be gone.
+func RunningInteraction(request []byte) []byte {
+	return body.WithoutMember(InteractionRequest(request), previousField)
 }
 
 // continues makes a call continue from the interaction that its body names. One that is a task is known to its vendor under another id, which
@@ -264,9 +269,12 @@ func newInteraction(t tasks.Task, request []byte) []byte {
 
 // partialInteraction returns the members that events have as well.
 func partialInteraction(t tasks.Task, request []byte, status string) []body.Member {
+	maker, name := "model", rawjson.Trim(request).Get("model").Text()
+	if name.Empty() {
+		maker, name = "agent", rawjson.Trim(request).Get("agent").Text()
+	}
 	return []body.Member{
-		body.Named("id", rawjson.Quote(t.ID)), body.Named("object", []byte(`"interaction"`)),
-		body.Named("model", rawjson.Quote(rawjson.Trim(request).Get("model").Text().String())),
+		body.Named("id", rawjson.Quote(t.ID)), body.Named("object", []byte(`"interaction"`)), body.Named(maker, rawjson.Quote(name.String())),
 		body.Named("status", rawjson.Quote(status)), body.Named("created", quotedTime(t.CreatedAt)),
 	}
 }
@@ -328,6 +336,7 @@ type InteractionWorker struct {
 	task    tasks.Task
 	request []byte
 	next    int64 // the number of the next event
+	done    bool  // [DONE] was sent
 	id      string
 	final   rawjson.Value // the interaction, or that of the last event
 	failed  rawjson.Value // the error with which a stream ended
@@ -356,7 +365,8 @@ func (w *InteractionWorker) event(upstream sse.Event) (out []byte) {
 			return out
 		}
 		w.next++
-		return append(out, sse.Format(cmp.Or(string(upstream.Name), "done"), data)...) // [DONE]
+		w.done = true
+		return append(out, sse.Format("done", data)...)
 	}
 	kind := data.Get("event_type").Text().String()
 	members := []body.Member{eventID(w.next)}
@@ -389,24 +399,33 @@ func isRunning(data rawjson.Value) bool {
 // own makes an interaction of the upstream that of the task.
 func (w *InteractionWorker) own(interaction rawjson.Value) []byte {
 	w.id = cmp.Or(interaction.Get("id").Text().String(), w.id)
-	return body.WithMembers(interaction, body.Named("id", rawjson.Quote(w.task.ID)))
+	members := []body.Member{body.Named("id", rawjson.Quote(w.task.ID))}
+	if previous := rawjson.Trim(w.request).Get(previousField); !previous.Absent() && interaction.Get(previousField) != nil {
+		members = append(members, body.Named(previousField, previous))
+	}
+	return body.WithMembers(interaction, members...)
 }
 
 // CopyID returns the upstream's id of the interaction, "" if it has none.
 func (w *InteractionWorker) CopyID() string { return w.id }
 
-// End writes an answer that is no stream. A stream that did not come to its end gets the error event, which is the returned fault. failure is
-// the one that a whole answer reports.
-func (w *InteractionWorker) End() (failure *providers.VideoFailure, fault *providers.Fault) {
+// End writes an answer that is no stream. ended: the answer was read to its end. A stream without its last event then gets the error event,
+// which is the returned fault. failure is the one that a whole answer reports.
+func (w *InteractionWorker) End(ended bool) (failure *providers.VideoFailure, fault *providers.Fault) {
 	w.Rewriter.End()
 	switch {
+	case !ended:
+		return nil, nil
 	case len(w.failed) > 0:
 		return failureOf(w.failed), nil
 	case w.next > 0 && w.final == nil:
 		fault = &providers.Fault{Kind: providers.Upstream, Message: "The upstream ended its answer without finishing it."}
 		_, _ = w.ResponseWriter.Write(InteractionError(fault, w.next)) // the writer of a task records its own error
 		return nil, fault
-	case w.final.Get("status").Text().Is("failed"):
+	case w.next > 0 && !w.done: // a reader of the vendor's stream ends with its last event
+		_, _ = w.ResponseWriter.Write(sse.Format("done", []byte("[DONE]"))) // as above
+	}
+	if w.final.Get("status").Text().Is("failed") {
 		for _, first := range w.final.Get("errors").Items() {
 			return failureOf(first), nil
 		}

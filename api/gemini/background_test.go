@@ -57,7 +57,7 @@ func FuzzInteractionWorker(f *testing.F) {
 		w := gemini.NewInteractionWorker(rec, "call_a1j52ju9a73ose0pg4qq27jm00", time.Unix(1795000000, 0), gemini.InteractionRequest(request))
 		w.Header().Set("Content-Type", "text/event-stream")
 		_, _ = w.Write(events)
-		_, _ = w.End()
+		_, _ = w.End(true)
 		if body := rec.Body.String(); body != "" && !strings.HasSuffix(body, "\n\n") {
 			t.Errorf("got %q", body)
 		}
