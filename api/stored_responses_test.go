@@ -26,6 +26,7 @@ import (
 	"modelrelay/storage/limits"
 	"modelrelay/storage/responses"
 	"modelrelay/storage/storagetest"
+	"modelrelay/storage/tokens"
 )
 
 // storesResponses stores the answers of translated models in a store, as the program does.
@@ -510,6 +511,36 @@ func TestAnswerHoldsABody(t *testing.T) {
 	}
 	if after := g.BodiesTaken(); held != 10 || after != 0 {
 		t.Errorf("%d bytes are held by the answer, %d at its end", held, after)
+	}
+}
+
+// TestFollowsBackgroundOfAnother: a call that names another token's response in the background reaches no upstream.
+func TestFollowsBackgroundOfAnother(t *testing.T) {
+	t.Parallel()
+	var g *gateway
+	s := newStoring(t, func(o *api.Options) {
+		o.TokenByID = func(ctx context.Context, id string) (*tokens.Token, error) { return tokenByID(g)(ctx, id) }
+	})
+	g = s.gateway
+	for _, model := range []string{"gpt", "claude"} {
+		id := "resp_" + fmt.Sprintf("%026d", len(model))
+		run := &activities.CallRun{TaskID: id, Token: "good", Begin: func(context.Context, string) error { return nil }, Sent: func() {}}
+		r := httptest.NewRequest("POST", "/v1/responses", strings.NewReader(`{"model":"`+model+`","input":"one","background":true}`)).WithContext(t.Context())
+		r.Header = http.Header{"Content-Type": {"application/json"}}
+		g.ServeCall(httptest.NewRecorder(), r, run)
+		before := s.sent()
+		if run.Fault != nil || before == "" {
+			t.Fatalf("%s: %v", model, run.Fault)
+		}
+		for other, status := range map[string]int{"gpt": http.StatusNotFound, "claude": http.StatusBadRequest} {
+			for _, more := range []string{"", `,"background":true`} {
+				body := `{"model":"` + other + `","input":"two","previous_response_id":"` + id + `"` + more + `}`
+				rec := s.do(t, request("POST", "/v1/responses", body, "Authorization", "Bearer "+otherKey))
+				if _, param := fault(t, rec); rec.Code != status || param != "previous_response_id" || s.sent() != before || len(s.tasks.creates) != 0 {
+					t.Errorf("%s after %s: got %d %s, sent %s", other, model, rec.Code, rec.Body, s.sent())
+				}
+			}
+		}
 	}
 }
 

@@ -47,6 +47,8 @@ type Call struct {
 	// ContinuesFrom lists what earlier answers created and this call continues: first the previous answer, then the rest. Only the
 	// key that created it can continue it, for the same token.
 	ContinuesFrom []Made
+	// Makes is the gateway's own id of the answer, "" for none.
+	Makes string
 	// Chain describes what the gateway has put into Body in place of a stored response.
 	Chain Chain
 	// HideUsage: the gateway has asked for the usage chunk and the client has not, so the client must not receive it.

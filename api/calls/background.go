@@ -138,6 +138,9 @@ func (c *Calls) begin(x *edge.Request, ch *Charge, call *Call) {
 	ch.price, o.Priced = c.options.Prices.Of(call.Model)
 	call.Stream = call.Stream || call.Endpoint.Operation == providers.StreamContent // the task has its events
 	call.Begin = ch.run.Begin
+	if strings.HasPrefix(ch.run.TaskID, activities.ResponseIDs) {
+		call.Makes = ch.run.TaskID
+	}
 }
 
 // report reports the end of a background call to its task.

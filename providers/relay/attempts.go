@@ -47,6 +47,7 @@ func (r *Relay) Do(ctx context.Context, group string, call providers.Call) (*Ans
 				tries.giveBack()
 				return nil, providers.AsFault(err)
 			}
+			r.recordOwn(call)
 		}
 		sent, span := tries.begin(ctx, s.call.Endpoint)
 		answer, fault := r.send(sent, tries.to, s, span)

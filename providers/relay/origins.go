@@ -83,5 +83,12 @@ func (r *Relay) recordOrigin(call providers.Call, to providers.Target) func(id s
 	}
 }
 
+// recordOwn stores the token of an answer with an id of the gateway's own, so that such an id of another token reaches no upstream.
+func (r *Relay) recordOwn(call providers.Call) {
+	if r.origins != nil && call.Makes != "" {
+		r.origins.Remember(call.Makes, Origin{Token: call.Token})
+	}
+}
+
 // maxMade bounds what is stored of one answer.
 const maxMade = 64
