@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"io"
 	"slices"
+	"strings"
 )
 
 // Each visits the events of a stream up to its end. The bytes of an event are valid during its visit.
@@ -23,7 +24,10 @@ func Each(stream io.Reader, visit func(Event)) error {
 	}
 }
 
-// Format writes an event with a name and data of any number of lines.
+// Format writes an event with a name and data of any number of lines. Of a name with several lines it writes the first.
 func Format(name string, data []byte) []byte {
+	if end := strings.IndexAny(name, "\r\n"); end >= 0 {
+		name = name[:end]
+	}
 	return slices.Concat([]byte("event: "+name+"\ndata: "), bytes.ReplaceAll(data, []byte("\n"), []byte("\ndata: ")), []byte("\n\n"))
 }
