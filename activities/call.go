@@ -979,6 +979,9 @@ func (o *callOutput) WriteHeader(status int) {
 	}
 }
 
+// Add excludes n bytes, which the server adds to the upstream's answer, from the limit.
+func (o *callOutput) Add(n int) { o.size -= int64(n) }
+
 // Write adds a part of the body. An answer above the limit ends the call.
 func (o *callOutput) Write(p []byte) (int, error) {
 	o.WriteHeader(http.StatusOK)

@@ -655,6 +655,28 @@ func TestRelayTooLarge(t *testing.T) {
 	}
 }
 
+// TestRelayAddition: what the server adds to an answer does not count for the limit.
+func TestRelayAddition(t *testing.T) {
+	t.Parallel()
+	c := newCalls(t, nil)
+	caller := new(fakeCaller)
+	caller.serve = func(w http.ResponseWriter, r *http.Request, run *activities.CallRun) {
+		if !caller.send(r, run) {
+			return
+		}
+		if limited, ok := w.(interface{ Add(n int) }); ok {
+			limited.Add(2 << 10)
+		}
+		if _, err := w.Write(make([]byte, 2<<10+1)); err != nil {
+			t.Error(err)
+		}
+	}
+	c.relayer.Caller, c.caller = caller, caller
+	if got, err := c.try(t); err != nil || got.Failure != nil || got.Output == nil {
+		t.Errorf("got %+v, %v", got, err)
+	}
+}
+
 // TestConclude: what a workflow is told of a call whose activity reported nothing.
 func TestConclude(t *testing.T) {
 	t.Parallel()

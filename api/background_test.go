@@ -653,6 +653,9 @@ func TestResponseStreamWithoutEvents(t *testing.T) {
 			created := make(chan *httptest.ResponseRecorder, 1)
 			go func() { created <- s.do(t, request("POST", "/v1/responses", body)) }()
 			testwait.Eventually(t, "a watcher", patience, func() bool { return s.tasks.watchers() == 1 })
+			if held := s.BodiesTaken(); held != 0 {
+				t.Errorf("the stream holds %d bytes of the create", held)
+			}
 			task := endedCall(s.gateway, 400, `{"error":{"message":"no","code":"bad"}}`)
 			task.ID, task.Operation, task.Stream, task.Body = responseID, "POST /v1/responses", true, "body"
 			s.archive["body"] = []byte(body)

@@ -265,7 +265,21 @@ func Opening(t tasks.Task) func(request []byte) [][]byte {
 	if !strings.HasPrefix(t.ID, activities.ResponseIDs) {
 		return nil
 	}
-	return func(request []byte) [][]byte { return queuedEvents(t, request) }
+	return func(request []byte) [][]byte { return queuedEvents(t, repeated(request)) }
+}
+
+// repeatedMost bounds what the gateway's own events repeat of a request, in bytes: every reader of a stream has them in memory.
+const repeatedMost = 256 << 10
+
+// repeated returns the members of a request that the events of its response repeat. Those that do not fit are left out.
+func repeated(request []byte) []byte {
+	var out []byte
+	for name, value := range rawjson.Trim(request).Members() {
+		if size := len(name) + len(value); !name.Is("input") && len(out)+size < repeatedMost {
+			out = body.AppendMember(out, name, value)
+		}
+	}
+	return append(out, '}')
 }
 
 // queuedEvents are the first two events of a response's stream.
@@ -280,7 +294,7 @@ type Worker struct {
 	*apitasks.Rewriter
 
 	task    tasks.Task
-	request []byte
+	request []byte // what events repeat of it
 	next    int    // the number of the next event
 	final   []byte // the response, or that in the last event
 	made    string // the id of the response at an upstream that stores it
@@ -288,7 +302,7 @@ type Worker struct {
 
 // NewWorker returns a Worker for the task with the id, which was created then. request is the body of the create.
 func NewWorker(to http.ResponseWriter, id string, created time.Time, request []byte) *Worker {
-	w := &Worker{task: tasks.Task{ID: id, CreatedAt: created}, request: request}
+	w := &Worker{task: tasks.Task{ID: id, CreatedAt: created}, request: repeated(request)}
 	w.Rewriter = apitasks.NewRewriter(to, w.event, func(response rawjson.Value) []byte {
 		w.final = w.own(response)
 		return w.final
@@ -305,9 +319,10 @@ func Request(request []byte) []byte {
 // event returns the task's events for one of the upstream. The first one begins the stream.
 func (w *Worker) event(upstream sse.Event) (out []byte) {
 	if w.next == 0 {
-		out = slices.Concat(queuedEvents(w.task, w.request)...)
-		out = append(out, lifeEvent("response.in_progress", len(queuedEvents(w.task, w.request)), newResponse(w.task, string(workflows.InProgress), w.request))...)
-		w.next = len(queuedEvents(w.task, w.request)) + 1
+		opening := queuedEvents(w.task, w.request)
+		opening = append(opening, lifeEvent("response.in_progress", len(opening), newResponse(w.task, string(workflows.InProgress), w.request)))
+		out, w.next = slices.Concat(opening...), len(opening)
+		w.Add(len(out))
 	}
 	data := rawjson.Trim(upstream.Data)
 	kind := data.Get("type").Text().String()

@@ -92,6 +92,38 @@ func TestWorkerStream(t *testing.T) {
 	}
 }
 
+// adding records what a worker adds to an answer.
+type adding struct {
+	*httptest.ResponseRecorder
+
+	added int
+}
+
+func (a *adding) Add(n int) { a.added += n }
+
+// TestWorkerRepeats: the gateway's own events repeat of a request what fits, and are no part of the upstream's answer.
+func TestWorkerRepeats(t *testing.T) {
+	t.Parallel()
+	rec := &adding{ResponseRecorder: httptest.NewRecorder()}
+	request := `{"instructions":"` + strings.Repeat("x", 1<<20) + `","model":"m","input":[],"metadata":{"a":"b"},"previous_response_id":"resp_0"}`
+	w := openai.NewWorker(rec, ownID, created(), []byte(request))
+	w.Header().Set("Content-Type", "text/event-stream")
+	const upstream = "event: response.output_text.delta\ndata: {\"type\":\"response.output_text.delta\",\"delta\":\"a\"}\n\n"
+	if _, err := w.Write([]byte(upstream)); err != nil {
+		t.Fatal(err)
+	}
+	got := rec.Body.String()
+	delta := strings.Index(got, "event: response.output_text.delta")
+	if delta != rec.added || delta > 8<<10 {
+		t.Errorf("%d bytes are before the upstream's event, of which %d are reported", delta, rec.added)
+	}
+	for _, repeated := range []string{`"metadata":{"a":"b"}`, `"previous_response_id":"resp_0"`, `"instructions":null`} {
+		if strings.Count(got, repeated) != 3 {
+			t.Errorf("%s is not in all of %s", repeated, got[:min(len(got), 2<<10)])
+		}
+	}
+}
+
 // FuzzWorker: whatever an upstream sends, the events that readers get are whole.
 func FuzzWorker(f *testing.F) {
 	f.Add([]byte("event: a\ndata: {\"type\":\"a\",\"response\":{}}\n\n"), []byte(`{"model":"m"}`))

@@ -79,7 +79,8 @@ func (s *Service) Stream(
 		}
 	}
 	opened := int64(len(opening)) - 1
-	after = max(after, opened)
+	after, opening = max(after, opened), nil
+	x.ReleaseBody() // of the create, or what was read of it: a call may take long
 	reading, end := context.WithCancelCause(ctx)
 	defer end(nil)
 	var watching sync.WaitGroup

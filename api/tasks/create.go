@@ -85,10 +85,11 @@ func (s *Service) Start(x *edge.Request, r *http.Request, call calls.BackgroundC
 		x.Outcome.Refused = LimitOf(providers.AsFault(err).Kind)
 		return err
 	}
-	if call.Answer != nil {
-		return call.Answer(x, r, started, call.Body)
-	}
+	body := call.Body
 	create.Request, create.Call, call.Body = providers.VideoRequest{}, nil, nil
+	if call.Answer != nil {
+		return call.Answer(x, r, started, body)
+	}
 	x.ReleaseBody() // a client may wait for long
 	applied := "respond-async"
 	if call.Waits && !call.Staged.Stream {

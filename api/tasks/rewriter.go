@@ -41,6 +41,13 @@ func (w *Rewriter) WriteHeader(status int) {
 // Unwrap lets http.ResponseController reach the writer.
 func (w *Rewriter) Unwrap() http.ResponseWriter { return w.ResponseWriter }
 
+// Add excludes n bytes, which the gateway adds to an answer, from the limit of answers.
+func (w *Rewriter) Add(n int) {
+	if limited, ok := w.ResponseWriter.(interface{ Add(n int) }); ok {
+		limited.Add(n)
+	}
+}
+
 // Write implements http.ResponseWriter. Events come whole.
 func (w *Rewriter) Write(p []byte) (int, error) {
 	if w.status == 0 {
