@@ -16,55 +16,59 @@ import (
 type Call struct {
 	Object string    `json:"object" enum:"call"`
 	At     time.Time `json:"at" doc:"When it came"`
-	callNames
-	callAsked
-	callOutcome
-	callUsed
+	CallNames
+	CallAsked
+	CallOutcome
+	CallUsed
 	Attempts []Attempt `json:"attempts" nullable:"false" doc:"The requests to upstreams that it took, in their order"`
 	Skipped  int64     `json:"skipped,omitempty" doc:"Calls of the same token that were refused in the same second and have no record of their own"`
 	Cursor   string    `json:"cursor" doc:"Its place in the log"`
 	Others   []string  `json:"other_ids,omitempty" doc:"Where a call was found by its client's value: ids of other calls with that value, the newest first, at most 20"`
 }
 
-type callNames struct {
+// CallNames are the ids of a call, and its caller.
+type CallNames struct {
 	ID        string `json:"id" doc:"The request's id. Its answer has it in x-request-id, unless the client sent a value of its own"`
 	ClientID  string `json:"client_request_id,omitempty" doc:"The value that the client sent as x-request-id. Calls of several tokens may have it"`
-	TraceID   string `json:"trace_id,omitempty" doc:"Of a call that is traced"`
-	VendorID  string `json:"vendor_request_id,omitempty" doc:"What the upstream calls the request, where it says so"`
-	TaskID    string `json:"task_id,omitempty" doc:"The task that it made"`
-	Token     string `json:"token,omitempty" doc:"Token id; absent where nobody was let in"`
-	TokenName string `json:"token_name,omitempty"`
-	UserAgent string `json:"user_agent,omitempty" doc:"Its first 80 bytes"`
+	TraceID   string `json:"trace_id,omitempty" doc:"Id of the trace"`
+	VendorID  string `json:"vendor_request_id,omitempty" doc:"The upstream's id of the request"`
+	TaskID    string `json:"task_id,omitempty" doc:"The task that the call created"`
+	Token     string `json:"token,omitempty" doc:"Token id; absent if no token was accepted"`
+	TokenName string `json:"token_name,omitempty" doc:"Token name"`
+	UserAgent string `json:"user_agent,omitempty" doc:"First 80 bytes of the header User-Agent"`
 }
 
-type callAsked struct {
+// CallAsked is the request of a call.
+type CallAsked struct {
 	Operation string `json:"operation" doc:"The operation's id in this document"`
-	Format    string `json:"format"`
+	Format    string `json:"format" doc:"Format of the client"`
 	Model     string `json:"model,omitempty" doc:"Public name; absent where the call was refused before it was read"`
-	Stream    bool   `json:"stream"`
+	Stream    bool   `json:"stream" doc:"The answer is a stream of events"`
 }
 
-type callOutcome struct {
+// CallOutcome is how a call ended, and when.
+type CallOutcome struct {
 	Channel   string   `json:"channel,omitempty" doc:"The channel that answered"`
 	Status    int      `json:"status" doc:"499: the client left before the end"`
-	Fault     string   `json:"fault,omitempty" doc:"Kind of fault; absent where it did not fail"`
-	Message   string   `json:"message,omitempty" doc:"What the client was told of the fault"`
-	Code      string   `json:"code,omitempty" doc:"The upstream's own word for the fault"`
-	BeforeMS  float64  `json:"before_ms,omitempty" doc:"Until it was handed to an upstream: reading, checking, limits"`
-	FirstByte *float64 `json:"first_byte_ms" doc:"Until the client was sent the first byte of an upstream's answer; null: there was none"`
-	MS        float64  `json:"ms" doc:"Until its end"`
-	Bytes     int64    `json:"bytes" doc:"Of the answer"`
+	Fault     string   `json:"fault,omitempty" doc:"Kind of fault; absent if the call did not fail"`
+	Message   string   `json:"message,omitempty" doc:"Message of the fault, as the client received it"`
+	Code      string   `json:"code,omitempty" doc:"The upstream's code of the fault"`
+	BeforeMS  float64  `json:"before_ms,omitempty" doc:"Milliseconds until the request to the upstream began: reading, checks, limits"`
+	FirstByte *float64 `json:"first_byte_ms" doc:"Milliseconds until the client received the first byte of the upstream's answer; null: there was none"`
+	MS        float64  `json:"ms" doc:"Milliseconds until the end"`
+	Bytes     int64    `json:"bytes" doc:"Bytes of the answer"`
 }
 
-type callUsed struct {
-	InputTokens  int64         `json:"input_tokens"`
-	CachedTokens int64         `json:"cached_tokens"`
-	OutputTokens int64         `json:"output_tokens"`
-	Images       int64         `json:"images"`
-	AudioSeconds float64       `json:"audio_seconds"`
+// CallUsed is what a call used, and its cost.
+type CallUsed struct {
+	InputTokens  int64         `json:"input_tokens" doc:"Input tokens, cached ones included"`
+	CachedTokens int64         `json:"cached_tokens" doc:"Input tokens that the vendor served from its cache"`
+	OutputTokens int64         `json:"output_tokens" doc:"Tokens of the answer"`
+	Images       int64         `json:"images" doc:"Images made"`
+	AudioSeconds float64       `json:"audio_seconds" doc:"Seconds of sound"`
 	Cost         pricing.Money `json:"cost" doc:"In the currency of the prices"`
 	Priced       bool          `json:"priced" doc:"The model had a price"`
-	Estimated    bool          `json:"estimated" doc:"The upstream did not say what was used"`
+	Estimated    bool          `json:"estimated" doc:"The upstream did not report what was used"`
 }
 
 // Attempt is one request to an upstream.
@@ -83,14 +87,14 @@ const outcomeOK = "ok"
 func NewCall(c calllog.Call) Call {
 	call := Call{
 		Object: "call", At: c.At, Cursor: c.Place, Attempts: make([]Attempt, len(c.Tries)), Skipped: c.Skipped,
-		callNames: callNames{
+		CallNames: CallNames{
 			ID: c.ID, ClientID: c.Client, TraceID: c.Trace, VendorID: c.VendorID(), TaskID: c.Task, Token: c.Token, TokenName: c.TokenName, UserAgent: c.Agent,
 		},
-		callAsked: callAsked{Operation: c.Operation, Format: c.Format, Model: c.Model, Stream: c.Stream},
-		callOutcome: callOutcome{
+		CallAsked: CallAsked{Operation: c.Operation, Format: c.Format, Model: c.Model, Stream: c.Stream},
+		CallOutcome: CallOutcome{
 			Channel: c.Channel, Status: c.Status, Fault: c.Fault, Message: c.Words, Code: c.Code, BeforeMS: inMS(c.Before), MS: inMS(c.Took), Bytes: c.Bytes,
 		},
-		callUsed: callUsed{
+		CallUsed: CallUsed{
 			InputTokens: c.Input, CachedTokens: c.Cached, OutputTokens: c.Output, Images: c.Images, AudioSeconds: c.Audio.Seconds(),
 			Cost: pricing.Money(c.Cost), Priced: c.Priced, Estimated: c.Estimated,
 		},

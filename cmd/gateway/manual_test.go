@@ -35,7 +35,7 @@ const pageWords = 1200
 func TestManualGenerated(t *testing.T) {
 	t.Parallel()
 	for name, page := range map[string]string{
-		"config": configReference(), "cli": commandReference(t), "metrics": metricReference(t),
+		"config": configReference(), "cli": commandReference(t), "metrics": metricReference(t), "json-output": jsonReference(t),
 	} {
 		file := filepath.Join("docs", "reference", name+".md")
 		if *update {
