@@ -4,10 +4,12 @@ import (
 	"bytes"
 	"context"
 	"encoding/json"
+	"io"
 	"maps"
 	"net/http"
 	"net/http/httptest"
 	"regexp"
+	"runtime"
 	"slices"
 	"strconv"
 	"strings"
@@ -15,6 +17,7 @@ import (
 	"sync/atomic"
 	"testing"
 	"time"
+	"weak"
 
 	"modelrelay/activities"
 	"modelrelay/api"
@@ -564,6 +567,32 @@ type writes struct {
 func (w *writes) Write(p []byte) (int, error) {
 	w.all = append(w.all, string(p))
 	return w.ResponseRecorder.Write(p)
+}
+
+// TestReadCall: what is sent of a call is not held any more once it is read.
+func TestReadCall(t *testing.T) {
+	t.Parallel()
+	const text = `{"model":"m"}`
+	var sent weak.Pointer[byte]
+	r := httptest.NewRequest("POST", "/v1/responses", strings.NewReader(text))
+	if request, ok := api.ReadCall(r, func(request []byte) []byte {
+		out := bytes.Repeat(request, 1000)
+		sent = weak.Make(&out[0])
+		return out
+	}); !ok || string(request) != text {
+		t.Fatalf("got %q, %v", request, ok)
+	}
+	got := make([]byte, r.ContentLength)
+	if _, err := io.ReadFull(r.Body, got); err != nil || string(got) != strings.Repeat(text, 1000) {
+		t.Errorf("sent %d bytes, %v", len(got), err)
+	}
+	runtime.GC()
+	if sent.Value() != nil {
+		t.Error("the bytes that are read are held")
+	}
+	if n, err := r.Body.Read(got); n != 0 || err != io.EOF { //nolint:errorlint // io.Reader's own contract
+		t.Errorf("after the end: %d, %v", n, err)
+	}
 }
 
 // TestServeCallEvents: the events of a background call are written whole, whatever their size.

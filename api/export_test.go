@@ -8,6 +8,7 @@ import (
 
 	"github.com/danielgtaylor/huma/v2"
 
+	"modelrelay/activities"
 	"modelrelay/api/anthropic"
 	"modelrelay/api/edge"
 	"modelrelay/api/gemini"
@@ -44,6 +45,11 @@ func answer(format providers.Format, requestID string, serve func(x *edge.Reques
 		serve(edge.At(w))
 	})).ServeHTTP(rec, req)
 	return rec
+}
+
+// ReadCall reads the body of a background call.
+func ReadCall(r *http.Request, send func([]byte) []byte) ([]byte, bool) {
+	return readCall(r, new(activities.CallRun), send)
 }
 
 // SetEventsEvery shortens the silence of event streams. Before the first request.

@@ -275,14 +275,31 @@ func (s *Server) ServeCall(w http.ResponseWriter, r *http.Request, run *activiti
 
 // readCall reads the body of a background call, and makes the request one with the body that send returns; false if it cannot be read.
 func readCall(r *http.Request, run *activities.CallRun, send func([]byte) []byte) (request []byte, ok bool) {
-	request, err := io.ReadAll(r.Body)
-	if err != nil {
+	var read bytes.Buffer
+	if r.ContentLength > 0 {
+		read.Grow(int(r.ContentLength) + bytes.MinRead)
+	}
+	if _, err := read.ReadFrom(r.Body); err != nil {
 		run.Fault = &providers.Fault{Kind: providers.Overloaded, Message: "The call cannot be read from the archive.", Accepted: providers.NotAccepted, Err: err}
 		return nil, false
 	}
-	sent := send(request)
-	r.Body, r.ContentLength = io.NopCloser(bytes.NewReader(sent)), int64(len(sent))
-	return request, true
+	sent := send(read.Bytes())
+	body := new(releasing)
+	body.Reset(sent)
+	r.Body, r.ContentLength = io.NopCloser(body), int64(len(sent))
+	return read.Bytes(), true
+}
+
+// releasing reads bytes, and holds them only until its end.
+type releasing struct{ bytes.Reader }
+
+// Read implements io.Reader.
+func (b *releasing) Read(p []byte) (int, error) {
+	n, err := b.Reader.Read(p)
+	if b.Len() == 0 {
+		b.Reset(nil)
+	}
+	return n, err
 }
 
 // serveInteraction serves an interaction with background: true under the id of its task.
