@@ -157,6 +157,9 @@ type CallRun struct {
 	// answer. The server sets them.
 	By   providers.KeyRef
 	Copy *CallTicket
+	// Earlier are the items of the stored response that the call continues from, with commas between them; nil for none, and if they are too
+	// many to be stored again. The server sets them.
+	Earlier []byte
 }
 
 type callRunKey struct{}

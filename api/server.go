@@ -147,7 +147,6 @@ type Server struct {
 	calls        *calls.Calls
 	videos       *videos.Service
 	tasks        *tasks.Service
-	responses    openai.StoredResponses
 	saveResponse openai.ResponseSaver
 	// tokenByID is that of the Options.
 	tokenByID func(ctx context.Context, id string) (*tokens.Token, error)
@@ -185,7 +184,7 @@ func New(o Options) *Server {
 	})
 	c := calls.New(e, calls.Options{Background: background, Relay: o.Relay, Router: o.Router, Limits: o.Limits, Ledger: o.Ledger, Prices: o.Prices, Forbids: o.Forbids, Priced: o.Priced})
 	s := &Server{
-		edge: e, calls: c, tasks: background, tokenByID: o.TokenByID, responses: o.Responses, saveResponse: o.SaveResponse, proxies: o.Proxies,
+		edge: e, calls: c, tasks: background, tokenByID: o.TokenByID, saveResponse: o.SaveResponse, proxies: o.Proxies,
 		videos: videos.New(e, videos.Options{
 			Tasks: o.Tasks, Archive: o.Archive, Links: o.Links, Router: o.Router, Calls: c, DefaultModel: o.DefaultVideoModel,
 		}),
@@ -349,7 +348,7 @@ func (s *Server) serveResponse(w http.ResponseWriter, r *http.Request, run *acti
 	case status == "incomplete":
 		run.Event = status
 	}
-	s.saveResponse.Save(context.WithoutCancel(r.Context()), s.responses, run.Token, run.TaskID, final, request)
+	s.saveResponse.Save(context.WithoutCancel(r.Context()), run.Token, worker, run.Earlier)
 }
 
 // FaultEvents implements activities.Caller.

@@ -544,6 +544,79 @@ func TestFollowsBackgroundOfAnother(t *testing.T) {
 	}
 }
 
+// putResponse adds a completed response in the background that its upstream does not store.
+func putResponse(g *gateway, id, request, text string) {
+	object := `{"id":"` + id + `","background":true,"status":"completed","output":[{"type":"message","role":"assistant","content":"` + text + `"}]}`
+	task := endedCall(g, 200, object)
+	task.ID, task.Operation, task.Body = id, "POST /v1/responses", "body of "+id
+	task.Outputs[0].Object = "answer of " + id
+	g.archive[task.Body], g.archive[task.Outputs[0].Object] = []byte(request), []byte(object)
+	g.tasks.put(task)
+}
+
+// TestFollowsChain: a call that continues from responses which only their tasks have gets all of their items, or is refused.
+func TestFollowsChain(t *testing.T) {
+	t.Parallel()
+	s := newStoring(t, nil)
+	first, second := "resp_"+strings.Repeat("1", 26), "resp_"+strings.Repeat("2", 26)
+	putResponse(s.gateway, first, `{"model":"gpt","input":"one"}`, "two")
+	putResponse(s.gateway, second, `{"model":"gpt","input":"three","previous_response_id":"`+first+`"}`, "four")
+	body := `{"model":"claude","input":"five","previous_response_id":"` + second + `"}`
+	s.ask(t, body)
+	if got := fmt.Sprint(texts(t, s.sent())); got != "[user one assistant two user three assistant four user five]" {
+		t.Errorf("sent %s", got)
+	}
+	before := s.sent()
+	s.tasks.drop(first)
+	rec := s.do(t, request("POST", "/v1/responses", body))
+	if _, param := fault(t, rec); rec.Code != http.StatusBadRequest || param != "previous_response_id" || s.sent() != before {
+		t.Errorf("without the first: got %d %s", rec.Code, rec.Body)
+	}
+}
+
+// TestSavesChain: a response in the background is stored with its whole chain, though an earlier one is deleted meanwhile, or not at all.
+func TestSavesChain(t *testing.T) {
+	t.Parallel()
+	const first, id = "resp_11111111111111111111111111", "resp_22222222222222222222222222"
+	for name, test := range map[string]struct {
+		model  string
+		text   int
+		stored bool
+	}{
+		"small": {"claude", 10, true}, "of an upstream": {"gpt", 10, true}, "too large": {"claude", responses.MaxSize, false},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			var g *gateway
+			var saved []string
+			s := newStoring(t, func(o *api.Options) {
+				o.TokenByID = func(ctx context.Context, id string) (*tokens.Token, error) { return tokenByID(g)(ctx, id) }
+				o.SaveResponse = func(_ context.Context, _, id string, _, earlier, input []byte) {
+					saved = append(saved, id+" "+string(earlier)+" "+string(input))
+				}
+			})
+			g = s.gateway
+			putResponse(g, first, `{"model":"gpt","input":"one"}`, strings.Repeat("x", test.text))
+			run := &activities.CallRun{TaskID: id, Token: "good", Sent: func() {}, Begin: func(context.Context, string) error {
+				g.tasks.drop(first)
+				return nil
+			}}
+			body := `{"model":"` + test.model + `","input":"two","previous_response_id":"` + first + `","background":true}`
+			r := httptest.NewRequest("POST", "/v1/responses", strings.NewReader(body)).WithContext(t.Context())
+			r.Header = http.Header{"Content-Type": {"application/json"}}
+			g.ServeCall(httptest.NewRecorder(), r, run)
+			if run.Fault != nil || len(saved) > 1 || (len(saved) == 1) != test.stored {
+				t.Fatalf("stored %d, %v", len(saved), run.Fault)
+			}
+			for _, one := range saved {
+				if !strings.HasPrefix(one, id+` {"type":"message","role":"user","content":"one"},{`) || !strings.HasSuffix(one, `} {"type":"message","role":"user","content":"two"}`) {
+					t.Errorf("stored %s", one)
+				}
+			}
+		})
+	}
+}
+
 // TestFollowsBackground: a call that continues from a response in the background has the upstream's id at the channel and key that made it, and
 // the stored items on any other model. Its answer names the client's id.
 func TestFollowsBackground(t *testing.T) {

@@ -271,11 +271,13 @@ func Opening(t tasks.Task) func(request []byte) [][]byte {
 // repeatedMost bounds what the gateway's own events repeat of a request, in bytes: every reader of a stream has them in memory.
 const repeatedMost = 256 << 10
 
-// repeated returns the members of a request that the events of its response repeat. Those that do not fit are left out.
+// repeated returns the members of a request that the events of its response repeat. Those that do not fit are left out, but for the name of the
+// response before.
 func repeated(request []byte) []byte {
 	var out []byte
 	for name, value := range rawjson.Trim(request).Members() {
-		if size := len(name) + len(value); !name.Is("input") && len(out)+size < repeatedMost {
+		fits := len(out)+len(name)+len(value) < repeatedMost && !name.Is("input")
+		if fits || name.Is("previous_response_id") {
 			out = body.AppendMember(out, name, value)
 		}
 	}
@@ -295,6 +297,7 @@ type Worker struct {
 
 	task    tasks.Task
 	request []byte // what events repeat of it
+	input   []byte // the items of its input; nil if they are too many to be stored
 	next    int    // the number of the next event
 	final   []byte // the response, or that in the last event
 	made    string // the id of the response at an upstream that stores it
@@ -303,6 +306,9 @@ type Worker struct {
 // NewWorker returns a Worker for the task with the id, which was created then. request is the body of the create.
 func NewWorker(to http.ResponseWriter, id string, created time.Time, request []byte) *Worker {
 	w := &Worker{task: tasks.Task{ID: id, CreatedAt: created}, request: repeated(request)}
+	if input := ownInput(request); len(input) <= responses.MaxSize {
+		w.input = append([]byte{}, input...)
+	}
 	w.Rewriter = apitasks.NewRewriter(to, w.event, func(response rawjson.Value) []byte {
 		w.final = w.own(response)
 		return w.final
@@ -373,10 +379,35 @@ func (s *stored) ended(x *edge.Request, r *http.Request, id string) (response re
 			return err
 		}
 		response.Input, made = ownInput(request), madeBy(t)
+		if previous := previousOf(request); previous != "" {
+			before, _, found, err := s.previous(x, r, previous)
+			switch {
+			case err != nil:
+				return err
+			case found:
+				response.Earlier = earlierItems(before)
+			case made == "": // else the upstream may have it
+				return providers.InvalidField("previous_response_id",
+					"Invalid request: the response %q continues from %q, which does not exist any more.", id, previous)
+			}
+		}
 		response.Object, err = s.background.final(r.Context(), t)
 		return err
 	})
 	return response, made, found, err
+}
+
+// previous returns a response of the caller from which a call may continue, and its upstream's id if it is a task that its upstream stores.
+func (s *stored) previous(x *edge.Request, r *http.Request, id string) (response responses.Response, made string, found bool, err error) {
+	response, found, err = s.find(x, r, id)
+	switch {
+	case err != nil:
+		return response, "", false, err
+	case !found:
+		return s.ended(x, r, id)
+	}
+	made, err = s.made(x, r, id, rawjson.Trim(response.Object))
+	return response, made, true, err
 }
 
 // madeBy returns the upstream's id of a response that its upstream stores, "" for none.
@@ -414,16 +445,15 @@ func ownInput(request []byte) []byte {
 // ResponseSaver stores a response of a token for a time: its items, the items before its own input, and its own input.
 type ResponseSaver func(ctx context.Context, token, id string, object, earlier, input []byte)
 
-// Save stores a response that has ended, with its chain.
-func (save ResponseSaver) Save(ctx context.Context, store StoredResponses, token, id string, object, request []byte) {
-	if save == nil || store == nil {
+// Save stores the response of a worker with its whole chain. It stores none whose chain is not known or too large: that is read from tasks.
+func (save ResponseSaver) Save(ctx context.Context, token string, w *Worker, earlier []byte) {
+	if save == nil || w.input == nil || previousOf(w.request) != "" && earlier == nil {
 		return
 	}
-	var earlier []byte
-	if previous := rawjson.Trim(request).Get("previous_response_id").Text().String(); previous != "" {
-		if response, err := store.Find(ctx, token, previous); err == nil {
-			earlier = earlierItems(response)
-		}
-	}
-	save(ctx, token, id, object, earlier, ownInput(request))
+	save(ctx, token, w.task.ID, w.final, earlier, w.input)
+}
+
+// previousOf returns the id of the response that a request continues from, "" for none.
+func previousOf(request []byte) string {
+	return rawjson.Trim(request).Get("previous_response_id").Text().String()
 }

@@ -17,6 +17,7 @@ import (
 
 	"github.com/danielgtaylor/huma/v2"
 
+	"modelrelay/activities"
 	"modelrelay/api/body"
 	"modelrelay/api/calls"
 	"modelrelay/api/edge"
@@ -361,19 +362,15 @@ func (s *stored) resolve(x *edge.Request, r *http.Request, b *body.JSON) (raw []
 	}
 	links := slices.Clip(edits)
 	if previous := b.Text("previous_response_id"); previous != "" {
-		var made string
-		response, found, err := s.find(x, r, previous)
-		switch {
-		case err == nil && found:
-			made, err = s.made(x, r, previous, rawjson.Trim(response.Object))
-		case err == nil:
-			response, made, found, err = s.ended(x, r, previous)
-		}
+		response, made, found, err := s.previous(x, r, previous)
 		if err != nil {
 			return nil, chain, err
 		}
 		if found {
 			earlier := earlierItems(response)
+			if run := activities.CallRunOf(r.Context()); run != nil && len(earlier) <= responses.MaxSize {
+				run.Earlier = earlier
+			}
 			chain = providers.Chain{Previous: previous, Earlier: list(earlier).Len()}
 			if chain.Upstream = made; made != "" {
 				links = append(links, providers.Edit{At: b.Span("previous_response_id"), Text: rawjson.Quote(made)})
