@@ -33,19 +33,6 @@ func (t *Store) Create(ctx context.Context, token Token) (created Token, key str
 	return token, key, nil
 }
 
-// List returns every token that Redis holds, by name and then by age; revoked ones too.
-func (t *Store) List(ctx context.Context) ([]Token, error) {
-	found, err := t.records.all(ctx)
-	if err != nil {
-		return nil, fmt.Errorf("list tokens: %w", err)
-	}
-	tokens := make([]Token, len(found))
-	for i, r := range found {
-		tokens[i] = r.token
-	}
-	return tokens, nil
-}
-
 // Find returns one token by id or by name, else storage.ErrNotFound. Of several tokens of one name it is the one not
 // revoked, else the newest. A token of the configuration file is found even while Redis is away.
 func (t *Store) Find(ctx context.Context, idOrName string) (Token, error) {

@@ -1,12 +1,10 @@
 package tokens
 
 import (
-	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
 	"log/slog"
-	"slices"
 	"time"
 
 	"github.com/redis/go-redis/v9"
@@ -84,35 +82,6 @@ func (s *records) byID(ctx context.Context, id string) (Token, error) {
 		return Token{}, storage.ErrNotFound
 	}
 	return found[0].token, nil
-}
-
-// hashes are the hashes of all tokens' keys, by the tokens' ids.
-func (s *records) hashes(ctx context.Context) (map[string]string, error) {
-	index, err := s.client.HGetAll(ctx, tokensKey).Result()
-	return index, storage.RedisError("read tokens", err)
-}
-
-// all reads every token, by name and then by age.
-func (s *records) all(ctx context.Context) ([]record, error) {
-	index, err := s.hashes(ctx)
-	if err != nil {
-		return nil, err
-	}
-	sums := make([]keySum, 0, len(index))
-	for _, hash := range index {
-		if sum, ok := parseKeySum(hash); ok {
-			sums = append(sums, sum)
-		}
-	}
-	found, err := s.read(ctx, sums)
-	if err != nil {
-		return nil, err
-	}
-	found = slices.DeleteFunc(found, func(r record) bool { return r.raw == "" })
-	slices.SortFunc(found, func(a, b record) int {
-		return cmp.Or(cmp.Compare(a.token.Name, b.token.Name), a.token.CreatedAt.Compare(b.token.CreatedAt), cmp.Compare(a.token.ID, b.token.ID))
-	})
-	return found, nil
 }
 
 // sums are the hashes of the keys of tokens by their ids, "" where there is none.

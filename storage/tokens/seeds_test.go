@@ -106,8 +106,8 @@ func TestSeedRenamed(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	listed, err := store.List(ctx)
-	if err != nil || len(listed) != 1 || listed[0].ID != "third" || listed[0].Disabled {
+	listed, err := store.Page(ctx, tokens.PageQuery{Limit: 10})
+	if err != nil || len(listed.Tokens) != 1 || listed.Tokens[0].ID != "third" || listed.Tokens[0].Disabled {
 		t.Errorf("got %+v, %v, want the third alone", listed, err)
 	}
 	if got, err := store.Find(ctx, "first"); !errors.Is(err, storage.ErrNotFound) {
