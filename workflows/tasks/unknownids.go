@@ -1,8 +1,9 @@
 package tasks
 
 import (
-	"sync"
 	"time"
+
+	lru "github.com/hashicorp/golang-lru/v2"
 
 	"modelrelay/providers"
 	"modelrelay/storage/fair"
@@ -27,8 +28,7 @@ type unknownIDs struct {
 	misses fair.Rate[string]                       // of each token
 	gone   *fair.Cache[string, missedID, struct{}] // ids of recent misses, by token
 
-	mu     sync.Mutex
-	owners map[string]string // tokens of tasks that were found or created here, by id
+	owners *lru.Cache[string, string] // tokens of tasks that were found or created here, by id
 }
 
 // missedID is an id without a task of the token.
@@ -36,16 +36,14 @@ type missedID struct{ id, token string }
 
 func newUnknownIDs() *unknownIDs {
 	bounds := fair.CacheBounds{Total: missedMost, Share: missedShare, Life: missedFor}
-	return &unknownIDs{gone: fair.NewCache[string, missedID, struct{}](bounds), owners: make(map[string]string)}
+	owners, _ := lru.New[string, string](ownersMost) // fails for no size but one below 1
+	return &unknownIDs{gone: fair.NewCache[string, missedID, struct{}](bounds), owners: owners}
 }
 
 // admit checks whether a read of the id may reach Temporal. It returns NotFound if a recent read found no task of the token, unless
 // anew, and RateLimited if the token had too many misses. A task that was found here passes.
 func (m *unknownIDs) admit(id, tokenID string, anew bool) error {
-	m.mu.Lock()
-	owned := m.owners[id] == tokenID
-	m.mu.Unlock()
-	if owned {
+	if owner, _ := m.owners.Get(id); owner == tokenID {
 		return nil
 	}
 	if _, gone := m.gone.Get(missedID{id, tokenID}); gone && !anew {
@@ -64,27 +62,14 @@ func misses() fair.Quota { return fair.Quota{Units: missesPerMinute, Per: time.M
 // found records a task of the token.
 func (m *unknownIDs) found(id, tokenID string) {
 	m.gone.Drop(missedID{id, tokenID})
-	m.mu.Lock()
-	defer m.mu.Unlock()
-	if m.owners[id] == tokenID {
-		return
-	}
-	if len(m.owners) >= ownersMost {
-		for some := range m.owners { // any one: its next read records it again
-			delete(m.owners, some)
-			break
-		}
-	}
-	m.owners[id] = tokenID
+	m.owners.Add(id, tokenID)
 }
 
 // missed counts a read that found no task of the token. Reads that may have shared one request count once.
 func (m *unknownIDs) missed(id, tokenID string, shared bool) {
-	m.mu.Lock()
-	if m.owners[id] == tokenID { // the task was removed
-		delete(m.owners, id)
+	if owner, _ := m.owners.Peek(id); owner == tokenID { // the task was removed
+		m.owners.Remove(id)
 	}
-	m.mu.Unlock()
 	at := missedID{id, tokenID}
 	if _, gone := m.gone.Get(at); gone && shared {
 		return
