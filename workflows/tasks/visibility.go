@@ -142,15 +142,11 @@ func (v *visibility) page(
 	return answer, nil
 }
 
-// each calls do for up to limit executions of a query (0: all). It stops at an error of do and returns it.
-func (v *visibility) each(ctx context.Context, query string, limit int, do func(*workflowpb.WorkflowExecutionInfo) error) error {
-	var token []byte
-	for seen := 0; ; {
-		page := pageMost
-		if limit > 0 {
-			page = min(page, limit-seen)
-		}
-		answer, err := v.page(ctx, query, token, page)
+// each calls do for all executions of a query. It stops at an error of do and returns it.
+func (v *visibility) each(ctx context.Context, query string, do func(*workflowpb.WorkflowExecutionInfo) error) error {
+	var cursor []byte
+	for {
+		answer, err := v.page(ctx, query, cursor, pageMost)
 		if err != nil {
 			return err
 		}
@@ -159,9 +155,7 @@ func (v *visibility) each(ctx context.Context, query string, limit int, do func(
 				return err
 			}
 		}
-		seen += len(answer.GetExecutions())
-		token = answer.GetNextPageToken()
-		if len(token) == 0 || limit > 0 && seen >= limit {
+		if cursor = answer.GetNextPageToken(); len(cursor) == 0 {
 			return nil
 		}
 	}
@@ -251,16 +245,6 @@ type Listed struct {
 	Running bool `json:"-"`
 }
 
-// Tasks calls each for up to limit tasks that match the filter (0: all): the running ones, then those that ended last. It stops at an
-// error of each and returns it.
-func (o *Operator) Tasks(ctx context.Context, filter Filter, limit int, each func(Listed) error) error {
-	query, err := filter.Query(time.Now())
-	if err != nil {
-		return err
-	}
-	return o.visibility.each(ctx, query, limit, func(info *workflowpb.WorkflowExecutionInfo) error { return each(listed(info)) })
-}
-
 // Page returns at most limit tasks that match the filter, newest first, after a cursor, which is empty for the first page. next is the
 // cursor after these, empty at the end; the last page may be empty. Callers within two seconds share a page; its first fifty running
 // tasks are then at most half a second old.
@@ -328,7 +312,7 @@ func (o *Operator) Index(ctx context.Context, each func(Indexed) error) error {
 	done := make(map[string]bool) // a reset leaves several runs of a task
 	for _, status := range []string{"=", "!="} {
 		query := workflows.OfTasks + " AND ExecutionStatus " + status + " 'Running'"
-		err := o.visibility.each(ctx, query, 0, func(info *workflowpb.WorkflowExecutionInfo) error {
+		err := o.visibility.each(ctx, query, func(info *workflowpb.WorkflowExecutionInfo) error {
 			var m memo
 			id := info.GetExecution().GetWorkflowId()
 			payload := info.GetMemo().GetFields()[memoTask]
@@ -361,7 +345,7 @@ func unfinished(info *workflowpb.WorkflowExecutionInfo) bool {
 // removals returns the running removals by their RemoveID.
 func (o *Operator) removals(ctx context.Context) (map[string]bool, error) {
 	removed := make(map[string]bool)
-	err := o.visibility.each(ctx, "WorkflowType = '"+workflows.RemoveType+"' AND ExecutionStatus = 'Running'", 0,
+	err := o.visibility.each(ctx, "WorkflowType = '"+workflows.RemoveType+"' AND ExecutionStatus = 'Running'",
 		func(info *workflowpb.WorkflowExecutionInfo) error {
 			id := info.GetExecution().GetWorkflowId()
 			if payload := info.GetMemo().GetFields()[memoRemoval]; payload != nil {
