@@ -147,7 +147,7 @@ func showStory(v *View, id string) (*taskData, error) {
 	data := &taskData{
 		ID: id, Model: story.Model, State: story.State, Failure: story.Failure, Code: story.Code, Progress: story.Progress, Position: story.Position,
 		Created: story.Created, Ended: story.Closed, Expires: story.Expires, Outputs: story.Outputs, Cell: taskState(string(story.Phase)),
-		Story: &taskStory{Details: story, TokenCell: tokenCell(v, story.Token, tokenNames(v, []string{story.Token}))},
+		Story: &taskStory{Details: story, TokenCell: tokenCell(v, story.Token, tokenNames(v, []tasks.Details{story}, func(d tasks.Details) string { return d.Token }))},
 	}
 	if !data.Running() {
 		data.Cell = taskState(string(story.State))

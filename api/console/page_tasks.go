@@ -108,11 +108,8 @@ func tasksOf(v *View) (*Table, error) {
 	if err != nil {
 		return nil, err
 	}
-	ids := make([]string, len(list.Data))
-	for i, task := range list.Data {
-		ids[i] = task.Token
-	}
-	table := tasksTable(v, list.Data, tokenNames(v, ids))
+	names := tokenNames(v, list.Data, func(task tasks.Listed) string { return task.Token })
+	table := tasksTable(v, list.Data, names)
 	if view == "stuck" || view == "failed" {
 		table.Empty = "tasks.empty." + view
 	}
@@ -234,11 +231,7 @@ func deliveriesTable(v *View) (*Table, error) {
 	if v.May() {
 		table.Select = "task"
 	}
-	ids := make([]string, len(list.Data))
-	for i, d := range list.Data {
-		ids[i] = d.Token
-	}
-	names := tokenNames(v, ids)
+	names := tokenNames(v, list.Data, func(d tasks.ListedDelivery) string { return d.Token })
 	for _, d := range list.Data {
 		table.Rows = append(table.Rows, Row{ID: d.Task, Cells: []Cell{
 			{Text: d.Task, Code: true, Link: v.To("tasks", d.Task)},

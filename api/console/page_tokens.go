@@ -13,9 +13,14 @@ import (
 // mostNames is how many names of tokens a page looks up: as many as a list returns by their ids.
 const mostNames = 100
 
-// tokenNames are the names of tokens by their ids, those that can be read: a page without them has ids.
-func tokenNames(v *View, ids []string) map[string]string {
-	ids = slices.DeleteFunc(slices.Compact(slices.Sorted(slices.Values(ids))), func(id string) bool { return id == "" })
+// tokenNames are the names of the tokens of rows by the tokens' ids, those that can be read: a page without them has ids.
+func tokenNames[R any](v *View, rows []R, token func(R) string) map[string]string {
+	var ids []string
+	for _, row := range rows {
+		if id := token(row); id != "" && !slices.Contains(ids, id) {
+			ids = append(ids, id)
+		}
+	}
 	if len(ids) == 0 {
 		return nil
 	}

@@ -125,9 +125,6 @@ func spentByDay(v *View, list operator.UsageList) chart.Series {
 	return days
 }
 
-// sumsPage is how many sums a page has.
-const sumsPage = 100
-
 // sums makes a page of the table, the dearest sums first; days are in their order.
 func (d *usageData) sums(v *View, rows []operator.UsageRow) {
 	d.Table = &Table{
@@ -151,21 +148,7 @@ func (d *usageData) sums(v *View, rows []operator.UsageRow) {
 			return cmp.Or(cmp.Compare(b.Cost, a.Cost), cmp.Compare(b.Requests+b.Tasks, a.Requests+a.Tasks))
 		})
 	}
-	first, _ := strconv.Atoi(v.Query("after")) // 0 if it is not a number
-	first = min(max(first, 0), len(rows))
-	if len(rows) > first+sumsPage && d.By != ledger.ByDay {
-		d.Table.Next = v.With("after", strconv.Itoa(first+sumsPage))
-		rows = rows[:first+sumsPage]
-	}
-	rows = rows[first:]
-	var names map[string]string
-	if d.By == ledger.ByToken {
-		ids := make([]string, len(rows))
-		for i, row := range rows {
-			ids[i] = row.Token
-		}
-		names = tokenNames(v, ids)
-	}
+	names := tokenNames(v, rows, func(row operator.UsageRow) string { return row.Token })
 	for _, row := range rows {
 		name := Cell{Text: cmp.Or(row.Token, row.Model, row.Channel, row.Day)}
 		switch {
@@ -194,11 +177,7 @@ func unsettledTable(v *View, rows []operator.UnsettledRow) *Table {
 	if v.May() {
 		table.Select = "reservation"
 	}
-	ids := make([]string, len(rows))
-	for i, row := range rows {
-		ids[i] = row.Token
-	}
-	names := tokenNames(v, ids)
+	names := tokenNames(v, rows, func(row operator.UnsettledRow) string { return row.Token })
 	for _, row := range rows {
 		table.Rows = append(table.Rows, Row{ID: row.ID, Cells: []Cell{
 			{Text: row.ID, Code: true}, {Text: v.Money(row.Amount)}, tokenCell(v, row.Token, names), {Text: row.Model}, When(row.Since), {Text: row.Why},
