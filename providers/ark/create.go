@@ -34,7 +34,7 @@ type place struct {
 // createBody writes a create. It fails only before anything was sent.
 func createBody(ctx context.Context, model string, req providers.VideoRequest) ([]byte, error) {
 	table := modelOf(model)
-	frame, seconds, err := upstream.Accept(req, table, refuse(table, model, req.Shape()), "callback_url")
+	frame, seconds, err := upstream.Accept(req, table, RefuseVideo(model, req.Shape()), "callback_url")
 	if err != nil {
 		return nil, err
 	}
@@ -128,10 +128,7 @@ func contents(ctx context.Context, req providers.VideoRequest) ([]item, error) {
 // RefuseVideo refuses combinations that the vendor does not accept. Seedance 2.5 refuses a fixed ratio only after minutes in the
 // queue.
 func RefuseVideo(model string, shape providers.VideoShape) *providers.Fault {
-	return refuse(modelOf(model), model, shape)
-}
-
-func refuse(table providers.VideoModel, model string, shape providers.VideoShape) *providers.Fault {
+	table := modelOf(model)
 	frame, fault := table.Frame(shape)
 	if fault != nil {
 		return fault

@@ -54,7 +54,7 @@ func modelOf(model string) providers.VideoModel {
 // createBody writes a create and returns its path. It fails only before anything was sent.
 func createBody(ctx context.Context, model string, req providers.VideoRequest) (path string, body []byte, err error) {
 	table := modelOf(model)
-	frame, seconds, err := upstream.Accept(req, table, refuse(table, req.Shape()))
+	frame, seconds, err := upstream.Accept(req, table, RefuseVideo(model, req.Shape()))
 	if err != nil {
 		return "", nil, err
 	}
@@ -90,10 +90,7 @@ func createBody(ctx context.Context, model string, req providers.VideoRequest) (
 
 // RefuseVideo refuses combinations that the vendor does not accept, whatever the model.
 func RefuseVideo(model string, shape providers.VideoShape) *providers.Fault {
-	return refuse(modelOf(model), shape)
-}
-
-func refuse(table providers.VideoModel, shape providers.VideoShape) *providers.Fault {
+	table := modelOf(model)
 	frame, fault := table.Frame(shape)
 	if fault != nil {
 		return fault
