@@ -31,7 +31,6 @@ const (
 const (
 	SignIn     = "sign_in"
 	SignOut    = "sign_out"
-	ViewVideo  = "view_video"   // of a token, by an operator
 	TryAsToken = "try_as_token" // a call by an operator as a token
 	Reload     = "reload"
 )
