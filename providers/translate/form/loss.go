@@ -6,6 +6,7 @@ import (
 	"strings"
 
 	"modelrelay/providers"
+	"modelrelay/providers/rawjson"
 )
 
 // Loss is what a call lost on its way, in the client's own names without indices. The zero Loss is none.
@@ -18,6 +19,13 @@ type Loss struct {
 
 // Drop notes a field that has no effect.
 func (l *Loss) Drop(field string) { l.Dropped = l.dropped.add(l.Dropped, field) }
+
+// DropUnknown notes a field that no dialect knows, unless its value means nothing.
+func (l *Loss) DropUnknown(field string, value rawjson.Value) {
+	if value.Says() {
+		l.Drop(field)
+	}
+}
 
 // Change notes a field that is sent with another value or form.
 func (l *Loss) Change(field string) { l.Changed = l.changed.add(l.Changed, field) }

@@ -30,6 +30,13 @@ type Prompt struct {
 	Renamed map[string]string
 }
 
+// Keep adds a field that only the client's vendor knows, unless its value means nothing. With must, other vendors refuse the request.
+func (p *Prompt) Keep(name string, value rawjson.Value, must bool) {
+	if value.Says() {
+		p.Own = append(p.Own, Member{Name: name, Value: value, Must: must})
+	}
+}
+
 // Limits say where an answer ends.
 type Limits struct {
 	// Stop are the texts that end it, MaxTokens its length at most.

@@ -63,13 +63,6 @@ func (r *reading) fail(at, message string) {
 	}
 }
 
-// own notes a field that this vendor alone knows, unless it says nothing.
-func (r *reading) own(name string, value rawjson.Value, must bool) {
-	if value.Says() {
-		r.p.Own = append(r.p.Own, form.Member{Name: name, Value: value, Must: must})
-	}
-}
-
 // root reads a GenerateContentRequest.
 func (r *reading) root(request rawjson.Value) {
 	for name, value := range request.Members() {
@@ -86,10 +79,10 @@ func (r *reading) root(request rawjson.Value) {
 		case name.IsCamel("generationConfig"):
 			r.config(value)
 		case name.IsCamel("cachedContent"):
-			r.own(r.prefix+"cachedContent", value, true)
+			r.p.Keep(r.prefix+"cachedContent", value, true)
 		case name.IsCamel("safetySettings"), name.IsCamel("labels"), name.IsCamel("serviceTier"),
 			name.IsCamel("store"), name.IsCamel("modelArmorConfig"):
-			r.own(r.prefix+rawjson.Camel(name.String()), value, false)
+			r.p.Keep(r.prefix+rawjson.Camel(name.String()), value, false)
 		default:
 			r.unknown(r.prefix, name, value)
 		}
@@ -184,7 +177,7 @@ func (r *reading) declaration(value rawjson.Value, at form.Path) {
 		case name.IsCamel("parameters"):
 			openAPI = value
 		case name.IsCamel("response"), name.IsCamel("responseJsonSchema"), name.IsCamel("behavior"):
-			r.own(at.Field(rawjson.Camel(name.String())).Name(), value, false)
+			r.p.Keep(at.Field(rawjson.Camel(name.String())).Name(), value, false)
 		default:
 			r.unknown(at.Name()+".", name, value)
 		}
@@ -206,7 +199,7 @@ func (r *reading) toolConfig(value rawjson.Value) {
 	const field = "toolConfig.functionCallingConfig"
 	for name, value := range value.Members() {
 		if !name.IsCamel("functionCallingConfig") {
-			r.own(r.prefix+"toolConfig."+rawjson.Camel(name.String()), value, false)
+			r.p.Keep(r.prefix+"toolConfig."+rawjson.Camel(name.String()), value, false)
 			continue
 		}
 		r.p.Fields[form.FieldChoice] = r.prefix + field
@@ -220,7 +213,7 @@ func (r *reading) toolConfig(value rawjson.Value) {
 					names = append(names, allowed.Text().String())
 				}
 			default:
-				r.own(r.prefix+field+"."+rawjson.Camel(name.String()), value, false)
+				r.p.Keep(r.prefix+field+"."+rawjson.Camel(name.String()), value, false)
 			}
 		}
 		if r.p.Choice.Mode == form.ChoiceAny || r.p.Choice.Mode == form.ChoiceAuto {

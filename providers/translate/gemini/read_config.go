@@ -30,15 +30,15 @@ func (r *reading) config(config rawjson.Value) {
 		case name.IsCamel("responseModalities"):
 			for _, modality := range value.Items() {
 				if word := modality.Text().String(); !strings.EqualFold(word, "text") && word != "MODALITY_UNSPECIFIED" {
-					r.own(prefix+"responseModalities", value, true)
+					r.p.Keep(prefix+"responseModalities", value, true)
 				}
 			}
 		case name.IsCamel("speechConfig"), name.IsCamel("translationConfig"), name.IsCamel("responseFormat"):
-			r.own(prefix+rawjson.Camel(name.String()), value, true)
+			r.p.Keep(prefix+rawjson.Camel(name.String()), value, true)
 		case name.IsCamel("mediaResolution"), name.IsCamel("routingConfig"), name.IsCamel("modelSelectionConfig"), name.IsCamel("audioTimestamp"),
 			name.IsCamel("imageConfig"), name.IsCamel("enableAffectiveDialog"), name.IsCamel("enableEnhancedCivicAnswers"),
 			name.IsCamel("audioTranscriptionConfig"):
-			r.own(prefix+rawjson.Camel(name.String()), value, false)
+			r.p.Keep(prefix+rawjson.Camel(name.String()), value, false)
 		default:
 			r.unknown(prefix, name, value)
 		}
@@ -142,7 +142,7 @@ func (r *reading) output(mime rawjson.Text, schema, openAPI rawjson.Value, prefi
 		out.Kind, out.Schema = form.OutputSchema, schema
 		r.p.Fields[form.FieldOutput] = prefix + "responseJsonSchema"
 	case mime.Is("text/x.enum"):
-		r.own(prefix+"responseMimeType", rawjson.Value(mime), true)
+		r.p.Keep(prefix+"responseMimeType", rawjson.Value(mime), true)
 	case openAPI != nil:
 		var fault *providers.Fault
 		r.p.Fields[form.FieldOutput] = prefix + "responseSchema"
@@ -154,6 +154,6 @@ func (r *reading) output(mime rawjson.Text, schema, openAPI rawjson.Value, prefi
 		out.Kind = form.OutputJSON
 		r.p.Fields[form.FieldOutput] = prefix + "responseMimeType"
 	case !mime.Empty() && !mime.Is("text/plain"):
-		r.own(prefix+"responseMimeType", rawjson.Value(mime), true)
+		r.p.Keep(prefix+"responseMimeType", rawjson.Value(mime), true)
 	}
 }

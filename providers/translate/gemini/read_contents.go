@@ -83,10 +83,10 @@ func (r *reading) part(turn *form.Turn, part rawjson.Value, at form.Path) {
 		case name.IsCamel("functionResponse"):
 			block.Kind, block.Result = form.BlockResult, r.result(value, at)
 		case name.IsCamel("executableCode"), name.IsCamel("codeExecutionResult"), name.IsCamel("toolCall"), name.IsCamel("toolResponse"):
-			r.own(at.Field(rawjson.Camel(name.String())).String(), value, true)
+			r.p.Keep(at.Field(rawjson.Camel(name.String())).String(), value, true)
 		case name.IsCamel("videoMetadata"), name.IsCamel("mediaResolution"), name.IsCamel("mediaProcessing"), name.IsCamel("partMetadata"),
 			name.IsCamel("speechMetadata"), name.IsCamel("audioTranscription"):
-			r.own(at.Field(rawjson.Camel(name.String())).Name(), value, false)
+			r.p.Keep(at.Field(rawjson.Camel(name.String())).Name(), value, false)
 		default:
 			r.unknown(at.Name()+".", name, value)
 		}
@@ -175,7 +175,7 @@ func (r *reading) call(value rawjson.Value, at form.Path) form.Call {
 				call.Input = value
 			}
 		default:
-			r.own(at.Field("functionCall."+rawjson.Camel(name.String())).String(), value, true)
+			r.p.Keep(at.Field("functionCall."+rawjson.Camel(name.String())).String(), value, true)
 		}
 	}
 	if call.Name == "" {
@@ -213,7 +213,7 @@ func (r *reading) result(value rawjson.Value, at form.Path) *form.Result {
 				result.Blocks = append(result.Blocks, block)
 			}
 		default:
-			r.own(below.Field(rawjson.Camel(name.String())).Name(), value, false)
+			r.p.Keep(below.Field(rawjson.Camel(name.String())).Name(), value, false)
 		}
 	}
 	return result

@@ -104,32 +104,18 @@ func (r *reader) field(name string, value rawjson.Value) *providers.Fault {
 	case "speed":
 		r.ownUnless(name, value, "standard")
 	case "inference_geo", "context_management", "diagnostics":
-		r.own(name, value, false)
+		r.p.Keep(name, value, false)
 	case "container", "mcp_servers":
-		r.own(name, value, true)
+		r.p.Keep(name, value, true)
 	default:
-		r.unknown(name, value)
+		r.loss.DropUnknown(name, value)
 	}
 	return nil
 }
 
-// own notes a field of this vendor alone, unless it means nothing.
-func (r *reader) own(name string, value rawjson.Value, must bool) {
-	if value.Says() {
-		r.p.Own = append(r.p.Own, form.Member{Name: name, Value: value, Must: must})
-	}
-}
-
 func (r *reader) ownUnless(name string, value rawjson.Value, usual string) {
 	if !value.Text().Is(usual) {
-		r.own(name, value, false)
-	}
-}
-
-// unknown notes a field that no dialect knows, unless it means nothing.
-func (r *reader) unknown(name string, value rawjson.Value) {
-	if value.Says() {
-		r.loss.Drop(name)
+		r.p.Keep(name, value, false)
 	}
 }
 
@@ -139,7 +125,7 @@ func (r *reader) metadata(value rawjson.Value) {
 			r.p.User = r.set(form.FieldUser, "metadata.user_id", member).Text()
 			continue
 		}
-		r.own("metadata."+name.String(), member, false)
+		r.p.Keep("metadata."+name.String(), member, false)
 	}
 }
 
@@ -180,7 +166,7 @@ func (r *reader) outputConfig(value rawjson.Value) {
 		case name.Is("format"):
 			r.format("output_config.format", member)
 		default:
-			r.own("output_config."+name.String(), member, false)
+			r.p.Keep("output_config."+name.String(), member, false)
 		}
 	}
 }
@@ -193,7 +179,7 @@ func (r *reader) effort(value rawjson.Value) {
 			r.p.Fields[form.FieldThinking] = "output_config.effort"
 		}
 	default:
-		r.own("output_config.effort", value, false)
+		r.p.Keep("output_config.effort", value, false)
 	}
 }
 
@@ -215,7 +201,7 @@ func (r *reader) format(field string, value rawjson.Value) {
 		r.p.Output = form.Output{Kind: form.OutputSchema, Schema: schema}
 		return
 	}
-	r.own(field, value, true)
+	r.p.Keep(field, value, true)
 }
 
 // markOf reads cache_control.

@@ -39,7 +39,7 @@ func (r *reader) turns(value rawjson.Value) *providers.Fault {
 			case name.Is("content"):
 				content = member
 			default:
-				r.unknown(turn.At.Field(name.String()).Name(), member)
+				r.loss.DropUnknown(turn.At.Field(name.String()).Name(), member)
 			}
 		}
 		switch {
@@ -164,7 +164,7 @@ func (r *reader) block(to []form.Block, role form.Role, at form.Path, item rawjs
 	case kind == "web_search_tool_result", kind == "server_tool_use" && m.get("name").Text().Is(searchName):
 		return to, nil // what was found is in the text that followed
 	case fields == nil: // what only the vendor's own tools make, or what is not known yet
-		r.own(at.Field("type").String(), item, true)
+		r.p.Keep(at.Field("type").String(), item, true)
 		return to, nil
 	case !sends(kind, role):
 		return to, invalid(at.Field("type"), "A block of this type cannot stand here.")
@@ -207,7 +207,7 @@ func (r *reader) rest(at form.Path, m members, read []string) {
 		case one.name.Is("type"), one.name.Is("cache_control"), slices.ContainsFunc(read, one.name.Is),
 			one.name.Is("citations") && one.value.Get("enabled").False():
 		default:
-			r.unknown(at.Field(one.name.String()).Name(), one.value)
+			r.loss.DropUnknown(at.Field(one.name.String()).Name(), one.value)
 		}
 	}
 }

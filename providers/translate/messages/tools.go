@@ -35,7 +35,7 @@ func (r *reader) tools(value rawjson.Value) *providers.Fault {
 				tool.Cache = markOf(member)
 			case "max_uses", "allowed_domains", "blocked_domains", "user_location": // of the web search
 			default: // eager_input_streaming, input_examples, defer_loading, allowed_callers: the vendor's own, and unknown ones
-				r.own(at.Field(name.String()).Name(), member, false)
+				r.p.Keep(at.Field(name.String()).Name(), member, false)
 			}
 		}
 		if strings.HasPrefix(kind.String(), searchTool) {
@@ -104,7 +104,7 @@ func (r *reader) choice(value rawjson.Value) {
 	case kind.Is("tool"):
 		r.p.Choice = form.Choice{Mode: form.ChoiceAny, Names: []string{value.Get("name").Text().String()}}
 	default:
-		r.own("tool_choice.type", value, true)
+		r.p.Keep("tool_choice.type", value, true)
 	}
 	if value.Get("disable_parallel_tool_use").True() {
 		parallel := false

@@ -41,7 +41,7 @@ func (r *reading) partOf(value rawjson.Value, at form.Path) inputPart {
 			part.breakpoint = value
 		case "annotations", "logprobs": // of an earlier answer
 		default:
-			r.unknown(at.Field(name.String()).Name(), value)
+			r.loss.DropUnknown(at.Field(name.String()).Name(), value)
 		}
 	}
 	return part

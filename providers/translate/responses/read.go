@@ -89,13 +89,6 @@ func (r *found) refuse(fault *providers.Fault) {
 // set notes what the client calls a field.
 func (r *found) set(field form.Field, name string) { r.prompt.Fields[field] = name }
 
-// own keeps a field that only this vendor knows.
-func (r *found) own(name string, value rawjson.Value) {
-	if value.Says() {
-		r.prompt.Own = append(r.prompt.Own, form.Member{Name: name, Value: value})
-	}
-}
-
 // must keeps what makes the answer another one, so that other vendors refuse it.
 func (r *found) must(name string) {
 	r.prompt.Own = append(r.prompt.Own, form.Member{Name: name, Must: true})
@@ -104,13 +97,6 @@ func (r *found) must(name string) {
 // mustTool is must for a tool that the vendor runs.
 func (r *found) mustTool(name, kind string) {
 	r.prompt.Own = append(r.prompt.Own, form.Member{Name: name, Must: true, Tool: form.HostedTool(kind)})
-}
-
-// unknown notes a field that no dialect has.
-func (r *found) unknown(name string, value rawjson.Value) {
-	if value.Says() {
-		r.loss.Drop(name)
-	}
 }
 
 // field reads a member of the body that is not null.
@@ -174,30 +160,30 @@ func (r *reading) vendorField(name string, value rawjson.Value) {
 		}
 	case "store":
 		r.ask.Stored = !value.False()
-		r.own(name, value)
+		r.prompt.Keep(name, value, false)
 	case "metadata", "prompt_cache_key", "prompt_cache_retention", "prompt_cache_options", "max_tool_calls",
 		"context_management", "access_programs", "image":
-		r.own(name, value)
+		r.prompt.Keep(name, value, false)
 	case "moderation": // the answer holds it
 		r.prompt.Own = append(r.prompt.Own, form.Member{Name: name, Value: value, Must: true})
 	case "service_tier":
 		if !value.Text().Is("auto") {
-			r.own(name, value)
+			r.prompt.Keep(name, value, false)
 		}
 	case "truncation":
 		if !value.Text().Is("disabled") {
-			r.own(name, value)
+			r.prompt.Keep(name, value, false)
 		}
 	case "stream_options":
 		for member, value := range value.Members() {
 			if member.Is("include_obfuscation") {
-				r.own("stream_options.include_obfuscation", value)
+				r.prompt.Keep("stream_options.include_obfuscation", value, false)
 			} else {
-				r.unknown("stream_options."+member.String(), value)
+				r.loss.DropUnknown("stream_options."+member.String(), value)
 			}
 		}
 	default:
-		r.unknown(name, value)
+		r.loss.DropUnknown(name, value)
 	}
 }
 
@@ -216,7 +202,7 @@ func (r *reading) readReasoning(reasoning rawjson.Value) {
 				r.set(form.FieldThinking, "reasoning.summary")
 			}
 		default:
-			r.unknown("reasoning."+name.String(), value)
+			r.loss.DropUnknown("reasoning."+name.String(), value)
 		}
 	}
 }
@@ -228,9 +214,9 @@ func (r *reading) readText(text rawjson.Value) {
 		case name.Is("format"):
 			r.readFormat(value)
 		case name.Is("verbosity"):
-			r.own("text.verbosity", value)
+			r.prompt.Keep("text.verbosity", value, false)
 		default:
-			r.unknown("text."+name.String(), value)
+			r.loss.DropUnknown("text."+name.String(), value)
 		}
 	}
 }
@@ -267,7 +253,7 @@ func (r *reading) readInclude(include rawjson.Value) {
 		}
 	}
 	if others {
-		r.own("include", include)
+		r.prompt.Keep("include", include, false)
 	}
 }
 

@@ -62,7 +62,7 @@ func (r *reading) readTool(declared rawjson.Value, at form.Path, namespace strin
 		switch string(name.Decoded()) {
 		case "type", "name", "description", "parameters", "strict", "format":
 		default:
-			r.unknown(at.Field(name.String()).Name(), value)
+			r.loss.DropUnknown(at.Field(name.String()).Name(), value)
 		}
 	}
 	r.declare(tool, space)
@@ -82,7 +82,7 @@ func (r *reading) readSearch(declared rawjson.Value, kind string, at form.Path) 
 		switch string(name.Decoded()) {
 		case "type", "search_context_size", "user_location", "filters":
 		default: // external_web_access, search_content_types and others, which tune it
-			r.unknown(at.Field(name.String()).Name(), value)
+			r.loss.DropUnknown(at.Field(name.String()).Name(), value)
 		}
 	}
 	r.prompt.Search, r.ask.Search = search, true
