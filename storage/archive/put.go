@@ -10,7 +10,6 @@ import (
 	"fmt"
 	"hash"
 	"io"
-	"maps"
 	"time"
 
 	"github.com/minio/minio-go/v7"
@@ -25,8 +24,7 @@ const (
 
 // PutOptions configure a Put; the zero value is valid.
 type PutOptions struct {
-	ContentType string            // empty: application/octet-stream
-	Meta        map[string]string // stored with the object; ASCII, names of lower-case letters, digits and dashes, not "sha256"
+	ContentType string // empty: application/octet-stream
 	// Progress is called with the number of bytes read from the source, after every read and every stored part; numbers may repeat. It
 	// is called from the goroutine of Put and must not block.
 	Progress func(n int64)
@@ -173,12 +171,9 @@ func (p *put) abort(ctx context.Context) {
 }
 
 func (p *put) options(sum string) minio.PutObjectOptions {
-	meta := maps.Clone(p.opts.Meta)
+	var meta map[string]string
 	if sum != "" {
-		if meta == nil {
-			meta = make(map[string]string, 1)
-		}
-		meta[metaSHA256] = sum
+		meta = map[string]string{metaSHA256: sum}
 	}
 	return minio.PutObjectOptions{
 		ContentType: p.contentType(), UserMetadata: meta, DisableContentSha256: true,
@@ -196,7 +191,7 @@ func (p *put) contentType() string {
 func (p *put) object(etag string) Object {
 	return Object{
 		Key: p.key, Size: p.source.read, ContentType: p.contentType(), ETag: etag,
-		SHA256: hex.EncodeToString(p.source.sum.Sum(nil)), Meta: maps.Clone(p.opts.Meta),
+		SHA256: hex.EncodeToString(p.source.sum.Sum(nil)),
 	}
 }
 

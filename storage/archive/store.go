@@ -9,7 +9,6 @@ import (
 	"fmt"
 	"io"
 	"iter"
-	"maps"
 	"net"
 	"net/http"
 	"strings"
@@ -46,13 +45,12 @@ type Store struct {
 
 // Object is one entry of the archive.
 type Object struct {
-	Key         string            `json:"key"`
-	Size        int64             `json:"size"`
-	ContentType string            `json:"content_type,omitempty"` // not from List
-	ETag        string            `json:"etag,omitempty"`         // without quotes
-	SHA256      string            `json:"sha256,omitempty"`       // hex; from Put, and for objects up to 5 MiB from Stat and Open
-	Modified    time.Time         `json:"modified,omitzero"`      // zero from Put
-	Meta        map[string]string `json:"meta,omitempty"`         // not from List
+	Key         string    `json:"key"`
+	Size        int64     `json:"size"`
+	ContentType string    `json:"content_type,omitempty"` // not from List
+	ETag        string    `json:"etag,omitempty"`         // without quotes
+	SHA256      string    `json:"sha256,omitempty"`       // hex; from Put, and for objects up to 5 MiB from Stat and Open
+	Modified    time.Time `json:"modified,omitzero"`      // zero from Put
 }
 
 // metaSHA256 is the metadata with the object's SHA-256, if that was known before the first byte was sent.
@@ -334,14 +332,10 @@ func (s *Store) Presign(ctx context.Context, key string, ttl time.Duration) (str
 
 func objectOf(info minio.ObjectInfo) Object {
 	o := Object{Key: info.Key, Size: info.Size, ContentType: info.ContentType, ETag: info.ETag, Modified: info.LastModified}
-	meta := make(map[string]string, len(info.UserMetadata))
 	for name, value := range info.UserMetadata {
-		meta[strings.ToLower(name)] = value
-	}
-	o.SHA256 = meta[metaSHA256]
-	delete(meta, metaSHA256)
-	if len(meta) > 0 {
-		o.Meta = maps.Clone(meta)
+		if strings.EqualFold(name, metaSHA256) {
+			o.SHA256 = value
+		}
 	}
 	return o
 }

@@ -109,14 +109,13 @@ func (m *MemoryArchive) Put(ctx context.Context, key string, r io.Reader, size i
 	sum, tag := sha256.Sum256(body.Bytes()), md5.Sum(body.Bytes()) //nolint:gosec // as S3 makes its ETags
 	object := archive.Object{
 		Key: key, Size: int64(body.Len()), ContentType: opts.ContentType, ETag: hex.EncodeToString(tag[:]),
-		SHA256: hex.EncodeToString(sum[:]), Meta: maps.Clone(opts.Meta),
+		SHA256: hex.EncodeToString(sum[:]),
 	}
 	if object.ContentType == "" {
 		object.ContentType = "application/octet-stream"
 	}
 	kept := object
 	kept.Modified = time.Now().UTC().Truncate(time.Second)
-	kept.Meta = maps.Clone(opts.Meta)
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	m.objects[key] = memoryObject{kept, body.Bytes()}
@@ -136,7 +135,6 @@ func (m *MemoryArchive) find(ctx context.Context, operation, key string) (memory
 	if !ok {
 		return memoryObject{}, fmt.Errorf("%s %s: %w", operation, key, storage.ErrNotFound)
 	}
-	found.object.Meta = maps.Clone(found.object.Meta)
 	return found, nil
 }
 
