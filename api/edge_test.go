@@ -394,7 +394,7 @@ func TestSeenSaysWhatHappened(t *testing.T) {
 	for i, want := range []edge.Seen{
 		{
 			Method: "POST", Route: "/v1/chat/completions", Status: 200, Operation: providers.Chat, Format: providers.OpenAI, Model: "gpt-4o",
-			Channel: "main", Attempts: 1, Usage: providers.Usage{Input: 3, Output: 4},
+			Channel: "main", Usage: providers.Usage{Input: 3, Output: 4},
 		},
 		{
 			Method: "POST", Route: "/v1/chat/completions", Status: 503, Operation: providers.Chat, Format: providers.OpenAI, Model: "fast",

@@ -9,9 +9,8 @@ type Try struct {
 	Model string
 	// Key is the fingerprint of the channel's key.
 	Key string
-	// Fault is the kind of its failure, "" if an answer began. Code is the upstream's error code.
+	// Fault is the kind of its failure, "" if an answer began.
 	Fault Kind
-	Code  string
 	// RequestID is the upstream's id of the request, "" for none.
 	RequestID string
 	Took      time.Duration

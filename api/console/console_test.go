@@ -107,7 +107,7 @@ func newHouse(t *testing.T, api http.HandlerFunc) *house {
 			return 0
 		},
 		Opened:   func() bool { return true },
-		Sessions: h.sessions, Currency: "USD", Version: "test",
+		Sessions: h.sessions, Currency: "USD",
 	})
 	h.edge = edge.New(edge.Options{}, openai.Format()).Handler(h.server)
 	return h

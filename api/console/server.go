@@ -102,8 +102,6 @@ type Options struct {
 	TemporalURL string
 	// Currency is written behind amounts of money; "" for nothing.
 	Currency string
-	// Version is the program's own.
-	Version string
 	// Log records defects; nil is silent.
 	Log *slog.Logger
 }

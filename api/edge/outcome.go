@@ -20,9 +20,8 @@ type Seen struct {
 	Operation providers.Operation
 	Format    providers.Format
 	Model     string
-	// Channel answered, "" where none did, after so many attempts.
-	Channel  string
-	Attempts int
+	// Channel answered, "" where none did.
+	Channel string
 	// Translated is the upstream's endpoint where that is of another format; zero where it is not.
 	Translated providers.Endpoint
 	// Stream: the answer was a stream of events.
@@ -102,7 +101,7 @@ func (x report) seen() {
 	seen := Seen{
 		Method: x.http.Method, Route: x.Operation, Status: x.shownStatus(),
 		Times:     Times{Took: time.Since(x.Start), Sent: x.since(o.Sent), First: x.since(o.Answered)},
-		Operation: o.Operation, Format: x.Format.Name, Model: o.Model, Channel: o.Channel, Attempts: o.Attempts, Translated: o.Translated,
+		Operation: o.Operation, Format: x.Format.Name, Model: o.Model, Channel: o.Channel, Translated: o.Translated,
 		Stream: o.Stream, Usage: o.Usage, Cost: o.Cost, Refused: o.Refused,
 	}
 	if x.Fault != nil {

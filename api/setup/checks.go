@@ -37,8 +37,8 @@ const (
 
 // Config is what the checks read of the configuration.
 type Config struct {
-	RedisGrace, Retention, ArchiveDeadline time.Duration
-	Bucket, Namespace, TaskQueue           string
+	RedisGrace, ArchiveDeadline  time.Duration
+	Bucket, Namespace, TaskQueue string
 	// Channels are the names of those that are not disabled, Tokens how many tokens the file has.
 	Channels []string
 	Tokens   int

@@ -9,7 +9,6 @@ import (
 	"modelrelay/api/console"
 	"modelrelay/api/edge"
 	"modelrelay/api/operator"
-	"modelrelay/cmd/gateway/internal/buildinfo"
 	"modelrelay/storage"
 	"modelrelay/storage/sessions"
 	"modelrelay/storage/tokens"
@@ -26,7 +25,7 @@ func (p *parts) console(store *tokens.Store, service *operator.Service) func(con
 			Backend: backend, Operator: service, Token: people.find, Key: people.key, Wrong: people.wrong, Lookup: people.lookup, Opened: p.operators.Any,
 			Sessions: sessions.New(p.redis, p.cfg.Console.Idle),
 			URL:      p.cfg.ConsoleURL(), TraceURL: p.cfg.Console.TraceURL, TemporalURL: p.cfg.Temporal.UIOrigin, Currency: p.cfg.Currency,
-			Version: buildinfo.Read().Version, Log: p.log,
+			Log: p.log,
 		})
 	}
 }

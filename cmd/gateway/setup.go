@@ -38,7 +38,7 @@ func (p *parts) setup() *setup.Setup {
 func (p *parts) setupConfig() setup.Config {
 	cfg := p.current()
 	all := setup.Config{
-		RedisGrace: cfg.Relay.RedisGrace, Retention: cfg.Video.Retention, ArchiveDeadline: cfg.Video.ArchiveDeadline,
+		RedisGrace: cfg.Relay.RedisGrace, ArchiveDeadline: cfg.Video.ArchiveDeadline,
 		Bucket: cfg.Archive.Bucket, Namespace: cfg.Temporal.Namespace, TaskQueue: cfg.Temporal.TaskQueue,
 		Tokens: len(cfg.Tokens), Models: slices.Collect(cfg.Named()), Priced: len(cfg.Prices) > 0,
 		Console: cfg.Console.Enabled, ConsoleURL: cfg.ConsoleURL(), Operators: len(cfg.AllOperators()) > 0,

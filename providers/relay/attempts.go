@@ -282,7 +282,7 @@ func replyOf(answer *Answer) reply {
 func (a *attempts) note(ctx context.Context, to router.Pick, said reply, fault *providers.Fault) {
 	one := providers.Try{Channel: to.Channel.Name, Model: to.Model, Key: to.Fingerprint(), RequestID: said.requestID, Took: time.Since(a.began)}
 	if fault != nil {
-		one.Fault, one.Code = fault.Kind, fault.Code
+		one.Fault = fault.Kind
 		if fault.Upstream != nil {
 			one.RequestID = fault.Upstream.RequestID
 		}

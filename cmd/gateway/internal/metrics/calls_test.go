@@ -24,7 +24,7 @@ func oneCall(tb testing.TB) func() {
 	seen, tried := m.Seen(), m.Tried()
 	call := edge.Seen{
 		Method: http.MethodPost, Route: "/v1/chat/completions", Status: http.StatusOK, Operation: providers.Chat,
-		Model: "m", Channel: "main", Attempts: 1, Stream: true,
+		Model: "m", Channel: "main", Stream: true,
 		Times: edge.Times{Took: time.Second, Sent: time.Millisecond, First: 100 * time.Millisecond},
 		Usage: providers.Usage{Input: 1000, Cached: 500, Output: 100}, Cost: 1000,
 	}

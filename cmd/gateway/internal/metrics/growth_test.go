@@ -49,7 +49,7 @@ func grown(t *testing.T, channels, models int) string {
 		for model := range list[i].Models {
 			call := edge.Seen{
 				Method: http.MethodPost, Route: "/v1/chat/completions", Status: http.StatusOK, Operation: providers.Chat,
-				Model: model, Channel: list[i].Name, Attempts: 1, Stream: true,
+				Model: model, Channel: list[i].Name, Stream: true,
 				Times: edge.Times{Took: time.Second, Sent: time.Millisecond, First: 100 * time.Millisecond},
 				Usage: providers.Usage{Input: 1000, Cached: 500, Output: 100}, Cost: 1000,
 			}
