@@ -195,6 +195,30 @@ func (x *Index) Page(ctx context.Context, tokenID, after string, limit int, asce
 	return entries, nil
 }
 
+// Created returns when the tasks of a token were created, in their order; the zero time for one that is not on the list.
+func (x *Index) Created(ctx context.Context, tokenID string, taskIDs ...string) ([]time.Time, error) {
+	answers := make([]*redis.FloatCmd, len(taskIDs))
+	_, err := x.client.Pipelined(ctx, func(p redis.Pipeliner) error {
+		for i, id := range taskIDs {
+			answers[i] = p.ZScore(ctx, tasksKey(tokenID), id)
+		}
+		return nil
+	})
+	if err != nil && !errors.Is(err, redis.Nil) {
+		return nil, storage.RedisError("find tasks", err)
+	}
+	created := make([]time.Time, len(taskIDs))
+	for i, answer := range answers {
+		switch score, err := answer.Result(); {
+		case err == nil:
+			created[i] = time.UnixMilli(int64(score)).UTC()
+		case !errors.Is(err, redis.Nil):
+			return nil, storage.RedisError("find tasks", err)
+		}
+	}
+	return created, nil
+}
+
 // Unfinished lists up to limit unfinished tasks of a token behind the first `from`, those that have been so longest first,
 // and returns how many there are in all.
 func (x *Index) Unfinished(ctx context.Context, tokenID string, from, limit int) (entries []Entry, all int, err error) {

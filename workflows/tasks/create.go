@@ -121,6 +121,11 @@ func (c *creation) run(ctx context.Context) (_ Task, err error) {
 	if listed == entryAdded && !early.mayBeListed() {
 		back.add(func(ctx context.Context) { c.relist(ctx, id) })
 	}
+	if listed != entryMissing {
+		if err := c.otherStarts(ctx, now); err != nil {
+			return Task{}, err
+		}
+	}
 	if err := c.reserve(ctx, start); err != nil {
 		return otherwise(err)(c.repeatOf(ctx, id))
 	}

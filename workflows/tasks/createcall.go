@@ -2,6 +2,8 @@ package tasks
 
 import (
 	"context"
+	"slices"
+	"time"
 
 	"modelrelay/activities"
 	"modelrelay/providers"
@@ -47,11 +49,8 @@ func (c *creation) otherKind(ctx context.Context) error {
 	if c.in.Call == nil || c.in.IdempotencyKey == "" {
 		return nil
 	}
-	for _, prefix := range prefixes() {
-		if prefix == c.in.prefix() {
-			continue
-		}
-		switch task, _, err := c.describe(ctx, keyedID(prefix, c.in.TokenID, c.in.IdempotencyKey)); {
+	for _, id := range c.otherIDs() {
+		switch task, _, err := c.describe(ctx, id); {
 		case isNotFound(err), err == nil && task.removed:
 		case err != nil:
 			return err
@@ -60,6 +59,38 @@ func (c *creation) otherKind(ctx context.Context) error {
 		}
 	}
 	return nil
+}
+
+// otherIDs returns the ids that tasks of the create's key would have with other prefixes.
+func (c *creation) otherIDs() (ids []string) {
+	for _, prefix := range prefixes() {
+		if prefix != c.in.prefix() {
+			ids = append(ids, keyedID(prefix, c.in.TokenID, c.in.IdempotencyKey))
+		}
+	}
+	return ids
+}
+
+// otherStarts refuses a listed create whose key another create with another prefix uses at this moment. Each is on the list before it looks, so
+// one of two sees the other; both may, and then both are repeated. Without the list, otherKind alone decides.
+func (c *creation) otherStarts(ctx context.Context, now time.Time) error {
+	if c.in.Call == nil || c.in.IdempotencyKey == "" {
+		return nil
+	}
+	created, err := c.opts.Index.Created(ctx, c.in.TokenID, c.otherIDs()...)
+	if err != nil {
+		return nil //nolint:nilerr // no task depends on the list
+	}
+	if !slices.ContainsFunc(created, func(at time.Time) bool { return now.Sub(at) < listGrace }) {
+		return nil
+	}
+	if err := c.otherKind(ctx); err != nil {
+		return err
+	}
+	return &providers.Fault{
+		Kind: providers.Conflict, Param: "Idempotency-Key", RetryAfter: time.Second, Accepted: providers.NotAccepted,
+		Message: "Another request with the idempotency key is starting.",
+	}
 }
 
 // keyOfAnother is the fault of a key that belongs to another request.

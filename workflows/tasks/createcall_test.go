@@ -4,7 +4,10 @@ import (
 	"context"
 	"fmt"
 	"net/http"
+	"strings"
+	"sync"
 	"testing"
+	"time"
 
 	"go.temporal.io/api/workflowservice/v1"
 
@@ -58,6 +61,61 @@ func TestMaxTasksOverKinds(t *testing.T) {
 	}
 	if n := e.count(); n != 2 {
 		t.Errorf("%d executions, want 2", n)
+	}
+}
+
+// TestKeyOfOtherStart: a create whose key another create with another prefix uses at the same moment is refused until that has ended.
+func TestKeyOfOtherStart(t *testing.T) {
+	t.Parallel()
+	service, e := newCallClient(t, 0, 0)
+	index := service.Options().Index
+	response := call("key", "a")
+	response.Call.Response = true
+	made := mustCreate(t, service, response)
+	for name, test := range map[string]struct {
+		age  time.Duration
+		kind providers.Kind
+	}{"starting": {0, providers.Conflict}, "forgotten": {time.Hour, ""}} {
+		in := call("key of "+name, "a")
+		at := tasks.KeyedID(in.TokenID, in.IdempotencyKey)
+		if err := index.Restore(t.Context(), in.TokenID, strings.Replace(at, activities.VideoIDs, activities.ResponseIDs, 1), time.Now().Add(-test.age), true); err != nil {
+			t.Fatal(err)
+		}
+		before := e.count()
+		task, err := service.Create(t.Context(), in)
+		if kindOf(err) != test.kind || (e.count() == before) != (test.kind != "") {
+			t.Errorf("%s: %v", name, err)
+		}
+		own := strings.Replace(at, activities.VideoIDs, activities.CallIDs, 1)
+		if created, err := index.Created(t.Context(), in.TokenID, own); err != nil || created[0].IsZero() != (test.kind != "") || task.ID != "" && task.ID != own {
+			t.Errorf("%s: its own entry is of %v, %v", name, created, err)
+		}
+	}
+	if _, err := service.Create(t.Context(), call("key", "a")); kindOf(err) != providers.Mismatch {
+		t.Errorf("the key of %s: %v", made.ID, err)
+	}
+}
+
+// TestKeyAtOnce: creates with one key and two prefixes at the same moment make one task at most.
+func TestKeyAtOnce(t *testing.T) {
+	t.Parallel()
+	service, e := newCallClient(t, 0, 0)
+	for i := range 20 {
+		before := e.count()
+		var creates sync.WaitGroup
+		for _, response := range []bool{false, true} {
+			creates.Go(func() {
+				in := call(fmt.Sprint("key", i), "a")
+				in.Call.Response = response
+				if _, err := service.Create(t.Context(), in); err != nil && kindOf(err) != providers.Conflict && kindOf(err) != providers.Mismatch {
+					t.Error(err)
+				}
+			})
+		}
+		creates.Wait()
+		if n := e.count() - before; n > 1 {
+			t.Errorf("%d tasks", n)
+		}
 	}
 }
 
