@@ -88,6 +88,8 @@ type costCommand struct {
 	Lives       int `default:"150" help:"Video tasks from create to webhook; 0: skip them."`
 	Tasks       int `default:"2000" help:"Video tasks in flight while 100 clients read them; 0: skip them."`
 	Places      int `default:"2000" help:"How many of these tasks the upstream takes at the same time."`
+	Calls       int `default:"1000" help:"Background calls; 0: skip them."`
+	Queued      int `default:"10000" help:"Background calls of one token that wait while another token's are measured; 0: skip them."`
 
 	Quick bool          `help:"Make every load small: this shows whether the loads work; the figures mean little."`
 	Limit time.Duration `default:"30m" help:"End the run after this time, whatever is left to do."`
@@ -102,7 +104,7 @@ func (c *costCommand) Run(e environment) error {
 		on.Rounds = c.Rounds
 		return cost(ctx, on,
 			calls.Sizes{Connections: c.Connections, Requests: c.Requests, Streams: c.Streams, Bodies: c.Bodies},
-			tasks.Sizes{Lives: c.Lives, InFlight: c.Tasks, Places: c.Places})
+			tasks.Sizes{Lives: c.Lives, InFlight: c.Tasks, Places: c.Places, Calls: c.Calls, Queued: c.Queued})
 	})
 }
 
@@ -114,6 +116,7 @@ func (c *costCommand) quick() {
 	c.Bodies = min(c.Bodies, 1)
 	c.Lives = min(c.Lives, 12)
 	c.Tasks, c.Places = min(c.Tasks, 40), min(c.Places, 20)
+	c.Calls, c.Queued = min(c.Calls, 20), min(c.Queued, 20)
 }
 
 // maxRounds bounds the rounds of a load.

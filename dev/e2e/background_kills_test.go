@@ -252,6 +252,25 @@ func TestKillDuringCall(t *testing.T) {
 	}
 }
 
+// TestKillTemporalDuringCall: the answer is kept while the server is away.
+func TestKillTemporalDuringCall(t *testing.T) {
+	t.Parallel()
+	s := newCallSplit(stack.New(t), "lost_answer: fail")
+	task := held(s, "survives the server")
+	s.Temporal.Kill()
+	s.Control.Clear()
+	archive := s.Archive()
+	testwait.Eventually(t, "the record of the answer is in the archive", stack.ReadyTimeout, func() bool {
+		return len(tickets(t, archive, task.ID)) == 1
+	})
+	s.StartTemporal()
+	s.Temporal.AwaitReady(t)
+	if ended := awaitBackground(t, s.Front, "", task.ID); ended.Status != "completed" {
+		t.Errorf("ended as %+v with %+v", ended, ended.Error)
+	}
+	wantSent(t, s.Stack, "survives the server", 1)
+}
+
 // TestBackgroundStorm: calls under kills of the worker, the gateway and the link to Temporal. None is lost, none is stuck, and each is repeated
 // at most once.
 func TestBackgroundStorm(t *testing.T) {

@@ -1,5 +1,5 @@
-// Package tasks measures what video tasks cost in each process: whole lives of tasks, many tasks in flight while clients
-// read them, and growing numbers of them on deployments of several processes.
+// Package tasks measures what tasks cost in each process: whole lives of videos, many of them in flight while clients
+// read them, background calls, and growing numbers of them on deployments of several processes.
 package tasks
 
 import (
@@ -15,7 +15,9 @@ import (
 type Sizes struct {
 	Lives    int // tasks from create to webhook
 	InFlight int // tasks in flight while clients read them
-	Places   int // how many of those the upstream takes at the same time, at least 1
+	Calls    int // background calls
+	Queued   int // background calls of one token that wait while another's are measured
+	Places   int // how many of the tasks in flight the upstream takes at the same time, at least 1
 }
 
 const (
@@ -28,6 +30,8 @@ func (s Sizes) Check() error {
 	return stage.Check(
 		stage.Bound{Name: "lives", Is: s.Lives, UpTo: maxLives},
 		stage.Bound{Name: "tasks", Is: s.InFlight, UpTo: maxTasks},
+		stage.Bound{Name: "calls", Is: s.Calls, UpTo: maxTasks},
+		stage.Bound{Name: "queued", Is: s.Queued, UpTo: maxTasks},
 		stage.Bound{Name: "places", Is: s.Places, From: 1, UpTo: maxTasks},
 	)
 }
@@ -47,6 +51,8 @@ func (b *Bench) Loads() []stage.Load {
 	return []stage.Load{
 		{Name: "lives", Size: b.sizes.Lives, Run: stage.Of(b, lives)},
 		{Name: "tasks in flight", Size: b.sizes.InFlight, Run: stage.Of(b, inFlight)},
+		{Name: "background calls", Size: b.sizes.Calls, Run: stage.Of(b, calls)},
+		{Name: "background calls of two tokens", Size: b.sizes.Queued, Run: stage.Of(b, sharing)},
 	}
 }
 

@@ -1,6 +1,7 @@
 package tasks
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -31,6 +32,8 @@ type setting struct {
 	apis, workers int    // processes of the gateway
 	places        int    // jobs that the one channel takes at the same time; 0: no limit
 	webhook       string // URL that receives the end of every task; "": none
+	vendor        string // URL of the upstream; "": the stage's own
+	calls         int    // background calls that a worker runs at the same time; 0: the default
 }
 
 // deployment is a gateway with its services. Each process is measured separately.
@@ -102,7 +105,7 @@ func (b *Bench) gateway(ctx context.Context, d *deployment, name string, ready f
 	if err != nil {
 		return nil, err
 	}
-	config, err := b.WriteConfig(name+".yaml", d.config(addr, b.Upstream.Addr))
+	config, err := b.WriteConfig(name+".yaml", d.config(addr, cmp.Or(d.set.vendor, "http://"+b.Upstream.Addr+"/openai/v1")))
 	if err != nil {
 		return nil, err
 	}
@@ -124,11 +127,13 @@ redis: {url: redis://%s/0%s}
 temporal: {address: %s}
 archive: {endpoint: http://%s, bucket: %s, access_key: %s, secret_key: %s}
 webhooks: {allow_private_networks: true}
+background: {max_calls: %d, max_queued: 40000}
 tokens:
+  - {name: other, key: %s, requests_per_minute: 1000000000, reads_per_minute: -1}
   - {name: bench, key: %s, requests_per_minute: 1000000000, reads_per_minute: -1%s}
 channels:
-  - {name: bench, vendor: openai, base_url: http://%s/openai/v1, keys: [%s], models: {"*": }, max_jobs: %d}
-`, listen, d.redis.Addr, sentinel, d.temporal.Addr, d.store.Addr, bucket, accessKey, secretKey, stage.ClientKey, webhook, upstream, stage.UpstreamKey, d.set.places)
+  - {name: bench, vendor: openai, base_url: %q, keys: [%s], models: {"*": }, max_jobs: %d}
+`, listen, d.redis.Addr, sentinel, d.temporal.Addr, d.store.Addr, bucket, accessKey, secretKey, cmp.Or(d.set.calls, heldCalls), otherKey, stage.ClientKey, webhook, upstream, stage.UpstreamKey, d.set.places)
 }
 
 // groups are the groups of processes whose costs are added up, in the order of the report.
