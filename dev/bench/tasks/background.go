@@ -35,7 +35,7 @@ const (
 	heldCalls, largeCalls, largeAnswer = 1000, 100, 10 << 20
 	// shareCalls is the number of calls that run at the same time while tokens share the worker.
 	shareCalls = 10
-	// lookEvery is the pause between two looks at what has arrived.
+	// lookEvery is the pause between two checks of what has arrived.
 	lookEvery = 5 * time.Millisecond
 	// callsOver is Temporal's query for the calls that are over.
 	callsOver = "WorkflowType = 'Call' AND ExecutionStatus != 'Running'"
