@@ -249,7 +249,7 @@ func (in RelayInput) answer() string {
 // nothing was sent and the call is sent again. If it dies between the claim and the record of the answer, the answer is lost: the call is
 // sent once more, or fails with upstream_unknown. An answer whose record is stored is never sent again.
 func (a *Relayer) Relay(ctx context.Context, in RelayInput) (Answered, error) {
-	c := &calling{Relayer: a, in: in, task: ctx, body: answerBody{objects: a.Objects, memory: a.Answers, token: in.Token, folder: in.parts()}}
+	c := &calling{Relayer: a, in: in, task: context.WithoutCancel(ctx), body: answerBody{objects: a.Objects, memory: a.Answers, token: in.Token, folder: in.parts()}}
 	defer c.body.reset(ctx)
 	if activity.HasHeartbeatDetails(ctx) {
 		_ = activity.GetHeartbeatDetails(ctx, &c.progress) // without it only the numbers start again
@@ -260,7 +260,7 @@ func (a *Relayer) Relay(ctx context.Context, in RelayInput) (Answered, error) {
 	if left <= 0 {
 		return c.late(ctx)
 	}
-	stop := heartbeats(func() { activity.RecordHeartbeat(ctx, c.shown()) })
+	stop := heartbeats(func() { activity.RecordHeartbeat(c.task, c.shown()) })
 	defer stop()
 	ctx, leave := a.Running.enter(ctx, in.TaskID)
 	defer leave()
@@ -291,7 +291,7 @@ type calling struct {
 	*Relayer
 
 	in RelayInput
-	// task is the activity's context.
+	// task is the activity's context, which does not end: a try whose heartbeat failed reports the next ones.
 	task context.Context //nolint:containedctx // it lives within one activity
 
 	mu       sync.Mutex
@@ -760,6 +760,7 @@ func lostFailure() *providers.VideoFailure {
 func (c *calling) repeats() bool {
 	c.mu.Lock()
 	c.progress.Lost = c.sent()
+	c.progress.Attempts = max(c.progress.Attempts, c.progress.Lost) // the heartbeat of a dead worker may be lost
 	c.mu.Unlock()
 	step := Step{Name: StepRelay, Channel: c.progress.Channel, Model: c.in.Model, Outcome: OutcomeUnknown}
 	if c.mayRepeat() {
@@ -793,6 +794,7 @@ func (c *calling) reserveAgain(ctx context.Context) error {
 func (c *calling) unknown(ctx context.Context) (Answered, error) {
 	c.mu.Lock()
 	c.progress.Lost = max(1, c.sent())
+	c.progress.Attempts = max(c.progress.Attempts, c.progress.Lost)
 	c.mu.Unlock()
 	answer := Answered{Unknown: true, Failure: lostFailure()}
 	seen, err := c.seen(ctx)

@@ -284,6 +284,9 @@ func TestRelayRule(t *testing.T) {
 			if caller.sent.Load() != test.sent || got.Lost != test.lost {
 				t.Errorf("sent %d times and lost %d, want %d and %d", caller.sent.Load(), got.Lost, test.sent, test.lost)
 			}
+			if want := test.dead + int(test.sent); got.Attempts != want {
+				t.Errorf("%d attempts, want %d", got.Attempts, want)
+			}
 			if ok := got.Failure == nil && got.Status == http.StatusOK; ok != test.ok {
 				t.Errorf("got %+v with %+v", got, got.Failure)
 			}
