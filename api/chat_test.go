@@ -396,6 +396,8 @@ func oneChat(tb testing.TB, size int, tracer trace.Tracer) func() {
 // nothing takes every call and keeps none.
 type nothing struct{}
 
+func (nothing) Resume(storage.Allowance, int) limits.Grant { return limits.Grant{Allowed: true} }
+
 func (nothing) Record(ledger.Entry) {}
 
 func (nothing) Write(p []byte) (int, error) { return len(p), nil }

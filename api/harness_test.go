@@ -203,6 +203,8 @@ type fakeLimits struct {
 	costs []limits.Cost
 }
 
+func (l *fakeLimits) Resume(storage.Allowance, int) limits.Grant { return limits.Grant{Allowed: true} }
+
 func (l *fakeLimits) Admit(_ context.Context, token storage.Allowance, cost limits.Cost) (limits.Grant, error) {
 	l.mu.Lock()
 	defer l.mu.Unlock()

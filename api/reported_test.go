@@ -7,11 +7,14 @@ import (
 	"net/http"
 	"net/http/httptest"
 	"strings"
+	"sync"
 	"testing"
 
 	"modelrelay/activities"
 	"modelrelay/api"
 	"modelrelay/providers"
+	"modelrelay/storage/testwait"
+	"modelrelay/storage/tokens"
 )
 
 // newServing makes a gateway that serves background calls with a channel at the upstream, and has prices.
@@ -93,4 +96,30 @@ func TestAsyncAmount(t *testing.T) {
 	if free, reserved := amount(0), amount(1e12); free == 0 || reserved < 1000*free {
 		t.Errorf("the call may cost %d, and %d of a budget", free, reserved)
 	}
+}
+
+// TestAsyncTokensPerMinute: background calls use the token's tokens of a minute, and no place among its concurrent calls.
+func TestAsyncTokensPerMinute(t *testing.T) {
+	t.Parallel()
+	g := newLeavingAt(t, func(g *gateway, o *api.Options) {
+		o.Limits, o.TokenByID = redisLimits(t), tokenByID(g)
+		g.tokens[goodKey] = &tokens.Token{ID: "one", Name: "one", Group: "default", Limits: tokens.Limits{TokensPerMinute: 1000, Concurrency: 1}}
+	}, func() {}, func(w http.ResponseWriter, _ *http.Request) {
+		w.Header().Set("Content-Type", "application/json")
+		_, _ = io.WriteString(w, `{"choices":[{"message":{"content":"Hi"}}],"usage":{"prompt_tokens":500,"completion_tokens":600}}`) // the gateway reads it
+	})
+	var waiting sync.WaitGroup
+	defer waiting.Wait()
+	waits, leave := context.WithCancel(t.Context())
+	defer leave()
+	waiting.Go(func() { g.do(t, async("Prefer", "wait=60").WithContext(waits)) })
+	testwait.Eventually(t, "a create while another client waits for its call", patience, func() bool { return g.do(t, async()).Code == http.StatusAccepted })
+	run := &activities.CallRun{TaskID: callID, Token: "one", Format: providers.OpenAI, Begin: func(context.Context, string) error { return nil }, Sent: func() {}}
+	r := httptest.NewRequest("POST", "/v1/chat/completions", strings.NewReader(chatBody)).WithContext(t.Context())
+	r.Header = http.Header{"Content-Type": {"application/json"}}
+	g.ServeCall(httptest.NewRecorder(), r, run)
+	if run.Usage.Output != 600 {
+		t.Fatalf("got %+v", run)
+	}
+	testwait.Eventually(t, "no token is left", patience, func() bool { return g.do(t, async()).Code == http.StatusTooManyRequests })
 }

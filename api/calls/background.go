@@ -39,6 +39,8 @@ type BackgroundCall struct {
 	Body   []byte
 	// Digest identifies the operation, the query and the body.
 	Digest string
+	// Started is called once the call is a task, before its client waits for it.
+	Started func()
 	// Metadata is the body's own object, nil for none, and for one above maxMetadata.
 	Metadata []byte
 	// Wait is how long the client waits for the end, Waits whether it named a wait.
@@ -90,6 +92,10 @@ func (c *Calls) background(x *edge.Request, r *http.Request, ch *Charge, call Ca
 		if metadata := rawjson.Trim(call.Body).Get("metadata"); metadata.IsObject() && len(metadata) <= maxMetadata {
 			create.Metadata = metadata
 		}
+	}
+	create.Started = func() {
+		ch.spent = keepEstimate
+		ch.release() // a client that waits has no call of its own
 	}
 	call.Token, call.Key = x.Caller.ID, x.Key()
 	create.Refusal = c.options.Relay.Check(r.Context(), x.Caller.Group, call.Call)

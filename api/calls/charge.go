@@ -21,6 +21,8 @@ type Limits interface {
 	// Admit says by the grant whether the call may go on; an allowed call's is released when it has ended. The error is
 	// the caller's own cancellation.
 	Admit(ctx context.Context, caller storage.Allowance, cost limits.Cost) (limits.Grant, error)
+	// Resume returns the grant of a call that has been admitted before, with so many tokens.
+	Resume(caller storage.Allowance, tokens int) limits.Grant
 }
 
 // Charge is all of the money of one call, and its place among the calls of its caller. It is used in the order of this file: Admit,
@@ -58,7 +60,9 @@ func (c *Calls) Charged(h func(x *edge.Request, r *http.Request, ch *Charge) err
 	return func(x *edge.Request, r *http.Request) error {
 		x.Recorded = true
 		ch := &Charge{calls: c, request: x, run: activities.CallRunOf(r.Context()), tokens: int(min(max(r.ContentLength, 0)/bytesPerToken, maxTokenEstimate))}
-		ch.admitted = ch.run != nil
+		if ch.run != nil {
+			ch.admitted, ch.place = true, c.options.Limits.Resume(x.Caller.Counted(), ch.tokens)
+		}
 		defer ch.release()
 		if !x.Access.Reserves || x.Caller.Budget <= 0 || !x.IsShort(r) {
 			if err := ch.Admit(r.Context()); err != nil {
@@ -202,6 +206,9 @@ func (ch *Charge) settle(answer *relay.Answer, last int, broken bool) {
 			o.Cost = ch.price.Cost(pricing.Measure{Requests: 1, Usage: o.Usage})
 		}
 	}
+	if ch.run != nil {
+		ch.place.Spend(ch.spent - ch.tokens) // now, not in the minute in which it began
+	}
 	ch.money.Settle(ch.spent, int64(o.Cost)) // first: it may be place as well
 	ch.place.Release(ch.spent)
 	ch.reservation = ch.money.Reservation()
@@ -306,6 +313,9 @@ func (ch *Charge) recordConversation(failed bool) {
 		Token: ch.request.Caller.ID, Model: o.Model, Channel: o.Channel, Requests: 1, Failed: failed, Cost: int64(cost),
 	})
 }
+
+// keepEstimate is what the limits count of a create: the estimate that they have admitted. The worker counts what the call uses beyond it.
+const keepEstimate = -1
 
 // release gives back what settle did not.
 func (ch *Charge) release() {

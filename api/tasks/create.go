@@ -85,6 +85,7 @@ func (s *Service) Start(x *edge.Request, r *http.Request, call calls.BackgroundC
 		x.Outcome.Refused = LimitOf(providers.AsFault(err).Kind)
 		return err
 	}
+	call.Started()
 	body := call.Body
 	create.Request, create.Call, call.Body = providers.VideoRequest{}, nil, nil
 	if call.Answer != nil {

@@ -173,6 +173,13 @@ func (l *Limiter) Admit(ctx context.Context, token storage.Allowance, cost Cost)
 	return l.ask(ctx, token, cost, now), nil
 }
 
+// Resume returns the grant of a call that has been admitted before, with so many tokens, possibly by another process. Spend counts what the
+// call uses beyond them.
+func (l *Limiter) Resume(token storage.Allowance, tokens int) Grant {
+	only := storage.Allowance{Token: token.Token, TokensPerMinute: max(0, token.TokensPerMinute)}
+	return Grant{Allowed: true, held: &held{limits: l, token: only, estimate: tokens, second: time.Now().Unix()}}
+}
+
 // ask admits a call together with concurrent ones.
 func (l *Limiter) ask(ctx context.Context, token storage.Allowance, cost Cost, now time.Time) Grant {
 	a, ok := l.pool.Get().(*admission)

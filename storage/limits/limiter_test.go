@@ -252,6 +252,23 @@ func TestTokensAreCountedAsTheyAreSpent(t *testing.T) {
 	}
 }
 
+// TestResume: what a call used that another process has admitted counts in the minute in which it was used.
+func TestResume(t *testing.T) {
+	t.Parallel()
+	client := storagetest.Redis(t)
+	limiter, worker := newLimits(t, client, nil), newLimits(t, client, nil)
+	token := storage.Allowance{Token: "a", TokensPerMinute: 1000, Concurrency: 1}
+	admit(t, limiter, token, limits.Cost{Requests: 1, Tokens: 100}).Release(-1) // the estimate stays
+	call := worker.Resume(token, 100)
+	call.Spend(800 - 100)
+	call.Release(800)
+	testwait.Eventually(t, "the use is counted", storagetest.Patience, func() bool {
+		next := admit(t, limiter, token, limits.Cost{Requests: 1, Tokens: 1})
+		next.Release(0)
+		return next.Allowed && next.Tokens.Remaining == 199
+	})
+}
+
 func TestConcurrency(t *testing.T) {
 	t.Parallel()
 	client := storagetest.Redis(t)
