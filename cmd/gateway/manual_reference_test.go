@@ -19,6 +19,7 @@ import (
 	"modelrelay/cmd/gateway/docs"
 	"modelrelay/providers"
 	"modelrelay/providers/vendors"
+	"modelrelay/workflows"
 )
 
 // tableOf returns the rows of the tables of a page whose first cell is a quoted word, by that word. heading is the heading above the
@@ -209,4 +210,15 @@ func TestVendorPages(t *testing.T) {
 	}
 	sameNames(t, page, rows, names)
 	sameNames(t, videoPage, videoRows, makers)
+}
+
+// TestSearchAttributesPages: the pages that set up a namespace add each search attribute that the product registers.
+func TestSearchAttributesPages(t *testing.T) {
+	t.Parallel()
+	names := strings.Join(workflows.SearchAttributes(), " ")
+	for _, name := range []string{"operate/aws.md", "operate/temporal-cloud.md"} {
+		if page, err := docs.Pages.ReadFile(name); err != nil || !strings.Contains(string(page), "for name in "+names+"; do\n") {
+			t.Errorf("%s does not add %s (%v)", name, names, err)
+		}
+	}
 }
