@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"context"
 	"encoding/json"
+	"errors"
 	"io"
 	"maps"
 	"net/http"
@@ -590,7 +591,7 @@ func TestReadCall(t *testing.T) {
 	if sent.Value() != nil {
 		t.Error("the bytes that are read are held")
 	}
-	if n, err := r.Body.Read(got); n != 0 || err != io.EOF { //nolint:errorlint // io.Reader's own contract
+	if n, err := r.Body.Read(got); n != 0 || !errors.Is(err, io.EOF) {
 		t.Errorf("after the end: %d, %v", n, err)
 	}
 }

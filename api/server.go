@@ -374,7 +374,10 @@ func opening(of workflowtasks.Task) func(request []byte) [][]byte {
 	if gemini.IsInteraction(strings.TrimPrefix(of.Operation, http.MethodPost+" ")) {
 		return gemini.Opening(of)
 	}
-	return openai.Opening(of)
+	if strings.HasPrefix(of.ID, activities.ResponseIDs) {
+		return openai.Opening(of)
+	}
+	return nil
 }
 
 // anew serves requests that were made while another one is routed, whose context they have, as requests of their own.

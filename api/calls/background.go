@@ -2,6 +2,7 @@ package calls
 
 import (
 	"bytes"
+	"context"
 	"crypto/sha256"
 	"encoding/hex"
 	"fmt"
@@ -146,6 +147,13 @@ func (c *Calls) begin(x *edge.Request, ch *Charge, call *Call) {
 	call.Begin = ch.run.Begin
 	if strings.HasPrefix(ch.run.TaskID, activities.ResponseIDs) {
 		call.Makes = ch.run.TaskID
+	}
+}
+
+// KeepEarlier records the items of the response from which a background call continues, so that its answer is stored with them.
+func KeepEarlier(ctx context.Context, items []byte) {
+	if run := activities.CallRunOf(ctx); run != nil {
+		run.Earlier = items
 	}
 }
 

@@ -12,7 +12,6 @@ import (
 	"strings"
 	"time"
 
-	"modelrelay/activities"
 	"modelrelay/api/body"
 	"modelrelay/api/edge"
 	apitasks "modelrelay/api/tasks"
@@ -260,11 +259,8 @@ func lifeEvent(kind string, n int, response []byte) []byte {
 	return sse.Format(kind, slices.Concat([]byte(`{"type":"`+kind+`","sequence_number":`+strconv.Itoa(n)+`,"response":`), response, []byte("}")))
 }
 
-// Opening returns what makes the first events of a response's stream, which exist before its worker has begun; nil for any other call.
+// Opening returns what makes the first events of a response's stream, which exist before its worker has begun.
 func Opening(t tasks.Task) func(request []byte) [][]byte {
-	if !strings.HasPrefix(t.ID, activities.ResponseIDs) {
-		return nil
-	}
 	return func(request []byte) [][]byte { return queuedEvents(t, repeated(request)) }
 }
 

@@ -17,7 +17,6 @@ import (
 
 	"github.com/danielgtaylor/huma/v2"
 
-	"modelrelay/activities"
 	"modelrelay/api/body"
 	"modelrelay/api/calls"
 	"modelrelay/api/edge"
@@ -368,8 +367,8 @@ func (s *stored) resolve(x *edge.Request, r *http.Request, b *body.JSON) (raw []
 		}
 		if found {
 			earlier := earlierItems(response)
-			if run := activities.CallRunOf(r.Context()); run != nil && len(earlier) <= responses.MaxSize {
-				run.Earlier = earlier
+			if len(earlier) <= responses.MaxSize {
+				calls.KeepEarlier(r.Context(), earlier)
 			}
 			chain = providers.Chain{Previous: previous, Earlier: list(earlier).Len()}
 			if chain.Upstream = made; made != "" {

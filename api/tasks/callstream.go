@@ -79,7 +79,7 @@ func (s *Service) Stream(
 		}
 	}
 	opened := int64(len(opening)) - 1
-	after, opening = max(after, opened), nil
+	after = max(after, opened)
 	x.ReleaseBody() // of the create, or what was read of it: a call may take long
 	reading, end := context.WithCancelCause(ctx)
 	defer end(nil)

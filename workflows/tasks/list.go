@@ -65,7 +65,7 @@ func (c *Client) List(ctx context.Context, query ListQuery) (Page, error) {
 	var forgotten []string
 	defer func() { // not before the page is whole: it is read on behind one of them
 		for _, id := range forgotten {
-			if id != page.Last { // the next page is read on behind it
+			if id != page.Last { // the next page begins after it
 				c.delist(ctx, query.TokenID, id)
 			}
 		}
