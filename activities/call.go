@@ -2,6 +2,7 @@ package activities
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"crypto/sha256"
 	"encoding/hex"
@@ -20,6 +21,7 @@ import (
 	"go.temporal.io/sdk/activity"
 
 	"modelrelay/providers"
+	"modelrelay/providers/router"
 	"modelrelay/providers/sse"
 	"modelrelay/storage"
 	"modelrelay/storage/archive"
@@ -111,6 +113,9 @@ type CallProgress struct {
 	Lost int `json:"lost,omitempty"`
 	// Unsent are the tries of Relay whose claim the archive did not answer. Such a try sends nothing, but may have the claim.
 	Unsent []int32 `json:"unsent,omitempty"`
+	// Ticket is that of a running call that its vendor runs; nil for any other. GoneSince is when its channel was first found to be gone.
+	Ticket    *CallTicket `json:"ticket,omitempty"`
+	GoneSince time.Time   `json:"gone_since,omitzero"`
 }
 
 // CallStage is the current step of a call.
@@ -143,6 +148,8 @@ type CallRun struct {
 	Begin func(ctx context.Context, channel string) error
 	// Sent reports that the upstream's answer has begun.
 	Sent func()
+	// Ticketing is that of the upstream's call.
+	Ticketing *providers.Ticketing
 
 	// Fault is how the call failed, nil if it did not. Usage and Cost are what it used. The server sets them.
 	Fault  *providers.Fault
@@ -178,6 +185,7 @@ func CallRunOf(ctx context.Context) *CallRun {
 // Relayer relays background calls.
 type Relayer struct {
 	*Listing
+	*Upstreams
 
 	Caller  Caller
 	Objects Objects
@@ -189,8 +197,10 @@ type Relayer struct {
 	// MaxOutput is the largest answer in bytes. Answers is the memory for answers; nil: unlimited.
 	MaxOutput int64
 	Answers   *Shares
-	// Repeats reports whether a call whose answer is lost at the channel is sent once more. The channel is "" if it is not known.
-	Repeats func(channel string) bool
+	// Repeats reports whether a task's call whose answer is lost at the channel is sent once more. The channel is "" if it is not known.
+	Repeats func(taskID, channel string) bool
+	// Polls has the pace at which vendors are asked for answers that they make.
+	Polls *Poller
 	// Grace is how long a call continues when its worker stops.
 	Grace time.Duration
 	// Running has the calls of the worker; nil: a cancel arrives with a heartbeat alone.
@@ -279,7 +289,7 @@ func (a *Relayer) Relay(ctx context.Context, in RelayInput) (Answered, error) {
 // Conclude reports what became of a call whose Relay reported nothing: the answer that is stored, or that an answer is lost, with Unknown. Of a
 // call that was never sent it reports nothing, and no worker sends it any more.
 func (a *Relayer) Conclude(ctx context.Context, in RelayInput) (Answered, error) {
-	answer, err := (&calling{Relayer: a, in: in, task: ctx}).conclude(ctx)
+	answer, err := (&calling{Relayer: a, in: in, task: ctx}).conclude(ctx, Answered{Failure: tooLate()})
 	if err != nil {
 		return Answered{}, again(record(err), 0)
 	}
@@ -322,8 +332,9 @@ func (c *calling) slot(ctx context.Context, most time.Duration) error {
 // concluded is the owner of the claims of a call that is never sent again.
 const concluded = "concluded"
 
-// conclude takes what is left of the right to send the call, and returns what became of it: see Conclude.
-func (c *calling) conclude(ctx context.Context) (Answered, error) {
+// conclude takes what is left of the right to send the call, and returns what became of it: see Conclude. A call that its vendor still runs is
+// cancelled there, and ends as given.
+func (c *calling) conclude(ctx context.Context, as Answered) (Answered, error) {
 	lost := 0
 	for n := 1; n-c.unsentClaims <= callClaims; n++ {
 		try, cancel := context.WithTimeout(ctx, claimTimeout)
@@ -350,6 +361,11 @@ func (c *calling) conclude(ctx context.Context) (Answered, error) {
 	if stored, err := c.stored(ctx); !errors.Is(err, storage.ErrNotFound) {
 		return stored, err
 	}
+	if runs, err := c.findTicket(ctx); err != nil {
+		return Answered{}, err
+	} else if runs {
+		return c.abandon(ctx, as)
+	}
 	return c.unknown(ctx)
 }
 
@@ -357,7 +373,7 @@ func (c *calling) conclude(ctx context.Context) (Answered, error) {
 func (c *calling) late(ctx context.Context) (Answered, error) {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), concludeTimeout)
 	defer cancel()
-	answer, err := c.conclude(ctx)
+	answer, err := c.conclude(ctx, Answered{Failure: tooLate()})
 	switch {
 	case err != nil:
 		return Answered{}, again(record(err), 0)
@@ -371,7 +387,7 @@ func (c *calling) late(ctx context.Context) (Answered, error) {
 func (c *calling) unsent(ctx context.Context) (Answered, error) {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), concludeTimeout)
 	defer cancel()
-	answer, err := c.conclude(ctx)
+	answer, err := c.conclude(ctx, Answered{Cancelled: true})
 	if err != nil {
 		c.Log.WarnContext(ctx, "lost answers of a cancelled call not counted", "task", c.in.TaskID, "error", err)
 	}
@@ -419,25 +435,36 @@ var (
 	errAnswered = errors.New("the call was answered before")
 	errLost     = errors.New("an answer of the call was lost")
 	errTooLarge = errors.New("the answer is too large")
+	errTicket   = errors.New("the vendor runs the call under a ticket")
 )
 
 // run serves the call until it has an answer, at most once more after a lost one.
 func (c *calling) run(ctx context.Context) (Answered, error) {
 	ctx, cancel := context.WithDeadline(ctx, c.in.Deadline) // the call is charged as one whose client leaves
 	defer cancel()
+	if (activity.GetInfo(c.task).Attempt > 1 || c.progress.Attempts > 0) && c.ticketing() != nil { // without a channel for the call no claim finds it
+		if stored, err := c.resumed(ctx); err != nil || stored != nil {
+			return *cmp.Or(stored, new(Answered)), err
+		}
+	}
 	for {
 		out, run := c.serve(ctx)
+		if out.tooLarge || out.unstored != nil || ctx.Err() != nil && !errors.Is(context.Cause(ctx), errStopping) {
+			c.stopUpstream(ctx)
+		}
 		switch lost := run.Fault != nil && run.Fault.Lost() && c.claimed > 0; {
 		case c.earlier != nil:
 			return *c.earlier, nil
 		case run.Fault != nil && errors.Is(run.Fault, errLost):
 			return c.unknown(ctx)
+		case run.Fault != nil && errors.Is(run.Fault, errTicket):
+			continue
 		case errors.Is(context.Cause(ctx), errStopping):
 			return c.stopped(ctx, out)
 		case c.begun == 0 && errors.Is(ctx.Err(), context.DeadlineExceeded):
 			return c.late(ctx)
 		case errors.Is(ctx.Err(), context.DeadlineExceeded):
-			return c.cut(ctx, out, run, &providers.VideoFailure{Code: "deadline_exceeded", Message: "The call did not end in time."})
+			return c.cut(ctx, out, run, tooLate())
 		case ctx.Err() != nil && c.begun == 0:
 			return c.unsent(ctx)
 		case ctx.Err() != nil && c.events != nil:
@@ -450,6 +477,8 @@ func (c *calling) run(ctx context.Context) (Answered, error) {
 			})
 		case out.unstored != nil:
 			return c.cut(ctx, out, run, archiveFailed())
+		case run.Fault != nil && errors.Is(run.Fault, router.ErrChannelGone) && c.shown().Ticket != nil:
+			return c.gone(ctx)
 		case c.begun == 0 && out.status == http.StatusUnauthorized: // the token may no longer be used
 			return c.unsent(ctx)
 		case c.begun == 0 && c.mayWait(out, run):
@@ -467,6 +496,9 @@ func (c *calling) run(ctx context.Context) (Answered, error) {
 // stopped ends the try of a call that outlives the grace of its worker: its answer is lost. Another worker sends a call that may be sent again.
 func (c *calling) stopped(ctx context.Context, out *callOutput) (Answered, error) {
 	switch {
+	case c.shown().Ticket != nil:
+		c.leaveEvents()
+		return Answered{}, c.wait("its worker stops")
 	case c.begun == 0, c.events == nil && c.mayRepeat():
 		return Answered{}, c.wait("its worker stops")
 	case c.events == nil:
@@ -489,6 +521,7 @@ func (c *calling) cut(ctx context.Context, out *callOutput, run *CallRun, failur
 
 // appendFault ends a stream with the error event of its format.
 func (c *calling) appendFault(ctx context.Context, fault *providers.Fault) {
+	c.events.Repeat(false)
 	event := c.Caller.FaultEvents(c.in.Call, fault, c.events.Next())
 	if err := c.events.Append(context.WithoutCancel(ctx), event); err != nil {
 		c.Log.WarnContext(ctx, "error event of a call not stored", "task", c.in.TaskID, "error", err)
@@ -507,7 +540,10 @@ func (c *calling) mayWait(out *callOutput, run *CallRun) bool {
 func (c *calling) serve(ctx context.Context) (*callOutput, *CallRun) {
 	c.body.reset(ctx)
 	out := &callOutput{header: make(http.Header), body: &c.body, most: c.MaxOutput, stream: func(ctx context.Context, events []byte) error { return c.append(ctx, events) }}
-	run := &CallRun{TaskID: c.in.TaskID, Created: c.in.Entry.Created, Token: c.in.Token, Format: c.in.Call.Format, Begin: c.begin, Sent: func() { c.enter(StageAnswering) }}
+	run := &CallRun{
+		TaskID: c.in.TaskID, Created: c.in.Entry.Created, Token: c.in.Token, Format: c.in.Call.Format,
+		Begin: c.begin, Sent: func() { c.enter(StageAnswering) }, Ticketing: c.ticketing(),
+	}
 	body, err := c.Objects.Open(ctx, c.in.Call.Body)
 	if err != nil {
 		run.Fault = &providers.Fault{Kind: providers.Overloaded, Message: "The call cannot be read from the archive.", Accepted: providers.NotAccepted, Err: err}
@@ -547,6 +583,9 @@ func (c *calling) append(ctx context.Context, events []byte) (err error) {
 	if c.events == nil {
 		if c.events, err = c.Events.Write(ctx, c.in.TaskID, c.in.events()); err != nil {
 			return fmt.Errorf("begin the log of events: %w", err)
+		}
+		if c.shown().Ticket != nil {
+			c.events.Repeat(true) // the vendor has the same events
 		}
 	}
 	return c.events.Append(ctx, events)
@@ -685,6 +724,12 @@ func (c *calling) claimNext(ctx context.Context, owner string) error {
 		if holder == concluded {
 			break
 		}
+		if runs, err := c.findTicket(ctx); err != nil {
+			c.claimed--
+			return claimFault(err)
+		} else if runs {
+			return &providers.Fault{Kind: providers.Internal, Message: "The vendor runs the call.", Err: errTicket}
+		}
 		if seen, err := c.seen(ctx); err != nil {
 			c.claimed--
 			return &providers.Fault{Kind: providers.Overloaded, Message: "The archive is unavailable.", Accepted: providers.NotAccepted, Err: err}
@@ -750,6 +795,10 @@ func (c *calling) seen(ctx context.Context) (bool, error) {
 	return n > 0, err
 }
 
+func tooLate() *providers.VideoFailure {
+	return &providers.VideoFailure{Code: "deadline_exceeded", Message: "The call did not end in time."}
+}
+
 const lostMessage = "The upstream may have answered the call, but its answer was lost."
 
 func lostFailure() *providers.VideoFailure {
@@ -771,7 +820,9 @@ func (c *calling) repeats() bool {
 }
 
 // mayRepeat reports whether a call whose answer is lost may be sent once more.
-func (c *calling) mayRepeat() bool { return c.sent() < callClaims && c.Repeats(c.progress.Channel) }
+func (c *calling) mayRepeat() bool {
+	return c.sent() < callClaims && c.Repeats(c.in.TaskID, c.progress.Channel)
+}
 
 // reserveAgain reserves the cost of a repeat: the lost attempt keeps its own reservation.
 func (c *calling) reserveAgain(ctx context.Context) error {
@@ -820,7 +871,8 @@ const eventStream = "text/event-stream"
 // ended completes an answer with the progress and what the call cost.
 func (c *calling) ended(answer Answered, run *CallRun) Answered {
 	answer.CallProgress, answer.Usage, answer.Priced = c.shown(), run.Usage, run.Priced || c.in.Call.Amount > 0
-	answer.Stage, answer.Unsent, answer.Copy = "", nil, run.Copy
+	answer.Copy = cmp.Or(answer.Ticket, run.Copy)
+	answer.Stage, answer.Unsent, answer.Ticket, answer.GoneSince = "", nil, nil, time.Time{}
 	answer.Cost = run.Cost + int64(answer.Lost)*c.in.Call.Amount
 	return answer
 }

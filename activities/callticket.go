@@ -1,18 +1,24 @@
 package activities
 
 import (
+	"bufio"
+	"bytes"
 	"context"
 	"errors"
 	"fmt"
+	"io"
 	"net/http"
 	"path"
+	"strings"
 	"time"
 
 	"go.temporal.io/sdk/activity"
 
 	"modelrelay/providers"
 	"modelrelay/providers/router"
+	"modelrelay/providers/sse"
 	"modelrelay/providers/upstream"
+	"modelrelay/storage"
 )
 
 const (
@@ -22,6 +28,8 @@ const (
 	forgetLimit, forgetMost = 24 * time.Hour, 15 * time.Minute
 	// forgetTimeout bounds one try.
 	forgetTimeout = 30 * time.Second
+	// stopTimeout bounds the cancel of a call at its vendor, with its repeats.
+	stopTimeout = 30 * time.Second
 )
 
 // CallTicket is the vendor's handle of the answer of a call, which the vendor stores: its id, and the channel and key that have it.
@@ -32,6 +40,8 @@ type CallTicket struct {
 	Key string `json:"key"`
 	// Object is the ticket's object in the archive.
 	Object string `json:"object"`
+	// Runs: the vendor runs the call. Otherwise the ticket was archived with the whole answer.
+	Runs bool `json:"runs,omitempty"`
 }
 
 // TicketOf returns the ticket of an answer with the vendor's id; nil for no id, and for an answer of no single channel.
@@ -57,6 +67,357 @@ func (c *calling) keepTicket(ctx context.Context, ticket *CallTicket) error {
 		return fmt.Errorf("archive the ticket: %w", err)
 	}
 	return nil
+}
+
+// ticketing returns how the call is run by its vendor, unless no vendor runs such calls.
+func (c *calling) ticketing() *providers.Ticketing {
+	if !strings.HasPrefix(c.in.TaskID, ResponseIDs) {
+		return nil
+	}
+	t := &providers.Ticketing{Follow: c.follow}
+	if at := c.shown().Ticket; at != nil {
+		t.At = providers.KeyRef{Channel: at.Channel, Fingerprint: at.Key}
+	}
+	return t
+}
+
+// findTicket finds the ticket under which an earlier try has left the call at its vendor, and reports whether there is one.
+func (c *calling) findTicket(ctx context.Context) (bool, error) {
+	var ticket CallTicket
+	if c.shown().Ticket != nil {
+		return true, nil
+	}
+	if err := c.Objects.GetJSON(ctx, c.in.ticket(), &ticket); err != nil && !errors.Is(err, storage.ErrNotFound) {
+		return false, fmt.Errorf("read the ticket: %w", err)
+	}
+	if ticket.Runs {
+		c.holdTicket(ticket)
+	}
+	return ticket.Runs, nil
+}
+
+// holdTicket makes the ticket that of the call, in its heartbeat too.
+func (c *calling) holdTicket(ticket CallTicket) {
+	c.mu.Lock()
+	c.progress.Ticket, c.progress.Channel = &ticket, ticket.Channel
+	c.mu.Unlock()
+}
+
+// accept archives the ticket of a call that its vendor has accepted, before anything else is done with it. The heartbeat has it too, and one of
+// the two is enough.
+func (c *calling) accept(ctx context.Context, to providers.Target, id string) {
+	ticket := CallTicket{ID: id, Channel: to.Channel.Name, Key: to.Key.Fingerprint(), Object: c.in.ticket(), Runs: true}
+	c.holdTicket(ticket)
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), ticketTimeout)
+	defer cancel()
+	if err := c.Objects.PutJSON(ctx, ticket.Object, ticket); err != nil {
+		c.Log.WarnContext(ctx, "ticket not archived, only the heartbeat has it", "task", c.in.TaskID, "id", id, "error", err)
+	}
+	c.enter(StageAnswering)
+}
+
+// follow implements providers.Ticketing.
+func (c *calling) follow(ctx context.Context, to providers.Target, by providers.Ticketer, created *http.Response) (*http.Response, error) {
+	if created == nil {
+		c.begun = max(c.begun, 1)
+		c.enter(StageAnswering)
+	}
+	f := &following{calling: c, ctx: ctx, by: by, to: to, began: time.Now()}
+	if c.in.Call.Stream {
+		return f.streamed(created)
+	}
+	return f.polled(created)
+}
+
+// following is an answer that its vendor makes while it is read.
+type following struct {
+	*calling
+
+	ctx   context.Context //nolint:containedctx // it lives within one request
+	by    providers.Ticketer
+	to    providers.Target
+	began time.Time
+	// waits counts the waits between reads, and unknown the reads in a row of which the vendor knew nothing.
+	waits   Progress
+	unknown int
+
+	// body and events are a stream; nil between two of them. last is the latest event, and ended: it was the last one. empty: the stream has had
+	// no event.
+	body         io.Closer
+	events       *sse.Reader
+	last         string
+	ended, empty bool
+	// silent counts the streams in a row without an event, of which empty is one. out has the events that were not read.
+	silent int
+	out    []byte
+}
+
+// read requests the answer until the vendor answers, with pauses that grow.
+func (f *following) read(request providers.StoredRequest) (*http.Response, error) {
+	for {
+		resp, err := f.ask(f.ctx, *f.shown().Ticket, request)
+		if err == nil {
+			f.unknown = 0
+			return resp, nil
+		}
+		fault := providers.AsFault(err)
+		switch {
+		case f.ctx.Err() != nil:
+			return nil, context.Cause(f.ctx)
+		case errors.Is(err, router.ErrChannelGone):
+			return nil, &providers.Fault{Kind: providers.Upstream, Message: goneMessage, Err: err}
+		case fault.Upstream != nil && fault.Upstream.Status == http.StatusNotFound:
+			if f.unknown++; f.unknown >= forgottenPolls {
+				return nil, &providers.Fault{Kind: providers.Upstream, Message: "The upstream does not know the call any more.", Upstream: fault.Upstream}
+			}
+		}
+		if err := f.pause(fault.RetryAfter); err != nil {
+			return nil, err
+		}
+	}
+}
+
+const goneMessage = "The channel that runs the call is not configured any more."
+
+// pause waits between two reads as between two polls of a job.
+func (f *following) pause(asked time.Duration) error {
+	f.waits.Since = f.began
+	job := Job{Assignment: Assignment{Vendor: f.to.Channel.Vendor}}
+	timer := time.NewTimer(f.Polls.nextPoll(job, &f.waits, asked))
+	defer timer.Stop()
+	select {
+	case <-timer.C:
+		return nil
+	case <-f.ctx.Done():
+		return context.Cause(f.ctx)
+	}
+}
+
+// glance is how much of a document is read to see whether the answer has ended.
+const glance = 4 << 10
+
+// polled returns the document of an answer once that has ended.
+func (f *following) polled(resp *http.Response) (_ *http.Response, err error) {
+	for {
+		if resp == nil {
+			if resp, err = f.read(providers.StoredRequest{Do: providers.StoredGet}); err != nil {
+				return nil, err
+			}
+		}
+		body := bufio.NewReaderSize(resp.Body, glance)
+		begin, _ := body.Peek(glance) // an error comes again
+		sight := f.by.Sight(resp.Header, begin)
+		if !sight.Shown { // it is further behind
+			whole, err := io.ReadAll(io.LimitReader(body, f.MaxOutput+1))
+			if err == nil {
+				sight = f.by.Sight(resp.Header, whole)
+			}
+			body.Reset(bytes.NewReader(whole))
+		}
+		if f.shown().Ticket == nil {
+			if sight.ID == "" {
+				_ = resp.Body.Close() // it is of no use
+				return nil, &providers.Fault{Kind: providers.Upstream, Message: "The upstream did not name the answer that it makes."}
+			}
+			f.accept(f.ctx, f.to, sight.ID)
+		}
+		if sight.Ended {
+			resp.Body = struct {
+				io.Reader
+				io.Closer
+			}{body, resp.Body}
+			return resp, nil
+		}
+		_ = resp.Body.Close() // an answer in progress
+		if err := f.pause(sight.Wait); err != nil {
+			return nil, err
+		}
+		resp = nil
+	}
+}
+
+// streamed returns the events of an answer from the first on. resp has them from there; nil: they are read from the vendor.
+func (f *following) streamed(resp *http.Response) (*http.Response, error) {
+	answer := &http.Response{StatusCode: http.StatusOK, Header: http.Header{"Content-Type": {eventStream}}, ContentLength: -1, Body: f}
+	if resp == nil {
+		return answer, nil
+	}
+	answer.Header = resp.Header
+	f.body, f.events = resp.Body, sse.NewReader(resp.Body)
+	for f.shown().Ticket == nil {
+		if err := f.next(); err != nil {
+			_ = f.Close() // it is of no use
+			return nil, &providers.Fault{Kind: providers.Upstream, Message: "The upstream broke off before it named the answer that it makes.", Err: err}
+		}
+	}
+	return answer, nil
+}
+
+// Read implements io.Reader. A stream that breaks off is continued after its latest event.
+func (f *following) Read(p []byte) (int, error) {
+	for len(f.out) == 0 {
+		if f.ended {
+			return 0, io.EOF
+		}
+		if f.events == nil {
+			resp, err := f.read(providers.StoredRequest{Do: providers.StoredGet, Query: f.by.Resume(f.last), Stream: true}) //nolint:bodyclose // Close does
+			if err != nil {
+				return 0, err
+			}
+			f.body, f.events, f.empty = resp.Body, sse.NewReader(resp.Body), true
+		}
+		err := f.next()
+		if err == nil {
+			f.empty, f.silent, f.waits.Waits = false, 0, 0
+			continue
+		}
+		if err := f.broken(err); err != nil {
+			return 0, err
+		}
+	}
+	n := copy(p, f.out)
+	f.out = append(f.out[:0], f.out[n:]...)
+	return n, nil
+}
+
+// broken prepares to continue a stream that broke off. One that ends without an event, again and again, has none that is the last.
+func (f *following) broken(by error) error {
+	_ = f.Close() // it is of no use
+	f.events = nil
+	if f.ctx.Err() != nil {
+		return context.Cause(f.ctx)
+	}
+	if !f.empty {
+		return nil
+	}
+	if f.silent++; f.silent >= forgottenPolls && errors.Is(by, io.EOF) {
+		return &providers.Fault{Kind: providers.Upstream, Message: "The upstream ended its answer without finishing it.", Upstream: new(providers.Reply)}
+	}
+	return f.pause(0)
+}
+
+// next reads an event.
+func (f *following) next() error {
+	event, err := f.events.Next()
+	if err != nil {
+		return err
+	}
+	if event.Unended {
+		return io.ErrUnexpectedEOF
+	}
+	if event.Data == nil {
+		return nil
+	}
+	sight := f.by.Sight(nil, event.Data)
+	if f.shown().Ticket == nil && sight.ID != "" {
+		f.accept(f.ctx, f.to, sight.ID)
+	}
+	if sight.Event != "" {
+		f.last = sight.Event
+	}
+	f.ended = sight.Ended
+	f.out = append(f.out, sse.Format(string(event.Name), event.Data)...)
+	return nil
+}
+
+// Close implements io.Closer.
+func (f *following) Close() error {
+	if f.events == nil {
+		return nil
+	}
+	return f.body.Close()
+}
+
+// stopUpstream cancels the call at the vendor that runs it.
+func (c *calling) stopUpstream(ctx context.Context) {
+	ticket := c.shown().Ticket
+	if ticket == nil {
+		return
+	}
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), stopTimeout)
+	defer cancel()
+	for {
+		resp, err := c.ask(ctx, *ticket, providers.StoredRequest{Do: providers.StoredCancel})
+		if err == nil {
+			_ = resp.Body.Close() // the state follows from the cancel
+			return
+		}
+		if fault := providers.AsFault(err); errors.Is(err, router.ErrChannelGone) || fault.Upstream != nil && !fault.Retryable() {
+			c.Log.WarnContext(ctx, "call not cancelled at its vendor", "task", c.in.TaskID, "channel", ticket.Channel, "error", err)
+			return
+		}
+		timer := time.NewTimer(storeRetry)
+		select {
+		case <-timer.C:
+		case <-ctx.Done():
+			timer.Stop()
+			c.Log.WarnContext(ctx, "call not cancelled at its vendor", "task", c.in.TaskID, "channel", ticket.Channel, "error", err)
+			return
+		}
+	}
+}
+
+// resumed returns the stored answer of a call that an earlier try has left at its vendor; nil if it continues, or was not left there.
+func (c *calling) resumed(ctx context.Context) (*Answered, error) {
+	runs, err := c.findTicket(ctx)
+	if err != nil {
+		return nil, c.wait("the archive is unavailable")
+	}
+	if !runs {
+		return nil, nil
+	}
+	stored, err := c.stored(ctx)
+	switch {
+	case errors.Is(err, storage.ErrNotFound):
+		return nil, nil
+	case err != nil:
+		return nil, c.wait("the archive is unavailable")
+	}
+	return &stored, nil
+}
+
+// abandon is the end of a call that no worker follows any more: it is cancelled at its vendor. A stream that has begun ends after its last
+// stored event, with an error event if the call failed.
+func (c *calling) abandon(ctx context.Context, as Answered) (Answered, error) {
+	c.stopUpstream(ctx)
+	run := &CallRun{Cost: c.in.Call.Amount}
+	seen, err := c.seen(ctx)
+	switch {
+	case err != nil:
+		return Answered{}, again(record(err), storeRetry)
+	case !seen:
+		return c.ended(as, run), nil
+	}
+	if c.events, err = c.Events.Write(ctx, c.in.TaskID, c.in.events()); err != nil {
+		return Answered{}, again(record(err), storeRetry)
+	}
+	if as.Failure != nil {
+		c.appendFault(ctx, &providers.Fault{Kind: providers.Timeout, Message: as.Failure.Message})
+	}
+	return c.store(ctx, &callOutput{status: http.StatusOK, body: &c.body, sent: http.Header{"Content-Type": {eventStream}}}, run, as)
+}
+
+// gone waits goneGrace for a channel that is no longer configured, then fails.
+func (c *calling) gone(ctx context.Context) (Answered, error) {
+	c.leaveEvents()
+	c.mu.Lock()
+	if c.progress.GoneSince.IsZero() {
+		c.progress.GoneSince = time.Now().UTC()
+	}
+	since := c.progress.GoneSince
+	c.mu.Unlock()
+	if time.Since(since) < goneGrace {
+		return Answered{}, c.wait("its channel is not configured")
+	}
+	return c.abandon(ctx, Answered{Failure: &providers.VideoFailure{Code: "channel_gone", Message: goneMessage}})
+}
+
+// leaveEvents leaves a stream that has begun to another try.
+func (c *calling) leaveEvents() {
+	if c.events != nil {
+		c.events.Abandon()
+		c.events = nil
+	}
 }
 
 // ask requests something of an answer at the channel and key that have it. The caller closes the body.

@@ -334,7 +334,11 @@ func (s *Server) tokenOfCall(ctx context.Context, id string) (*tokens.Token, err
 
 // serveResponse serves a response with background: true under the id of its task, and stores it as those of translated models are.
 func (s *Server) serveResponse(w http.ResponseWriter, r *http.Request, run *activities.CallRun) {
-	request, ok := readCall(r, run, openai.Request)
+	send := openai.Request
+	if t := run.Ticketing; t != nil && t.At != (providers.KeyRef{}) {
+		send = openai.Running
+	}
+	request, ok := readCall(r, run, send)
 	if !ok {
 		return
 	}
@@ -344,6 +348,9 @@ func (s *Server) serveResponse(w http.ResponseWriter, r *http.Request, run *acti
 	run.Copy = activities.TicketOf(run.By, worker.Made())
 	switch {
 	case final == nil || run.Fault != nil || run.Failure != nil:
+		return
+	case status == "cancelled": // by another client of the upstream
+		run.Failure = &providers.VideoFailure{Code: "server_error", Message: "The upstream cancelled the response."}
 		return
 	case status == "incomplete":
 		run.Event = status

@@ -66,6 +66,8 @@ type Channel struct {
 	AllowPrivateResults bool
 	// LostAnswer is what a background call does whose answer this channel lost, one of the Lost constants; "" for the rule of all channels.
 	LostAnswer string
+	// RunsBackground: the vendor runs background calls that it can run, under a ticket.
+	RunsBackground bool
 	// Disabled removes the channel from routing. Its running tasks continue.
 	Disabled bool
 }

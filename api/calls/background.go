@@ -144,7 +144,7 @@ func (c *Calls) begin(x *edge.Request, ch *Charge, call *Call) {
 	ch.size = sizeOf(*call)
 	ch.price, o.Priced = c.options.Prices.Of(call.Model)
 	call.Stream = call.Stream || call.Endpoint.Operation == providers.StreamContent // the task has its events
-	call.Begin = ch.run.Begin
+	call.Begin, call.Ticketing = ch.run.Begin, ch.run.Ticketing
 	if strings.HasPrefix(ch.run.TaskID, activities.ResponseIDs) {
 		call.Makes = ch.run.TaskID
 	}

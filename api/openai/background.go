@@ -318,6 +318,12 @@ func Request(request []byte) []byte {
 	return body.WithMembers(body.WithoutMember(rawjson.Trim(request), "background"), body.Named("store", []byte("true")))
 }
 
+// Running returns the body for a response that its upstream makes already: without what the gateway would read of stored responses, which may be
+// gone.
+func Running(request []byte) []byte {
+	return body.WithMembers(body.WithoutMember(Request(request), "previous_response_id"), body.Named("input", []byte(`""`)))
+}
+
 // event returns the task's events for one of the upstream. The first one begins the stream.
 func (w *Worker) event(upstream sse.Event) (out []byte) {
 	if w.next == 0 {

@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"context"
 	"log/slog"
+	"strings"
 	"sync"
 
 	"modelrelay/activities"
@@ -66,9 +67,12 @@ func (p *parts) worker(tokens *tokens.Store, calls activities.Caller) *workflows
 	})
 }
 
-// repeatsLost reports whether a background call whose answer the channel lost is sent once more.
-func (p *parts) repeatsLost(name string) bool {
+// repeatsLost reports whether a background call whose answer the channel lost is sent once more. One that its vendor runs never is.
+func (p *parts) repeatsLost(taskID, name string) bool {
 	channel, _ := p.router.Channel(name)
+	if channel.RunsBackground && strings.HasPrefix(taskID, activities.ResponseIDs) {
+		return false
+	}
 	return cmp.Or(channel.LostAnswer, p.cfg.Background.LostAnswer) == providers.LostRepeat
 }
 
@@ -81,13 +85,14 @@ func newActivities(p *parts, tokens *tokens.Store, calls activities.Caller) *act
 		keeper     = &activities.SlotKeeper{Slots: slots.New(p.redis), Upstreams: upstreams, Log: p.log}
 		listing    = &activities.Listing{Index: p.index(), Changes: taskindex.NewChanges(p.redis), Log: p.log}
 	)
+	poller := &activities.Poller{
+		Upstreams: upstreams, SlotKeeper: keeper, Listing: listing, Durations: taskindex.NewDurations(p.redis),
+		PollMin: p.cfg.Video.PollMin, PollMax: p.cfg.Video.PollMax, Record: recorder, Log: p.log,
+	}
 	return &activities.Activities{
 		Admitter:  &activities.Admitter{Upstreams: upstreams, SlotKeeper: keeper, Listing: listing, Record: recorder, Log: p.log},
 		Submitter: &activities.Submitter{Upstreams: upstreams, SlotKeeper: keeper, Objects: p.archive, Record: recorder, Log: p.log},
-		Poller: &activities.Poller{
-			Upstreams: upstreams, SlotKeeper: keeper, Listing: listing, Durations: taskindex.NewDurations(p.redis),
-			PollMin: p.cfg.Video.PollMin, PollMax: p.cfg.Video.PollMax, Record: recorder, Log: p.log,
-		},
+		Poller:    poller,
 		Copier: &activities.Copier{
 			Upstreams: upstreams, Objects: p.archive, Copies: activities.NewCopyLimit(p.cfg.Video.Copies),
 			MaxOutputBytes: int64(p.cfg.Video.MaxOutputBytes), Record: recorder, Log: p.log,
@@ -101,7 +106,7 @@ func newActivities(p *parts, tokens *tokens.Store, calls activities.Caller) *act
 		},
 		Remover: &activities.Remover{Upstreams: upstreams, Index: listing.Index, Executions: executions, Objects: p.archive, Log: p.log},
 		Relayer: &activities.Relayer{
-			Listing: listing, Caller: calls, Objects: p.archive, Events: p.events, Money: activities.Money{Budgets: p.budgets(), Prices: p.prices},
+			Listing: listing, Upstreams: upstreams, Polls: poller, Caller: calls, Objects: p.archive, Events: p.events, Money: activities.Money{Budgets: p.budgets(), Prices: p.prices},
 			Slots: activities.CallShares(int64(p.cfg.Background.MaxCalls)), MaxOutput: int64(p.cfg.Background.MaxOutput), Answers: activities.AnswerMemory(),
 			Repeats: p.repeatsLost, Grace: p.cfg.Relay.Grace, Running: new(activities.RunningCalls),
 			Record: recorder, Log: p.log,

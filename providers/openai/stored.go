@@ -1,10 +1,15 @@
 package openai
 
 import (
+	"bytes"
 	"context"
 	"net/http"
+	"net/url"
+	"strconv"
+	"time"
 
 	"modelrelay/providers"
+	"modelrelay/providers/rawjson"
 	"modelrelay/providers/upstream"
 )
 
@@ -13,4 +18,41 @@ func (r *Relayer) Stored(ctx context.Context, to providers.Target, request provi
 	header := upstream.Header("Authorization", "Bearer "+to.Key.Reveal(), "User-Agent", upstream.Agent(r.client))
 	resp, err := upstream.SendStored(ctx, r.client, to.Channel.BaseURL+"/responses", request, header)
 	return resp, upstream.Refine(err, providers.OpenAI, classify)
+}
+
+// InBackground implements providers.Ticketer. A response in the background is stored, which the call asks for.
+func (r *Relayer) InBackground(call providers.Call) []providers.Edit {
+	object := rawjson.Trim(call.Body)
+	at := bytes.IndexByte(call.Body, '{') + 1
+	text := `"background":true`
+	if next := rawjson.Space(object, 1); next < len(object) && object[next] == '"' {
+		text += ","
+	}
+	return []providers.Edit{{At: providers.Span{From: at, To: at}, Text: []byte(text)}}
+}
+
+// Sight implements providers.Ticketer: https://platform.openai.com/docs/guides/background and the events of streaming responses.
+func (r *Relayer) Sight(header http.Header, data []byte) (sight providers.Sight) {
+	if wait, err := strconv.ParseInt(header.Get("Openai-Poll-After-Ms"), 10, 32); err == nil && wait > 0 {
+		sight.Wait = time.Duration(wait) * time.Millisecond
+	}
+	response := rawjson.Trim(data)
+	if number := response.Get("sequence_number"); number.IsNumber() {
+		sight.Event = string(number)
+		response = response.Get("response")
+	}
+	sight.ID = response.Get("id").Text().String()
+	status := response.Get("status").Text()
+	sight.Shown = !status.Empty()
+	sight.Ended = status.Is("completed") || status.Is("failed") || status.Is("incomplete") || status.Is("cancelled")
+	return sight
+}
+
+// Resume implements providers.Ticketer.
+func (r *Relayer) Resume(after string) url.Values {
+	query := url.Values{"stream": {"true"}}
+	if after != "" {
+		query.Set("starting_after", after)
+	}
+	return query
 }

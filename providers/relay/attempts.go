@@ -25,6 +25,9 @@ import (
 // The caller closes the Answer's body. It must not change or reuse call.Body afterwards, not even after an error: the
 // transport may still be reading it.
 func (r *Relay) Do(ctx context.Context, group string, call providers.Call) (*Answer, error) {
+	if call.Ticketing != nil && call.Ticketing.At != (providers.KeyRef{}) {
+		return r.resume(ctx, group, call)
+	}
 	tries := r.begin(ctx, group, call)
 	defer tries.abandon()
 	if own := translate.Without(call); own != nil {
@@ -340,6 +343,8 @@ type sending struct {
 	patient bool
 	// linked: the call names the stored response that it continues from by the upstream's id.
 	linked bool
+	// ticketed: the vendor runs the call under a ticket.
+	ticketed bool
 }
 
 // fit makes the call one that the target of the attempt takes. A translation by itself refuses to continue from another token's answer.
@@ -352,8 +357,9 @@ func (a *attempts) fit(ctx context.Context, call providers.Call) (sending, *prov
 		call.Content = *call.Chain.Linked
 		call.Edits = append(slices.Clip(call.Edits), translate.Without(call)...)
 	}
+	ticketed := a.ticketed(&call)
 	s, fault := a.relay.fit(ctx, call, a.to)
-	s.linked = linked
+	s.linked, s.ticketed = linked, ticketed
 	return s, fault
 }
 
@@ -463,7 +469,11 @@ func (r *Relay) send(ctx context.Context, to router.Pick, s sending, span *upstr
 	clock := newWatch(cancel, waits.firstByte)
 	body := &body{clock: clock, idle: waits.idle, cancel: cancel, caller: ctx, sent: sent}
 	body.inFlight.Begin(to.Attempt, to.Done)
-	resp, err := vendor.Relay.Relay(sent, to.Target, call) //nolint:bodyclose // the answer's body closes it
+	request := vendor.Relay.Relay
+	if s.ticketed {
+		request = r.follow
+	}
+	resp, err := request(sent, to.Target, call) //nolint:bodyclose // the answer's body closes it
 	if err != nil {
 		clock.stop()
 		body.inFlight.End()

@@ -6,12 +6,14 @@ import (
 	"fmt"
 	"io"
 	"net/http"
+	"net/http/httptest"
 	"strings"
 	"sync"
 	"testing"
 
 	"modelrelay/providers"
 	"modelrelay/providers/relay"
+	"modelrelay/providers/router"
 )
 
 // memory is a Makers of this process alone.
@@ -257,5 +259,82 @@ func TestLinked(t *testing.T) {
 				t.Errorf("sent %q, want %q (%v)", sent, test.sent, err)
 			}
 		})
+	}
+}
+
+// TestTicketed: a channel whose vendor runs background calls receives them so, and a call that runs already is read there alone.
+func TestTicketed(t *testing.T) {
+	t.Parallel()
+	var mu sync.Mutex
+	var sent []string
+	serve := func(w http.ResponseWriter, r *http.Request) {
+		body, _ := io.ReadAll(r.Body)
+		mu.Lock()
+		sent = append(sent, r.Method+" "+r.URL.Path+" "+string(body))
+		mu.Unlock()
+		w.Header().Set("Content-Type", "application/json")
+		_, _ = io.WriteString(w, `{"id":"resp_up","status":"queued"}`)
+	}
+	server := httptest.NewServer(http.HandlerFunc(serve))
+	t.Cleanup(server.Close)
+	key := providers.Secret("hush-a")
+	channel := providers.Channel{
+		Name: "a", Vendor: "openai", BaseURL: server.URL, Keys: []providers.Secret{key}, Models: map[string]string{"m": "up"}, Groups: []string{"default"},
+	}
+	for name, test := range map[string]struct {
+		runs, background bool
+		at               providers.KeyRef
+		followed         string // what Follow gets
+		sent             string
+	}{
+		"the vendor runs it":        {runs: true, background: true, followed: "the create", sent: `POST /responses {"background":true,"model":"up","input":"hi"}`},
+		"the gateway runs it":       {background: true, sent: `POST /responses {"model":"up","input":"hi"}`},
+		"a call in the foreground":  {runs: true, sent: `POST /responses {"model":"up","input":"hi"}`},
+		"it runs already":           {background: true, at: providers.KeyRef{Channel: "a", Fingerprint: key.Fingerprint()}, followed: "nothing"},
+		"it runs at a channel gone": {runs: true, background: true, at: providers.KeyRef{Channel: "z"}},
+	} {
+		mu.Lock()
+		sent = nil
+		mu.Unlock()
+		channel.RunsBackground = test.runs
+		b := benchOf(t, nil, []providers.Channel{channel})
+		call, followed := responsesCall("", false), ""
+		call.Body = []byte(`{"model":"m","input":"hi"}`)
+		call.ModelAt = providers.Span{From: 9, To: 12}
+		call.ContinuesFrom = nil
+		call.Begin = func(context.Context, string) error {
+			if test.at != (providers.KeyRef{}) {
+				t.Errorf("%s: it is sent again", name)
+			}
+			return nil
+		}
+		if test.background {
+			call.Ticketing = &providers.Ticketing{At: test.at, Follow: func(_ context.Context, to providers.Target, by providers.Ticketer, created *http.Response) (*http.Response, error) {
+				followed = "nothing"
+				if created != nil {
+					followed = "the create"
+					_ = created.Body.Close()
+				}
+				if to.Ref() != (providers.KeyRef{Channel: "a", Fingerprint: key.Fingerprint()}) || by == nil {
+					t.Errorf("%s: followed at %+v", name, to.Ref())
+				}
+				return &http.Response{StatusCode: http.StatusOK, Header: http.Header{"Content-Type": {"application/json"}}, Body: io.NopCloser(strings.NewReader(`{"id":"resp_up","status":"completed"}`))}, nil
+			}}
+		}
+		answer, err := b.Do(t.Context(), "default", call)
+		if gone := test.at.Channel == "z"; gone != errors.Is(err, router.ErrChannelGone) || !gone && err != nil {
+			t.Errorf("%s: %v", name, err)
+		}
+		if err == nil {
+			if body, _ := io.ReadAll(answer.Body); test.followed != "" && !strings.Contains(string(body), "completed") {
+				t.Errorf("%s: got %s", name, body)
+			}
+			_ = answer.Body.Close()
+		}
+		mu.Lock()
+		if followed != test.followed || strings.Join(sent, ", ") != test.sent {
+			t.Errorf("%s: Follow got %q, want %q; sent %q, want %q", name, followed, test.followed, sent, test.sent)
+		}
+		mu.Unlock()
 	}
 }

@@ -682,3 +682,37 @@ func TestKilled(t *testing.T) {
 		t.Errorf("%d events, %v", r.count(), err)
 	}
 }
+
+// TestRepeat: a later writer that begins with the first event again adds those that the log lacks.
+func TestRepeat(t *testing.T) {
+	t.Parallel()
+	log := eventlog.New(storagetest.Redis(t), newObjects(), nil)
+	for _, test := range []struct{ repeats, more, want string }{
+		{"", "data: 1\n\ndata: 2\n\n", "data: 1\n\ndata: 2\n\n"},
+		{"data: 1\n\ndata: 2\n\ndata: 3\n\n", "data: 4\n\n", "data: 1\n\ndata: 2\n\ndata: 3\n\ndata: 4\n\n"},
+		{"data: 1\n\n", "data: end\n\n", "data: 1\n\ndata: 2\n\ndata: 3\n\ndata: 4\n\ndata: end\n\n"},
+	} {
+		w, err := log.Write(t.Context(), "call_1", "tasks/call_1/")
+		if err != nil {
+			t.Fatal(err)
+		}
+		w.Repeat(true)
+		if err := w.Append(t.Context(), []byte(test.repeats)); err != nil {
+			t.Fatal(err)
+		}
+		if test.more != "" && test.repeats == "data: 1\n\n" {
+			w.Repeat(false)
+		}
+		if err := w.Append(t.Context(), []byte(test.more)); err != nil {
+			t.Fatal(err)
+		}
+		if got := w.Next(); got != int64(strings.Count(test.want, "\n\n")) {
+			t.Errorf("%q, then %q: %d events, want %q", test.repeats, test.more, got, test.want)
+		}
+		testwait.Eventually(t, "the events are stored", storagetest.Patience, func() bool {
+			n, err := log.Stored(t.Context(), "call_1", "tasks/call_1/")
+			return err == nil && n == w.Next()
+		})
+		w.Abandon()
+	}
+}

@@ -42,6 +42,7 @@ type Writer struct {
 	keptSize int
 	failed   error // ErrReplaced
 	afterCR  bool  // the last event ended with CR
+	repeated int64 // the number of events to drop
 
 	stopped bool
 	closed  *Object
@@ -133,6 +134,16 @@ func (w *Writer) Next() int64 {
 	return w.next
 }
 
+// Repeat makes Append drop the events that the log has: what is appended from now on begins with the first event of the log. If it is off,
+// what is appended from now on continues the log.
+func (w *Writer) Repeat(on bool) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if w.repeated = 0; on {
+		w.repeated = w.next
+	}
+}
+
 // Append adds complete events, usually one, each with the blank line at its end. It waits only while too many events wait for the archive.
 // ErrReplaced: a later writer continues the log. ErrEvent: nothing was added.
 func (w *Writer) Append(ctx context.Context, events []byte) error {
@@ -144,11 +155,15 @@ func (w *Writer) Append(ctx context.Context, events []byte) error {
 		}
 		rest = rest[n:]
 	}
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	for ; count > 0 && w.repeated > 0; count-- {
+		events = events[eventEnd(events):]
+		w.repeated--
+	}
 	if count == 0 {
 		return nil
 	}
-	w.mu.Lock()
-	defer w.mu.Unlock()
 	if w.afterCR && events[0] == '\n' {
 		return ErrEvent
 	}

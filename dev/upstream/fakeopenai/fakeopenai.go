@@ -1,6 +1,6 @@
 // Package fakeopenai fakes the API of OpenAI, and the dialect for others who speak it. Shapes: github.com/openai/openai-go/v3 v3.95.0.
 //
-// Below /openai/v1/: chat/completions, completions, embeddings, responses[/compact|/input_tokens], moderations, rerank,
+// Below /openai/v1/: chat/completions, completions, embeddings, responses[/compact|/input_tokens|/{id}[/cancel]], moderations, rerank,
 // images/{generations,edits}, audio/{speech,transcriptions,translations}, models[/{id}], videos[/{id}[/content|/remix]], realtime.
 package fakeopenai
 

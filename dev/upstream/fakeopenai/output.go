@@ -151,6 +151,8 @@ type responseStream struct {
 	x        *fake.Exchange
 	sequence int
 	ok       bool
+	// emit takes the events; nil: they are sent at the pace of the exchange.
+	emit func(name string, v any) bool
 }
 
 func (w *responseStream) send(name string, fields map[string]any) {
@@ -159,6 +161,10 @@ func (w *responseStream) send(name string, fields map[string]any) {
 	}
 	fields["type"], fields["sequence_number"] = name, w.sequence
 	w.sequence++
+	if w.emit != nil {
+		w.ok = w.emit(name, fields)
+		return
+	}
 	w.ok = w.x.Event(name, fields)
 }
 
@@ -176,6 +182,10 @@ func (w *responseStream) fail(o *response, p fake.Problem) {
 
 func (w *responseStream) run(o *response, r *chat.Reply, items []any) {
 	w.send("response.created", map[string]any{"response": *o})
+	if o.Background {
+		w.send("response.queued", map[string]any{"response": *o})
+		o.Status = "in_progress"
+	}
 	w.send("response.in_progress", map[string]any{"response": *o})
 	for i, item := range items {
 		switch item := item.(type) {
@@ -194,10 +204,13 @@ func (w *responseStream) run(o *response, r *chat.Reply, items []any) {
 	w.send("response."+done.Status, map[string]any{"response": done})
 }
 
+// pause waits until the next piece is due.
+func (w *responseStream) pause() bool { return w.ok && (w.emit != nil || w.x.Pause()) }
+
 // pieces sends the text of a part, an event each.
 func (w *responseStream) pieces(p *chat.Part, name string, fields func() map[string]any) {
 	p.Pieces(func(piece string) bool {
-		w.ok = w.ok && w.x.Pause()
+		w.ok = w.pause()
 		f := fields()
 		f["delta"] = piece
 		w.send(name, f)
@@ -268,7 +281,7 @@ func (w *responseStream) call(index int, item responseCall) {
 	empty.Status, empty.Arguments = "in_progress", ""
 	w.send("response.output_item.added", map[string]any{"output_index": index, "item": empty})
 	for _, piece := range chat.ArgumentPieces(item.Arguments) {
-		w.ok = w.ok && w.x.Pause()
+		w.ok = w.pause()
 		w.send("response.function_call_arguments.delta", map[string]any{"item_id": item.ID, "output_index": index, "delta": piece})
 	}
 	w.send("response.function_call_arguments.done", map[string]any{"item_id": item.ID, "output_index": index, "name": item.Name, "arguments": item.Arguments})

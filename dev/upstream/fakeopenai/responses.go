@@ -16,6 +16,7 @@ func (s *api) routeResponses(v *fake.Vendor, prefix string, judge judge) {
 	parse := func(x *fake.Exchange) *fake.Problem { return s.parseResponse(x, judge) }
 	s.Handle("POST "+prefix+"/responses", fake.Operation{Vendor: v, Name: "responses", Parse: parse, Answer: s.answerResponse})
 	s.Handle("POST "+prefix+"/responses/input_tokens", fake.Operation{Vendor: v, Name: "responses.input_tokens", Parse: parse, Answer: answerInputTokens})
+	s.routeStored(v, prefix)
 	s.Handle("POST "+prefix+"/responses/compact", fake.Operation{Vendor: v, Name: "responses.compact", Parse: func(x *fake.Exchange) *fake.Problem { return s.parseResponse(x, nil) }, Answer: answerCompact})
 }
 
@@ -27,6 +28,7 @@ type responseRequest struct {
 	Temperature        *float64        `json:"temperature"`
 	TopP               *float64        `json:"top_p"`
 	Stream             bool            `json:"stream"`
+	Background         bool            `json:"background"`
 	Store              *bool           `json:"store"`
 	Include            []string        `json:"include"`
 	Tools              json.RawMessage `json:"tools"`
@@ -80,6 +82,9 @@ func (s *api) parseResponse(x *fake.Exchange, judge judge) *fake.Problem {
 	}
 	if p := judge.ask(x); p != nil {
 		return p
+	}
+	if q.Background && !q.stores() {
+		return &fake.Problem{Status: http.StatusBadRequest, Kind: fake.Invalid, Param: "background", Message: "Background mode requires 'store' to be enabled."}
 	}
 	if q.PreviousResponseID != nil {
 		before, _ := s.responses.response(*q.PreviousResponseID)
@@ -237,6 +242,13 @@ func (s *api) answerResponse(x *fake.Exchange) {
 	o, items := q.response(), q.output(&r)
 	if q.stores() {
 		s.responses.keep(q, asked.Rounds, o.ID, items)
+	}
+	if q.Background {
+		s.answerBackground(x, q, o, &r, items)
+		return
+	}
+	if q.stores() {
+		s.keepMade(x, q, o, &r, items)
 	}
 	w := responseStream{x: x, ok: true}
 	if chat.Breaks(x, &r, q.Stream, func(p fake.Problem) { w.fail(&o, p) }) {

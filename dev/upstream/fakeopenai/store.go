@@ -13,6 +13,7 @@ type responseStore struct {
 	mu        sync.Mutex
 	items     map[string]storedItem
 	responses map[string]storedResponse
+	whole     map[string]*madeResponse
 	order     []string // ids, oldest first
 }
 
@@ -28,7 +29,7 @@ type storedResponse struct {
 const mostStored = 20000
 
 func newResponseStore() *responseStore {
-	return &responseStore{items: map[string]storedItem{}, responses: map[string]storedResponse{}}
+	return &responseStore{items: map[string]storedItem{}, responses: map[string]storedResponse{}, whole: map[string]*madeResponse{}}
 }
 
 // state is what the checker asks.
@@ -74,13 +75,13 @@ func (s *responseStore) keep(q *responseRequest, rounds int, id string, output [
 		switch item := item.(type) {
 		case responseCall:
 			r.calls = append(r.calls, item.CallID)
-			s.add(item.ID, storedItem{item.Type, item.CallID})
+			s.addItem(item.ID, storedItem{item.Type, item.CallID})
 		case responseMessage:
-			s.add(item.ID, storedItem{kind: item.Type})
+			s.addItem(item.ID, storedItem{kind: item.Type})
 		case responseReasoning:
-			s.add(item.ID, storedItem{kind: item.Type})
+			s.addItem(item.ID, storedItem{kind: item.Type})
 		case responseSearch:
-			s.add(item.ID, storedItem{kind: item.Type})
+			s.addItem(item.ID, storedItem{kind: item.Type})
 		}
 	}
 	s.responses[id] = r
@@ -88,12 +89,34 @@ func (s *responseStore) keep(q *responseRequest, rounds int, id string, output [
 	for len(s.order) > mostStored {
 		delete(s.items, s.order[0])
 		delete(s.responses, s.order[0])
+		delete(s.whole, s.order[0])
 		s.order = s.order[1:]
 	}
 }
 
-// add must be called with the lock held.
-func (s *responseStore) add(id string, item storedItem) {
+// add stores a response that keep knows.
+func (s *responseStore) add(r *madeResponse) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.whole[r.id] = r
+}
+
+// find returns a stored response; nil for none.
+func (s *responseStore) find(id string) *madeResponse {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.whole[id]
+}
+
+func (s *responseStore) remove(id string) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	delete(s.whole, id)
+	delete(s.responses, id)
+}
+
+// addItem must be called with the lock held.
+func (s *responseStore) addItem(id string, item storedItem) {
 	s.items[id] = item
 	s.order = append(s.order, id)
 }

@@ -44,6 +44,7 @@ func checkChannel(v *validator, at string, c Channel, vendors providers.Catalog)
 	if c.LostAnswer != "" {
 		v.oneOf(at+".lost_answer", c.LostAnswer, providers.LostRepeat, providers.LostFail)
 	}
+	checkRunner(v, at+".background", c, vendor)
 	checkFields(v, at+".fields", c.facts().Fields, vendor)
 	if len(c.Groups) == 0 {
 		v.add(at+".groups", "wants at least one group")
@@ -100,6 +101,14 @@ func checkDialect(v *validator, at string, c Channel, vendor providers.Vendor) {
 				v.add(key(at+".traits."+model, i), "%v", err)
 			}
 		}
+	}
+}
+
+// checkRunner checks what runs background calls.
+func checkRunner(v *validator, at string, c Channel, vendor providers.Vendor) {
+	v.oneOf(at, c.Background, BackgroundGateway, BackgroundUpstream)
+	if _, can := vendor.Relay.(providers.Ticketer); c.Background == BackgroundUpstream && vendor.Name != "" && !can {
+		v.add(at, "is of vendors that run calls in the background alone, which %s does not", vendor.Name)
 	}
 }
 

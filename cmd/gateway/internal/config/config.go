@@ -217,8 +217,15 @@ type Channel struct {
 	// AllowPrivateResults is for upstreams of the operator's own.
 	AllowPrivateResults bool   `yaml:"allow_private_results" doc:"read results at private and loopback addresses too, where links and redirects lead away from base_url's own origin"`
 	LostAnswer          string `yaml:"lost_answer" doc:"repeat or fail: background.lost_answer for calls whose answer is lost at this channel; empty: as there"`
+	Background          string `yaml:"background" doc:"of vendor openai: gateway (a worker of the gateway waits for the answer of a Response with background: true) or upstream (the vendor runs it; the gateway reads it there, and never sends it twice)"`
 	Disabled            bool   `yaml:"disabled" doc:"take it out of routing; running tasks go on"`
 }
+
+// The values of Channel.Background.
+const (
+	BackgroundGateway  = "gateway"
+	BackgroundUpstream = "upstream"
+)
 
 // ModelFacts are what a channel says of upstream models, by the beginning of their names.
 type ModelFacts struct {
@@ -270,6 +277,7 @@ func (p *Price) setDefaults() { p.Unit = "1M" }
 // setDefaults gives an entry of the list the values of its absent keys.
 func (c *Channel) setDefaults() {
 	c.Groups, c.Weight, c.Dialect, c.Translate, c.StreamUsage = []string{DefaultGroup}, 1, providers.DialectBoth, true, true
+	c.Background = BackgroundGateway
 }
 
 // Parse reads a configuration file's text. The environment answers ${NAME}; the paths of ${file:PATH} begin at the file's

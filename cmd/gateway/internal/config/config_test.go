@@ -13,13 +13,14 @@ import (
 
 	"modelrelay/cmd/gateway/internal/config"
 	"modelrelay/providers"
+	"modelrelay/providers/openai"
 	"modelrelay/storage/tokens"
 )
 
 // testVendors replaces the vendors' table: one vendor that takes any key and one with a shape of its own.
 func testVendors() providers.Catalog {
 	return providers.Catalog{
-		"openai": {Name: "openai", Dialects: true},
+		"openai": {Name: "openai", Dialects: true, Relay: openai.NewRelayer(nil)},
 		"hosts":  {Name: "hosts", NamesFields: true},
 		"vendorc": {Name: "vendorc", CheckKey: func(key providers.Secret) error {
 			if !strings.Contains(key.Reveal(), ":") {
@@ -112,7 +113,7 @@ func TestWholeFile(t *testing.T) {
 	want.Channels = []config.Channel{{
 		Name: "main", Vendor: "openai", BaseURL: "https://api.example.test/v1", Keys: []providers.Secret{"sk-upstream"},
 		Models: map[string]string{"gpt-4o": "", "fast": "gpt-4o-mini"}, Groups: []string{"default"}, Weight: 1,
-		Dialect: "chat", ModelFacts: config.ModelFacts{Traits: map[string][]string{"gpt-4o": {"reasons"}, "mistral-": {}}},
+		Dialect: "chat", Background: config.BackgroundGateway, ModelFacts: config.ModelFacts{Traits: map[string][]string{"gpt-4o": {"reasons"}, "mistral-": {}}},
 	}}
 	want.Aliases = map[string]string{"gpt-4o-2024-05-13": "gpt-4o"}
 	if !reflect.DeepEqual(got, want) {
@@ -266,6 +267,8 @@ func TestProblemsNameKeyLineAndColumn(t *testing.T) {
 		{"alias of an alias", "aliases: {a: b, b: c}\n", "aliases.a: stands for \"b\", which is an alias itself"},
 		{"alias of itself", "aliases: {a: a}\n", "aliases.a: stands for itself"},
 		{"alias of nothing", "aliases: {a: }\n", "aliases: a name is empty"},
+		{"runner of background calls", channel + "background: vendor}\n", "channels[0].background: \"vendor\" is unknown; known are gateway, upstream"},
+		{"runner of another vendor", "channels:\n  - {name: a, vendor: vendorc, base_url: http://u.test, keys: [\"k:l\"], models: {m: }, background: upstream}\n", "channels[0].background: is of vendors that run calls in the background alone, which vendorc does not"},
 		{"rule of a channel", channel + "lost_answer: again}\n", "channels[0].lost_answer: \"again\" is unknown; known are repeat, fail"},
 		{"dialect", channel + "dialect: completions}\n", "channels[0].dialect: \"completions\" is unknown; known are both, chat, responses"},
 		{"dialect of another vendor", "channels:\n  - {name: a, vendor: vendorc, base_url: http://u.test, keys: [\"k:l\"], models: {m: }, dialect: chat}\n", "channels[0].dialect: is of vendors that have both chat endpoints alone, which vendorc does not"},
