@@ -478,7 +478,7 @@ func (c *calling) run(ctx context.Context) (Answered, error) {
 		case out.unstored != nil:
 			return c.cut(ctx, out, run, archiveFailed())
 		case run.Fault != nil && errors.Is(run.Fault, router.ErrChannelGone) && c.shown().Ticket != nil:
-			return c.gone(ctx)
+			return c.gone(ctx, out, run)
 		case c.begun == 0 && out.status == http.StatusUnauthorized: // the token may no longer be used
 			return c.unsent(ctx)
 		case c.begun == 0 && c.mayWait(out, run):

@@ -408,10 +408,11 @@ func TestTicketEnds(t *testing.T) {
 // TestTicketGone: a call whose channel is not configured any more waits for its return, and fails after ten minutes.
 func TestTicketGone(t *testing.T) {
 	t.Parallel()
-	for name, ago := range map[string]time.Duration{"just now": 0, "for long": 11 * time.Minute} {
+	for name, ago := range map[string]time.Duration{"just now": 0, "for long": 11 * time.Minute, "while it is read": 11 * time.Minute} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			c, _ := newRun(t, false)
+			serve := c.caller.serve
 			c.caller.serve = func(_ http.ResponseWriter, _ *http.Request, run *activities.CallRun) {
 				if run.Ticketing.At != (providers.KeyRef{Channel: "gone", Fingerprint: "f"}) {
 					t.Errorf("it is at %+v", run.Ticketing.At)
@@ -419,6 +420,12 @@ func TestTicketGone(t *testing.T) {
 				run.Fault = &providers.Fault{Kind: providers.Upstream, Err: router.ErrChannelGone}
 			}
 			c.progress = activities.CallProgress{Attempts: 1, Ticket: &activities.CallTicket{ID: "resp_up", Channel: "gone", Key: "f", Runs: true}}
+			if name == "while it is read" {
+				c.caller.serve = serve
+				c.relayer.Channels = fakeChannels{resolve: func(string, string, string) (providers.Target, error) {
+					return providers.Target{}, router.ErrChannelGone
+				}}
+			}
 			if ago > 0 {
 				c.progress.GoneSince = time.Now().Add(-ago)
 			}

@@ -158,6 +158,7 @@ func (f *following) read(request providers.StoredRequest) (*http.Response, error
 		resp, err := f.ask(f.ctx, *f.shown().Ticket, request)
 		if err == nil {
 			f.unknown = 0
+			f.found()
 			return resp, nil
 		}
 		fault := providers.AsFault(err)
@@ -165,7 +166,9 @@ func (f *following) read(request providers.StoredRequest) (*http.Response, error
 		case f.ctx.Err() != nil:
 			return nil, context.Cause(f.ctx)
 		case errors.Is(err, router.ErrChannelGone):
-			return nil, &providers.Fault{Kind: providers.Upstream, Message: goneMessage, Err: err}
+			if f.goneFor() >= goneGrace {
+				return nil, &providers.Fault{Kind: providers.Upstream, Message: goneMessage, Err: err}
+			}
 		case fault.Upstream != nil && fault.Upstream.Status == http.StatusNotFound:
 			if f.unknown++; f.unknown >= forgottenPolls {
 				return nil, &providers.Fault{Kind: providers.Upstream, Message: "The upstream does not know the call any more.", Upstream: fault.Upstream}
@@ -397,19 +400,34 @@ func (c *calling) abandon(ctx context.Context, as Answered) (Answered, error) {
 	return c.store(ctx, &callOutput{status: http.StatusOK, body: &c.body, sent: http.Header{"Content-Type": {eventStream}}}, run, as)
 }
 
-// gone waits goneGrace for a channel that is no longer configured, then fails.
-func (c *calling) gone(ctx context.Context) (Answered, error) {
-	c.leaveEvents()
+// goneFor records that the channel of the call is not configured, and returns for how long.
+func (c *calling) goneFor() time.Duration {
 	c.mu.Lock()
+	defer c.mu.Unlock()
 	if c.progress.GoneSince.IsZero() {
 		c.progress.GoneSince = time.Now().UTC()
 	}
-	since := c.progress.GoneSince
-	c.mu.Unlock()
-	if time.Since(since) < goneGrace {
+	return time.Since(c.progress.GoneSince)
+}
+
+// found records that the channel of the call is configured.
+func (c *calling) found() {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.progress.GoneSince = time.Time{}
+}
+
+// gone waits goneGrace for a channel that is no longer configured, then fails. A stream of this try has its error event.
+func (c *calling) gone(ctx context.Context, out *callOutput, run *CallRun) (Answered, error) {
+	failed := Answered{Failure: &providers.VideoFailure{Code: "channel_gone", Message: goneMessage}}
+	switch {
+	case c.goneFor() < goneGrace:
+		c.leaveEvents()
 		return Answered{}, c.wait("its channel is not configured")
+	case c.events != nil:
+		return c.store(ctx, out, run, failed)
 	}
-	return c.abandon(ctx, Answered{Failure: &providers.VideoFailure{Code: "channel_gone", Message: goneMessage}})
+	return c.abandon(ctx, failed)
 }
 
 // leaveEvents leaves a stream that has begun to another try.

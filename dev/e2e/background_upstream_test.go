@@ -3,7 +3,6 @@ package e2e_test
 import (
 	"bytes"
 	"encoding/json"
-	"fmt"
 	"net/http"
 	"net/url"
 	"strings"
@@ -40,9 +39,12 @@ func newUpstreamSplit(on *stack.Stack) *stack.Split {
 // again. A call that continues from it names it by the vendor's id, and its deletion deletes the vendor's copy.
 func TestKillWorkerDuringTicket(t *testing.T) {
 	t.Parallel()
-	for _, stream := range []bool{true, false} {
-		t.Run(fmt.Sprintf("stream %t", stream), func(t *testing.T) {
+	for name, test := range map[string]struct{ stream, stopped bool }{
+		"stream": {stream: true}, "stream, stopped": {stream: true, stopped: true}, "document": {},
+	} {
+		t.Run(name, func(t *testing.T) {
 			t.Parallel()
+			stream := test.stream
 			s := newUpstreamSplit(stack.Shared(t))
 			rule := map[string]any{"operation": "responses.get", "action": "hang"}
 			if stream {
@@ -69,7 +71,11 @@ func TestKillWorkerDuringTicket(t *testing.T) {
 			if !stream {
 				s.Control.Await("responses.get", "", "", 1)
 			}
-			s.Worker.Kill()
+			if test.stopped {
+				s.Worker.Stop(t)
+			} else {
+				s.Worker.Kill()
+			}
 			s.Control.Clear()
 			s.RestartWorker()
 			id, text := "", ""
@@ -99,7 +105,7 @@ func TestKillWorkerDuringTicket(t *testing.T) {
 				t.Errorf("read %s, the stream ended with %s", read.Body, text)
 			}
 			if sent := requestsTo(s.Stack, "responses"); len(sent) != 1 || !bytes.Contains(sent[0].Head, []byte(`"background":true`)) {
-				t.Errorf("the upstream received %d creates: %s", len(sent), sent)
+				t.Errorf("the upstream received %d creates: %+v", len(sent), sent)
 			}
 			if read := requestsTo(s.Stack, "responses.get"); len(read) == 0 {
 				t.Error("the response was not read at its vendor")
@@ -112,7 +118,7 @@ func TestKillWorkerDuringTicket(t *testing.T) {
 				t.Errorf("the following call: %d %s", follow.Status, follow.Body)
 			}
 			if sent := requestsTo(s.Stack, "responses"); len(sent) != 2 || bytes.Contains(sent[1].Head, []byte("lighthouse")) || !bytes.Contains(sent[1].Head, []byte(`"previous_response_id":"resp_`)) {
-				t.Errorf("the upstream received for the following call: %s", sent)
+				t.Errorf("the upstream received for the following call: %+v", sent)
 			}
 			if deleted := s.Front.Call(t, stack.Request{Method: http.MethodDelete, Path: "/v1/responses/" + id}); deleted.Status != http.StatusOK {
 				t.Errorf("delete: %d %s", deleted.Status, deleted.Body)
