@@ -66,6 +66,8 @@ type StagedCall struct {
 	Stream bool             `json:"stream,omitempty"`
 	// Array: the client's answer is one JSON array with the data of the stream's events.
 	Array bool `json:"array,omitempty"`
+	// Hosted: only the vendor can run the call in the background.
+	Hosted bool `json:"hosted,omitempty"`
 	// Amount is what the call may cost, in billionths of the currency, and Budget the token's budget, in its units.
 	Amount int64   `json:"amount,omitempty"`
 	Budget float64 `json:"budget,omitempty"`
@@ -197,8 +199,9 @@ type Relayer struct {
 	// MaxOutput is the largest answer in bytes. Answers is the memory for answers; nil: unlimited.
 	MaxOutput int64
 	Answers   *Shares
-	// Repeats reports whether a task's call whose answer is lost at the channel is sent once more. The channel is "" if it is not known.
-	Repeats func(taskID, channel string) bool
+	// Repeats reports whether a call whose answer is lost at the channel is sent once more. The channel is "" if it is not known. runs: it is one
+	// that vendors run in the background.
+	Repeats func(runs bool, channel string) bool
 	// Polls has the pace at which vendors are asked for answers that they make.
 	Polls *Poller
 	// Grace is how long a call continues when its worker stops.
@@ -821,7 +824,7 @@ func (c *calling) repeats() bool {
 
 // mayRepeat reports whether a call whose answer is lost may be sent once more.
 func (c *calling) mayRepeat() bool {
-	return c.sent() < callClaims && c.Repeats(c.in.TaskID, c.progress.Channel)
+	return c.sent() < callClaims && !c.in.Call.Hosted && c.Repeats(c.in.runsUpstream(), c.progress.Channel)
 }
 
 // reserveAgain reserves the cost of a repeat: the lost attempt keeps its own reservation.

@@ -96,7 +96,7 @@ func newCalls(t *testing.T, caller *fakeCaller) *calls {
 	quiet := slog.New(slog.DiscardHandler)
 	c.relayer = activities.Relayer{
 		Listing: &activities.Listing{Log: quiet}, Caller: caller, Objects: c.archive, Slots: activities.CallShares(2), MaxOutput: 1 << 10,
-		Repeats: func(string, string) bool { return true },
+		Repeats: func(bool, string) bool { return true },
 		Running: new(activities.RunningCalls), Log: quiet,
 	}
 	body := `{"model":"gpt-4o"}`
@@ -273,7 +273,7 @@ func TestRelayRule(t *testing.T) {
 				caller.loses()
 			}
 			c := newCalls(t, caller)
-			c.relayer.Repeats = func(string, string) bool { return test.repeats }
+			c.relayer.Repeats = func(bool, string) bool { return test.repeats }
 			for n := range test.dead {
 				c.dies(t, n+1)
 			}
@@ -316,7 +316,7 @@ func TestRelayRuleOfChannel(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			c := newCalls(t, new(fakeCaller))
-			c.relayer.Repeats = func(_, channel string) bool { return channel == "main" }
+			c.relayer.Repeats = func(_ bool, channel string) bool { return channel == "main" }
 			c.caller.serve = func(_ http.ResponseWriter, r *http.Request, run *activities.CallRun) {
 				for _, channel := range test.channels {
 					if err := run.Begin(r.Context(), channel); err != nil {
@@ -581,7 +581,7 @@ func TestRelayStoppedUnderFail(t *testing.T) {
 	t.Parallel()
 	var c *calls
 	c = newCalls(t, hangs(func() { close(c.stop) }))
-	c.relayer.Repeats = func(string, string) bool { return false }
+	c.relayer.Repeats = func(bool, string) bool { return false }
 	got, err := c.try(t)
 	if err != nil || !got.Unknown || got.Failure == nil || got.Failure.Code != "upstream_unknown" || got.Cost != 1000 {
 		t.Errorf("got %+v, %v", got, err)

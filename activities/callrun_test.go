@@ -154,7 +154,7 @@ func newRun(t *testing.T, stream bool) (*calls, *runner) {
 	channels := fakeChannels{resolve: func(string, string, string) (providers.Target, error) { return target, nil }}
 	c.relayer.Upstreams = &activities.Upstreams{Channels: channels, Catalog: providers.Catalog{"fake": {Name: "fake", Relay: by}}}
 	c.relayer.Polls = &activities.Poller{Upstreams: c.relayer.Upstreams, PollMin: time.Millisecond, PollMax: 2 * time.Millisecond}
-	c.relayer.Repeats = func(string, string) bool { return false }
+	c.relayer.Repeats = func(bool, string) bool { return false }
 	c.relayer.Events = eventlog.New(storagetest.Redis(t), memoryObjects{c.archive}, nil)
 	c.in.TaskID, c.in.Call.Stream, c.relayer.MaxOutput = "resp_1", stream, 1<<20
 	c.caller.serve = func(w http.ResponseWriter, r *http.Request, run *activities.CallRun) {

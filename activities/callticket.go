@@ -69,9 +69,14 @@ func (c *calling) keepTicket(ctx context.Context, ticket *CallTicket) error {
 	return nil
 }
 
+// runsUpstream reports whether the call is one that vendors run in the background: a response or an interaction.
+func (in RelayInput) runsUpstream() bool {
+	return strings.HasPrefix(in.TaskID, ResponseIDs) || strings.HasSuffix(in.Call.Path, "/interactions")
+}
+
 // ticketing returns how the call is run by its vendor, unless no vendor runs such calls.
 func (c *calling) ticketing() *providers.Ticketing {
-	if !strings.HasPrefix(c.in.TaskID, ResponseIDs) {
+	if !c.in.runsUpstream() {
 		return nil
 	}
 	t := &providers.Ticketing{Follow: c.follow}

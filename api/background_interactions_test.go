@@ -182,6 +182,19 @@ func TestBackgroundInteraction(t *testing.T) {
 	}
 }
 
+// TestBackgroundAgent: an agent's interaction is a task that only its vendor can run.
+func TestBackgroundAgent(t *testing.T) {
+	t.Parallel()
+	i := newInteracting(t, nil)
+	rec := i.do(t, request("POST", "/v1beta/interactions", `{"agent":"flash","input":"p","background":true}`))
+	if rec.Code != http.StatusOK || !strings.Contains(rec.Body.String(), `"agent":"flash","status":"in_progress"`) || len(i.sent) != 0 || len(i.tasks.creates) != 1 || !i.tasks.creates[0].Call.Hosted {
+		t.Errorf("got %d %s, sent %q, created %+v", rec.Code, rec.Body, i.sent, i.tasks.creates)
+	}
+	if rec := i.do(t, request("POST", "/v1beta/interactions", interactionBody)); rec.Code != http.StatusOK || i.tasks.creates[1].Call.Hosted {
+		t.Errorf("a model: got %d %s", rec.Code, rec.Body)
+	}
+}
+
 // TestBackgroundInteractionRefused: what cannot be a task is refused and makes none, or is relayed as before.
 func TestBackgroundInteractionRefused(t *testing.T) {
 	t.Parallel()
@@ -205,7 +218,7 @@ func TestBackgroundInteractionRefused(t *testing.T) {
 			t.Errorf("%s: got %d %s", tc.name, rec.Code, rec.Body)
 		}
 	}
-	for _, body := range []string{`{"model":"flash","input":"p"}`, `{"agent":"flash","input":"p","background":true}`} {
+	for _, body := range []string{`{"model":"flash","input":"p"}`, `{"agent":"flash","input":"p"}`} {
 		i := newInteracting(t, nil)
 		i.kind, i.answer = "application/json", `{"id":"`+theirs+`","status":"in_progress"}`
 		rec := i.do(t, request("POST", "/v1beta/interactions", body, "Prefer", "respond-async"))

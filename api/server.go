@@ -303,7 +303,11 @@ func (b *releasing) Read(p []byte) (int, error) {
 
 // serveInteraction serves an interaction with background: true under the id of its task.
 func (s *Server) serveInteraction(w http.ResponseWriter, r *http.Request, run *activities.CallRun) {
-	request, ok := readCall(r, run, gemini.InteractionRequest)
+	send := gemini.InteractionRequest
+	if t := run.Ticketing; t != nil && t.At != (providers.KeyRef{}) {
+		send = gemini.RunningInteraction
+	}
+	request, ok := readCall(r, run, send)
 	if !ok {
 		return
 	}

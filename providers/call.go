@@ -56,6 +56,8 @@ type Call struct {
 	// Begin is called before each request to an upstream. Its error ends the call without the request. Only a background call has it: no
 	// timeout of the relay applies to that, and a lost answer is not requested again. nil: a synchronous call.
 	Begin func(ctx context.Context, channel string) error
+	// Hosted: only the vendor can run the call in the background, as that of an agent.
+	Hosted bool
 	// Ticketing is for a background call that its channel may run under a ticket; nil for any other.
 	Ticketing *Ticketing
 	// AnyAnswer: a document is accepted in place of a stream, and a stream in place of a document.

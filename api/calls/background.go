@@ -75,7 +75,7 @@ func (c *Calls) background(x *edge.Request, r *http.Request, ch *Charge, call Ca
 		Model: call.Model, Asked: call.Asked, Body: call.Raw, Answer: call.Task, Operation: call.Endpoint.Operation,
 		Staged: activities.StagedCall{
 			Method: r.Method, Path: strings.TrimSuffix(r.URL.EscapedPath(), "/async"), Query: queryWithoutKey(r.URL), Format: x.Format.Name, Stream: call.Stream || call.Endpoint.Operation == providers.StreamContent,
-			Header: stagedHeader(x, r.Header), Amount: c.cost(call, x.Caller.Budget > 0), WebhookURL: r.Header.Get("X-Webhook-Url"),
+			Header: stagedHeader(x, r.Header), Hosted: call.Hosted, Amount: c.cost(call, x.Caller.Budget > 0), WebhookURL: r.Header.Get("X-Webhook-Url"),
 		},
 	}
 	create.Staged.Array = create.Staged.Stream && !call.Stream

@@ -48,7 +48,7 @@ func isInteraction(t tasks.Task) bool {
 // asks reports whether a body asks for an interaction that is a task.
 func (a *Interactions) asks(b *body.JSON) (bool, error) {
 	switch {
-	case a.tasks == nil || !b.Flag("background") || b.Text("agent") != "": // an agent works at its vendor
+	case a.tasks == nil || !b.Flag("background"):
 		return false, nil
 	case b.Value("store").False():
 		return false, providers.InvalidField("store", "Invalid request: 'store' must be true for an interaction in the background.")

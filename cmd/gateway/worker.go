@@ -4,7 +4,6 @@ import (
 	"cmp"
 	"context"
 	"log/slog"
-	"strings"
 	"sync"
 
 	"modelrelay/activities"
@@ -68,9 +67,9 @@ func (p *parts) worker(tokens *tokens.Store, calls activities.Caller) *workflows
 }
 
 // repeatsLost reports whether a background call whose answer the channel lost is sent once more. One that its vendor runs never is.
-func (p *parts) repeatsLost(taskID, name string) bool {
+func (p *parts) repeatsLost(runs bool, name string) bool {
 	channel, _ := p.router.Channel(name)
-	if channel.RunsBackground && strings.HasPrefix(taskID, activities.ResponseIDs) {
+	if channel.RunsBackground && runs {
 		return false
 	}
 	return cmp.Or(channel.LostAnswer, p.cfg.Background.LostAnswer) == providers.LostRepeat

@@ -122,6 +122,60 @@ func TestKillWorkerDuringInteraction(t *testing.T) {
 	s.Control.Await("interactions.delete", "", "accepted", 1)
 }
 
+// TestKillWorkerDuringAgent: the vendor runs an agent. After the death of the worker another one reads its interaction to the end, and nothing is
+// sent again.
+func TestKillWorkerDuringAgent(t *testing.T) {
+	t.Parallel()
+	for _, stream := range []bool{true, false} {
+		t.Run(fmt.Sprintf("stream %t", stream), func(t *testing.T) {
+			t.Parallel()
+			on := stack.Shared(t)
+			s := newCallSplit(on, "lost_answer: repeat", fmt.Sprintf(
+				"  - {name: gemini, vendor: gemini, base_url: \"http://%s/gemini\", keys: [sk-upstream-gemini], groups: [default], models: {deep-research: }}\n", on.UpstreamAt))
+			rule := map[string]any{"operation": "interactions.get", "action": "hang"}
+			if stream {
+				rule = map[string]any{"operation": "interactions", "action": "stall", "chunks": 5, "times": 1}
+			}
+			s.Control.AddRule(rule)
+			answer := make(chan *stack.Answer, 1)
+			go func() {
+				got, err := s.Front.Send(t.Context(), stack.Request{Method: http.MethodPost, Path: "/v1beta/interactions", Body: map[string]any{
+					"agent": "deep-research", "input": "a lighthouse", "background": true, "stream": stream,
+				}})
+				if err != nil {
+					t.Error(err)
+				}
+				answer <- got
+			}()
+			testwait.Eventually(t, "the ticket is in the archive", stack.TaskTimeout, func() bool {
+				for range s.Archive().List(t.Context(), "tickets/") {
+					return true
+				}
+				return false
+			})
+			s.Worker.Kill()
+			s.Control.Clear()
+			s.RestartWorker()
+			var list struct{ Data []background }
+			listed := s.Front.Call(t, stack.Request{Path: "/v1/tasks"})
+			if err := json.Unmarshal(listed.Body, &list); err != nil || len(list.Data) != 1 {
+				t.Fatalf("tasks: %s, %v", listed.Body, err)
+			}
+			ended := awaitBackground(t, s.Front, "", list.Data[0].ID)
+			read := s.Front.Call(t, stack.Request{Path: "/v1beta/interactions/" + ended.ID})
+			if ended.Status != "completed" || ended.Attempts != 1 || !bytes.Contains(read.Body, []byte("You said: a lighthouse")) || !bytes.Contains(read.Body, []byte(ended.ID)) {
+				t.Errorf("ended as %+v with %+v: %s", ended, ended.Error, read.Body)
+			}
+			if sent := len(requestsTo(s.Stack, "interactions")); sent != 1 {
+				t.Errorf("sent %d times", sent)
+			}
+			if got := <-answer; stream && (bytes.Count(got.Body, []byte(`"event_type":"interaction.completed"`)) != 1 || !bytes.HasSuffix(got.Body, []byte("data: [DONE]\n\n"))) {
+				t.Errorf("the create's stream: %s", got.Body)
+			}
+		})
+	}
+}
+
 // TestStopWorkerDuringCall: a stopping worker lets a call end that ends within the grace.
 func TestStopWorkerDuringCall(t *testing.T) {
 	t.Parallel()

@@ -1,7 +1,6 @@
 package openai
 
 import (
-	"bytes"
 	"context"
 	"net/http"
 	"net/url"
@@ -22,13 +21,7 @@ func (r *Relayer) Stored(ctx context.Context, to providers.Target, request provi
 
 // InBackground implements providers.Ticketer. A response in the background is stored, which the call asks for.
 func (r *Relayer) InBackground(call providers.Call) []providers.Edit {
-	object := rawjson.Trim(call.Body)
-	at := bytes.IndexByte(call.Body, '{') + 1
-	text := `"background":true`
-	if next := rawjson.Space(object, 1); next < len(object) && object[next] == '"' {
-		text += ","
-	}
-	return []providers.Edit{{At: providers.Span{From: at, To: at}, Text: []byte(text)}}
+	return upstream.InBackground(call)
 }
 
 // Sight implements providers.Ticketer: https://platform.openai.com/docs/guides/background and the events of streaming responses.

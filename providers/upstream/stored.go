@@ -1,11 +1,13 @@
 package upstream
 
 import (
+	"bytes"
 	"context"
 	"net/http"
 	"net/url"
 
 	"modelrelay/providers"
+	"modelrelay/providers/rawjson"
 )
 
 // SendStored asks for a stored answer below the address of all of them. The header is that of the vendor's requests, without Accept.
@@ -35,4 +37,15 @@ func SendStored(ctx context.Context, client *http.Client, address string, reques
 		req.Header.Set("Accept", "text/event-stream")
 	}
 	return Send(client, req)
+}
+
+// InBackground returns the edit that makes a vendor run a call with a JSON body in the background.
+func InBackground(call providers.Call) []providers.Edit {
+	object := rawjson.Trim(call.Body)
+	at := bytes.IndexByte(call.Body, '{') + 1
+	text := `"background":true`
+	if next := rawjson.Space(object, 1); next < len(object) && object[next] == '"' {
+		text += ","
+	}
+	return []providers.Edit{{At: providers.Span{From: at, To: at}, Text: []byte(text)}}
 }

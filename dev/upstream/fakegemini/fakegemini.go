@@ -1,7 +1,7 @@
 // Package fakegemini fakes the Gemini API. Shapes: github.com/googleapis/go-genai (commit 6fd3e65).
 //
 // Below /gemini/: v1beta (and v1) models[/{id}], :generateContent, :streamGenerateContent, :countTokens, :embedContent,
-// :batchEmbedContents, and interactions[/{id}[/cancel]] of models.
+// :batchEmbedContents, and interactions[/{id}[/cancel]] without a video.
 package fakegemini
 
 import (

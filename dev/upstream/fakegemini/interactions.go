@@ -1,9 +1,11 @@
 package fakegemini
 
 import (
+	"cmp"
 	"encoding/json"
 	"net/http"
 	"slices"
+	"strconv"
 	"sync"
 	"time"
 
@@ -24,7 +26,8 @@ type interactions struct {
 type interaction struct {
 	ID       string            `json:"id"`
 	Object   string            `json:"object"`
-	Model    string            `json:"model"`
+	Model    string            `json:"model,omitempty"`
+	Agent    string            `json:"agent,omitempty"`
 	Status   string            `json:"status"`
 	Created  string            `json:"created,omitempty"`
 	Updated  string            `json:"updated,omitempty"`
@@ -33,6 +36,10 @@ type interaction struct {
 	Usage    *interactionUsage `json:"usage,omitempty"`
 
 	key string
+	// events are those of one in the background, which is made from then on; nil for any other.
+	events []any
+	from   time.Time
+	takes  time.Duration
 }
 
 type step struct {
@@ -52,9 +59,10 @@ type interactionUsage struct {
 	Total  int `json:"total_tokens"`
 }
 
-// interactionRequest is a CreateModelInteraction.
+// interactionRequest is a CreateModelInteraction or a CreateAgentInteraction.
 type interactionRequest struct {
 	Model      string          `json:"model"`
+	Agent      string          `json:"agent"`
 	Input      json.RawMessage `json:"input"`
 	System     string          `json:"system_instruction"`
 	Background bool            `json:"background"`
@@ -89,9 +97,26 @@ func serveInteractions(s *fake.Server, v *fake.Vendor, prefix string, stored *in
 			answer(x, found)
 		}
 	}
-	handle("GET "+prefix+"/interactions/{id}", "interactions.get", nil, one(func(x *fake.Exchange, found interaction) { x.JSON(http.StatusOK, found) }))
-	handle("POST "+prefix+"/interactions/{id}/cancel", "interactions.cancel", nil, one(func(x *fake.Exchange, _ interaction) {
-		googleapi.Refuse(x, *fake.Invalidf("", "The interaction is not a running background interaction."))
+	handle("GET "+prefix+"/interactions/{id}", "interactions.get", nil, one(func(x *fake.Exchange, found interaction) {
+		query := x.HTTP.URL.Query()
+		next, err := strconv.Atoi(cmp.Or(query.Get("last_event_id"), "-1"))
+		switch {
+		case query.Get("stream") != "true":
+			x.JSON(http.StatusOK, found.now())
+		case found.events == nil || err != nil:
+			googleapi.Refuse(x, *fake.Invalidf("", "The interaction has no such stream."))
+		default:
+			found.replay(x, next+1)
+		}
+	}))
+	handle("POST "+prefix+"/interactions/{id}/cancel", "interactions.cancel", nil, one(func(x *fake.Exchange, found interaction) {
+		if found.now().Status != running {
+			googleapi.Refuse(x, *fake.Invalidf("", "The interaction is not a running background interaction."))
+			return
+		}
+		found.Status, found.Steps, found.takes = "cancelled", nil, 0
+		stored.replace(found)
+		x.JSON(http.StatusOK, found)
 	}))
 	handle("DELETE "+prefix+"/interactions/{id}", "interactions.delete", nil, one(func(x *fake.Exchange, found interaction) {
 		stored.mu.Lock()
@@ -114,6 +139,35 @@ func (s *interactions) find(id, key string) (interaction, bool) {
 	return found, ok && found.key == key
 }
 
+// running is the status of an interaction in the background.
+const running = "in_progress"
+
+// now is an interaction as it is.
+func (i interaction) now() interaction {
+	if time.Since(i.from) < i.takes {
+		i.Status, i.Steps, i.Usage = running, nil, nil
+	}
+	return i
+}
+
+// replay sends the events of an interaction in the background from the n-th on.
+func (i interaction) replay(x *fake.Exchange, n int) {
+	x.Stream()
+	for ; n < len(i.events); n++ {
+		kind := i.events[n].(map[string]any)["event_type"].(string)
+		if !x.Event(kind, i.events[n]) || !x.Pause() {
+			return
+		}
+	}
+	x.Send([]byte("event: done\ndata: [DONE]\n\n"))
+}
+
+func (s *interactions) replace(made interaction) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.byID[made.ID] = made
+}
+
 func (s *interactions) add(made interaction) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -127,19 +181,19 @@ func (s *interactions) add(made interaction) {
 func (s *interactions) parse(x *fake.Exchange) *fake.Problem {
 	q := new(interactionRequest)
 	p := googleapi.Unknown(x.DecodeKnown(q))
-	x.Request, x.Model = q, q.Model
+	x.Request, x.Model = q, cmp.Or(q.Model, q.Agent)
 	if p != nil {
 		return p
 	}
 	x.Prompt = chat.TextOf(q.Input)
 	_, known := s.find(q.Previous, keyOf(x))
 	switch {
-	case q.Model == "":
-		return fake.Invalidf("", "model is required")
-	case fake.UnknownModel(q.Model):
-		return &fake.Problem{Status: http.StatusNotFound, Kind: fake.NotFound, Message: "models/" + q.Model + " is not found."}
-	case q.Background: // the gateway does it itself
-		return fake.Invalidf("", "background is not supported by this fake.")
+	case (q.Model == "") == (q.Agent == ""):
+		return fake.Invalidf("", "Exactly one of model and agent is required")
+	case fake.UnknownModel(x.Model):
+		return &fake.Problem{Status: http.StatusNotFound, Kind: fake.NotFound, Message: "models/" + x.Model + " is not found."}
+	case q.Background && q.Store != nil && !*q.Store:
+		return fake.Invalidf("", "background requires store.")
 	case len(q.Input) == 0:
 		return fake.Invalidf("", "input is required")
 	case q.Previous != "" && !known:
@@ -151,7 +205,7 @@ func (s *interactions) parse(x *fake.Exchange) *fake.Problem {
 func (s *interactions) answer(x *fake.Exchange) {
 	q := fake.RequestOf[interactionRequest](x)
 	x.Accept()
-	r := chat.ReplyTo(x, chat.Question{Model: q.Model, Text: x.Prompt, All: len(x.Prompt) + len(q.System)})
+	r := chat.ReplyTo(x, chat.Question{Model: x.Model, Text: x.Prompt, All: len(x.Prompt) + len(q.System)})
 	if chat.Breaks(x, &r, q.Stream, func(p fake.Problem) {
 		x.Event("error", map[string]any{"event_type": "error", "error": map[string]string{"code": "internal", "message": p.Message}})
 	}) {
@@ -159,12 +213,16 @@ func (s *interactions) answer(x *fake.Exchange) {
 	}
 	now := time.Now().UTC().Format(time.RFC3339)
 	made := interaction{
-		ID: "v1_" + fake.RandomID(40), Object: "interaction", Model: q.Model, Status: "completed", Created: now, Updated: now, Previous: q.Previous,
+		ID: "v1_" + fake.RandomID(40), Object: "interaction", Model: q.Model, Agent: q.Agent, Status: "completed", Created: now, Updated: now, Previous: q.Previous,
 		Steps: []step{{Type: "thought"}, {"model_output", []text{{"text", r.Of(chat.Text)}}}}, key: keyOf(x),
 		Usage: &interactionUsage{Input: r.Usage.Input, Cached: r.Usage.Read, Output: r.Usage.Output, Total: r.Usage.Input + r.Usage.Output},
 	}
 	if r.Stop == chat.StopMaxTokens {
 		made.Status = "incomplete"
+	}
+	if q.Background {
+		s.answerBackground(x, q, made, &r)
+		return
 	}
 	if q.Store == nil || *q.Store {
 		defer s.add(made)
@@ -176,21 +234,41 @@ func (s *interactions) answer(x *fake.Exchange) {
 		return
 	}
 	x.Stream()
-	if made.stream(x, &r) {
-		x.Served(r.Made())
-	}
-}
-
-// stream sends the events of an interaction, and reports whether the client took them. The last one leaves out the steps.
-func (i interaction) stream(x *fake.Exchange, r *chat.Reply) bool {
 	event := func(kind string, members map[string]any) bool {
 		members["event_type"] = kind
 		return x.Event(kind, members) && x.Pause()
 	}
-	began, ended := interaction{ID: i.ID, Object: i.Object, Model: i.Model, Status: "in_progress"}, i
+	if made.stream(&r, event) && x.Send([]byte("event: done\ndata: [DONE]\n\n")) {
+		x.Served(r.Made())
+	}
+}
+
+// answerBackground answers the create of an interaction in the background, which takes as long as its stream.
+func (s *interactions) answerBackground(x *fake.Exchange, q *interactionRequest, made interaction, r *chat.Reply) {
+	made.stream(r, func(kind string, members map[string]any) bool {
+		members["event_type"], members["event_id"] = kind, strconv.Itoa(len(made.events))
+		made.events = append(made.events, members)
+		return true
+	})
+	made.from, made.takes = time.Now(), time.Duration(len(made.events))*x.Server.Settings.ChunkInterval
+	if q.Stream {
+		s.add(made)
+		made.replay(x, 0)
+	} else {
+		shown := made
+		shown.events, made.events = nil, nil
+		s.add(made)
+		x.JSON(http.StatusOK, shown.now())
+	}
+	x.Served(r.Made()) // it is made, whether its client reads it or not
+}
+
+// stream makes the events of an interaction while they are taken, and reports whether all were. The last one leaves out the steps.
+func (i interaction) stream(r *chat.Reply, event func(kind string, members map[string]any) bool) bool {
+	began, ended := interaction{ID: i.ID, Object: i.Object, Model: i.Model, Agent: i.Agent, Status: running}, i
 	ended.Steps, ended.Previous = nil, ""
 	if !event("interaction.created", map[string]any{"interaction": began}) ||
-		!event("interaction.status_update", map[string]any{"interaction_id": i.ID, "status": "in_progress"}) {
+		!event("interaction.status_update", map[string]any{"interaction_id": i.ID, "status": running}) {
 		return false
 	}
 	for index, step := range i.Steps {
@@ -208,5 +286,5 @@ func (i interaction) stream(x *fake.Exchange, r *chat.Reply) bool {
 			return false
 		}
 	}
-	return event("interaction.completed", map[string]any{"interaction": ended}) && x.Send([]byte("event: done\ndata: [DONE]\n\n"))
+	return event("interaction.completed", map[string]any{"interaction": ended})
 }
