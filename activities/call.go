@@ -144,8 +144,6 @@ type CallRun struct {
 	TaskID  string
 	Created time.Time
 	Token   string
-	// Format is the client's format.
-	Format providers.Format
 	// Begin is called before each request to an upstream. An error ends the call without the request.
 	Begin func(ctx context.Context, channel string) error
 	// Sent reports that the upstream's answer has begun.
@@ -445,7 +443,7 @@ var (
 func (c *calling) run(ctx context.Context) (Answered, error) {
 	ctx, cancel := context.WithDeadline(ctx, c.in.Deadline) // the call is charged as one whose client leaves
 	defer cancel()
-	if (activity.GetInfo(c.task).Attempt > 1 || c.progress.Attempts > 0) && c.ticketing() != nil { // without a channel for the call no claim finds it
+	if (activity.GetInfo(c.task).Attempt > 1 || c.progress.Attempts > 0) && c.ticketing() != nil { //nolint:contextcheck // the info is the task's; without a channel for the call no claim finds a ticket
 		if stored, err := c.resumed(ctx); err != nil || stored != nil {
 			return *cmp.Or(stored, new(Answered)), err
 		}
@@ -544,7 +542,7 @@ func (c *calling) serve(ctx context.Context) (*callOutput, *CallRun) {
 	c.body.reset(ctx)
 	out := &callOutput{header: make(http.Header), body: &c.body, most: c.MaxOutput, stream: func(ctx context.Context, events []byte) error { return c.append(ctx, events) }}
 	run := &CallRun{
-		TaskID: c.in.TaskID, Created: c.in.Entry.Created, Token: c.in.Token, Format: c.in.Call.Format,
+		TaskID: c.in.TaskID, Created: c.in.Entry.Created, Token: c.in.Token,
 		Begin: c.begin, Sent: func() { c.enter(StageAnswering) }, Ticketing: c.ticketing(),
 	}
 	body, err := c.Objects.Open(ctx, c.in.Call.Body)

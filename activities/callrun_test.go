@@ -42,7 +42,8 @@ const runnerEvents = 9
 
 // event is the n-th event.
 func (u *runner) event(n int) string {
-	kind, status := "response.output_text.delta", "in_progress"
+	kind := "response.output_text.delta"
+	var status string
 	switch n {
 	case 0:
 		kind, status = "response.created", "queued"

@@ -238,10 +238,14 @@ func TestBackgroundInteractionServed(t *testing.T) {
 		{"a document", "application/json", `{"id":"` + theirs + `","status":"requires_action","steps":[]}`, `{"id":"` + callID + `","status":"requires_action","steps":[]}`, "", ""},
 		{"that failed", "application/json", `{"id":"` + theirs + `","status":"failed","errors":[{"code":"blocked","message":"no"}]}`, `"status":"failed"`, "blocked", ""},
 		{"a stream", "text/event-stream", interactionStream, `"event_id":"8"}` + "\n\nevent: done\ndata: [DONE]\n\n", "", ""},
-		{"a stream that ends too early", "text/event-stream", interactionStream[:strings.Index(interactionStream, "event: interaction.completed")],
-			"event: error\ndata: {\"event_type\":\"error\",\"error\":{\"code\":\"internal\",\"message\":\"The upstream ended its answer without finishing it.\"},\"event_id\":\"8\"}\n\n", "", string(providers.Upstream)},
-		{"a stream with an error", "text/event-stream", interactionStream[:strings.Index(interactionStream, "event: step.stop")] + vendorEvent("error", `"error":{"code":"gateway_timeout","message":"late"}`),
-			`"error":{"code":"gateway_timeout","message":"late"},"event_id":"7"}`, "gateway_timeout", ""},
+		{
+			"a stream that ends too early", "text/event-stream", interactionStream[:strings.Index(interactionStream, "event: interaction.completed")],
+			"event: error\ndata: {\"event_type\":\"error\",\"error\":{\"code\":\"internal\",\"message\":\"The upstream ended its answer without finishing it.\"},\"event_id\":\"8\"}\n\n", "", string(providers.Upstream),
+		},
+		{
+			"a stream with an error", "text/event-stream", interactionStream[:strings.Index(interactionStream, "event: step.stop")] + vendorEvent("error", `"error":{"code":"gateway_timeout","message":"late"}`),
+			`"error":{"code":"gateway_timeout","message":"late"},"event_id":"7"}`, "gateway_timeout", "",
+		},
 	} {
 		i := newInteracting(t, nil)
 		i.kind, i.answer = tc.kind, tc.answer

@@ -12,7 +12,6 @@ import (
 
 	"modelrelay/activities"
 	"modelrelay/api"
-	"modelrelay/providers"
 	"modelrelay/storage/testwait"
 	"modelrelay/storage/tokens"
 )
@@ -48,7 +47,7 @@ func TestServeCallReported(t *testing.T) {
 				w.Header().Set("Content-Type", test.kind)
 				_, _ = io.WriteString(w, test.answer) // the gateway reads it
 			})
-			run := &activities.CallRun{TaskID: callID, Token: "good", Format: providers.OpenAI, Begin: func(context.Context, string) error { return nil }, Sent: func() {}}
+			run := &activities.CallRun{TaskID: callID, Token: "good", Begin: func(context.Context, string) error { return nil }, Sent: func() {}}
 			body := fmt.Sprintf(`{"model":"gpt-4o","messages":[],"input":"x","stream":%t}`, test.kind == stream)
 			r := httptest.NewRequest("POST", "/v1/"+test.path, strings.NewReader(body)).WithContext(t.Context())
 			r.Header = http.Header{"Content-Type": {"application/json"}}
@@ -70,7 +69,7 @@ func TestServeCallDeadline(t *testing.T) {
 		end(context.DeadlineExceeded)
 		<-r.Context().Done()
 	})
-	run := &activities.CallRun{TaskID: callID, Token: "good", Format: providers.OpenAI, Begin: func(context.Context, string) error { return nil }, Sent: func() {}}
+	run := &activities.CallRun{TaskID: callID, Token: "good", Begin: func(context.Context, string) error { return nil }, Sent: func() {}}
 	r := httptest.NewRequest("POST", "/v1/chat/completions", strings.NewReader(`{"model":"gpt-4o","messages":[{"role":"user","content":"a question of some length"}]}`))
 	r.Header = http.Header{"Content-Type": {"application/json"}}
 	g.ServeCall(httptest.NewRecorder(), r.WithContext(ctx), run)
@@ -112,9 +111,9 @@ func TestAsyncTokensPerMinute(t *testing.T) {
 	defer waiting.Wait()
 	waits, leave := context.WithCancel(t.Context())
 	defer leave()
-	waiting.Go(func() { g.do(t, async("Prefer", "wait=60").WithContext(waits)) })
+	waiting.Go(func() { g.do(t, async("Prefer", "wait=60").WithContext(waits)) }) //nolint:contextcheck // the request has it
 	testwait.Eventually(t, "a create while another client waits for its call", patience, func() bool { return g.do(t, async()).Code == http.StatusAccepted })
-	run := &activities.CallRun{TaskID: callID, Token: "one", Format: providers.OpenAI, Begin: func(context.Context, string) error { return nil }, Sent: func() {}}
+	run := &activities.CallRun{TaskID: callID, Token: "one", Begin: func(context.Context, string) error { return nil }, Sent: func() {}}
 	r := httptest.NewRequest("POST", "/v1/chat/completions", strings.NewReader(chatBody)).WithContext(t.Context())
 	r.Header = http.Header{"Content-Type": {"application/json"}}
 	g.ServeCall(httptest.NewRecorder(), r, run)

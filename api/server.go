@@ -321,9 +321,9 @@ func (s *Server) serveInteraction(w http.ResponseWriter, r *http.Request, run *a
 
 // serveReported serves a background call, and records the failure that its answer reports.
 func (s *Server) serveReported(w http.ResponseWriter, r *http.Request, run *activities.CallRun) {
-	answer := &reported{ResponseWriter: w, format: run.Format}
+	answer := &tasks.Reported{ResponseWriter: w}
 	s.inside.ServeHTTP(answer, r)
-	run.Failure = answer.end()
+	run.Failure = answer.Failure()
 }
 
 // tokenOfCall finds the token of a background call. Tokens stay known after their end, so a token that is unknown was lost with Redis's data:

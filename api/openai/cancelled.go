@@ -34,16 +34,26 @@ type outputPart struct {
 // texts are the texts of members that grow with each event.
 type texts map[string]*strings.Builder
 
-// growing maps the types of events that add to a text to the member that grows, and to the list and the index of its part, if it has one.
-var growing = map[string]struct{ member, list, index string }{
-	"response.output_text.delta":                {"text", "content", "content_index"},
-	"response.refusal.delta":                    {"refusal", "content", "content_index"},
-	"response.reasoning_text.delta":             {"text", "content", "content_index"},
-	"response.reasoning_summary_text.delta":     {"text", "summary", "summary_index"},
-	"response.function_call_arguments.delta":    {member: "arguments"},
-	"response.mcp_call_arguments.delta":         {member: "arguments"},
-	"response.custom_tool_call_input.delta":     {member: "input"},
-	"response.code_interpreter_call_code.delta": {member: "code"},
+// growth is a member that an event adds text to: of the item itself, or of the part of a list at the index that a member of the event has.
+type growth struct{ member, list, index string }
+
+// grows returns the member that an event of the type adds text to; false for any other event.
+func grows(kind string) (growth, bool) {
+	switch kind {
+	case "response.output_text.delta", "response.reasoning_text.delta":
+		return growth{"text", "content", "content_index"}, true
+	case "response.refusal.delta":
+		return growth{"refusal", "content", "content_index"}, true
+	case "response.reasoning_summary_text.delta":
+		return growth{"text", "summary", "summary_index"}, true
+	case "response.function_call_arguments.delta", "response.mcp_call_arguments.delta":
+		return growth{member: "arguments"}, true
+	case "response.custom_tool_call_input.delta":
+		return growth{member: "input"}, true
+	case "response.code_interpreter_call_code.delta":
+		return growth{member: "code"}, true
+	}
+	return growth{}, false
 }
 
 // event adds an event.
@@ -80,19 +90,19 @@ func (o *itemsOf) event(kind string, data rawjson.Value) {
 	case "response.reasoning_summary_part.added":
 		item.add("summary", data)
 	default:
-		grows, ok := growing[kind]
+		to, ok := grows(kind)
 		if !ok {
 			return
 		}
 		in := item.texts
-		if grows.list != "" {
-			n, _ := data.Get(grows.index).Int()
-			if n < 0 || n >= int64(len(item.parts[grows.list])) {
+		if to.list != "" {
+			n, _ := data.Get(to.index).Int()
+			if n < 0 || n >= int64(len(item.parts[to.list])) {
 				return
 			}
-			in = item.parts[grows.list][n].texts
+			in = item.parts[to.list][n].texts
 		}
-		in.add(grows.member, data.Get("delta").Text())
+		in.add(to.member, data.Get("delta").Text())
 	}
 }
 

@@ -15,7 +15,7 @@ const createTimeout = time.Minute
 
 // ticketed makes the call one that the vendor of the attempt's target runs; false if this call, channel or vendor does not do so.
 func (a *attempts) ticketed(call *providers.Call) bool {
-	if call.Ticketing == nil || a.to.Translated || !(a.to.Channel.RunsBackground || call.Hosted) {
+	if call.Ticketing == nil || a.to.Translated || !a.to.Channel.RunsBackground && !call.Hosted {
 		return false
 	}
 	ticketer, can := a.relay.catalog[a.to.Channel.Vendor].Relay.(providers.Ticketer)

@@ -1,4 +1,4 @@
-package api
+package tasks
 
 import (
 	"bytes"
@@ -10,18 +10,16 @@ import (
 	"modelrelay/providers"
 	"modelrelay/providers/rawjson"
 	"modelrelay/providers/sse"
-	"modelrelay/providers/translate"
 )
 
 // maxReported bounds a document or an event that is searched for a failure, in bytes. What fails has little output.
 const maxReported = 1 << 20
 
-// reported finds the failure that the answer to a background call reports although its status is 2xx: in an event of its stream, or in the
+// Reported finds the failure that the answer to a background call reports although its status is 2xx: in an event of its stream, or in the
 // status of a response. It implements http.ResponseWriter.
-type reported struct {
+type Reported struct {
 	http.ResponseWriter
 
-	format   providers.Format
 	status   int
 	failure  *providers.VideoFailure
 	document []byte // an answer that is no stream, as far as it is searched
@@ -29,16 +27,16 @@ type reported struct {
 }
 
 // Unwrap lets http.ResponseController reach the writer.
-func (w *reported) Unwrap() http.ResponseWriter { return w.ResponseWriter }
+func (w *Reported) Unwrap() http.ResponseWriter { return w.ResponseWriter }
 
 // WriteHeader implements http.ResponseWriter.
-func (w *reported) WriteHeader(status int) {
+func (w *Reported) WriteHeader(status int) {
 	w.status = status
 	w.ResponseWriter.WriteHeader(status)
 }
 
 // Write implements http.ResponseWriter. Events come whole.
-func (w *reported) Write(p []byte) (int, error) {
+func (w *Reported) Write(p []byte) (int, error) {
 	w.length += len(p)
 	switch kind := w.Header().Get("Content-Type"); {
 	case w.status/100 != 2: // it is a failure anyway
@@ -52,8 +50,8 @@ func (w *reported) Write(p []byte) (int, error) {
 	return w.ResponseWriter.Write(p)
 }
 
-// end returns the failure, nil for none.
-func (w *reported) end() *providers.VideoFailure {
+// Failure returns the failure once the answer has ended, nil for none.
+func (w *Reported) Failure() *providers.VideoFailure {
 	if len(w.document) > 0 && len(w.document) == w.length {
 		w.look(w.document)
 	}
@@ -61,7 +59,7 @@ func (w *reported) end() *providers.VideoFailure {
 }
 
 // look searches an event or the whole answer.
-func (w *reported) look(document []byte) {
+func (w *Reported) look(document []byte) {
 	if !rawjson.Valid(document) {
 		return
 	}
@@ -71,14 +69,13 @@ func (w *reported) look(document []byte) {
 	}
 	failed := value.Get("error")
 	switch {
-	case value.Get("status").Text().Is("failed"): // a response
-	case translate.ErrorOf(w.format, value) == nil:
-		return
-	case failed.Absent():
+	case failed.IsObject():
+	case value.Get("type").Text().Is("error"): // an event of Responses has its members flat
 		failed = value
-	}
-	if failed.Absent() {
+	case value.Get("object").Text().Is("response") && value.Get("status").Text().Is("failed"):
 		failed = rawjson.Value("{}")
+	default:
+		return
 	}
 	w.failure = activities.FailureOf(slices.Concat([]byte(`{"error":`), failed, []byte("}")), nil)
 }
