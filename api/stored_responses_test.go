@@ -654,8 +654,17 @@ func TestFollowsBackground(t *testing.T) {
 			clear(origins.ids)
 			origins.mu.Unlock()
 			s.ask(t, `{"model":"gpt","input":"two","previous_response_id":"`+id+`"}`)
+			if sent := s.sent(); !strings.Contains(sent, `"previous_response_id":"`+made+`"`) {
+				t.Errorf("by the task's own record: sent %s", sent)
+			}
+			origins.mu.Lock()
+			clear(origins.ids)
+			origins.mu.Unlock()
+			task.Call.Copy = &activities.CallTicket{ID: made, Channel: "gpt", Key: "gone"}
+			s.tasks.put(task)
+			s.ask(t, `{"model":"gpt","input":"two","previous_response_id":"`+id+`"}`)
 			if sent := s.sent(); strings.Contains(sent, made) || !strings.Contains(sent, "Hello") || !strings.Contains(sent, `"previous_response_id":null`) {
-				t.Errorf("without a record of the origin: sent %s", sent)
+				t.Errorf("without the key that made it: sent %s", sent)
 			}
 			rec := s.do(t, request("POST", "/v1/responses", `{"model":"gpt","input":"two","previous_response_id":"`+id+`"}`, "Authorization", "Bearer "+otherKey))
 			if strings.Contains(s.sent(), "Hello") && strings.Contains(rec.Body.String(), "Hello") {

@@ -105,6 +105,8 @@ type Chain struct {
 	Earlier int
 	// Upstream is the id that the channel and key which made the response have for it; "" if no upstream stores it.
 	Upstream string
+	// By is that channel and key, where the gateway has a record of its own. Any other may have the call too, with the items.
+	By KeyRef
 	// Linked is the content that names the response by its upstream's id, for that channel and key; nil for none.
 	Linked *Content
 }

@@ -371,7 +371,7 @@ func (w *Worker) End() (final []byte, status string) {
 
 // ended returns a response of the caller that is a task and has ended, as it is stored, and its upstream's id. One that has not completed is a
 // *providers.Fault.
-func (s *stored) ended(x *edge.Request, r *http.Request, id string) (response responses.Response, made string, found bool, err error) {
+func (s *stored) ended(x *edge.Request, r *http.Request, id string) (response responses.Response, made providers.Made, found bool, err error) {
 	found, err = s.ofTask(x, r, id, func(_ *edge.Request, r *http.Request, t tasks.Task) error {
 		if t.State != workflows.Completed {
 			return providers.InvalidField("previous_response_id", "Invalid request: the response %q is %s.", id, string(t.State))
@@ -388,7 +388,7 @@ func (s *stored) ended(x *edge.Request, r *http.Request, id string) (response re
 				return err
 			case found:
 				response.Earlier = earlierItems(before)
-			case made == "": // else the upstream may have it
+			case made.ID == "": // else the upstream may have it
 				return providers.InvalidField("previous_response_id",
 					"Invalid request: the response %q continues from %q, which does not exist any more.", id, previous)
 			}
@@ -400,11 +400,11 @@ func (s *stored) ended(x *edge.Request, r *http.Request, id string) (response re
 }
 
 // previous returns a response of the caller from which a call may continue, and its upstream's id if it is a task that its upstream stores.
-func (s *stored) previous(x *edge.Request, r *http.Request, id string) (response responses.Response, made string, found bool, err error) {
+func (s *stored) previous(x *edge.Request, r *http.Request, id string) (response responses.Response, made providers.Made, found bool, err error) {
 	response, found, err = s.find(x, r, id)
 	switch {
 	case err != nil:
-		return response, "", false, err
+		return response, made, false, err
 	case !found:
 		return s.ended(x, r, id)
 	}
@@ -412,22 +412,22 @@ func (s *stored) previous(x *edge.Request, r *http.Request, id string) (response
 	return response, made, true, err
 }
 
-// madeBy returns the upstream's id of a response that its upstream stores, "" for none.
-func madeBy(t tasks.Task) string {
+// madeBy returns the upstream's id of a response that its upstream stores, with the channel and key that made it; zero for none.
+func madeBy(t tasks.Task) providers.Made {
 	if t.Call == nil || t.Call.Copy == nil {
-		return ""
+		return providers.Made{}
 	}
-	return t.Call.Copy.ID
+	return providers.Made{ID: t.Call.Copy.ID, By: providers.KeyRef{Channel: t.Call.Copy.Channel, Fingerprint: t.Call.Copy.Key}}
 }
 
-// made returns the upstream's id of a stored response that is a task, "" for any other.
-func (s *stored) made(x *edge.Request, r *http.Request, id string, object rawjson.Value) (made string, err error) {
+// made returns what madeBy does of a stored response that is a task, zero for any other.
+func (s *stored) made(x *edge.Request, r *http.Request, id string, object rawjson.Value) (made providers.Made, err error) {
 	if !object.Get("background").True() {
-		return "", nil
+		return made, nil
 	}
 	t, found, err := s.background.find(x, r, id)
 	if err != nil || !found {
-		return "", err
+		return made, err
 	}
 	return madeBy(t), nil
 }

@@ -371,8 +371,8 @@ func (s *stored) resolve(x *edge.Request, r *http.Request, b *body.JSON) (raw []
 				calls.KeepEarlier(r.Context(), earlier)
 			}
 			chain = providers.Chain{Previous: previous, Earlier: list(earlier).Len()}
-			if chain.Upstream = made; made != "" {
-				links = append(links, providers.Edit{At: b.Span("previous_response_id"), Text: rawjson.Quote(made)})
+			if chain.Upstream, chain.By = made.ID, made.By; made.ID != "" {
+				links = append(links, providers.Edit{At: b.Span("previous_response_id"), Text: rawjson.Quote(made.ID)})
 				linked := calls.JSONCall(providers.Endpoint{}, b).Content
 				linked.Edits = links
 				chain.Linked = &linked

@@ -63,8 +63,8 @@ func TestKillWorkerDuringTicket(t *testing.T) {
 				answer <- got
 			}()
 			testwait.Eventually(t, "the ticket is in the archive", stack.TaskTimeout, func() bool {
-				for range s.Archive().List(t.Context(), "tickets/") {
-					return true
+				for _, err := range s.Archive().List(t.Context(), "tickets/") {
+					return err == nil
 				}
 				return false
 			})

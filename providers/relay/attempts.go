@@ -79,6 +79,9 @@ func (r *Relay) begin(ctx context.Context, group string, call providers.Call) at
 		tries.err = fault
 		return tries
 	}
+	if tries.want.Origin == (providers.KeyRef{}) {
+		tries.want.Origin = call.Chain.By
+	}
 	tries.foreign = r.findOrigin(ctx, call, &tries.want)
 	return tries
 }
