@@ -82,7 +82,7 @@ type calls struct {
 	caller  *fakeCaller
 	relayer activities.Relayer
 	in      activities.RelayInput
-	// cancel ends the activity's context as Temporal does; stop tells the worker to stop. Of the latest try.
+	// cancel ends the activity's context as Temporal does; closing stop stops the worker. Of the latest try.
 	cancel context.CancelFunc
 	stop   chan struct{}
 	// progress is what the tries before reported, beats returns the heartbeats of the latest try.
@@ -680,7 +680,7 @@ func TestRelayAddition(t *testing.T) {
 	}
 }
 
-// TestConclude: what a workflow is told of a call whose activity reported nothing.
+// TestConclude: what a workflow records of a call whose activity reported nothing.
 func TestConclude(t *testing.T) {
 	t.Parallel()
 	conclude := func(t *testing.T, c *calls) activities.Answered {

@@ -279,7 +279,7 @@ func TestTicket(t *testing.T) {
 	})
 }
 
-// TestTicketOfDeadWorker: another worker goes on where the vendor runs the call, whatever the heartbeat says. The stream has each event once.
+// TestTicketOfDeadWorker: another worker continues where the vendor runs the call, whatever the heartbeat says. The stream has each event once.
 func TestTicketOfDeadWorker(t *testing.T) {
 	t.Parallel()
 	for _, stream := range []bool{false, true} {

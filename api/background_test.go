@@ -458,7 +458,7 @@ func TestServeCall(t *testing.T) {
 	}
 }
 
-// TestServeCallToken: a running call ends with its token. It goes on if the token loses permissions, or is lost with Redis's data.
+// TestServeCallToken: a running call ends with its token. It continues if the token loses permissions, or is lost with Redis's data.
 func TestServeCallToken(t *testing.T) {
 	t.Parallel()
 	for name, test := range map[string]struct {

@@ -122,7 +122,7 @@ func TestScripts(t *testing.T) {
 	}
 }
 
-// TestScriptsSearch has an answer with a search rendered in every dialect, whole and streamed. Whoever offers no search gets none.
+// TestScriptsSearch has an answer with a search rendered in every dialect, whole and streamed. A request that offers no search gets none.
 func TestScriptsSearch(t *testing.T) {
 	t.Parallel()
 	f := start(t, upstream.Options{})

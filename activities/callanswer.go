@@ -1,0 +1,248 @@
+package activities
+
+import (
+	"cmp"
+	"context"
+	"crypto/sha256"
+	"encoding/hex"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"net/http"
+	"strconv"
+	"strings"
+	"time"
+
+	"modelrelay/providers"
+	"modelrelay/providers/sse"
+	"modelrelay/storage"
+	"modelrelay/storage/archive"
+	"modelrelay/storage/eventlog"
+)
+
+// stored returns the answer that an earlier try has stored, or storage.ErrNotFound. Without the record, which is written last, the usage is
+// not known: such an answer costs what was reserved.
+func (c *calling) stored(ctx context.Context) (answer Answered, err error) {
+	if err = c.Objects.GetJSON(ctx, c.in.answer(), &answer); !errors.Is(err, storage.ErrNotFound) {
+		return answer, err
+	}
+	answer = c.ended(Answered{Status: http.StatusOK}, &CallRun{Cost: c.in.Call.Amount})
+	answer.Cost = c.in.Call.Amount
+	if c.in.Call.Stream {
+		log, err := c.Events.Ended(ctx, c.in.events())
+		if err == nil {
+			answer.Output, err = c.streamed(ctx, log, eventStream)
+		}
+		if answer.Events = log.Events; !log.Complete {
+			answer.Unknown, answer.Failure = true, lostFailure()
+		}
+		if !errors.Is(err, storage.ErrNotFound) {
+			return answer, err
+		}
+	}
+	for object, err := range c.Objects.List(ctx, c.in.output("")) {
+		if err != nil {
+			return Answered{}, err
+		}
+		status, err := strconv.Atoi(strings.TrimPrefix(object.Key, c.in.output("")))
+		if err != nil {
+			continue
+		}
+		body, err := c.Objects.Open(ctx, object.Key)
+		if err != nil {
+			return Answered{}, err
+		}
+		defer func() { _ = body.Close() }() // it was only read
+		sum := sha256.New()
+		size, err := io.Copy(sum, body)
+		answer.Status, answer.Output = status, &Output{
+			Object: object.Key, ContentType: body.Object().ContentType, Size: size, SHA256: hex.EncodeToString(sum.Sum(nil)),
+		}
+		if status/100 != 2 {
+			answer.Cost, answer.Failure = 0, FailureOf(nil, nil)
+		}
+		return answer, err
+	}
+	return Answered{}, storage.ErrNotFound
+}
+
+func tooLate() *providers.VideoFailure {
+	return &providers.VideoFailure{Code: "deadline_exceeded", Message: "The call did not end in time."}
+}
+
+const lostMessage = "The upstream may have answered the call, but its answer was lost."
+
+func lostFailure() *providers.VideoFailure {
+	return &providers.VideoFailure{Code: "upstream_unknown", Message: lostMessage}
+}
+
+// unknown is the end of a call whose answer is lost and which is not sent again.
+func (c *calling) unknown(ctx context.Context) (Answered, error) {
+	c.mu.Lock()
+	c.progress.Lost = max(1, c.sent())
+	c.progress.Attempts = max(c.progress.Attempts, c.progress.Lost)
+	c.mu.Unlock()
+	answer := Answered{Unknown: true, Failure: lostFailure()}
+	seen, err := c.seen(ctx)
+	switch {
+	case err != nil:
+		return Answered{}, again(record(err), storeRetry)
+	case !seen:
+		return c.ended(answer, new(CallRun)), nil
+	}
+	if c.events, err = c.Events.Write(ctx, c.in.TaskID, c.in.events()); err != nil {
+		return Answered{}, again(record(err), storeRetry)
+	}
+	c.appendFault(ctx, &providers.Fault{Kind: providers.Upstream, Message: lostMessage})
+	return c.store(ctx, &callOutput{status: http.StatusOK, sent: http.Header{"Content-Type": {eventStream}}}, new(CallRun), answer)
+}
+
+func archiveFailed() *providers.VideoFailure {
+	return &providers.VideoFailure{Code: "archive_failed", Message: "The answer could not be archived."}
+}
+
+const eventStream = "text/event-stream"
+
+// ended completes an answer with the progress and what the call cost.
+func (c *calling) ended(answer Answered, run *CallRun) Answered {
+	answer.CallProgress, answer.Usage, answer.Priced = c.shown(), run.Usage, run.Priced || c.in.Call.Amount > 0
+	answer.Copy = cmp.Or(answer.Ticket, run.Copy)
+	answer.Stage, answer.Unsent, answer.Ticket, answer.GoneSince = "", nil, nil, time.Time{}
+	answer.Cost = run.Cost + int64(answer.Lost)*c.in.Call.Amount
+	return answer
+}
+
+// store writes the answer to the archive, then its record. as has the failure, if it is known.
+func (c *calling) store(ctx context.Context, out *callOutput, run *CallRun, as Answered) (Answered, error) {
+	c.enter(StageStoring)
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), storeTimeout)
+	defer cancel()
+	as.Status, as.Header, as.Event = out.status, kept(out.sent), run.Event
+	answer := c.ended(as, run)
+	if answer.Failure == nil && !answer.Cancelled {
+		answer.Failure = run.Failure
+	}
+	if answer.Failure == nil && !answer.Cancelled && (run.Fault != nil || out.status/100 != 2) {
+		answer.Failure = FailureOf(c.body.buffer, run.Fault) // the document of an error is short
+	}
+	if answer.Failure != nil {
+		answer.Failure = &providers.VideoFailure{Code: clip(answer.Failure.Code, codeLimit), Message: shorten(answer.Failure.Message), Billed: answer.Failure.Billed}
+	}
+	for {
+		err := c.write(ctx, out, &answer)
+		if err == nil {
+			break
+		}
+		c.Log.WarnContext(ctx, "answer of a call not stored, it is tried again", "task", c.in.TaskID, "error", err)
+		timer := time.NewTimer(storeRetry)
+		select {
+		case <-timer.C:
+			continue
+		case <-ctx.Done():
+			timer.Stop()
+			answer.Output, answer.Failure = nil, archiveFailed()
+			return answer, nil
+		}
+	}
+	c.markEnded(ctx, c.in.TaskID)
+	return answer, nil
+}
+
+func (c *calling) write(ctx context.Context, out *callOutput, answer *Answered) error {
+	if err := c.keepTicket(ctx, answer.Copy); err != nil {
+		return err
+	}
+	kind := out.sent.Get("Content-Type")
+	if c.events != nil {
+		log, err := c.events.Close(ctx, answer.Failure == nil && !answer.Cancelled)
+		if err != nil {
+			return fmt.Errorf("end the log of events: %w", err)
+		}
+		answer.Events = log.Events
+		if answer.Output, err = c.streamed(ctx, log, kind); err != nil {
+			return err
+		}
+		return c.record(ctx, answer)
+	}
+	object, err := c.body.store(ctx, c.in.output(strconv.Itoa(out.status)), kind)
+	if err != nil {
+		return fmt.Errorf("write the answer: %w", err)
+	}
+	answer.Output = &Output{Object: object.Key, ContentType: kind, Size: object.Size, SHA256: object.SHA256}
+	return c.record(ctx, answer)
+}
+
+// streamed returns the answer of a stream whose events are stored. One that the client gets as an array is stored as that, too.
+func (c *calling) streamed(ctx context.Context, log eventlog.Object, kind string) (*Output, error) {
+	if !c.in.Call.Array {
+		return &Output{Object: log.Key, ContentType: kind, Size: log.Size, SHA256: log.SHA256}, nil
+	}
+	kind = "application/json"
+	events, err := c.Objects.Open(ctx, log.Key)
+	if err != nil {
+		return nil, fmt.Errorf("read the events: %w", err)
+	}
+	defer func() { _ = events.Close() }() // it was only read
+	object, err := c.Objects.Put(ctx, c.in.output(strconv.Itoa(http.StatusOK)), sse.NewArray(events), -1, archive.PutOptions{ContentType: kind})
+	if err != nil {
+		return nil, fmt.Errorf("write the answer: %w", err)
+	}
+	return &Output{Object: object.Key, ContentType: kind, Size: object.Size, SHA256: object.SHA256}, nil
+}
+
+// record writes the record of the answer, after which the call is never sent again.
+func (c *calling) record(ctx context.Context, answer *Answered) error {
+	if err := c.Objects.PutJSON(ctx, c.in.answer(), answer); err != nil {
+		return fmt.Errorf("write the record of the answer: %w", err)
+	}
+	return nil
+}
+
+// kept returns the headers of an answer that its readers get again. A workflow's result has them: longer ones are dropped.
+func kept(header http.Header) http.Header {
+	again := make(http.Header)
+	for name, values := range header {
+		if len(values) != 1 || len(values[0]) > keptLimit {
+			continue
+		}
+		if strings.HasPrefix(name, "X-Relay-") || name == "Content-Disposition" || name == "X-Request-Id" {
+			again[name] = values
+		}
+	}
+	return again
+}
+
+// FailureOf returns the failure that an error document reports: the code and message of its error, in any format. fault is the gateway's own
+// fault, nil for none.
+func FailureOf(body []byte, fault *providers.Fault) *providers.VideoFailure {
+	var answer struct {
+		Error struct {
+			Code    json.RawMessage `json:"code"`
+			Type    string          `json:"type"`
+			Status  string          `json:"status"`
+			Message string          `json:"message"`
+		} `json:"error"`
+	}
+	failure := &providers.VideoFailure{Code: "upstream_error", Message: "The upstream failed."}
+	if fault != nil {
+		failure.Message = fault.Message
+	}
+	if json.Unmarshal(body, &answer) != nil {
+		return failure
+	}
+	var code string
+	if json.Unmarshal(answer.Error.Code, &code) != nil || code == "" {
+		code = answer.Error.Status
+	}
+	if code == "" {
+		code = answer.Error.Type
+	}
+	if code != "" {
+		failure.Code = code
+	}
+	if answer.Error.Message != "" {
+		failure.Message = answer.Error.Message
+	}
+	return failure
+}
