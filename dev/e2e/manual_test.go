@@ -1,7 +1,10 @@
 package e2e_test
 
 import (
+	"bytes"
 	"fmt"
+	"image"
+	"image/png"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -15,6 +18,10 @@ import (
 // runnable is a block of the manual that can run against a gateway on this machine.
 var runnable = regexp.MustCompile("(?ms)^```(sh|python|js) run\n(.*?)^```")
 
+// standIns has modules with the names of the vendors' Python SDKs, which cannot be installed where the tests run. They send what the SDKs
+// send.
+const standIns = "testdata/python"
+
 // TestManualBlocks runs the blocks of the manual that are marked with "run": those of a page and a language one after the other, as
 // one program in an empty folder.
 func TestManualBlocks(t *testing.T) {
@@ -22,6 +29,10 @@ func TestManualBlocks(t *testing.T) {
 	stack.Full(t)
 	node := installedNode(t)
 	modules, err := filepath.Abs(filepath.Join(nodeDir, "node_modules"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	modulesOfPython, err := filepath.Abs(standIns)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -38,9 +49,16 @@ func TestManualBlocks(t *testing.T) {
 		fmt.Fprintf(&channels, "  - {name: %s, vendor: %s, base_url: 'http://%s%s', keys: [sk-upstream-%s], groups: [default], models: {%s}}\n",
 			name, name, s.UpstreamAt, of[0], name, of[1])
 	}
-	g := s.StartGateway(stack.GatewayOptions{Channels: channels.String(), Relay: "moderation_model: omni-moderation-latest", AdminKey: stack.AdminKey})
+	g := s.StartGateway(stack.GatewayOptions{
+		Channels: channels.String(), Relay: "moderation_model: omni-moderation-latest", AdminKey: stack.AdminKey,
+	})
 	pages, err := filepath.Glob(repo + "/cmd/gateway/docs/*/*.md")
 	if err != nil {
+		t.Fatal(err)
+	}
+	// The picture that the pages send.
+	var picture bytes.Buffer
+	if err := png.Encode(&picture, image.NewGray(image.Rect(0, 0, 720, 1280))); err != nil {
 		t.Fatal(err)
 	}
 	// A program of a page fails with any command, and with a status of 400 and above.
@@ -62,6 +80,9 @@ func TestManualBlocks(t *testing.T) {
 				t.Parallel()
 				dir := t.TempDir()
 				file := filepath.Join(dir, "program")
+				if err := os.WriteFile(filepath.Join(dir, "cat.png"), picture.Bytes(), 0o600); err != nil {
+					t.Fatal(err)
+				}
 				switch language {
 				case "sh":
 					program = begin + program
@@ -76,7 +97,8 @@ func TestManualBlocks(t *testing.T) {
 				}
 				cmd := exec.CommandContext(t.Context(), runners[language][0], file)
 				cmd.Dir = dir
-				cmd.Env = append(os.Environ(), "URL="+g.URL(), "TOKEN="+stack.Token, "GATEWAY_URL="+g.URL(), "GATEWAY_TOKEN="+stack.Token, "GATEWAY="+stack.Bin.Gateway)
+				cmd.Env = append(os.Environ(), "URL="+g.URL(), "TOKEN="+stack.Token, "GATEWAY_URL="+g.URL(), "GATEWAY_TOKEN="+stack.Token,
+					"GATEWAY="+stack.Bin.Gateway, "PYTHONPATH="+modulesOfPython, "PYTHONDONTWRITEBYTECODE=1")
 				if out, err := cmd.CombinedOutput(); err != nil {
 					t.Errorf("%v\n%s", err, out)
 				}

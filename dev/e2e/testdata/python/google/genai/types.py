@@ -1,0 +1,5 @@
+"""The options of a client."""
+
+from types import SimpleNamespace
+
+HttpOptions = SimpleNamespace
