@@ -37,7 +37,7 @@ type page struct {
 	// show reads what the page shows. A refusal is shown in the frame.
 	show func(v *View) (any, error)
 	// csv writes the page's table, nil for none: ?format=csv
-	csv func(v *View, data any) (*Table, error)
+	csv func(data any) *Table
 	// acts do what its forms ask for, by the value of their field "do".
 	acts map[string]act
 }
@@ -162,7 +162,7 @@ func (s *Server) show(v *View, p page) {
 		s.refused(v, v.Away)
 		return
 	case csv:
-		s.answerCSV(v, p, data)
+		s.answerCSV(v, p.name, p.csv(data))
 		return
 	case v.Away != nil:
 		status = v.Away.Status

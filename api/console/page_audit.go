@@ -15,7 +15,7 @@ func auditPage() page {
 	return page{
 		name: "audit", path: "/audit", roles: staff(), nav: "audit", key: "a",
 		show: showAudit,
-		csv:  func(_ *View, data any) (*Table, error) { return data.(*Table), nil }, //nolint:forcetypeassert // of show
+		csv:  func(data any) *Table { return data.(*Table) }, //nolint:forcetypeassert // of show
 	}
 }
 
@@ -35,9 +35,7 @@ func showAudit(v *View) (any, error) {
 func auditTable(v *View, entries []audit.Entry) *Table {
 	table := &Table{
 		ID: "audit", Caption: "audit.caption", Empty: "audit.empty", CSV: true,
-		Columns: []Column{
-			{Word: "audit.time"}, {Word: "audit.who"}, {Word: "audit.what"}, {Word: "audit.subject"}, {Word: "audit.changes"}, {Word: "audit.from"}, {Word: "audit.outcome"},
-		},
+		Columns: columns("audit.time", "audit.who", "audit.what", "audit.subject", "audit.changes", "audit.from", "audit.outcome"),
 	}
 	for _, entry := range entries {
 		outcome := Cell{Word: "audit.done", Mark: "done"}

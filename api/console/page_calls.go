@@ -20,7 +20,7 @@ import (
 func callsPage() page {
 	return page{
 		name: "calls", path: "/calls", roles: everybody(), nav: "calls", key: "c", show: showCalls,
-		csv: func(_ *View, data any) (*Table, error) { return data.(callsData).Table, nil }, //nolint:forcetypeassert // of show
+		csv: func(data any) *Table { return data.(callsData).Table }, //nolint:forcetypeassert // of show
 	}
 }
 
@@ -81,7 +81,7 @@ func readCalls(v *View, q logs.Query) (logs.List, error) {
 // callsTable is calls as rows.
 func callsTable(v *View, calls []logs.Call) *Table {
 	table := &Table{ID: "calls", Caption: "calls.caption", Empty: "calls.empty", CSV: true}
-	table.Columns = []Column{{Word: "call.at"}, {Word: "call.status"}}
+	table.Columns = columns("call.at", "call.status")
 	if v.Staff() {
 		table.Columns = append(table.Columns, Column{Word: "call.token"})
 	}
@@ -272,7 +272,7 @@ func took(ms float64) string {
 func attemptsTable(v *View, c logs.Call) *Table {
 	table := &Table{
 		ID: "attempts", Caption: "call.attempts", Empty: "call.attempts.none",
-		Columns: []Column{{Word: "call.attempt"}, {Word: "call.outcome"}, {Word: "call.took", Number: true}},
+		Columns: columns("call.attempt", "call.outcome", "#call.took"),
 	}
 	if v.Staff() {
 		table.Columns = append(table.Columns, Column{Word: "call.key"}, Column{Word: "call.vendor"})

@@ -48,7 +48,7 @@ func channelsPage() page {
 	return page{
 		name: "channels", path: "/channels", roles: staff(), nav: "channels", key: "n",
 		show: func(v *View) (any, error) { return showChannels(v) },
-		csv:  func(_ *View, data any) (*Table, error) { return data.(*Table), nil }, //nolint:forcetypeassert // of show
+		csv:  func(data any) *Table { return data.(*Table) }, //nolint:forcetypeassert // of show
 	}
 }
 
@@ -64,16 +64,10 @@ func showChannels(v *View) (*Table, error) {
 	}
 	table := &Table{
 		ID: "channels", Caption: "channels.caption", Empty: "channels.empty", CSV: true, Next: v.next(list.After),
-		Columns: []Column{
-			{Word: "channel.name"},
-			{Word: "channel.state"},
-			{Word: "channel.calls", Number: true},
-			{Word: "channel.faults", Number: true},
-			{Word: "channel.jobs", Number: true},
-			{Word: "channel.models"},
-			{Word: "channel.groups"},
-			{Word: "channel.fault"},
-		},
+		Columns: columns(
+			"channel.name", "channel.state", "#channel.calls", "#channel.faults", "#channel.jobs", "channel.models", "channel.groups",
+			"channel.fault",
+		),
 	}
 	for _, c := range list.Data {
 		state := circuitCell(v, c.CircuitState)
@@ -169,13 +163,9 @@ func readChannel(v *View) (data channelData, err error) {
 	cools := func(h health.TargetState) bool { return h.State == health.StateOpen || h.State == health.StateHalfOpen }
 	data = channelData{
 		Channel: c, State: circuitCell(v, c.CircuitState), Fault: faultCell(v, c.Overall().LastFault), CoolsDown: cools(c.TargetState),
-		Keys: &Table{ID: "keys", Caption: "channel.keys", Empty: "channel.keys.none", Columns: []Column{
-			{Word: "channel.key"},
-			{Word: "channel.state"},
-			{Word: "channel.calls", Number: true},
-			{Word: "channel.faults", Number: true},
-			{Word: "channel.fault"},
-		}},
+		Keys: &Table{ID: "keys", Caption: "channel.keys", Empty: "channel.keys.none", Columns: columns(
+			"channel.key", "channel.state", "#channel.calls", "#channel.faults", "channel.fault",
+		)},
 	}
 	for _, key := range c.Keys {
 		data.CoolsDown = data.CoolsDown || cools(key.TargetState)

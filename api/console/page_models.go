@@ -49,7 +49,7 @@ func modelsPage() page {
 	return page{
 		name: "models", path: "/models", roles: everybody(), nav: "models", key: "m",
 		show: func(v *View) (any, error) { return showModels(v) },
-		csv:  func(_ *View, data any) (*Table, error) { return data.(*modelsData).Table, nil }, //nolint:forcetypeassert // of show
+		csv:  func(data any) *Table { return data.(*modelsData).Table }, //nolint:forcetypeassert // of show
 		acts: map[string]act{"draft": {roles: []Role{Operator}, do: draftPrices, most: operator.MostPriceList}},
 	}
 }
@@ -65,24 +65,13 @@ func showModels(v *View) (*modelsData, error) {
 	data := &modelsData{Open: some(list.Open, shownNames), UsedAt: list.UsedAt}
 	data.Table = &Table{
 		ID: "models", Caption: "models.caption", Empty: "models.empty", CSV: true, Next: v.next(list.After),
-		Columns: []Column{
-			{Word: "model.id"},
-			{Word: "model.formats"},
-			{Word: "model.serves"},
-			{Word: "model.groups"},
-			{Word: "model.price"},
-			{Word: "model.usual", Number: true},
-			{Word: "model.use", Number: true},
-			{Word: "usage.cost", Number: true},
-		},
+		Columns: columns("model.id", "model.formats", "model.serves", "model.groups", "model.price", "#model.usual", "#model.use", "#usage.cost"),
 	}
 	for _, model := range list.Data {
 		data.Table.Rows = append(data.Table.Rows, modelRow(v, model))
 	}
 	if len(list.Unpriced) > 0 {
-		data.Unpriced = &Table{ID: "unpriced", Caption: "models.unpriced", Columns: []Column{
-			{Word: "model.id"}, {Word: "usage.requests", Number: true}, {Word: "usage.tasks", Number: true},
-		}}
+		data.Unpriced = &Table{ID: "unpriced", Caption: "models.unpriced", Columns: columns("model.id", "#usage.requests", "#usage.tasks")}
 		for _, use := range list.Unpriced {
 			cells := []Cell{{Text: use.Model}, {Text: number(use.Requests)}, {Text: number(use.Tasks)}}
 			data.Unpriced.Rows = append(data.Unpriced.Rows, Row{ID: use.Model, Cells: cells})
@@ -144,7 +133,7 @@ func showOwnModels(v *View) (*modelsData, error) {
 	}
 	table := &Table{
 		ID: "models", Caption: "models.own", Empty: "models.own.empty", CSV: true, Next: v.next(next),
-		Columns: []Column{{Word: "model.id"}, {Word: "model.vendor"}},
+		Columns: columns("model.id", "model.vendor"),
 	}
 	for _, model := range models {
 		name := Cell{Text: model.ID, Code: true, Link: tryLink(v, ownTryModel(model))}
@@ -197,9 +186,9 @@ func draftPrices(v *View) (string, any, error) {
 		return "", nil, err
 	}
 	data.Draft, data.Missing = &draft, some(draft.Missing, shownNames)
-	data.Changes = &Table{ID: "changes", Caption: "prices.changes", Empty: "prices.nothing", Columns: []Column{
-		{Word: "model.id"}, {Word: "prices.change"}, {Word: "prices.before"}, {Word: "prices.after"}, {Word: "prices.found"},
-	}}
+	data.Changes = &Table{ID: "changes", Caption: "prices.changes", Empty: "prices.nothing", Columns: columns(
+		"model.id", "prices.change", "prices.before", "prices.after", "prices.found",
+	)}
 	marks := map[string]string{operator.PriceNew: "warning", operator.PriceChanged: "warning", operator.PriceSame: "done"}
 	for _, row := range draft.Data[:min(len(draft.Data), mostChanges)] {
 		data.Changes.Rows = append(data.Changes.Rows, Row{ID: row.Model, Cells: []Cell{

@@ -137,7 +137,7 @@ func testChannels(v *View) (string, any, error) {
 	data := readSetup(v)
 	data.Tested = &Table{
 		ID: "tested", Caption: "setup.tested", Empty: "channels.empty", Rows: rows,
-		Columns: []Column{{Word: "channel.name"}, {Word: "channel.tested"}, {Word: "channel.took", Number: true}, {Word: "channel.verdict"}},
+		Columns: columns("channel.name", "channel.tested", "#channel.took", "channel.verdict"),
 	}
 	return "", data, nil
 }

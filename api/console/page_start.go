@@ -292,14 +292,9 @@ func percent(of, whole int64) string {
 func (d *overviewData) table(v *View, list logs.TrafficList) *Table {
 	table := &Table{
 		ID: "by", Caption: "home.by." + d.Group, Empty: "home.by.empty",
-		Columns: []Column{
-			{Word: "call." + d.Group},
-			{Word: "home.chart.requests", Number: true},
-			{Word: "home.chart.errors", Number: true},
-			{Word: "home.chart.first", Number: true},
-			{Word: "call.tokens", Number: true},
-			{Word: "home.chart.spend", Number: true},
-		},
+		Columns: columns(
+			"call."+d.Group, "#home.chart.requests", "#home.chart.errors", "#home.chart.first", "#call.tokens", "#home.chart.spend",
+		),
 	}
 	slices.SortStableFunc(list.Data, func(a, b logs.Traffic) int { return cmp.Compare(b.Requests, a.Requests) })
 	for _, s := range list.Data[:min(len(list.Data), shownNames)] {

@@ -55,7 +55,7 @@ func tasksPage() page {
 	return page{
 		name: "tasks", path: "/tasks", roles: everybody(), nav: "tasks", key: "t",
 		show: func(v *View) (any, error) { return showTasks(v) },
-		csv:  func(_ *View, data any) (*Table, error) { return data.(*tasksData).Table, nil }, //nolint:forcetypeassert // of show
+		csv:  func(data any) *Table { return data.(*tasksData).Table }, //nolint:forcetypeassert // of show
 		acts: map[string]act{"cancel": ask("cancel"), "fail": ask("fail"), "redeliver": ask("redeliver")},
 	}
 }

@@ -83,7 +83,7 @@ func tokensPage() page {
 	return page{
 		name: "tokens", path: "/tokens", roles: staff(), nav: "tokens", key: "k",
 		show: func(v *View) (any, error) { return showTokens(v) },
-		csv:  func(_ *View, data any) (*Table, error) { return data.(tokensData).Table, nil }, //nolint:forcetypeassert // of show
+		csv:  func(data any) *Table { return data.(tokensData).Table }, //nolint:forcetypeassert // of show
 		acts: map[string]act{"disable": set("disable", true), "enable": set("enable", false), "change": {roles: []Role{Operator}, do: bulkChange}},
 	}
 }

@@ -45,7 +45,7 @@ func usagePage() page {
 	return page{
 		name: "usage", path: "/usage", roles: everybody(), nav: "usage", key: "u",
 		show: func(v *View) (any, error) { return showUsage(v) },
-		csv:  func(_ *View, data any) (*Table, error) { return data.(*usageData).Table, nil }, //nolint:forcetypeassert // of show
+		csv:  func(data any) *Table { return data.(*usageData).Table }, //nolint:forcetypeassert // of show
 		acts: map[string]act{
 			"charge": settle("charge", func(v *View, in *operator.UnsettledName) (operator.UnsettledList, error) {
 				return v.s.o.Operator.ChargeUnsettled(v.R.Context(), v.actor(), in)
@@ -129,15 +129,7 @@ func spentByDay(v *View, list operator.UsageList) chart.Series {
 func (d *usageData) sums(v *View, rows []operator.UsageRow) {
 	d.Table = &Table{
 		ID: "sums", Caption: "usage.caption", Empty: "usage.empty", CSV: true,
-		Columns: []Column{
-			{Word: "usage." + d.By},
-			{Word: "usage.cost", Number: true},
-			{Word: "usage.requests", Number: true},
-			{Word: "usage.tasks", Number: true},
-			{Word: "usage.failed", Number: true},
-			{Word: "usage.input", Number: true},
-			{Word: "usage.output", Number: true},
-		},
+		Columns: columns("usage."+d.By, "#usage.cost", "#usage.requests", "#usage.tasks", "#usage.failed", "#usage.input", "#usage.output"),
 	}
 	var total pricing.Money
 	for _, row := range rows {
@@ -172,7 +164,7 @@ func (d *usageData) sums(v *View, rows []operator.UsageRow) {
 func unsettledTable(v *View, rows []operator.UnsettledRow) *Table {
 	table := &Table{
 		ID: "unsettled", Caption: "unsettled.caption", Empty: "unsettled.empty",
-		Columns: []Column{{Word: "unsettled.id"}, {Word: "usage.cost", Number: true}, {Word: "usage.token"}, {Word: "usage.model"}, {Word: "unsettled.since"}, {Word: "unsettled.why"}},
+		Columns: columns("unsettled.id", "#usage.cost", "usage.token", "usage.model", "unsettled.since", "unsettled.why"),
 	}
 	if v.May() {
 		table.Select = "reservation"
@@ -195,7 +187,7 @@ func settleMoney(v *View, do string, end settler) (string, any, error) {
 	if v.Form.Value("sure") == "" {
 		return askMoney(v, do, ids)
 	}
-	results := &Table{ID: "results", Caption: "tasks.results", Columns: []Column{{Word: "unsettled.id"}, {Word: "tasks.result"}}}
+	results := &Table{ID: "results", Caption: "tasks.results", Columns: columns("unsettled.id", "tasks.result")}
 	for _, id := range ids {
 		result := Cell{Word: "unsettled.done." + do, Mark: "done"}
 		if _, err := end(v, &operator.UnsettledName{ID: id}); err != nil {

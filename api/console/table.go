@@ -52,6 +52,15 @@ type Column struct {
 	Sort string
 }
 
+// columns returns the columns with these headings. One that begins with # is a number.
+func columns(words ...string) []Column {
+	list := make([]Column, len(words))
+	for i, word := range words {
+		list[i].Word, list[i].Number = strings.CutPrefix(word, "#")
+	}
+	return list
+}
+
 // Row is one row. Its first cell is its heading.
 type Row struct {
 	ID    string
@@ -143,12 +152,7 @@ func isNumber(text string) bool {
 }
 
 // answerCSV answers with the rows that the page shows.
-func (s *Server) answerCSV(v *View, p page, data any) {
-	table, err := p.csv(v, data)
-	if err != nil {
-		s.failed(v, err)
-		return
-	}
+func (s *Server) answerCSV(v *View, name string, table *Table) {
 	var out bytes.Buffer
 	w := csv.NewWriter(&out)
 	head := make([]string, len(table.Columns))
@@ -166,7 +170,7 @@ func (s *Server) answerCSV(v *View, p page, data any) {
 	w.Flush()
 	h := v.W.Header()
 	h.Set("Content-Type", "text/csv; charset=utf-8")
-	h.Set("Content-Disposition", `attachment; filename="`+p.name+`.csv"`)
+	h.Set("Content-Disposition", `attachment; filename="`+name+`.csv"`)
 	h.Set("Content-Security-Policy", "default-src 'none'; sandbox")
 	v.W.WriteHeader(http.StatusOK)
 	_, _ = v.W.Write(out.Bytes())

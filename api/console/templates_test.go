@@ -18,6 +18,8 @@ var (
 	spoken    = regexp.MustCompile(`(?:title|alt|placeholder|aria-label|aria-description|label)="([^"]*)"`)
 	wordInUse = regexp.MustCompile(`\bt "([^"]+)"`)
 	keyInGo   = regexp.MustCompile(`(?:Word|Caption|Empty|T\()\s*[:(]?\s*"([a-z][a-z0-9_.-]*)"`)
+	columnsOf = regexp.MustCompile(`columns\(([^)]*)\)`)
+	columnKey = regexp.MustCompile(`"#?([a-z][a-z0-9_.-]*)"`)
 )
 
 // Templates hold keys, no letters: what people read stands in words. Every key that is used has a text.
@@ -65,7 +67,11 @@ func TestTemplatesHoldNoLetters(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		for _, used := range keyInGo.FindAllSubmatch(content, -1) {
+		used := keyInGo.FindAllSubmatch(content, -1)
+		for _, columns := range columnsOf.FindAllSubmatch(content, -1) {
+			used = append(used, columnKey.FindAllSubmatch(columns[1], -1)...)
+		}
+		for _, used := range used {
 			if key := string(used[1]); !strings.HasSuffix(key, ".") && !texts.Has(key) { // one that ends so is put together
 				t.Errorf("%s: %q is no word", file, key)
 			}
