@@ -67,14 +67,24 @@ func New(client redis.UniversalClient, opts *Options) *Index {
 	}
 }
 
-// addTaskScript adds a task that is not known yet, unless the token has too many unfinished ones.
+// ExcludedError is that of a task which another one on the list excludes, which was created then.
+type ExcludedError struct{ Created time.Time }
+
+// Error implements error.
+func (e *ExcludedError) Error() string { return "another task excludes this one" }
+
+// addTaskScript adds a task that is not known yet, unless another one excludes it or the token has too many unfinished ones.
 //
 //	KEYS   tasks, unfinished
-//	ARGV   task id, created in ms, most unfinished (0: any number), keep in ms
-//	answer 1 added, 0 known already, -1 too many
+//	ARGV   task id, created in ms, most unfinished (0: any number), keep in ms, ids that exclude it
+//	answer 1 added, 0 known already, -1 too many; above 1 the creation, in ms, of one that excludes it
 const addTaskScript = `
 local id, created, most, keep = ARGV[1], tonumber(ARGV[2]), tonumber(ARGV[3]), tonumber(ARGV[4])
 if redis.call('ZSCORE', KEYS[1], id) then return 0 end
+for i = 5, #ARGV do
+	local other = redis.call('ZSCORE', KEYS[1], ARGV[i])
+	if other then return tonumber(other) end
+end
 local time = redis.call('TIME')
 local now = tonumber(time[1]) * 1000 + math.floor(tonumber(time[2]) / 1000)
 redis.call('ZREMRANGEBYSCORE', KEYS[1], '-inf', now - keep)
@@ -89,15 +99,20 @@ return 1
 
 // Add notes a task that is about to start, and counts it as unfinished. ErrTooMany: the token has most unfinished tasks
 // already; 0 allows any number. A task that is known stays as it is, also beyond the limit, and added is false: a repeat
-// of a create is never refused here.
-func (x *Index) Add(ctx context.Context, tokenID, taskID string, created time.Time, most int) (added bool, err error) {
-	answer, err := x.add.Run(ctx, x.client, []string{tasksKey(tokenID), unfinishedKey(tokenID)},
-		taskID, created.UnixMilli(), most, x.keep.Milliseconds()).Int()
+// of a create is never refused here. *ExcludedError: one of the others is on the list.
+func (x *Index) Add(ctx context.Context, tokenID, taskID string, created time.Time, most int, others ...string) (added bool, err error) {
+	args := []any{taskID, created.UnixMilli(), most, x.keep.Milliseconds()}
+	for _, other := range others {
+		args = append(args, other)
+	}
+	answer, err := x.add.Run(ctx, x.client, []string{tasksKey(tokenID), unfinishedKey(tokenID)}, args...).Int64()
 	switch {
 	case err != nil:
 		return false, storage.RedisError("add task", err)
 	case answer < 0:
 		return false, fmt.Errorf("add task: %w", ErrTooMany)
+	case answer > 1:
+		return false, &ExcludedError{Created: time.UnixMilli(answer).UTC()}
 	}
 	return answer > 0, nil
 }
@@ -193,30 +208,6 @@ func (x *Index) Page(ctx context.Context, tokenID, after string, limit int, asce
 		entries = append(entries, Entry{TaskID: id, At: time.UnixMilli(int64(score)).UTC()})
 	}
 	return entries, nil
-}
-
-// Created returns when the tasks of a token were created, in their order; the zero time for one that is not on the list.
-func (x *Index) Created(ctx context.Context, tokenID string, taskIDs ...string) ([]time.Time, error) {
-	answers := make([]*redis.FloatCmd, len(taskIDs))
-	_, err := x.client.Pipelined(ctx, func(p redis.Pipeliner) error {
-		for i, id := range taskIDs {
-			answers[i] = p.ZScore(ctx, tasksKey(tokenID), id)
-		}
-		return nil
-	})
-	if err != nil && !errors.Is(err, redis.Nil) {
-		return nil, storage.RedisError("find tasks", err)
-	}
-	created := make([]time.Time, len(taskIDs))
-	for i, answer := range answers {
-		switch score, err := answer.Result(); {
-		case err == nil:
-			created[i] = time.UnixMilli(int64(score)).UTC()
-		case !errors.Is(err, redis.Nil):
-			return nil, storage.RedisError("find tasks", err)
-		}
-	}
-	return created, nil
 }
 
 // Unfinished lists up to limit unfinished tasks of a token behind the first `from`, those that have been so longest first,

@@ -74,8 +74,10 @@ func (c *creation) run(ctx context.Context) (_ Task, err error) {
 			err = unrepeatable(err)
 		}
 	}()
-	if err = c.otherKind(ctx); err != nil {
-		return Task{}, err
+	if c.in.Call != nil { // a video asks only the list, in the round trip that it has anyway
+		if err = c.otherKind(ctx); err != nil {
+			return Task{}, err
+		}
 	}
 	var back undo
 	defer func() { back.run(ctx) }()
@@ -120,11 +122,6 @@ func (c *creation) run(ctx context.Context) (_ Task, err error) {
 	}
 	if listed == entryAdded && !early.mayBeListed() {
 		back.add(func(ctx context.Context) { c.relist(ctx, id) })
-	}
-	if listed != entryMissing {
-		if err := c.otherStarts(ctx, now); err != nil {
-			return Task{}, err
-		}
 	}
 	if err := c.reserve(ctx, start); err != nil {
 		return otherwise(err)(c.repeatOf(ctx, id))

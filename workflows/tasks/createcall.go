@@ -2,7 +2,6 @@ package tasks
 
 import (
 	"context"
-	"slices"
 	"time"
 
 	"modelrelay/activities"
@@ -46,9 +45,6 @@ func (c *creation) placeCall(l load, start *workflows.Input, m *memo) {
 
 // otherKind refuses a create whose key belongs to a task with another prefix.
 func (c *creation) otherKind(ctx context.Context) error {
-	if c.in.Call == nil || c.in.IdempotencyKey == "" {
-		return nil
-	}
 	for _, id := range c.otherIDs() {
 		switch task, _, err := c.describe(ctx, id); {
 		case isNotFound(err), err == nil && task.removed:
@@ -61,8 +57,11 @@ func (c *creation) otherKind(ctx context.Context) error {
 	return nil
 }
 
-// otherIDs returns the ids that tasks of the create's key would have with other prefixes.
+// otherIDs returns the ids that tasks of the create's key would have with other prefixes; none without a key.
 func (c *creation) otherIDs() (ids []string) {
+	if c.in.IdempotencyKey == "" {
+		return nil
+	}
 	for _, prefix := range prefixes() {
 		if prefix != c.in.prefix() {
 			ids = append(ids, keyedID(prefix, c.in.TokenID, c.in.IdempotencyKey))
@@ -71,20 +70,10 @@ func (c *creation) otherIDs() (ids []string) {
 	return ids
 }
 
-// otherStarts refuses a listed create whose key another create with another prefix uses at this moment. Each is on the list before it looks, so
-// one of two sees the other; both may, and then both are repeated. Without the list, otherKind alone decides.
-func (c *creation) otherStarts(ctx context.Context, now time.Time) error {
-	if c.in.Call == nil || c.in.IdempotencyKey == "" {
-		return nil
-	}
-	created, err := c.opts.Index.Created(ctx, c.in.TokenID, c.otherIDs()...)
-	if err != nil {
-		return nil //nolint:nilerr // no task depends on the list
-	}
-	if !slices.ContainsFunc(created, func(at time.Time) bool { return now.Sub(at) < listGrace }) {
-		return nil
-	}
-	if err := c.otherKind(ctx); err != nil {
+// otherListed refuses a create whose key another create with another prefix has used: of two at the same moment the list has one. An entry may
+// remain of a task that is gone.
+func (c *creation) otherListed(ctx context.Context, created time.Time) error {
+	if err := c.otherKind(ctx); err != nil || time.Since(created) >= listGrace {
 		return err
 	}
 	return &providers.Fault{

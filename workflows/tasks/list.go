@@ -166,20 +166,28 @@ type listAttempt struct {
 // may do what it did not answer, and does not say that it did it twice.
 func (a *listAttempt) mayBeListed() bool { return a != nil && !errors.Is(a.err, taskindex.ErrTooMany) }
 
-func (c *creation) add(ctx context.Context, id string, created time.Time) (a listAttempt) {
-	a.added, a.err = c.opts.Index.Add(ctx, c.in.TokenID, id, created, c.maxTasks())
+func (c *creation) add(ctx context.Context, id string, created time.Time, others ...string) (a listAttempt) {
+	a.added, a.err = c.opts.Index.Add(ctx, c.in.TokenID, id, created, c.maxTasks(), others...)
 	return a
 }
 
 // enlist puts a task that is about to start on the token's list, which also bounds its unfinished tasks. A list that is
 // away holds up nothing: no task's truth depends on it. first, where it is not nil, is the outcome of the first try.
 func (c *creation) enlist(ctx context.Context, id string, created time.Time, first *listAttempt) (entry, error) {
-	for again := false; ; again = true {
-		if first == nil || again {
-			a := c.add(ctx, id, created)
+	others := c.otherIDs()
+	for again := false; ; first = nil {
+		if first == nil {
+			a := c.add(ctx, id, created, others...)
 			first = &a
 		}
 		err := first.err
+		if excluded, is := errors.AsType[*taskindex.ExcludedError](err); is {
+			if err := c.otherListed(ctx, excluded.Created); err != nil {
+				return entryMissing, err
+			}
+			others = nil
+			continue
+		}
 		switch {
 		case err == nil && first.added:
 			return entryAdded, nil
@@ -203,6 +211,7 @@ func (c *creation) enlist(ctx context.Context, id string, created time.Time, fir
 				Kind: providers.RateLimited, Message: "Too many unfinished tasks.", RetryAfter: tooManyRetry, Accepted: providers.NotAccepted, Err: err,
 			}
 		}
+		again = true
 	}
 }
 

@@ -51,7 +51,7 @@ func read(id string, answer *workflowservice.DescribeWorkflowExecutionResponse, 
 		return task, m, nil
 	}
 	if task.Kind() == activities.KindCall {
-		task.callProgress(answer.GetPendingActivities())
+		task.callProgress(answer)
 		return task, m, nil
 	}
 	task.State, task.Progress, task.poll = progressOf(info, answer.GetPendingActivities(), now)
@@ -59,16 +59,28 @@ func read(id string, answer *workflowservice.DescribeWorkflowExecutionResponse, 
 	return task, m, nil
 }
 
-// callProgress sets the state of a running call: in progress once a request to an upstream has begun.
-func (t *Task) callProgress(pending []*workflowpb.PendingActivityInfo) {
-	for _, act := range pending {
-		_ = converter.GetDefaultDataConverter().FromPayloads(act.GetHeartbeatDetails(), &t.Progressed) // before the first there are none
+// callProgress sets the state of a running call: in progress once a request to an upstream has begun. After the end of its activity, whose
+// heartbeats end with it, a call is in progress until it has its result.
+func (t *Task) callProgress(answer *workflowservice.DescribeWorkflowExecutionResponse) {
+	relayed := answer.GetWorkflowExecutionInfo().GetHistoryLength() > eventsBeforeRelay
+	for _, act := range answer.GetPendingActivities() {
+		if act.GetActivityType().GetName() == "Relay" {
+			relayed = false
+			_ = converter.GetDefaultDataConverter().FromPayloads(act.GetHeartbeatDetails(), &t.Progressed) // before the first there are none
+		}
 	}
-	if t.Progressed.Attempts > 0 {
+	if relayed {
+		t.Progressed.Stage = activities.StageStoring
+	}
+	if relayed || t.Progressed.Attempts > 0 {
 		t.State = workflows.InProgress
 	}
 	t.Progressed.Stage = cmp.Or(t.Progressed.Stage, activities.StageWaiting)
 }
+
+// eventsBeforeRelay is the number of events in a history before the schedule of the call's activity: the start of the workflow, and its first
+// workflow task, which may have failed.
+const eventsBeforeRelay = 4
 
 // position returns the task's position in the line at a full channel, as of its last heartbeat; 0 if it does not wait.
 func position(pending []*workflowpb.PendingActivityInfo) int {

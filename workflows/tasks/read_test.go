@@ -179,6 +179,44 @@ func TestReadQueuePosition(t *testing.T) {
 	}
 }
 
+// TestReadCallNeverFalls plays a call's answers in the order of its life: it does not return to queued when its activity has ended.
+func TestReadCallNeverFalls(t *testing.T) {
+	t.Parallel()
+	pending := func(name string, beat *activities.CallProgress) *workflowpb.PendingActivityInfo {
+		act := &workflowpb.PendingActivityInfo{ActivityType: &commonpb.ActivityType{Name: name}}
+		if beat != nil {
+			act.HeartbeatDetails = &commonpb.Payloads{Payloads: []*commonpb.Payload{payload(t, beat)}}
+		}
+		return act
+	}
+	for _, step := range []struct {
+		name    string
+		events  int64
+		pending *workflowpb.PendingActivityInfo
+		state   workflows.State
+		stage   activities.CallStage
+	}{
+		{"created", 2, nil, workflows.Queued, activities.StageWaiting},
+		{"its first workflow task failed", 4, nil, workflows.Queued, activities.StageWaiting},
+		{"scheduled", 5, pending("Relay", nil), workflows.Queued, activities.StageWaiting},
+		{"waiting", 5, pending("Relay", &activities.CallProgress{Stage: activities.StageWaiting}), workflows.Queued, activities.StageWaiting},
+		{"sent", 5, pending("Relay", &activities.CallProgress{Stage: activities.StageSending, Attempts: 1}), workflows.InProgress, activities.StageSending},
+		{"relayed", 7, nil, workflows.InProgress, activities.StageStoring},
+		{"concluding", 11, pending("Conclude", nil), workflows.InProgress, activities.StageStoring},
+		{"settling", 13, pending("Settle", nil), workflows.InProgress, activities.StageStoring},
+	} {
+		answer := execution(t, workflows.PhaseCalling, nil)
+		answer.WorkflowExecutionInfo.HistoryLength = step.events
+		if step.pending != nil {
+			answer.PendingActivities = []*workflowpb.PendingActivityInfo{step.pending}
+		}
+		got, _, err := tasks.Read("call_x", answer, created)
+		if err != nil || got.State != step.state || got.Progressed.Stage != step.stage {
+			t.Errorf("%s: got %s in %s, %v; want %s in %s", step.name, got.State, got.Progressed.Stage, err, step.state, step.stage)
+		}
+	}
+}
+
 // TestDetailsOfACall are its heartbeat while it runs, then its end.
 func TestDetailsOfACall(t *testing.T) {
 	t.Parallel()

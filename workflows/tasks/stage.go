@@ -17,8 +17,12 @@ import (
 )
 
 const (
-	// stageTimeout bounds the writes of a create's media and request to the archive. After it the client gets 503.
+	// stageTimeout bounds the writes of a create's media and request to the archive. After it the client gets 503. stageLeast is the bound of
+	// small ones, so that a store which does not answer does not outlast the patience of clients and proxies, and stageRate, in bytes a second,
+	// is how much more time large ones get.
 	stageTimeout = 30 * time.Second
+	stageLeast   = 8 * time.Second
+	stageRate    = 4 << 20
 	// unstageTimeout bounds their removal after a failed create. Nothing depends on it.
 	unstageTimeout = 2 * time.Second
 	// stageLimit is the number of concurrent uploads of one create.
@@ -85,7 +89,11 @@ func place(req providers.VideoRequest, start *workflows.Input, m *memo) (load, e
 
 // stage writes the load to the archive.
 func (c *creation) stage(ctx context.Context, l load) error {
-	ctx, cancel := context.WithTimeout(ctx, stageTimeout)
+	size := int64(0)
+	for _, input := range l.uploads {
+		size += input.Size
+	}
+	ctx, cancel := context.WithTimeout(ctx, min(stageTimeout, stageLeast+time.Duration(size/stageRate)*time.Second))
 	defer cancel()
 	group, uploading := errgroup.WithContext(ctx)
 	group.SetLimit(stageLimit)

@@ -3,10 +3,12 @@ package tasks_test
 import (
 	"context"
 	"encoding/json"
+	"fmt"
 	"io"
 	"strings"
 	"sync/atomic"
 	"testing"
+	"time"
 
 	"github.com/redis/go-redis/v9"
 	"go.temporal.io/api/serviceerror"
@@ -244,5 +246,34 @@ func TestCreateCopiesSources(t *testing.T) {
 	defer content.Close()
 	if got, err := io.ReadAll(content); err != nil || string(got) != "video" || content.Object().ContentType != "video/mp4" {
 		t.Errorf("the copy is %q, %+v, %v", got, content.Object(), err)
+	}
+}
+
+// patientArchive has the longest time that a create gives it for an upload.
+type patientArchive struct {
+	*storagetest.MemoryArchive
+
+	allowed atomic.Int64
+}
+
+func (a *patientArchive) Put(ctx context.Context, key string, r io.Reader, size int64, opts archive.PutOptions) (archive.Object, error) {
+	until, _ := ctx.Deadline()
+	a.allowed.Store(int64(time.Until(until)))
+	return a.MemoryArchive.Put(ctx, key, r, size, opts)
+}
+
+// TestStageTimeout: a create waits for a store that does not answer no longer than clients and proxies do; a large upload has more time.
+func TestStageTimeout(t *testing.T) {
+	t.Parallel()
+	connection := storagetest.Redis(t)
+	patient := &patientArchive{MemoryArchive: storagetest.NewMemoryArchive()}
+	service := tasks.NewClient(&fakeEngine{}, options(patient, connection))
+	for size, bounds := range map[int][2]time.Duration{1: {0, 8 * time.Second}, 92 << 20: {8 * time.Second, 30 * time.Second}} {
+		in := create(providers.VideoRequest{Model: "sora-2", Inputs: []providers.Media{{Data: make([]byte, size)}}})
+		in.IdempotencyKey = fmt.Sprint(size)
+		mustCreate(t, service, in)
+		if got := time.Duration(patient.allowed.Load()); got <= bounds[0] || got > bounds[1] {
+			t.Errorf("%d bytes may take %s, want %s", size, got, bounds)
+		}
 	}
 }
