@@ -4,7 +4,6 @@ import (
 	"bytes"
 	"context"
 	"io"
-	"iter"
 	"log/slog"
 	"net/http"
 	"sync/atomic"
@@ -118,39 +117,23 @@ func (c callRecords) files() calllog.HistoryFiles {
 	if c.Retention == 0 {
 		return nil
 	}
-	return callFiles{c.archive}
+	return callFiles{objects{c.archive}}
 }
 
 // callFiles are the archive as the log of calls knows it.
-type callFiles struct{ store *archive.Store }
+type callFiles struct{ objects }
 
 // Put implements calllog.HistoryFiles.
 func (f callFiles) Put(ctx context.Context, name string, content []byte) error {
-	_, err := f.store.Put(ctx, name, bytes.NewReader(content), int64(len(content)), archive.PutOptions{ContentType: "application/zstd"})
+	_, err := f.Store.Put(ctx, name, bytes.NewReader(content), int64(len(content)), archive.PutOptions{ContentType: "application/zstd"})
 	return err
 }
 
 // Open implements calllog.HistoryFiles.
 func (f callFiles) Open(ctx context.Context, name string) (io.ReadCloser, int64, error) {
-	object, err := f.store.Open(ctx, name)
+	object, err := f.Store.Open(ctx, name)
 	if err != nil {
 		return nil, 0, err
 	}
 	return object, object.Object().Size, nil
-}
-
-// Folders implements calllog.HistoryFiles.
-func (f callFiles) Folders(ctx context.Context, folder string) iter.Seq2[string, error] {
-	return f.store.Folders(ctx, folder)
-}
-
-// List implements calllog.HistoryFiles.
-func (f callFiles) List(ctx context.Context, folder string) iter.Seq2[string, error] {
-	return func(yield func(string, error) bool) {
-		for object, err := range f.store.List(ctx, folder) {
-			if !yield(object.Key, err) {
-				return
-			}
-		}
-	}
 }

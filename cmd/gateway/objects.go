@@ -10,8 +10,22 @@ import (
 	"modelrelay/storage/eventlog"
 )
 
+// objects is the archive for packages that know its objects by their keys alone.
+type objects struct{ *archive.Store }
+
+// List yields the keys that begin with the prefix. An error is the last thing it yields.
+func (o objects) List(ctx context.Context, prefix string) iter.Seq2[string, error] {
+	return func(yield func(string, error) bool) {
+		for object, err := range o.Store.List(ctx, prefix) {
+			if !yield(object.Key, err) {
+				return
+			}
+		}
+	}
+}
+
 // eventObjects is the archive for the events of calls.
-type eventObjects struct{ *archive.Store }
+type eventObjects struct{ objects }
 
 // Put implements eventlog.Objects.
 func (o eventObjects) Put(ctx context.Context, key string, r io.Reader, size int64, contentType string) (int64, string, error) {
@@ -24,20 +38,9 @@ func (o eventObjects) Open(ctx context.Context, key string) (io.ReadCloser, erro
 	return o.Store.Open(ctx, key)
 }
 
-// List implements eventlog.Objects.
-func (o eventObjects) List(ctx context.Context, prefix string) iter.Seq2[string, error] {
-	return func(yield func(string, error) bool) {
-		for object, err := range o.Store.List(ctx, prefix) {
-			if !yield(object.Key, err) {
-				return
-			}
-		}
-	}
-}
-
 // eventLog returns the log of the events of calls. Redis has them for an hour longer than a call may last.
 func (p *parts) eventLog() *eventlog.Log {
-	return eventlog.New(p.redis, eventObjects{p.archive}, &eventlog.Options{TTL: p.cfg.Background.Deadline + eventSlack, Log: p.log})
+	return eventlog.New(p.redis, eventObjects{objects{p.archive}}, &eventlog.Options{TTL: p.cfg.Background.Deadline + eventSlack, Log: p.log})
 }
 
 // eventSlack is how long Redis has the events of a call after its deadline.
