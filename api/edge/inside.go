@@ -46,8 +46,6 @@ type Act struct {
 	By *Operator
 	// What it does, in a word of the audit log, and Subject what it is about, such as a token's id.
 	What, Subject string
-	// Changes are what it changed.
-	Changes []audit.Change
 	// Recorded: an entry of the audit log was made of it already.
 	Recorded bool
 }
@@ -71,14 +69,14 @@ func (x report) audit() {
 		return
 	}
 	entry := audit.Entry{
-		By: audit.Operator, Who: by.Name, What: x.Act.What, Subject: x.Act.Subject, Changes: x.Act.Changes, Outcome: audit.Done, RequestID: x.AnswerID(),
+		By: audit.Operator, Who: by.Name, What: x.Act.What, Subject: x.Act.Subject, Outcome: audit.Done, RequestID: x.AnswerID(),
 	}
 	if by.Name == string(audit.CLI) { // which no operator of the file is called
 		entry.By = audit.CLI
 	}
 	entry.From = x.From(x.http.Context())
 	if x.Fault != nil {
-		entry.Outcome, entry.Reason, entry.Changes = audit.Refused, x.Fault.Message, nil
+		entry.Outcome, entry.Reason = audit.Refused, x.Fault.Message
 	}
 	x.edge.options.Acted(x.presence.ctx, entry)
 }

@@ -98,11 +98,6 @@ func reads(by Actor, in any) error {
 	return check(in)
 }
 
-// Refused records an action that was refused before its method was called, such as one with a body that is no JSON.
-func (s *Service) Refused(ctx context.Context, by Actor, what, subject string, err error) {
-	s.record(ctx, by, audit.Entry{What: what, Subject: subject}, err)
-}
-
 // record notes in the audit log what an actor did, or tried and failed with err.
 func (s *Service) record(ctx context.Context, by Actor, entry audit.Entry, err error) {
 	if s.Audit == nil {

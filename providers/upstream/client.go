@@ -52,8 +52,6 @@ type ClientOptions struct {
 	TLS *tls.Config
 	// Trust returns the authorities of single upstreams; nil means none.
 	Trust Trust
-	// DialTimeout bounds dialing without TLS; 0 means 10 s.
-	DialTimeout time.Duration
 }
 
 // NewClient returns the process's client to upstreams. It keeps and shares connections, uses HTTP/2 where offered, and decompresses
@@ -78,9 +76,6 @@ func Agent(client *http.Client) string {
 
 func newTransport(opts *ClientOptions) *http.Transport {
 	dialer := &net.Dialer{Timeout: dialTimeout, KeepAlive: keepAlive}
-	if opts.DialTimeout > 0 {
-		dialer.Timeout = opts.DialTimeout
-	}
 	return &http.Transport{
 		Proxy:                  opts.Proxy,
 		DialContext:            dialer.DialContext,

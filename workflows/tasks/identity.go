@@ -61,11 +61,6 @@ func encodeID(b []byte) string {
 	return strings.ToLower(base32.HexEncoding.WithPadding(base32.NoPadding).EncodeToString(b))
 }
 
-// NamesTask reports whether the text starts like a task id, so that it cannot be the id of another service.
-func NamesTask(s string) bool {
-	return slices.ContainsFunc(prefixes(), func(prefix string) bool { return strings.HasPrefix(s, prefix) })
-}
-
 // IsTaskID reports whether the text has the form of a task id. Other texts never reach Temporal.
 func IsTaskID(s string) bool {
 	kind, rest, ok := strings.Cut(s, "_")
