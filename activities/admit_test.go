@@ -126,7 +126,7 @@ func TestAdmitTakesSlots(t *testing.T) {
 	r.slots(t)
 	r.limited(map[string]int{"first": 1, "second": 1}, "first", "second")
 	wantAt(t, admit(t, r, admitInput("1")), "first", true)
-	wantAt(t, admit(t, r, admitInput("1", "first")), "first", true) // the worker died before it could tell
+	wantAt(t, admit(t, r, admitInput("1", "first")), "first", true) // the worker died before it reported its slot
 	wantAt(t, admit(t, r, admitInput("2")), "second", true)
 	got := admit(t, r, admitInput("3"))
 	if want := (&activities.Waiting{Position: 1, Channel: "first", Channels: []string{"first", "second"}, RetryIn: activities.Duration(time.Second)}); !reflect.DeepEqual(got.Full, want) {
@@ -145,14 +145,14 @@ func TestAdmitTakesSlots(t *testing.T) {
 	if got := admit(t, r, refused); got.Refused == nil {
 		t.Errorf("got %+v", got)
 	}
-	wantAt(t, admit(t, r, admitInput("4")), "", false) // the first task stands in the second line before it
+	wantAt(t, admit(t, r, admitInput("4")), "", false) // the first task waits at the second channel too, and waits longer
 	wantAt(t, admit(t, r, admitInput("1", "second")), "second", true)
 
 	// A channel without a limit has room for those that the limited ones before it have not.
 	r.limited(map[string]int{"first": 1}, "first", "open")
 	wantAt(t, admit(t, r, admitInput("5")), "open", false)
 	wantAt(t, admit(t, r, admitInput("3", "first")), "first", true)
-	// The one that can do it is full, or gone from the round.
+	// The only channel that can take the task is full, or excluded.
 	pinned := admitInput("6")
 	to := assignment()
 	to.Channel = "first"
@@ -219,19 +219,19 @@ func TestAwait(t *testing.T) {
 		t.Errorf("the second: %+v, again in %s", second, delay)
 	}
 
-	// All channels rest: it stands where it stood.
-	resting := in
-	resting.Admit.Except, resting.ExceptUntil = []string{"first"}, time.Now().Add(time.Minute)
-	_, third, delay := ask(t, r, resting, second)
+	// All channels cool down: the task keeps its position.
+	cooling := in
+	cooling.Admit.Except, cooling.ExceptUntil = []string{"first"}, time.Now().Add(time.Minute)
+	_, third, delay := ask(t, r, cooling, second)
 	if delay != 7*time.Second || third.Position != 1 || third.Fault == nil || third.Fault.Message != "None now." {
-		t.Errorf("resting: %+v, again in %s", third, delay)
+		t.Errorf("all channels cool down: %+v, again in %s", third, delay)
 	}
-	resting.ExceptUntil = time.Now()
-	if _, w, delay := ask(t, r, resting, third); delay != time.Second || w.Fault != nil {
-		t.Errorf("the round is over: %+v, again in %s", w, delay)
+	cooling.ExceptUntil = time.Now()
+	if _, w, delay := ask(t, r, cooling, third); delay != time.Second || w.Fault != nil {
+		t.Errorf("the cooldown has ended: %+v, again in %s", w, delay)
 	}
 
-	// Redis goes: nobody rushes past the limit for a while.
+	// Redis becomes unavailable: for the first minutes the task waits, and is not admitted past the limit.
 	redis.Leave()
 	_, away, delay := ask(t, r, in, second)
 	if delay != 5*time.Second || away.Fault == nil || time.Since(away.UnavailableSince) > time.Minute {
@@ -251,7 +251,7 @@ func TestAwait(t *testing.T) {
 	wantAt(t, got, "first", true)
 }
 
-// TestAwaitLeavesOutWhatLacksTheModel: the end of a round gives no second chance to a channel that does not have the model.
+// TestAwaitLeavesOutWhatLacksTheModel: a channel that lacks the model stays excluded when the cooldown of the others ends.
 func TestAwaitLeavesOutWhatLacksTheModel(t *testing.T) {
 	t.Parallel()
 	r := newTestEnv(t, fakeAdapter{})
@@ -270,7 +270,7 @@ func TestAwaitLeavesOutWhatLacksTheModel(t *testing.T) {
 	}
 }
 
-// TestAwaitHasAnEnd: the last wait is shortened, and then the task's time in the queue is over.
+// TestAwaitHasAnEnd: Await shortens its last wait to the time that is left. At the queue limit it fails with deadline_exceeded.
 func TestAwaitHasAnEnd(t *testing.T) {
 	t.Parallel()
 	r := newTestEnv(t, fakeAdapter{})

@@ -14,11 +14,11 @@ import (
 	"modelrelay/storage/storagetest"
 )
 
-// fakeClaims are attempts of one task over one archive, whose upstream counts what it is sent and answers as told.
+// fakeClaims runs the attempts of one task on one archive. Its upstream counts the submits and answers each with answer.
 type fakeClaims struct {
 	archive *storagetest.MemoryArchive
 	sent    atomic.Int32
-	answer  error // of the submits; nil accepts
+	answer  error // nil: the upstream accepts
 }
 
 func (c *fakeClaims) env(t *testing.T) *testEnv {
@@ -37,7 +37,7 @@ func (c *fakeClaims) submit(t *testing.T) (activities.Job, error) {
 	return do[activities.Job](t, r, r.acts.Submitter.Submit, submitInput())
 }
 
-// reconcile asks for the attempt when nothing of it can be under way any more.
+// reconcile asks for the attempt after its time has passed, when no submit can still be in progress.
 func (c *fakeClaims) reconcile(t *testing.T, in activities.ReconcileInput) (activities.Job, error) {
 	t.Helper()
 	r := c.env(t)
@@ -120,8 +120,8 @@ func TestAwaitArchive(t *testing.T) {
 	}
 }
 
-// TestReconcileNeverBegun: a submit that was lost before it began is told from one whose answer was lost, and can never
-// begin afterwards.
+// TestReconcileNeverBegun: Reconcile reports an attempt without a claim as not accepted. It takes the claim itself, so a submit
+// that starts later sends nothing.
 func TestReconcileNeverBegun(t *testing.T) {
 	t.Parallel()
 	c := newClaimed()
@@ -137,7 +137,7 @@ func TestReconcileNeverBegun(t *testing.T) {
 	}
 }
 
-// TestReconcileBegun: once an attempt has begun, only a ticket or the vendor can say what became of it.
+// TestReconcileBegun: an attempt with a claim and without a ticket is unknown, and is not sent again.
 func TestReconcileBegun(t *testing.T) {
 	t.Parallel()
 	c := newClaimed()
@@ -147,17 +147,17 @@ func TestReconcileBegun(t *testing.T) {
 	}
 	_, err := c.reconcile(t, over())
 	if r, retried, _ := fault(t, err); r.Accepted != providers.AcceptedUnknown || retried {
-		t.Errorf("got %+v, want unknown for good", r)
+		t.Errorf("got %+v, want unknown without a retry", r)
 	}
 	_, err = c.submit(t) // as after a reset
-	// Whoever has the attempt may be at it still: its ticket must be waited for.
+	// The process that holds the claim may still be sending, so the fault is not final: the ticket may still arrive.
 	if r, _, _ := fault(t, err); r.Accepted != providers.AcceptedUnknown || r.Finished || c.sent.Load() != 1 {
 		t.Errorf("sent again: %+v, %d times", r, c.sent.Load())
 	}
 }
 
-// TestSubmitTwice: a task that an operator reset asks for its attempt again. Where the ticket never reached the archive it is not
-// known what became of it, and nothing is sent a second time.
+// TestSubmitTwice: an operator's reset runs Submit a second time. If the archive did not store the ticket, the outcome is
+// unknown and nothing is sent again.
 func TestSubmitTwice(t *testing.T) {
 	t.Parallel()
 	c := newClaimed()

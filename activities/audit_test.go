@@ -10,7 +10,7 @@ import (
 	"modelrelay/storage/storagetest"
 )
 
-// TestSweepAudit puts finished days into the archive, once, and removes those whose retention is over.
+// TestSweepAudit: the sweeper writes each finished day to the archive once and removes the days past their retention.
 func TestSweepAudit(t *testing.T) {
 	t.Parallel()
 	now := time.Now().UTC()
@@ -42,7 +42,7 @@ func TestSweepAudit(t *testing.T) {
 	}
 }
 
-// TestSweepCalls removes the days of the history of calls whose retention is over, and nothing where there is none.
+// TestSweepCalls: the sweeper removes the days of the call history past their retention, and no day without a retention.
 func TestSweepCalls(t *testing.T) {
 	t.Parallel()
 	now := time.Now().UTC()

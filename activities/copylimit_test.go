@@ -17,9 +17,9 @@ import (
 	"modelrelay/storage/fair"
 )
 
-// TestPlaces: one channel leaves a quarter of the places to the others, who has fewest goes first, and slow copies have a
-// quarter in all.
-func TestPlaces(t *testing.T) {
+// TestCopyLimit: one channel may hold three quarters of the slots, and slow copies together a quarter. A free slot goes to the
+// waiting channel with the fewest slots.
+func TestCopyLimit(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		p := activities.NewCopyLimit(8)
@@ -54,7 +54,7 @@ func TestPlaces(t *testing.T) {
 		}
 		entered(slices.Repeat([]string{"a false 0s"}, 6)...)
 		if p.Wanted("a", false) != true || p.Wanted("b", false) {
-			t.Error("a channel at its share does not want its own places")
+			t.Error("a channel at its share does not wait for its own slots")
 		}
 		take("b", false, 0)
 		take("b", true, 0)
@@ -64,17 +64,17 @@ func TestPlaces(t *testing.T) {
 		take("b", true, 0)
 		entered()
 		if !p.Wanted("a", false) || p.Wanted("b", true) {
-			t.Error("who waits is not seen, or hurries a slow copy")
+			t.Error("Wanted does not report a waiting copy, or reports one for a slow slot")
 		}
 		p.Give("a", false)
 		entered("c false 0s")
 		p.Give("a", false)
 		entered("c true 0s")
-		p.Give("b", true) // two slow ones may be under way, and one of b, which waits for a place from now on
+		p.Give("b", true) // frees one of the two slow slots: b's second slow copy now waits only for a free slot
 		entered("a false 0s")
 		p.Give("a", false)
 		entered("b true 0s")
-		// In a channel's line what dies first goes first, and what says nothing last.
+		// In a channel's line the result that expires first goes first, and a result without an expiry goes last.
 		take("d", false, 2*time.Hour)
 		take("d", false, time.Hour)
 		take("d", false, 0)
@@ -87,9 +87,9 @@ func TestPlaces(t *testing.T) {
 	})
 }
 
-// TestPlacesDying: of several channels, what dies soon goes first, however many places its channel has, and what dies later has its
-// turn by places and by waiting.
-func TestPlacesDying(t *testing.T) {
+// TestCopyLimitExpiry: a result that expires soon goes first, however many slots its channel holds. Results that expire later
+// go by the slots of their channels and by their waiting time.
+func TestCopyLimitExpiry(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		p := activities.NewCopyLimit(4)
@@ -123,15 +123,15 @@ func TestPlacesDying(t *testing.T) {
 			p.Give(give, false)
 			synctest.Wait()
 		}
-		// Of those that die soon the channels without a place come first, and of these what dies first.
+		// Among results that expire soon, a channel without a slot goes first; among such channels, the result that expires first.
 		if want := []string{"replicate 30m0s", "luma 1h0m0s", "fal 6m0s", "third 0s", "other 24h0m0s"}; !slices.Equal(in, want) {
 			t.Errorf("got in: %q, want %q", in, want)
 		}
 	})
 }
 
-// TestPlacesLineFull: what dies first takes the last one's place in a full line.
-func TestPlacesLineFull(t *testing.T) {
+// TestCopyLimitFullLine: in a full line, a result that expires earlier replaces the last one, which is refused.
+func TestCopyLimitFullLine(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		p := activities.NewCopyLimit(2)
@@ -154,21 +154,21 @@ func TestPlacesLineFull(t *testing.T) {
 			})
 			synctest.Wait()
 		}
-		for n := range activities.PlaceLine {
+		for n := range activities.CopyLineMost {
 			enter(time.Duration(n+1) * time.Hour)
 		}
 		enter(6 * time.Minute)
 		enter(1000 * time.Hour)
 		p.Give("a", false)
 		all.Wait()
-		if want := []time.Duration{activities.PlaceLine * time.Hour, 1000 * time.Hour}; !slices.Equal(crowded, want) || had[0] != 6*time.Minute {
-			t.Errorf("put out: %v, want %v; first was %v", crowded, want, had[0])
+		if want := []time.Duration{activities.CopyLineMost * time.Hour, 1000 * time.Hour}; !slices.Equal(crowded, want) || had[0] != 6*time.Minute {
+			t.Errorf("refused: %v, want %v; first was %v", crowded, want, had[0])
 		}
 	})
 }
 
-// TestPlacesLine is bounded for each channel, and who leaves it is out.
-func TestPlacesLine(t *testing.T) {
+// TestCopyLimitLine: the line is bounded for each channel, and a copy that is canceled leaves it.
+func TestCopyLimitLine(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		p := activities.NewCopyLimit(2)
@@ -177,7 +177,7 @@ func TestPlacesLine(t *testing.T) {
 		}
 		ctx, cancel := context.WithCancel(t.Context())
 		var all sync.WaitGroup
-		for range activities.PlaceLine {
+		for range activities.CopyLineMost {
 			all.Go(func() {
 				if err := p.Take(ctx, "a", false, time.Time{}); !errors.Is(err, context.Canceled) {
 					t.Errorf("got %v", err)
@@ -200,13 +200,13 @@ func TestPlacesLine(t *testing.T) {
 	})
 }
 
-// copier copies results as a worker does, a next try included.
+// copier copies results as a worker does, and retries as Temporal does.
 type copier struct {
-	places *activities.CopyLimit
-	mu     sync.Mutex
+	limit *activities.CopyLimit
+	mu    sync.Mutex
 }
 
-// drip gives a KiB at a time, after a wait.
+// drip returns one KiB after each wait.
 type drip struct {
 	ctx  context.Context //nolint:containedctx // a body's end is its request's
 	r    io.Reader
@@ -224,7 +224,7 @@ func (d drip) Read(p []byte) (int, error) {
 	}
 }
 
-// copy copies one result of the channel, of so many KiB that come one by one, and tells after how many tries.
+// copy copies one result of the channel and returns the number of tries. The result has kib KiB, and each KiB takes each.
 func (c *copier) copy(ctx context.Context, t *testing.T, channel string, kib int, each time.Duration) (tries int, err error) {
 	t.Helper()
 	state := activities.Copied{}
@@ -237,7 +237,7 @@ func (c *copier) copy(ctx context.Context, t *testing.T, channel string, kib int
 		c.mu.Unlock()
 		cancel := r.cancelable(t)
 		stop := context.AfterFunc(ctx, cancel)
-		r.acts.Copier.Copies, r.acts.Copier.Objects = c.places, newShelf().fakes()
+		r.acts.Copier.Copies, r.acts.Copier.Objects = c.limit, newShelf().fakes()
 		r.env.SetHeartbeatDetails(state)
 		shown := beats[activities.Copied](t, r)
 		in := archiveInput(1)
@@ -248,7 +248,7 @@ func (c *copier) copy(ctx context.Context, t *testing.T, channel string, kib int
 			return tries, err
 		}
 		_, _, delay := fault(t, err)
-		<-time.NewTimer(time.Millisecond).C // the heartbeats are told by another goroutine
+		<-time.NewTimer(time.Millisecond).C // another goroutine records the heartbeats
 		if all := shown(); len(all) > 0 {
 			state = all[len(all)-1]
 		}
@@ -260,8 +260,8 @@ func (c *copier) copy(ctx context.Context, t *testing.T, channel string, kib int
 	}
 }
 
-// TestTricklingResults: thirty results of one channel that trickle stop no copy of another's. It prints what the other
-// channel's copies take, alone and beside.
+// TestTricklingResults: thirty slow results of one channel do not stop the copies of another channel. The test logs how long
+// the copies of the other channel take, with and without the slow ones.
 func TestTricklingResults(t *testing.T) {
 	t.Parallel()
 	const (
@@ -269,19 +269,19 @@ func TestTricklingResults(t *testing.T) {
 		trickling           = 30
 	)
 	took := make(map[int]time.Duration)
-	for _, beside := range []int{0, trickling} {
+	for _, slowResults := range []int{0, trickling} {
 		synctest.Test(t, func(t *testing.T) {
-			c := &copier{places: activities.NewCopyLimit(8)}
+			c := &copier{limit: activities.NewCopyLimit(8)}
 			ctx, cancel := context.WithCancel(t.Context())
 			var slow, fast sync.WaitGroup
-			for range beside {
+			for range slowResults {
 				slow.Go(func() {
 					if _, err := c.copy(ctx, t, "trickles", 100<<10, time.Second); err == nil {
 						t.Error("a trickling result was copied")
 					}
 				})
 			}
-			<-time.NewTimer(30 * time.Second).C // they have the worker for themselves
+			<-time.NewTimer(30 * time.Second).C // the slow copies have all slots that they may take
 			began := time.Now()
 			for range results {
 				fast.Go(func() {
@@ -291,32 +291,31 @@ func TestTricklingResults(t *testing.T) {
 				})
 			}
 			fast.Wait()
-			took[beside] = time.Since(began)
+			took[slowResults] = time.Since(began)
 			cancel()
 			slow.Wait()
 		})
 	}
-	alone, beside := took[0], took[trickling]
-	t.Logf("%d copies of 2 s: %s alone, %s beside %d that trickle, %.2f times", results, alone, beside, trickling, float64(beside)/float64(alone))
-	if beside > 2*alone {
-		t.Error("more than twice of alone")
+	alone, crowded := took[0], took[trickling]
+	t.Logf("%d copies of 2 s: %s alone, %s with %d slow ones, %.2f times", results, alone, crowded, trickling, float64(crowded)/float64(alone))
+	if crowded > 2*alone {
+		t.Error("more than twice as long as alone")
 	}
 }
 
-// TestSlowResultEnds: a result of a slow source gives its place to those that wait, and is copied all the same while more of
-// them come without end.
+// TestSlowResultEnds: a slow copy gives up its slot once while others wait. Its second try completes, however many more come.
 func TestSlowResultEnds(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
-		c := &copier{places: activities.NewCopyLimit(2)}
+		c := &copier{limit: activities.NewCopyLimit(2)}
 		ctx, cancel := context.WithCancel(t.Context())
 		var others sync.WaitGroup
 		var slowly sync.WaitGroup
 		slowly.Go(func() {
-			// 10 KiB a second: below the least pace.
+			// 10 KiB a second: below the minimum pace.
 			tries, err := c.copy(t.Context(), t, "main", 600, 100*time.Millisecond)
 			if err != nil || tries != 2 {
-				t.Errorf("%d tries, %v, want one that gave its place up and one that was left alone", tries, err)
+				t.Errorf("%d tries, %v, want one that gave up its slot and one that completed", tries, err)
 			}
 		})
 		<-time.NewTimer(time.Second).C
@@ -324,7 +323,7 @@ func TestSlowResultEnds(t *testing.T) {
 			others.Go(func() {
 				for ctx.Err() == nil {
 					if _, err := c.copy(ctx, t, "main", 200, 10*time.Millisecond); err != nil && ctx.Err() == nil {
-						t.Errorf("a copy beside: %v", err)
+						t.Errorf("another copy: %v", err)
 					}
 				}
 			})
@@ -335,11 +334,11 @@ func TestSlowResultEnds(t *testing.T) {
 	})
 }
 
-// TestSlowResultAlone: nobody hurries a slow source while nobody waits.
+// TestSlowResultAlone: a slow copy keeps its slot while no other copy waits.
 func TestSlowResultAlone(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
-		c := &copier{places: activities.NewCopyLimit(2)}
+		c := &copier{limit: activities.NewCopyLimit(2)}
 		if tries, err := c.copy(t.Context(), t, "main", 300, time.Second); err != nil || tries != 1 {
 			t.Errorf("%d tries, %v", tries, err)
 		}

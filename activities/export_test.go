@@ -5,8 +5,8 @@ import (
 	"time"
 )
 
-// PlaceLine is how many copies of a channel may wait.
-const PlaceLine = copyLineMost
+// CopyLineMost is how many copies of a channel may wait.
+const CopyLineMost = copyLineMost
 
 // Take waits for a place for a copy of the channel.
 func (p *CopyLimit) Take(ctx context.Context, channel string, slow bool, dies time.Time) error {

@@ -67,8 +67,8 @@ func TestSettleBillsOnce(t *testing.T) {
 	}
 }
 
-// TestSettleByWhatWasMade: what the vendor says of a video counts before what was asked for, and the tokens that it
-// counted stand in the ledger; an unknown end costs what was reserved.
+// TestSettleByWhatWasMade: the cost follows the vendor's report on the video before the request, and the ledger has the tokens
+// that the vendor counted. A task with an unknown outcome costs what was reserved.
 func TestSettleByWhatWasMade(t *testing.T) {
 	t.Parallel()
 	redis := storagetest.Redis(t)

@@ -54,7 +54,7 @@ func newWatch(t *testing.T, poll func(n int) (providers.VideoStatus, error)) *wa
 	return w
 }
 
-// look runs one try and waits as long as it asks. The last one's result is returned.
+// look runs one try and waits for the delay that it requests. ended reports whether that was the last try.
 func (w *watch) look(t *testing.T) (status providers.VideoStatus, err error, ended bool) { //nolint:revive // the error is a value of the test
 	t.Helper()
 	shown := beats[activities.Progress](t, w.testEnv)
@@ -81,7 +81,7 @@ func (w *watch) look(t *testing.T) (status providers.VideoStatus, err error, end
 	return status, err, false
 }
 
-// end looks until the activity ends for good.
+// end runs tries until the activity ends, and returns the result of the last one.
 func (w *watch) end(t *testing.T) (providers.VideoStatus, error) {
 	t.Helper()
 	for range 10_000 {
@@ -484,7 +484,7 @@ func TestPollForgotten(t *testing.T) {
 		name    string
 		pollMax time.Duration
 		least   time.Duration // the vendor's
-		// back is how long after the first unknown look the job is known again, 0 for never; then it is lost for good.
+		// back is how long after the first unknown look the vendor knows the job again for one look. 0: never.
 		back time.Duration
 		want time.Duration // from the last time it was lost
 		most int           // looks after that

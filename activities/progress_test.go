@@ -10,8 +10,7 @@ import (
 	"modelrelay/providers"
 )
 
-// TestShownWaitsForTheLook: an estimate goes on until the next look is due and no further, so a look that comes late
-// does not take anything back.
+// TestShownWaitsForTheLook: the estimate grows until the next poll is due and then stops, so a late poll never lowers it.
 func TestShownWaitsForTheLook(t *testing.T) {
 	t.Parallel()
 	since := time.Date(2026, 11, 21, 12, 0, 0, 0, time.UTC)
@@ -25,8 +24,8 @@ func TestShownWaitsForTheLook(t *testing.T) {
 	}
 }
 
-// TestPollShowsTheVendorsNumber: however late a job is by its model's usual length, nobody is shown more than the vendor
-// says; where the vendor says nothing at first, what was estimated until then stays.
+// TestPollShowsTheVendorsNumber: the shown progress never exceeds the number that the vendor reports, even if the job takes
+// longer than usual. An estimate from before the vendor's first number stays.
 func TestPollShowsTheVendorsNumber(t *testing.T) {
 	t.Parallel()
 	for name, tc := range map[string]struct {

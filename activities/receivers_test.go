@@ -147,7 +147,7 @@ func TestDeliverJudgesTheAddressDialled(t *testing.T) {
 		resolver := answering(t, net.ParseIP(address))
 		for _, allowed := range []bool{false, true} {
 			if allowed && address != "127.0.0.1" {
-				continue // nobody is there
+				continue // no receiver listens there
 			}
 			r := newNotifier(t, tokens.Webhook{URL: "http://rebound.example:" + port, Secrets: []secret.Text{tokens.NewWebhookSecret()}})
 			r.acts.Deliverer.Receivers = activities.NewReceivers(&activities.ReceiversOptions{AllowPrivate: allowed, Resolver: resolver})

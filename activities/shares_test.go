@@ -19,7 +19,7 @@ import (
 	"modelrelay/storage/tokens"
 )
 
-// crowded are shares of which the token has nothing left.
+// crowded returns shares of which the token has used its own up.
 func crowded(t *testing.T, token string) *activities.Shares {
 	t.Helper()
 	s := fair.New[string](fair.Bounds{Total: 2, Share: 1})
@@ -29,8 +29,8 @@ func crowded(t *testing.T, token string) *activities.Shares {
 	return s
 }
 
-// TestDeliverCrowded: a delivery whose token has as many under way as it may comes back later and later, uses up no try and asks
-// nobody; another token's is made.
+// TestDeliverCrowded: a delivery whose token is at its share waits longer each time. It uses up no try and sends no request.
+// A delivery of another token is made.
 func TestDeliverCrowded(t *testing.T) {
 	t.Parallel()
 	for before, want := range map[int]time.Duration{0: 5 * time.Second, 3: 40 * time.Second, 60: 10 * time.Minute} {
@@ -49,20 +49,20 @@ func TestDeliverCrowded(t *testing.T) {
 			t.Errorf("it has category %v: the SDK would log it as an error of the worker", app.Category())
 		}
 		if got := seen(); len(got) != 1 || got[0].Tries != 1 || got[0].NoSlot != before+1 || len(hook.requests()) != 0 {
-			t.Errorf("told %+v after %d requests", got, len(hook.requests()))
+			t.Errorf("recorded %+v after %d requests", got, len(hook.requests()))
 		}
 		r.acts.Deliverer.Shares = crowded(t, "other")
 		if d, err := do[activities.Delivery](t, r, r.acts.Deliverer.Deliver, deliver()); err != nil || !d.Delivered || d.NoSlot != 0 {
-			t.Errorf("beside another token's: %+v, %v", d, err)
+			t.Errorf("while another token is at its share: %+v, %v", d, err)
 		}
 		if err := r.acts.Deliverer.Shares.Try("demo", 1); err != nil {
-			t.Error("the delivery did not give its room back")
+			t.Error("the delivery did not release its share")
 		}
 	}
 }
 
-// TestDeliverCrowdedLastTry: a delivery that found no room until its time is over is tried all the same, where the worker has a place
-// at all, and is given up untried only where it has none for minutes.
+// TestDeliverCrowdedLastTry: a delivery whose token is at its share until the delivery's limit gets a last try if the worker has
+// a free slot. Without one, it waits for LastTryGrace and then ends untried.
 func TestDeliverCrowdedLastTry(t *testing.T) {
 	t.Parallel()
 	hook := newReceiver(t, status(http.StatusOK))
@@ -74,10 +74,10 @@ func TestDeliverCrowdedLastTry(t *testing.T) {
 		t.Errorf("got %+v, %v, want the last try", d, err)
 	}
 	if err := r.acts.Deliverer.Shares.Try("other", 1); err != nil {
-		t.Error("the last try did not give its room back")
+		t.Error("the last try did not release its share")
 	}
 	r.env.SetHeartbeatDetails(activities.Delivery{NoSlot: 60})
-	_, err := do[activities.Delivery](t, r, r.acts.Deliverer.Deliver, over) // no place at all now
+	_, err := do[activities.Delivery](t, r, r.acts.Deliverer.Deliver, over) // the worker has no free slot now
 	if _, retried, delay := fault(t, err); !retried || delay < 5*time.Second || delay > 6*time.Second {
 		t.Errorf("again in %s (%t), want soon", delay, retried)
 	}
@@ -130,7 +130,7 @@ func TestCancelAndReconcileCrowded(t *testing.T) {
 	}
 }
 
-// TestPollCrowded: a look at a job whose token has as much under way as it may is put off for poll_max, and asks nobody.
+// TestPollCrowded: a poll whose token is at its share is put off for poll_max, and sends the vendor no request.
 func TestPollCrowded(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -162,8 +162,8 @@ func TestPollCrowded(t *testing.T) {
 	})
 }
 
-// TestPollCrowdedLastLook: a look that is put off until the job's time is over is taken then without room: the job may be done, and is
-// paid for.
+// TestPollCrowdedLastLook: a poll that is put off until the job's deadline is made then, although the token is at its share: the
+// job is paid for and may be done.
 func TestPollCrowdedLastLook(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -181,7 +181,8 @@ func TestPollCrowdedLastLook(t *testing.T) {
 	})
 }
 
-// TestCancelCrowdedKeepsSlot: a job that is not stopped yet, since there was no room to say so, keeps its slot: it runs on.
+// TestCancelCrowdedKeepsSlot: a cancel whose token is at its share does not reach the vendor yet. The job still runs and keeps
+// its slot.
 func TestCancelCrowdedKeepsSlot(t *testing.T) {
 	t.Parallel()
 	r := newTestEnv(t, canceler{}) // which panics when it is asked

@@ -467,8 +467,8 @@ func TestSubmitAfterDelete(t *testing.T) {
 	}
 }
 
-// TestSubmitsAreEvidence: a token whose submits fail stops its own tasks' way to a channel, and nobody else's; an attempt that
-// fell over speaks against nobody.
+// TestSubmitsAreEvidence: failed submits of one token close the channel to the tasks of that token alone. Failed submits of
+// several tokens close it to all. A second attempt of a task counts against no channel.
 func TestSubmitsAreEvidence(t *testing.T) {
 	t.Parallel()
 	fails := fakeAdapter{submit: func(context.Context, providers.Target, providers.VideoRequest) (providers.Ticket, error) {

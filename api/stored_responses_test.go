@@ -175,7 +175,7 @@ func TestStoredResponse(t *testing.T) {
 	}
 }
 
-// TestNotStored: an answer says whether it is stored.
+// TestNotStored: the store field of an answer reports whether the gateway stored it.
 func TestNotStored(t *testing.T) {
 	t.Parallel()
 	s := newStoring(t, nil)

@@ -40,7 +40,7 @@ type house struct {
 	reads  int               // a minute, of every token; 0: the default
 }
 
-// mostWrong is how many wrong keys and links a house takes before it tells who comes to wait.
+// mostWrong is how many wrong keys and links a house takes before it refuses sign-ins with 429.
 const mostWrong = 10
 
 type asked struct {
@@ -127,7 +127,7 @@ type browser struct {
 	lang   string // what it prefers, "" for nothing said
 }
 
-// as signs somebody in with a key.
+// as returns the browser of the user with that key, signed in.
 func (h *house) as(t *testing.T, key string) *browser {
 	t.Helper()
 	b := &browser{h: h}
@@ -178,7 +178,7 @@ type memory struct {
 	links    map[string]sessions.Link
 	words    map[string]bool
 	away     bool
-	full     bool // nobody may begin one more
+	full     bool // Begin refuses each session with TooManyError
 }
 
 func (m *memory) lock() (func(), error) {
@@ -315,7 +315,7 @@ var (
 	rawKey       = regexp.MustCompile(`>[a-z]+(?:\.[a-z_-]+)+<`)
 )
 
-// checkPage looks at what holds for every page.
+// checkPage checks what holds for every page: headers, no inline code, no absolute address, no raw key, one h1.
 func checkPage(t *testing.T, what string, rec *httptest.ResponseRecorder) {
 	t.Helper()
 	h, body := rec.Header(), rec.Body.String()
@@ -449,8 +449,8 @@ func TestGuard(t *testing.T) {
 		"another port":             {request("POST", "http://localhost:8080/console/sign-in", "Sec-Fetch-Site", "same-site", "Origin", "http://localhost:3000"), 403},
 		"an old browser elsewhere": {request("POST", "http://localhost/console/sign-in", "Origin", "http://evil.example"), 403},
 		"its own form":             {request("POST", "http://localhost/console/sign-in", "Sec-Fetch-Site", "same-origin", "Origin", "http://localhost"), 303},
-		"nobody":                   {request("GET", "http://localhost/console/tokens"), 303},
-		"nobody's script":          {request("GET", "http://localhost/console/tokens", "Sec-Fetch-Dest", "empty"), 401},
+		"anonymous":                {request("GET", "http://localhost/console/tokens"), 303},
+		"an anonymous script":      {request("GET", "http://localhost/console/tokens", "Sec-Fetch-Dest", "empty"), 401},
 		"a link from elsewhere":    {request("GET", "http://localhost/console/tokens", "Sec-Fetch-Site", "cross-site", "Sec-Fetch-Mode", "navigate"), 200},
 		"the choice elsewhere":     {request("GET", "http://gateway.example/console/appearance"), 404},
 		"assets to write":          {request("POST", "http://gateway.example/console/assets/x", "Origin", "http://gateway.example"), 404},
@@ -474,7 +474,7 @@ func TestGuard(t *testing.T) {
 	}
 }
 
-// TestLandingAnywhere: the landing page has its look at a host where nobody may sign in, and keeps the language that was chosen.
+// TestLandingAnywhere: the landing page has its assets and keeps the chosen language, also at a host that refuses sign-ins.
 func TestLandingAnywhere(t *testing.T) {
 	t.Parallel()
 	h := newHouse(t, nil)
@@ -529,10 +529,10 @@ func TestSessions(t *testing.T) {
 	if rec := old.get("/console/you"); rec.Code != http.StatusSeeOther {
 		t.Errorf("the session before: got %d, want the sign-in", rec.Code)
 	}
-	stranger := &browser{h: h, cookie: &http.Cookie{Name: plainCookie, Value: "chosen-by-somebody"}}
-	stranger.post("/console/sign-in", url.Values{"key": {"anna"}})
-	if stranger.cookie == nil || stranger.cookie.Value == "chosen-by-somebody" {
-		t.Error("a session was fixed from outside")
+	attacker := &browser{h: h, cookie: &http.Cookie{Name: plainCookie, Value: "chosen-by-attacker"}}
+	attacker.post("/console/sign-in", url.Values{"key": {"anna"}})
+	if attacker.cookie == nil || attacker.cookie.Value == "chosen-by-attacker" {
+		t.Error("the console accepted a session id that the client chose")
 	}
 	wrong := (&browser{h: h}).post("/console/sign-in", url.Values{"key": {"wrong"}})
 	empty := (&browser{h: h}).post("/console/sign-in", url.Values{"key": {""}})
@@ -551,12 +551,12 @@ func TestSessions(t *testing.T) {
 	if rec := holder.post("/console/sign-out", nil); rec.Code != http.StatusSeeOther || holder.cookie != nil {
 		t.Errorf("sign-out: got %d", rec.Code)
 	}
-	if n := len(h.sessions.sessions); n != 1 { // the stranger's alone, whose key is replaced too
+	if n := len(h.sessions.sessions); n != 1 { // the session of the user with the replaced key
 		t.Errorf("%d sessions are left, want one", n)
 	}
 }
 
-// A page that a form leads to is one of the console's.
+// TestNext: a form leads only to a page of the console.
 func TestNext(t *testing.T) {
 	t.Parallel()
 	for to, want := range map[string]string{
@@ -569,7 +569,7 @@ func TestNext(t *testing.T) {
 	}
 }
 
-// A holder calls the API as its own token alone, a viewer not at all.
+// TestRelayIsTheTokensOwn: a holder calls the API only as its own token, a viewer not at all.
 func TestRelayIsTheTokensOwn(t *testing.T) {
 	t.Parallel()
 	h := newHouse(t, func(w http.ResponseWriter, _ *http.Request) { _, _ = w.Write([]byte("{}")) })
@@ -600,7 +600,8 @@ func TestRelayIsTheTokensOwn(t *testing.T) {
 	}
 }
 
-// An operator's call that another token pays for says so, and stands in the audit log; so does looking at that token's video.
+// TestWhoPaysIsSaid: an operator's call that another token pays for must name that token, and the audit log records it. It also
+// records that an operator watched the video of a token.
 func TestWhoPaysIsSaid(t *testing.T) {
 	t.Parallel()
 	h := newHouse(t, func(w http.ResponseWriter, _ *http.Request) {

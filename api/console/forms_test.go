@@ -30,8 +30,8 @@ func (c *countingBody) Read(p []byte) (int, error) {
 	return n, nil
 }
 
-// TestFormsAreBounded: who may do little is not let send much, since a form is held in memory. Limits are of the role, and
-// asked before the first byte is read.
+// TestFormsAreBounded: the console holds a form in memory, so its size is bounded by the user's role and by the path. The check
+// of the role comes before the first byte is read.
 func TestFormsAreBounded(t *testing.T) {
 	t.Parallel()
 	const sent = 16 << 20
@@ -69,8 +69,8 @@ func TestFormsAreBounded(t *testing.T) {
 	}
 }
 
-// Attempts to sign in fill the audit log only as long as they are few: a stranger, or a holder who signs in without end, must
-// not push out what operators did.
+// TestSignInsAreBounded: the audit log records a bounded number of sign-ins, so an unauthenticated client or a holder that signs
+// in without end cannot push out the entries of operators.
 func TestSignInsAreBounded(t *testing.T) {
 	t.Parallel()
 	h := newHouse(t, nil)
@@ -104,8 +104,8 @@ func TestSignInsAreBounded(t *testing.T) {
 	}
 }
 
-// Several tokens are changed once their number and names are confirmed, and each is told how it went; a second send of the
-// confirmation does nothing.
+// TestSeveralTokens: a change of several tokens asks first, with their number and names. The answer reports the outcome for each
+// token. The same confirmation sent twice changes nothing.
 func TestSeveralTokens(t *testing.T) {
 	t.Parallel()
 	h := newHouse(t, nil)

@@ -24,7 +24,7 @@ import (
 	"modelrelay/storage/tokens"
 )
 
-// TestChannelAndAuditPages: what stands in them, what their forms ask of the API, who may, and that a typed key is in no page.
+// TestChannelAndAuditPages: the content of the pages, the API call and the role of each form. No page contains a typed key.
 func TestChannelAndAuditPages(t *testing.T) {
 	t.Parallel()
 	const canary = "sk-canary-typed-by-hand"

@@ -189,7 +189,8 @@ func TestWorkAsTables(t *testing.T) {
 	}
 }
 
-// TestWorkOnSeveral asks first, with how many and how much, and tells of each what came of it; a viewer is refused.
+// TestWorkOnSeveral: an action on several tasks or reservations asks first, with their number and sum. The answer reports the
+// outcome for each one. A viewer is refused.
 func TestWorkOnSeveral(t *testing.T) {
 	t.Parallel()
 	h, _ := newWork(t)
@@ -199,7 +200,7 @@ func TestWorkOnSeveral(t *testing.T) {
 	if body := rec.Body.String(); rec.Code != http.StatusOK || !strings.Contains(body, "End 2 tasks as failed?") || !strings.Contains(body, `name="reason"`) || len(h.did) != 0 {
 		t.Errorf("asked: %d, sent %v", rec.Code, h.did)
 	}
-	// The question is a dialog, and the rows stay chosen behind it.
+	// The question is a dialog over the list, whose rows stay checked.
 	wantAll(t, "the question", rec.Body.String(), `<dialog id="ask" data-ask open aria-labelledby="ask-h">`, `<form method="dialog" id="ask-no"></form>`, `<button form="ask-no" autofocus>`,
 		`value="video_1" checked`, `value="video_2" checked`)
 	form.Set("sure", "1")
@@ -245,7 +246,7 @@ func many(prefix string, n int) string {
 	return strings.Join(names, " ")
 }
 
-// TestWorkOnOne: each button of a task is one operation of the API, as who has signed in.
+// TestWorkOnOne: each button of a task is one operation of the API, as the user of the session.
 func TestWorkOnOne(t *testing.T) {
 	t.Parallel()
 	h, d := newWork(t)
@@ -268,13 +269,13 @@ func TestWorkOnOne(t *testing.T) {
 	}
 }
 
-// TestTaskLeadsOn: a task leads operators to the Temporal UI where the configuration says where that is.
+// TestTaskLeadsOn: the page of a task links operators to the Temporal UI if its address is configured.
 func TestTaskLeadsOn(t *testing.T) {
 	t.Parallel()
 	h, _ := newWork(t)
 	const link = `<a href="https://temporal.example/namespaces/default/workflows/video_1/run">`
 	if strings.Contains(h.as(t, "anna").get(Root+"/tasks/video_1").Body.String(), "temporal.example") {
-		t.Error("a task leads to nowhere")
+		t.Error("a link to the Temporal UI without a configured address")
 	}
 	h.server.o.TemporalURL = "https://temporal.example"
 	wantAll(t, "a task", h.as(t, "vera").get(Root+"/tasks/video_1").Body.String(), link)

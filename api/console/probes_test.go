@@ -22,7 +22,7 @@ import (
 	"modelrelay/storage/tokens"
 )
 
-// probes are what somebody may write to become a part of a page. The tests in a browser have the same.
+// probes returns texts that an attacker may enter to become markup of a page. The browser tests use the same file.
 func probes(t *testing.T) (list []string) {
 	t.Helper()
 	raw, err := os.ReadFile("testdata/probes.json")
@@ -35,12 +35,12 @@ func probes(t *testing.T) (list []string) {
 	return list
 }
 
-// attribute is the value of one, in which a quote is written otherwise.
+// attribute matches the value of an attribute: templates escape its quotes.
 var attribute = regexp.MustCompile(`="[^"]*"`)
 
 var tag = regexp.MustCompile(`<[a-zA-Z!?/]`)
 
-// What others wrote is text on every page that shows it, and adds no element and no attribute that the templates do not have.
+// TestWhatOthersWroteIsText: a page shows foreign values as text. They add no element and no attribute to those of the templates.
 func TestWhatOthersWroteIsText(t *testing.T) {
 	t.Parallel()
 	pagesWith := func(text string) map[string]string {

@@ -16,14 +16,14 @@ import (
 	"modelrelay/workflows/tasks"
 )
 
-// routeRow says what a route, and a form of it, answers to each: nobody, a holder, another holder, a viewer, an operator. 0 is
-// what the API itself decides: it is asked as the user of the session.
+// routeRow is the status that a route, or one form of it, returns to each role; anonymous is a browser without a
+// session. served (0): the console passes the request to the API, as the user of the session.
 type routeRow struct {
-	route                                   string // "METHOD path", and the form's "do"
-	nobody, holder, other, viewer, operator int
+	route                                      string // "METHOD path", and the form's "do"
+	anonymous, holder, other, viewer, operator int
 }
 
-const served = 0 // it is let through
+const served = 0 // the API answers
 
 // accessTable has what each role may do. A route or a form that is not here fails the test.
 func accessTable() []routeRow {
@@ -130,7 +130,7 @@ func TestAccess(t *testing.T) {
 		for _, test := range []struct {
 			key  string
 			want int
-		}{{"", row.nobody}, {"app", row.holder}, {"pad", row.other}, {"vera", row.viewer}, {"anna", row.operator}} {
+		}{{"", row.anonymous}, {"app", row.holder}, {"pad", row.other}, {"vera", row.viewer}, {"anna", row.operator}} {
 			h.checkAccess(t, name, test.key, test.want)
 		}
 	}

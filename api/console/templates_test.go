@@ -22,7 +22,7 @@ var (
 	columnKey = regexp.MustCompile(`"#?([a-z][a-z0-9_.-]*)"`)
 )
 
-// Templates hold keys, no letters: what people read stands in words. Every key that is used has a text.
+// TestTemplatesHoldNoLetters: templates contain keys and no text; the texts are in package words. Every key in use has a text.
 func TestTemplatesHoldNoLetters(t *testing.T) {
 	t.Parallel()
 	texts := words.Load()
@@ -37,7 +37,7 @@ func TestTemplatesHoldNoLetters(t *testing.T) {
 		}
 		for _, used := range wordInUse.FindAllSubmatch(content, -1) {
 			if key := string(used[1]); !texts.Has(key) {
-				t.Errorf("%s: %q is no word", file, key)
+				t.Errorf("%s: key %q has no text", file, key)
 			}
 		}
 		bare := action.ReplaceAllString(string(content), "")
@@ -73,7 +73,7 @@ func TestTemplatesHoldNoLetters(t *testing.T) {
 		}
 		for _, used := range used {
 			if key := string(used[1]); !strings.HasSuffix(key, ".") && !texts.Has(key) { // one that ends so is put together
-				t.Errorf("%s: %q is no word", file, key)
+				t.Errorf("%s: key %q has no text", file, key)
 			}
 		}
 	}

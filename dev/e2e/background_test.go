@@ -334,7 +334,7 @@ func TestBackgroundCancel(t *testing.T) {
 	}
 }
 
-// TestBackgroundWebhooks: the end of a call is told once, signed; that of a deleted one is not.
+// TestBackgroundWebhooks: the end of a call is delivered once and signed. The end of a deleted call is not delivered.
 func TestBackgroundWebhooks(t *testing.T) {
 	t.Parallel()
 	s := stack.Shared(t)
@@ -345,14 +345,14 @@ func TestBackgroundWebhooks(t *testing.T) {
 		r.Token = stack.HookToken
 		return r
 	}
-	told := startBackground(t, g, hooked("told"))
-	if event := all.AwaitVerified(t, 1, told.ID); event.Type != "task.completed" || !bytes.Contains(all.Requests()[0].Body, []byte(`"kind":"call"`)) {
-		t.Errorf("told %s: %s", event.Type, all.Requests()[0].Body)
+	delivered := startBackground(t, g, hooked("delivered"))
+	if event := all.AwaitVerified(t, 1, delivered.ID); event.Type != "task.completed" || !bytes.Contains(all.Requests()[0].Body, []byte(`"kind":"call"`)) {
+		t.Errorf("delivered %s: %s", event.Type, all.Requests()[0].Body)
 	}
-	wantEvents(t, s, told.ID, 24)
+	wantEvents(t, s, delivered.ID, 24)
 	own := startBackground(t, g, hooked("own", "X-Webhook-Url", mine.URL+"/own"))
 	if event := mine.AwaitVerified(t, 1, own.ID); event.Type != "task.completed" {
-		t.Errorf("told %s", event.Type)
+		t.Errorf("delivered %s", event.Type)
 	}
 	s.Control.AddRule(map[string]any{"operation": "chat", "action": "hang", "accept": true, "contains": "held"})
 	removed, cancelled := startBackground(t, g, hooked("held and removed")), startBackground(t, g, hooked("held and cancelled"))
@@ -366,10 +366,10 @@ func TestBackgroundWebhooks(t *testing.T) {
 	testwait.Eventually(t, "the removal has ended", stack.TaskTimeout, func() bool { return !s.Knows(removed.ID) })
 	g.Call(t, stack.Request{Method: http.MethodPost, Path: "/v1/tasks/" + cancelled.ID + "/cancel", Token: stack.HookToken})
 	if event := all.AwaitVerified(t, 2, cancelled.ID); event.Type != "task.cancelled" {
-		t.Errorf("told %s", event.Type)
+		t.Errorf("delivered %s", event.Type)
 	}
 	if n := len(all.Requests()); n != 2 {
-		t.Errorf("told %d times, want 2", n)
+		t.Errorf("%d deliveries, want 2", n)
 	}
 }
 

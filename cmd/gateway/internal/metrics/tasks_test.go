@@ -9,7 +9,8 @@ import (
 	"modelrelay/cmd/gateway/internal/metrics"
 )
 
-// TestOldestQueued is the age of the oldest task of a kind that waits: until it begins or ends, or nobody reports it any more.
+// TestOldestQueued: the metric is the age of the oldest queued task of each kind. A task leaves it when it begins or ends, or
+// when no worker reports it any more.
 func TestOldestQueued(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
