@@ -151,8 +151,8 @@ func TestVideoOfALaterRun(t *testing.T) {
 	}
 }
 
-// TestVideoCancelledWhileTheVendorIsAway: the end is written, settled and told before the vendor has heard of it, and the
-// job keeps its slot until then.
+// TestVideoCancelledWhileTheVendorIsAway: a cancelled task is recorded, settled and delivered before the vendor has accepted the
+// cancel. The job keeps its slot until then.
 func TestVideoCancelledWhileTheVendorIsAway(t *testing.T) {
 	t.Parallel()
 	s := newTestEnv(t)
@@ -179,7 +179,7 @@ func TestVideoCancelledWhileTheVendorIsAway(t *testing.T) {
 		return nil
 	})
 	s.OnWorkflow("Notify", mock.Anything, mock.Anything).Return(func(workflow.Context, workflows.NotifyInput) (activities.Delivery, error) {
-		note("told")
+		note("delivered")
 		return activities.Delivery{Delivered: true}, nil
 	})
 	tries := 0
@@ -207,7 +207,7 @@ func TestVideoCancelledWhileTheVendorIsAway(t *testing.T) {
 	}
 }
 
-// TestVideoCancelledWhileItIsCopied ends before what the copy wrote is removed.
+// TestVideoCancelledWhileItIsCopied: the task ends first, and the objects of the unfinished copy are removed after that.
 func TestVideoCancelledWhileItIsCopied(t *testing.T) {
 	t.Parallel()
 	s := newTestEnv(t)

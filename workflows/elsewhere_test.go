@@ -98,8 +98,8 @@ func TestVideoQueuesAnewAfterAFailedJob(t *testing.T) {
 	}
 }
 
-// TestVideoTriesModelElsewhere: a channel that does not have the model is left out for good, and the task ends at once where no other
-// has it.
+// TestVideoTriesModelElsewhere: a channel that lacks the model is excluded for the rest of the task. The task fails at once if no
+// other channel has the model.
 func TestVideoTriesModelElsewhere(t *testing.T) {
 	t.Parallel()
 	lacks := &activities.Record{Kind: providers.ModelNotFound, Message: "No such model.", Status: 404, Accepted: providers.NotAccepted, Refusal: activities.Refusal{NoModel: true}}
@@ -161,7 +161,7 @@ func TestVideoTriesModelElsewhere(t *testing.T) {
 	}
 }
 
-// TestVideoLacksModelInLine: a channel that does not have the model is left out while the task stands in line, and after it.
+// TestVideoLacksModelInLine: a channel that lacks the model stays excluded while the task waits for a slot and after that.
 func TestVideoLacksModelInLine(t *testing.T) {
 	t.Parallel()
 	s := newTestEnv(t)

@@ -65,10 +65,10 @@ func TestVideoFailedByOperator(t *testing.T) {
 
 func TestVideoTellsItsEnd(t *testing.T) {
 	t.Parallel()
-	var told []workflows.NotifyInput
+	var notified []workflows.NotifyInput
 	s := newTestEnv(t)
 	s.OnWorkflow("Notify", mock.Anything, mock.Anything).Return(func(_ workflow.Context, in workflows.NotifyInput) (activities.Delivery, error) {
-		told = append(told, in)
+		notified = append(notified, in)
 		return activities.Delivery{Delivered: true}, nil
 	})
 	s.admits("main")
@@ -79,8 +79,8 @@ func TestVideoTellsItsEnd(t *testing.T) {
 	if got := s.play(t, in); got.State != workflows.Failed || got.Job != nil {
 		t.Errorf("result = %+v", got)
 	}
-	if len(told) != 1 || told[0].TaskID != in.TaskID || told[0].State != workflows.Failed || told[0].URL != in.Request.WebhookURL || told[0].CompletedAt.IsZero() || len(told[0].EventID) != len("evt_")+26 {
-		t.Errorf("told %+v", told)
+	if len(notified) != 1 || notified[0].TaskID != in.TaskID || notified[0].State != workflows.Failed || notified[0].URL != in.Request.WebhookURL || notified[0].CompletedAt.IsZero() || len(notified[0].EventID) != len("evt_")+26 {
+		t.Errorf("notified %+v", notified)
 	}
 }
 
@@ -152,21 +152,21 @@ func TestNewerRevision(t *testing.T) {
 	}
 }
 
-// TestFinish settles a task that ended without its finish as its own would have, and tells its webhook, however long Redis
-// is away.
+// TestFinish: Finish settles a task whose workflow ended early as that workflow would have, and delivers the webhook. It retries
+// until Redis is back.
 func TestFinish(t *testing.T) {
 	t.Parallel()
 	s := newTestEnv(t)
 	in := input()
 	in.Notify, in.Reservation, in.Request = true, "video_test.CLAIM", &providers.VideoRequest{WebhookURL: "https://client.example/hook"}
 	var (
-		told    []workflows.NotifyInput
-		settled []activities.SettleInput
-		tries   int
-		at      = time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC)
+		notified []workflows.NotifyInput
+		settled  []activities.SettleInput
+		tries    int
+		at       = time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC)
 	)
 	s.OnWorkflow("Notify", mock.Anything, mock.Anything).Return(func(_ workflow.Context, in workflows.NotifyInput) (activities.Delivery, error) {
-		told = append(told, in)
+		notified = append(notified, in)
 		return activities.Delivery{Delivered: true}, nil
 	})
 	s.OnActivity("Settle", mock.Anything, mock.Anything).Return(func(_ context.Context, in activities.SettleInput) error {
@@ -183,8 +183,8 @@ func TestFinish(t *testing.T) {
 	if err := s.GetWorkflowError(); err != nil {
 		t.Fatal(err)
 	}
-	if len(told) != 1 || told[0].State != workflows.Failed || told[0].URL != in.Request.WebhookURL || !told[0].CompletedAt.Equal(at) {
-		t.Errorf("told %+v", told)
+	if len(notified) != 1 || notified[0].State != workflows.Failed || notified[0].URL != in.Request.WebhookURL || !notified[0].CompletedAt.Equal(at) {
+		t.Errorf("notified %+v", notified)
 	}
 	if len(settled) != 1 {
 		t.Fatalf("settled %+v", settled)
@@ -196,7 +196,7 @@ func TestFinish(t *testing.T) {
 	}
 }
 
-// TestVideoIsBilled by how it ended.
+// TestVideoIsBilled: the bill of a task depends on how the task ended.
 func TestVideoIsBilled(t *testing.T) {
 	t.Parallel()
 	unknown := &activities.Record{Kind: providers.Upstream, Message: "lost", Finished: true}

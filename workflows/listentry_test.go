@@ -11,7 +11,7 @@ import (
 	"modelrelay/providers"
 )
 
-// TestVideoKnowsItsEntry: a task brings what restores its entry on the list to the looks at its job and to its settling.
+// TestVideoKnowsItsEntry: a task passes Poll and Settle the data that restores its entry on the list.
 func TestVideoKnowsItsEntry(t *testing.T) {
 	t.Parallel()
 	s := newTestEnv(t)
@@ -32,6 +32,6 @@ func TestVideoKnowsItsEntry(t *testing.T) {
 	in.Created = want.Created
 	s.play(t, in)
 	if polled != want || settled != want {
-		t.Errorf("looked with %+v, settled with %+v, want %+v", polled, settled, want)
+		t.Errorf("polled with %+v, settled with %+v, want %+v", polled, settled, want)
 	}
 }

@@ -121,8 +121,8 @@ func TestVideoStandsInLineAgain(t *testing.T) {
 	}
 }
 
-// TestVideoWaitsForTheArchive: a task that cannot be submitted while the archive is away goes on when it is back, at the
-// same channel, however long that took; a task from before goes by the growing waits of the queue.
+// TestVideoWaitsForTheArchive: while the archive is unavailable a task is not submitted. It continues at the same channel when
+// the archive is back, however long that takes. A task of an older revision waits with the queue's backoff.
 func TestVideoWaitsForTheArchive(t *testing.T) {
 	t.Parallel()
 	away := &activities.Record{Kind: providers.Overloaded, Message: "away", Accepted: providers.NotAccepted, Retryable: true, Archive: true}
@@ -164,7 +164,7 @@ func TestVideoWaitsForTheArchive(t *testing.T) {
 			t.Errorf("result = %+v, %+v", got, got.Failure)
 		}
 		if most := int(hours/(10*time.Minute)) + 20; *submits > most {
-			t.Errorf("%d submits in eight hours, want %d at most: each lies in the history with its request", *submits, most)
+			t.Errorf("%d submits in eight hours, want %d at most: the history contains the request of each", *submits, most)
 		}
 	})
 	for name, code := range map[string]string{"cancelled": workflows.CodeCancelled, "queue limit": workflows.CodeQueueTimeout} {

@@ -23,12 +23,12 @@ import (
 	"modelrelay/storage/archive"
 )
 
-// s3Edge is the edge of an S3 store: it takes objects of the key that it knows, and remembers what it was asked.
+// s3Edge is a fake S3 store. It accepts objects signed with the access key that it knows, and records the requests.
 type s3Edge struct {
 	mu            sync.Mutex
-	accessKey     string // the one that it knows
-	session       string // beside it
-	code          string // of a refusal; "": it serves
+	accessKey     string // the known access key; "": any
+	session       string // the session token of accessKey
+	code          string // of the refusal of each request; "": none
 	status        int
 	missingBucket bool
 	asked         []*http.Request
@@ -228,7 +228,8 @@ func TestWrites(t *testing.T) {
 	}
 }
 
-// TestRefusals: what an operator mends is no failure of a task, and says which key to look at.
+// TestRefusals: a refusal that an operator can fix is storage.ErrUnavailable, so no task fails. Its message names the key of
+// the configuration.
 func TestRefusals(t *testing.T) {
 	t.Parallel()
 	for _, test := range []struct {

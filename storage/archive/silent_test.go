@@ -10,7 +10,7 @@ import (
 	"modelrelay/storage/archive"
 )
 
-// TestSilentSourcesHoldNoBuffer: sources of which nothing has come yet keep no other from being stored, however many they are.
+// TestSilentSourcesHoldNoBuffer: a source that has not sent its first byte holds no buffer, so other sources are stored.
 func TestSilentSourcesHoldNoBuffer(t *testing.T) {
 	t.Parallel()
 	store := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
@@ -29,40 +29,40 @@ func TestSilentSourcesHoldNoBuffer(t *testing.T) {
 	}
 	const silent = 4
 	ended := make(chan error, silent)
-	var ways []*io.PipeWriter
+	var writers []*io.PipeWriter
 	for range silent {
-		source, way := io.Pipe()
-		asked := make(chan struct{})
-		ways = append(ways, way)
-		go func() { ended <- put("silent", told{source, asked}) }()
-		<-asked
+		source, writer := io.Pipe()
+		began := make(chan struct{})
+		writers = append(writers, writer)
+		go func() { ended <- put("silent", watchedReader{source, began}) }()
+		<-began
 	}
 	if err := put("flows", io.MultiReader(strings.NewReader("a video"))); err != nil {
-		t.Errorf("beside silent sources: %v", err)
+		t.Errorf("with silent sources: %v", err)
 	}
-	for _, way := range ways {
-		if _, err := io.WriteString(way, "late"); err != nil {
+	for _, writer := range writers {
+		if _, err := io.WriteString(writer, "late"); err != nil {
 			t.Error(err)
 		}
-		_ = way.Close()
+		_ = writer.Close()
 		if err := <-ended; err != nil {
 			t.Errorf("a source that was silent at first: %v", err)
 		}
 	}
 }
 
-// told is a reader that tells when it is first read.
-type told struct {
+// watchedReader closes began at the first Read.
+type watchedReader struct {
 	io.Reader
-	asked chan struct{}
+	began chan struct{}
 }
 
 // Read implements io.Reader.
-func (r told) Read(p []byte) (int, error) {
+func (r watchedReader) Read(p []byte) (int, error) {
 	select {
-	case <-r.asked:
+	case <-r.began:
 	default:
-		close(r.asked)
+		close(r.began)
 	}
 	return r.Reader.Read(p)
 }

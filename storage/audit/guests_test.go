@@ -12,8 +12,8 @@ import (
 	"modelrelay/storage/storagetest"
 )
 
-// TestGuestsAreBounded: holders of tokens and strangers have a few entries in an hour, each and together; operators have all of
-// theirs, and so has the log.
+// TestGuestsAreBounded: holders of tokens and unauthenticated clients get a bounded number of entries an hour, each and
+// together. Every entry of an operator is kept. The log has every entry.
 func TestGuestsAreBounded(t *testing.T) {
 	t.Parallel()
 	var lines bytes.Buffer
@@ -38,13 +38,13 @@ func TestGuestsAreBounded(t *testing.T) {
 		record(audit.Nobody, "", fmt.Sprintf("192.0.2.%d", 3+i%2))
 	}
 	if a, b, c := kept(audit.Token, "tok_loop"), kept(audit.Operator, "anna"), kept(audit.Nobody, ""); a != 20 || b != 30 || c != 30 {
-		t.Errorf("kept %d of one token, %d of an operator, %d of strangers", a, b, c)
+		t.Errorf("kept %d of one token, %d of an operator, %d of unauthenticated clients", a, b, c)
 	}
 	for i := range 100 {
 		record(audit.Nobody, "", fmt.Sprintf("198.51.100.%d", i))
 	}
 	if all := kept(audit.Nobody, ""); all != 100 {
-		t.Errorf("kept %d of strangers in an hour", all)
+		t.Errorf("kept %d of unauthenticated clients in an hour", all)
 	}
 	at = start.Add(time.Hour)
 	record(audit.Token, "tok_loop", "192.0.2.1")

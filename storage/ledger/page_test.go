@@ -36,7 +36,7 @@ func (r *reads) ProcessPipelineHook(next redis.ProcessPipelineHook) redis.Proces
 
 const usedDays = 3
 
-// plainRedis is a Redis whose keys do not expire: the embedded one looks at all keys for that at each command.
+// plainRedis returns a Redis whose keys do not expire. The other embedded Redis checks all keys for expiry at each command.
 func plainRedis(t *testing.T) redis.UniversalClient {
 	t.Helper()
 	return storagetest.Client(t, "redis://"+miniredis.RunT(t).Addr())

@@ -152,16 +152,16 @@ func TestUsageCountsOnceWhenAnAnswerIsLost(t *testing.T) {
 	}
 }
 
-// TestUsageGoesOnBehindWhatIsRefused: a key that a stranger has written to costs what belongs there and nothing else. What
-// waits behind it is written, and nothing counts twice.
-func TestUsageGoesOnBehindWhatIsRefused(t *testing.T) {
+// TestUsageContinuesAfterARefusal: if another program has written to a key of the ledger, only the rows of that key are lost.
+// The rows after them are written, and nothing counts twice.
+func TestUsageContinuesAfterARefusal(t *testing.T) {
 	t.Parallel()
 	client := storagetest.Redis(t)
 	ctx := t.Context()
 	var log bytes.Buffer
 	usage := ledger.NewUsage(client, &ledger.UsageOptions{FlushEvery: time.Hour, Log: slog.New(slog.NewTextHandler(&log, nil))})
 	for _, key := range []string{"mr:usage:2026-01-31:a", "mr:budget:b"} {
-		if err := client.Set(ctx, key, "a stranger's", 0).Err(); err != nil {
+		if err := client.Set(ctx, key, "of another program", 0).Err(); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -227,8 +227,8 @@ func (e refusedBy) Error() string { return string(e) }
 // RedisError marks it for the library.
 func (refusedBy) RedisError() {}
 
-// TestUsageKeepsWhatMayBeTaken: a batch that is refused as a whole is sent again for a while, one that a Redis which cannot
-// serve refuses for good.
+// TestUsageKeepsWhatMayBeTaken: Usage sends a batch that Redis refuses as a whole ten times. While Redis cannot serve (full,
+// read-only, loading) it sends the batch without end.
 func TestUsageKeepsWhatMayBeTaken(t *testing.T) {
 	t.Parallel()
 	for name, tc := range map[string]struct {
@@ -237,7 +237,7 @@ func TestUsageKeepsWhatMayBeTaken(t *testing.T) {
 		want   int64 // requests that are written
 	}{
 		"for a moment":   {"ERR not now", 9, 2},
-		"for good":       {"ERR never", 10, 1},
+		"permanently":    {"ERR never", 10, 1},
 		"it is full":     {"OOM command not allowed when used memory > 'maxmemory'.", 50, 2},
 		"it is a copy":   {"READONLY You can't write against a read only replica.", 50, 2},
 		"it is starting": {"LOADING Redis is loading the dataset in memory", 50, 2},

@@ -93,7 +93,7 @@ func (s *moneySim) run() {
 	}
 	ctx := context.WithoutCancel(s.t.Context())
 	live := []*gateway{newGateway(s.client), newGateway(s.client)}
-	// A killed gateway writes nothing any more: its client is cut off for good.
+	// A killed gateway writes nothing any more: its connection to Redis stays cut.
 	var cut atomic.Bool
 	doomedClient := storagetest.Again(s.t, s.client)
 	doomedClient.AddHook(severed{&cut})

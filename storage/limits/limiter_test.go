@@ -82,7 +82,7 @@ func TestRequestsPerMinuteOverTwoProcesses(t *testing.T) {
 	}
 }
 
-// In any sixty seconds at most the limit is admitted, and who waits for RetryAfter is admitted.
+// TestWindowNeverWiderThanItsLimit: any sixty seconds admit at most the limit. A caller that waits for RetryAfter is admitted.
 func TestWindowNeverWiderThanItsLimit(t *testing.T) {
 	t.Parallel()
 	for seed := range uint64(6) {
@@ -225,7 +225,7 @@ func TestTokensPerMinuteIsCorrected(t *testing.T) {
 	}
 }
 
-// TestTokensAreCountedAsTheyAreSpent: a call that goes on for long counts what it used in the minute it was used, and once.
+// TestTokensAreCountedAsTheyAreSpent: a long call counts its tokens in the minute in which it uses them, and once.
 func TestTokensAreCountedAsTheyAreSpent(t *testing.T) {
 	t.Parallel()
 	away := storagetest.NewServer(t)
@@ -243,7 +243,7 @@ func TestTokensAreCountedAsTheyAreSpent(t *testing.T) {
 				t.Errorf("with 500 of 1,000 tokens spent: %+v", next)
 			}
 			long.Release(550)
-			long.Spend(100) // over is over
+			long.Spend(100) // after Release: it counts nothing
 			if next := admit(t, limiter, token, limits.Cost{Requests: 1, Tokens: 450}); !next.Allowed || next.Tokens.Remaining != 0 {
 				t.Errorf("with 550 of 1,000 tokens used: %+v", next)
 			}
@@ -252,7 +252,7 @@ func TestTokensAreCountedAsTheyAreSpent(t *testing.T) {
 	}
 }
 
-// TestResume: what a call used that another process has admitted counts in the minute in which it was used.
+// TestResume: a worker counts the tokens of a call that another process has admitted, in the minute in which it uses them.
 func TestResume(t *testing.T) {
 	t.Parallel()
 	client := storagetest.Redis(t)

@@ -91,8 +91,8 @@ func releaseEndsWhatWasJustConfirmed(t *testing.T) {
 	}
 }
 
-// TestLeases: while its process lives a long call keeps its place, for several lease times; after a crash the place is
-// free when the lease is over.
+// TestLeases: a long call keeps its slot for several leases while its process runs. After a crash the slot becomes free at the
+// end of the lease.
 func TestLeases(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, leases)
@@ -108,7 +108,7 @@ func leases(t *testing.T) {
 	}
 	for step, began := opts.Lease/10, time.Now(); time.Since(began) < 3*opts.Lease; {
 		if admit(t, alive, token, one).Allowed {
-			t.Fatalf("place of a running call given away after %v", time.Since(began))
+			t.Fatalf("the slot of a running call is free after %v", time.Since(began))
 		}
 		pass(step)
 	}
@@ -116,15 +116,15 @@ func leases(t *testing.T) {
 		t.Fatal(err)
 	}
 	if admit(t, alive, token, one).Allowed {
-		t.Error("the place is given away before the lease is over")
+		t.Error("the slot is free before the lease has ended")
 	}
 	pass(opts.Lease)
 	if !admit(t, alive, token, one).Allowed {
-		t.Error("the place is not free when the lease is over")
+		t.Error("the slot is not free after the lease has ended")
 	}
 }
 
-// TestReleasesHoldElsewhereAtOnce: the place of a call that ended is free for another process within moments.
+// TestReleasesHoldElsewhereAtOnce: the slot of a call that ended is free for another process within 20 ms.
 func TestReleasesHoldElsewhereAtOnce(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -134,7 +134,7 @@ func TestReleasesHoldElsewhereAtOnce(t *testing.T) {
 		admit(t, here, token, one).Release(-1)
 		pass(20 * time.Millisecond)
 		if !admit(t, there, token, one).Allowed {
-			t.Error("the place is still taken")
+			t.Error("the slot is still taken")
 		}
 	})
 }

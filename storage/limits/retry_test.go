@@ -15,7 +15,7 @@ import (
 	"modelrelay/storage/storagetest"
 )
 
-// lossy passes bytes on to a Redis, and closes the connection in place of the next answer once it was told to.
+// lossy is a proxy in front of a Redis. If lose is set, it drops the next answer, closes its connection and clears lose.
 type lossy struct {
 	listener net.Listener
 	target   string
@@ -82,8 +82,8 @@ func lossyRedis(t *testing.T) (redis.UniversalClient, *lossy) {
 	return client, proxy
 }
 
-// TestAdmitIsRepeatable: when the answer to an admission is lost, the client asks again by itself, and the place that the
-// first asking took is the call's own.
+// TestAdmitIsRepeatable: if the answer to an admission is lost, the Redis client repeats the script. The call gets the slot that
+// the first run took.
 func TestAdmitIsRepeatable(t *testing.T) {
 	t.Parallel()
 	client, proxy := lossyRedis(t)
@@ -96,16 +96,16 @@ func TestAdmitIsRepeatable(t *testing.T) {
 		t.Fatalf("allowed: %t with %d answers lost, want true with 1", grant.Allowed, proxy.lost.Load())
 	}
 	if admit(t, limiter, one, limits.Cost{Requests: 1}).Allowed {
-		t.Error("a second call was admitted beside the first")
+		t.Error("a second call was admitted while the first one runs")
 	}
 	grant.Release(0)
 	if !admit(t, limiter, one, limits.Cost{Requests: 1}).Allowed {
-		t.Error("the place is still taken after the release")
+		t.Error("the slot is still taken after the release")
 	}
 }
 
-// TestAdmitCountsOnce: what is asked again because its answer was lost is counted once, and a batch that reaches Redis when
-// its process has given it up and gone on does nothing.
+// TestAdmitCountsOnce: an admission that is repeated because its answer was lost counts once. A batch that reaches Redis after
+// its process has given it up changes nothing.
 func TestAdmitCountsOnce(t *testing.T) {
 	t.Parallel()
 	client, proxy := lossyRedis(t)

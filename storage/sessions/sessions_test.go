@@ -68,7 +68,7 @@ func TestSession(t *testing.T) {
 	}
 }
 
-// A session that nobody uses ends, and one that is used ends as well, later.
+// TestSessionEnds: a session ends after its idle time. A session in use ends at its maximum age.
 func TestSessionEnds(t *testing.T) {
 	t.Parallel()
 	server, _ := storagetest.Miniredis(t)
@@ -86,7 +86,7 @@ func TestSessionEnds(t *testing.T) {
 	if _, err := store.Find(t.Context(), secret); !errors.Is(err, storage.ErrNotFound) {
 		t.Errorf("past the idle time: got %v, want ErrNotFound", err)
 	}
-	// The age stands in the record: Redis may have been told of a use a moment ago.
+	// The record contains the start of the session, so the maximum age holds although a use renewed the key in Redis.
 	_, begun, err = store.Begin(t.Context(), begun)
 	if err != nil {
 		t.Fatal(err)
@@ -141,8 +141,7 @@ func TestLink(t *testing.T) {
 	}
 }
 
-// One owner, however often they sign in, has a bounded number of sessions, begins them at a bounded rate, and takes nothing
-// from another.
+// An owner has a bounded number of sessions, begins them at a bounded rate, and does not affect other owners.
 func TestSessionsAreBounded(t *testing.T) {
 	t.Parallel()
 	const (
@@ -162,7 +161,7 @@ func TestSessionsAreBounded(t *testing.T) {
 				t.Fatalf("session %d was refused: %v", n, err)
 			}
 			if _, _, err := store.Begin(t.Context(), sessions.Session{Kind: "operator", Owner: "mallory"}); err != nil {
-				t.Fatalf("somebody else: %v", err)
+				t.Fatalf("another owner: %v", err)
 			}
 			server.FastForward(time.Minute)
 			if _, _, err := store.Begin(t.Context(), mallory); err != nil {
@@ -181,12 +180,12 @@ func TestSessionsAreBounded(t *testing.T) {
 			kept++
 		}
 	}
-	if kept != atOnce+2 { // somebody else's two
+	if kept != atOnce+2 { // the operator has two
 		t.Errorf("Redis has %d sessions, want %d", kept, atOnce+2)
 	}
 }
 
-// A word counts once for its owner; many words of one take no more of Redis than a few hundred.
+// TestOnce: Once reports true for the first use of a word by its owner. Redis keeps a few hundred words of each owner.
 func TestOnce(t *testing.T) {
 	t.Parallel()
 	server, stop := storagetest.Miniredis(t)

@@ -15,8 +15,8 @@ import (
 	"modelrelay/storage/storagetest"
 )
 
-// market plays tasks that come, ask when they are told to, run, and sometimes die, by a clock of its own, and checks at
-// every step what must always hold.
+// market simulates tasks with a clock of its own: they arrive, ask again after AskAgain, run, and sometimes die. It checks the
+// invariants after every step.
 type market struct {
 	tb     testing.TB
 	server *miniredis.Miniredis
@@ -28,16 +28,16 @@ type market struct {
 	rooms []slots.Channel
 	life  time.Duration
 	holds map[string]map[string]time.Time // channel → task → when its slot ends
-	// waiting are the living ones without a slot.
+	// waiting holds the living tasks without a slot.
 	waiting map[string]*customer
-	// idle is since when some slot was free although somebody alive waited, zero while that is not so.
+	// idle is the time since which a slot is free although a living task waits. Zero: there is no such slot.
 	idle     time.Time
 	idleMost time.Duration
-	over     bool // what is left to do does not matter
+	over     bool // run stops; the remaining steps do not matter
 	served   func(c *customer, waited time.Duration)
 }
 
-// customer is one task. Its deaths are silent: it just does not ask, or never frees.
+// customer is one task. A task that dies sends nothing: it does not ask again, or never frees its slot.
 type customer struct {
 	slots.Waiter
 
@@ -93,7 +93,7 @@ func (m *market) run(limit time.Duration) {
 	}
 }
 
-// look checks that no channel has more holders than slots, and how long slots stay free while somebody waits.
+// look checks that no channel has more holders than slots, and measures how long slots stay free while tasks wait.
 func (m *market) look() {
 	m.tb.Helper()
 	free := false
@@ -159,8 +159,8 @@ func (m *market) customer(token string, weight, n int) *customer {
 	}
 }
 
-// TestSlotsAlwaysHold: with random arrivals, weights, lanes and deaths no channel is ever over its limit, slots do not stay
-// free for long while somebody waits, and everybody alive is served.
+// TestSlotsAlwaysHold: with random arrivals, weights, lanes and deaths no channel exceeds its limit. No slot stays free for long
+// while a task waits, and every living task gets a slot.
 func TestSlotsAlwaysHold(t *testing.T) {
 	t.Parallel()
 	for seed := range uint64(2) {
@@ -188,9 +188,9 @@ func TestSlotsAlwaysHold(t *testing.T) {
 			if served != living || len(m.waiting) > 0 {
 				t.Errorf("%d of %d living tasks were served, %d wait", served, living, len(m.waiting))
 			}
-			// As long as the longest sleep near the front: slots of the dead end, and those behind are asleep.
+			// The bound is the longest wait between two asks of a task near the front.
 			if m.idleMost > 30*time.Second {
-				t.Errorf("a slot was free for %s while somebody waited", m.idleMost)
+				t.Errorf("a slot was free for %s while a task waited", m.idleMost)
 			}
 			t.Logf("longest idle slot %s, %d asks for %d tasks", m.idleMost, asks, served)
 		})
@@ -260,7 +260,7 @@ func TestSlotsNobodyStarves(t *testing.T) {
 	t.Logf("longest wait of a light task: %s", longest)
 }
 
-// TestSlotsOfThousandsAskSeldom adds up how often those in a long line are told to ask.
+// TestSlotsOfThousandsAskSeldom: a long line asks at a bounded rate. The test adds up the rates that AskAgain requires.
 func TestSlotsOfThousandsAskSeldom(t *testing.T) {
 	t.Parallel()
 	const waiters = 1000

@@ -72,7 +72,7 @@ func TestSlotsFillAndQueue(t *testing.T) {
 	}{
 		{1, has},
 		{2, has},
-		{1, has}, // the answer was lost
+		{1, has}, // the same task asks again: its first answer was lost
 		{4, waits(1, time.Second)},
 		{3, waits(1, time.Second)}, // it is older
 		{4, waits(2, time.Second)},
@@ -108,7 +108,7 @@ func TestSlotsFillAndQueue(t *testing.T) {
 	}
 }
 
-// TestSlotStates counts slots and lines, of channels that nobody knows as well.
+// TestSlotStates: States returns the taken slots and the waiting tasks of each channel. Both are zero for an unknown channel.
 func TestSlotStates(t *testing.T) {
 	t.Parallel()
 	store := slots.New(storagetest.Redis(t))
@@ -124,7 +124,7 @@ func TestSlotStates(t *testing.T) {
 	}
 }
 
-// TestSlotsTakeTurns hands one slot on and on and looks at whose turn it was.
+// TestSlotsTakeTurns: one slot goes from task to task in the order of lanes and weights.
 func TestSlotsTakeTurns(t *testing.T) {
 	t.Parallel()
 	type group struct {
@@ -157,7 +157,7 @@ func TestSlotsTakeTurns(t *testing.T) {
 				holder slots.Waiter
 			)
 			for range waiting {
-				// Who is asked first must not matter.
+				// The order in which the tasks ask must not matter.
 				for _, w := range slices.Concat(waiting, waiting) {
 					answer := take(t, store, slots.Ask{Waiter: w, Channels: rooms(t, "one:1")})
 					if answer.Channel != "" && w != holder {
@@ -215,7 +215,7 @@ func TestSlotsEndByThemselves(t *testing.T) {
 	one, two := rooms(t, "one:1"), rooms(t, "two:1")
 	const short = 50 * time.Millisecond
 	take(t, store, slots.Ask{Waiter: waiter("d", 0), Channels: two, Life: short})
-	testwait.Eventually(t, "a slot that nobody renews ends", storagetest.Patience, func() bool {
+	testwait.Eventually(t, "a slot that is not renewed ends", storagetest.Patience, func() bool {
 		return take(t, store, slots.Ask{Waiter: waiter("d", 1), Channels: two, NoWait: true}).Channel != ""
 	})
 	take(t, store, slots.Ask{Waiter: waiter("a", 0), Channels: one})
@@ -225,7 +225,7 @@ func TestSlotsEndByThemselves(t *testing.T) {
 	testwait.Eventually(t, "a slot that was renewed for a short time ends", storagetest.Patience, func() bool {
 		return take(t, store, slots.Ask{Waiter: waiter("b", 0), Channels: one, NoWait: true}).Channel != ""
 	})
-	// Its job runs nevertheless: it has one again, and nobody else until both have ended.
+	// The job of task a still runs: Renew gives it a slot again, and the channel has no free slot until both tasks have ended.
 	if lost, err := store.Renew(t.Context(), "one", waiter("a", 0).TaskID, time.Minute); !lost || err != nil {
 		t.Errorf("renew: lost %t, %v", lost, err)
 	}

@@ -18,15 +18,15 @@ func TestStore(t *testing.T) {
 	t.Cleanup(there.Close)
 	here.Remember("resp_1", "key channel")
 	if got := here.Find(t.Context(), "resp_1")[0]; got != "key channel" {
-		t.Errorf("got %q in the process that made it", got)
+		t.Errorf("got %q in the process that recorded it", got)
 	}
 	testwait.Eventually(t, "the maker in another process", storagetest.Patience, func() bool { return there.Find(t.Context(), "resp_1")[0] == "key channel" })
 	for _, name := range []string{"resp_2", "", string(make([]byte, 10_000))} {
 		if got := there.Find(t.Context(), name)[0]; got != "" {
-			t.Errorf("got %q for an answer nobody made", got)
+			t.Errorf("got %q for an unknown answer", got)
 		}
 	}
-	there.Remember("resp_1", "another") // the first maker stays
+	there.Remember("resp_1", "another") // the first entry stays
 	here.Remember("resp_4", "own")
 	if got := here.Find(t.Context(), "resp_4", "resp_2", "resp_1"); len(got) != 3 || got[0] != "own" || got[1] != "" || got[2] != "key channel" {
 		t.Errorf("got %q for several", got)
@@ -46,7 +46,7 @@ func TestStore(t *testing.T) {
 	if got := there.Find(t.Context(), "resp_1")[0]; got != "key channel" {
 		t.Errorf("got %q with redis away", got)
 	}
-	for range 30_000 { // more than is kept: it stays bounded and known ones that are young stay
+	for range 30_000 { // more than the cache holds: it removes the oldest entries
 		there.Remember("other", "x")
 	}
 	there.Remember("young", "y")
@@ -55,8 +55,8 @@ func TestStore(t *testing.T) {
 	}
 }
 
-// TestAwayRedisHoldsNobodyUp: with Redis away, who asks for what is not known here is told so at once.
-func TestAwayRedisHoldsNobodyUp(t *testing.T) {
+// TestFindIsFastWithoutRedis: without Redis, Find returns "" at once for an answer that this process does not know.
+func TestFindIsFastWithoutRedis(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		server := storagetest.NewServer(t)
@@ -66,7 +66,7 @@ func TestAwayRedisHoldsNobodyUp(t *testing.T) {
 		began := time.Now()
 		for range 100 {
 			if got := store.Find(t.Context(), "resp_9")[0]; got != "" {
-				t.Errorf("got %q for an answer nobody made", got)
+				t.Errorf("got %q for an unknown answer", got)
 			}
 		}
 		if took := time.Since(began); took > time.Second {

@@ -142,7 +142,7 @@ func TestDamaged(t *testing.T) {
 	}
 }
 
-// bomb is a payload as somebody who has the key can make it: a few kilobytes that would grow to size.
+// bomb returns a payload of a few kilobytes that would decompress to size. Only a process with the key can make one.
 func bomb(t *testing.T, letter byte, size int64) *commonpb.Payload {
 	t.Helper()
 	var packed bytes.Buffer
@@ -242,7 +242,7 @@ func TestDecodeJSON(t *testing.T) {
 	}
 }
 
-// FuzzDecode: whatever stands in a history, reading it ends, without a panic.
+// FuzzDecode: Decode returns without a panic, whatever the history contains.
 func FuzzDecode(f *testing.F) {
 	codec, _ := newCodec(f, keyOf("a", 'a'))
 	f.Add([]byte("binary/relay-aes-256-gcm"), []byte("a"), []byte("0123456789012345678901234567890"))
@@ -252,7 +252,7 @@ func FuzzDecode(f *testing.F) {
 	})
 }
 
-// BenchmarkEncode is what a request of a task costs on its way to Temporal.
+// BenchmarkEncode measures the encryption of one task's request.
 func BenchmarkEncode(b *testing.B) {
 	codec, _ := newCodec(b, keyOf("a", 'a'))
 	for name, size := range map[string]int{"256 B": 256, "4 KiB": 4 << 10, "64 KiB": 64 << 10} {

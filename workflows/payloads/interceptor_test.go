@@ -88,7 +88,8 @@ func TestRequestsStayTheCallers(t *testing.T) {
 	}
 }
 
-// TestUnknownKey: what a worker cannot read fails nothing for good, and what a reader asks for names the key.
+// TestUnknownKey: a worker without the key of a payload fails no task: Temporal repeats the step. The error of a read names the
+// key.
 func TestUnknownKey(t *testing.T) {
 	t.Parallel()
 	other, _ := newCodec(t, keyOf("gone", 'g'))

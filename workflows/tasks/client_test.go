@@ -168,7 +168,7 @@ func TestCreateDoesNotWaitForTheArchive(t *testing.T) {
 	})
 }
 
-// TestCreateTakesItsTokensTurn: the workers' queue tells tokens apart by keys that Temporal takes.
+// TestCreateTakesItsTokensTurn: each token has its own fairness key, within the length that Temporal accepts.
 func TestCreateTakesItsTokensTurn(t *testing.T) {
 	t.Parallel()
 	const limit = 64 // bytes, Temporal's

@@ -28,8 +28,8 @@ func remove(t *testing.T, acts *activities.Remover, in activities.RemoveInput) {
 	}
 }
 
-// TestDelete: from the answer on no process reads or lists the task, its key is taken until it is gone, and deleting it
-// again is no error.
+// TestDelete: after the answer to a delete no process returns or lists the task. Its idempotency key stays taken until the task
+// is removed. A second delete succeeds.
 func TestDelete(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, deleteATask)
@@ -43,7 +43,7 @@ func deleteATask(t *testing.T) {
 	following.Go(func() { there.Follow(ctx) })
 	defer following.Wait()
 	defer cancel()
-	synctest.Wait() // it listens
+	synctest.Wait() // Follow listens
 	task := mustCreate(t, here, keyed("a", 0))
 	if err := here.Delete(t.Context(), task.ID, "other"); kindOf(err) != providers.NotFound {
 		t.Fatalf("another token's delete: %v", err)

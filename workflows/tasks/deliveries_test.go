@@ -198,9 +198,9 @@ func TestPagesAreShared(t *testing.T) {
 	})
 }
 
-// TestPagesTellWhatRunsAnew: what runs on a page that is shared is told as it is now, without another visibility query, and all who
-// ask at once share the looks at it. What has ended is not looked at, and what does not answer stays as it was.
-func TestPagesTellWhatRunsAnew(t *testing.T) {
+// TestPagesShowRunningTasksAnew: a cached page shows the present state of running tasks without another visibility query.
+// Concurrent readers share the Describe calls. An ended task is not described, and a task whose Describe fails stays as it was.
+func TestPagesShowRunningTasksAnew(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		engine := &fakeCatalogue{executions: []*workflowpb.WorkflowExecutionInfo{
@@ -228,7 +228,7 @@ func TestPagesTellWhatRunsAnew(t *testing.T) {
 		}
 		want(workflows.PhasePolling, workflows.PhaseCompleted, workflows.PhaseQueued)
 		if got := engine.describes.Load(); got != 0 {
-			t.Errorf("%d looks for a page that was read just now", got)
+			t.Errorf("%d describes for a page that was read just now", got)
 		}
 		<-time.After(time.Second) // of the bubble
 		var tabs sync.WaitGroup
@@ -236,9 +236,9 @@ func TestPagesTellWhatRunsAnew(t *testing.T) {
 			tabs.Go(func() { want(workflows.PhaseCompleted, workflows.PhaseCompleted, workflows.PhaseQueued) })
 		}
 		tabs.Wait()
-		// One that failed serves those who waited for it, and is tried again by who comes later.
+		// A failed Describe serves the readers that waited for it. A later reader tries again.
 		if got := engine.describes.Load(); got < 2 || got > 21 || engine.described["video_runs"] != 1 || engine.described["video_ended"] != 0 {
-			t.Errorf("%d looks, of which %v", got, engine.described)
+			t.Errorf("%d describes, of which %v", got, engine.described)
 		}
 		if got := engine.lists.Load(); got != 1 {
 			t.Errorf("%d visibility queries, want 1", got)
@@ -246,7 +246,7 @@ func TestPagesTellWhatRunsAnew(t *testing.T) {
 	})
 }
 
-// TestCountsAsksAtOnce: a count is not as slow as all its counts together, and leaves a small server room for others.
+// TestCountsAsksAtOnce: Counts runs at most three queries at once, which is faster than one by one and spares a small server.
 func TestCountsAsksAtOnce(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -289,7 +289,7 @@ func TestCountsIsNotTakenTwice(t *testing.T) {
 	})
 }
 
-// TestCounts counts once for all who ask within ten seconds.
+// TestCounts: all readers within ten seconds share one result.
 func TestCounts(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -310,7 +310,7 @@ func TestCounts(t *testing.T) {
 		if asked != int64(len(first.Phases))+3 {
 			t.Errorf("%d queries for five readers", asked)
 		}
-		// From five seconds on who asks is told the old one at once, and the next one is taken for those who come later.
+		// After five seconds a reader receives the old result at once, and the counter refreshes it in the background.
 		engine.takes = time.Second
 		<-time.After(6 * time.Second) // of the bubble
 		for range 3 {

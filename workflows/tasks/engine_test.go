@@ -34,10 +34,10 @@ import (
 type fakeEngine struct {
 	client.Client // nil: what is not below panics
 
-	startErr  error // of the starts to come
+	startErr  error // of the next starts
 	describes atomic.Int64
 	lists     atomic.Int64
-	described func() // called once, after the next look at an execution
+	described func() // called once, after the next Describe
 
 	mu    sync.Mutex
 	tasks map[string]*workflowservice.DescribeWorkflowExecutionResponse
@@ -133,7 +133,7 @@ func (e *fakeEngine) CancelWorkflow(_ context.Context, id, _ string) error {
 	return nil
 }
 
-// cancelled tells whether the task was called off.
+// cancelled reports whether a cancel of the task was requested.
 func (e *fakeEngine) cancelled(id string) bool {
 	e.mu.Lock()
 	defer e.mu.Unlock()
@@ -147,7 +147,7 @@ func (e *fakeEngine) run(id string) string {
 	return e.tasks[id].GetWorkflowExecutionInfo().GetExecution().GetRunId()
 }
 
-// extended is a copy of what Describe says of a task, with a change; answers that were given stay as they were.
+// extended returns a changed copy of the answer of Describe. Earlier answers stay as they were.
 func extended(task *workflowservice.DescribeWorkflowExecutionResponse, change func(*workflowpb.WorkflowExecutionExtendedInfo)) *workflowservice.DescribeWorkflowExecutionResponse {
 	now := proto.CloneOf(task)
 	if now.WorkflowExtendedInfo == nil {

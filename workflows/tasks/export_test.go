@@ -11,7 +11,7 @@ import (
 // Options are the client's.
 func (c *Client) Options() ClientOptions { return c.opts }
 
-// Hint is what Follow does when another process tells of a change.
+// Hint does what Follow does when another process announces a change.
 func (c *Client) Hint(id string) { c.onChange(taskindex.Change{TaskID: id}) }
 
 // Reads are how many reads of tasks the client has in memory.
@@ -21,13 +21,13 @@ func (c *Client) Reads() int {
 	return len(c.reads.entries)
 }
 
-// Prompts are what a process keeps of requests.
+// Prompts is the cache of prompts.
 type Prompts struct{ *promptCache }
 
-// NewPrompts makes empty ones.
+// NewPrompts returns an empty cache.
 func NewPrompts() Prompts { return Prompts{newPromptCache()} }
 
-// Of gives the words of an object.
+// Of returns the request that the object stores.
 func (p Prompts) Of(ctx context.Context, token, object string, read func(context.Context, string) (providers.VideoRequest, error)) (providers.VideoRequest, error) {
 	return p.load(ctx, token, object, read)
 }

@@ -169,8 +169,8 @@ func TestListReadsEndedTasksTogether(t *testing.T) {
 	}
 }
 
-// TestListBehindForgotten: a page goes on behind tasks that Temporal has forgotten, however many there are.
-func TestListBehindForgotten(t *testing.T) {
+// TestListSkipsForgotten: a page skips the tasks that Temporal has forgotten, however many there are.
+func TestListSkipsForgotten(t *testing.T) {
 	t.Parallel()
 	service, _, index := newListing(storagetest.Redis(t))
 	for i := range 10 {
@@ -188,7 +188,7 @@ func TestListBehindForgotten(t *testing.T) {
 	}
 }
 
-// TestListWithoutMatch: a page that has looked at as many tasks as a page may, and found none, is where the list continues.
+// TestListWithoutMatch: a page without a match ends after the maximum of tasks that one page reads. The next page continues there.
 func TestListWithoutMatch(t *testing.T) {
 	t.Parallel()
 	service, _, index := newListing(storagetest.Redis(t))
@@ -209,7 +209,8 @@ func TestListWithoutMatch(t *testing.T) {
 	}
 }
 
-// TestMaxTasks: the limit counts tasks that have not ended, whoever failed to note it; a repeat of a create passes it.
+// TestMaxTasks: the limit counts running tasks only, also if the end of a task was not recorded. A repeat of a create is not
+// limited.
 func TestMaxTasks(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, maxTasks)
@@ -230,7 +231,7 @@ func maxTasks(t *testing.T) {
 	if again, err := service.Create(t.Context(), keyed("a", 2)); err != nil || again.ID != first.ID {
 		t.Errorf("a repeat at the limit: %v, %v", again.ID, err)
 	}
-	// A repeat whose task the index lost is answered, too.
+	// The repeat also works if the index has lost the task.
 	if err := index.Remove(t.Context(), "demo", first.ID, time.Time{}); err != nil {
 		t.Fatal(err)
 	}
@@ -245,7 +246,7 @@ func maxTasks(t *testing.T) {
 	}
 }
 
-// TestMaxTasksFreesAnyTask: not only the oldest may have ended with nobody noting it.
+// TestMaxTasksFreesAnyTask: a task whose end was not recorded does not count, also if it is not the oldest.
 func TestMaxTasksFreesAnyTask(t *testing.T) {
 	t.Parallel()
 	const most = 20

@@ -31,7 +31,7 @@ func TestOperatorEndsATask(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			e := &fakeToldEngine{fakeEngine: &fakeEngine{}}
+			e := &fakeSignalEngine{fakeEngine: &fakeEngine{}}
 			service := tasks.NewClient(e, options(nil, storagetest.Redis(t)))
 			made, err := service.Create(t.Context(), create(providers.VideoRequest{Model: "m", Prompt: "p"}))
 			if err != nil {
@@ -41,8 +41,8 @@ func TestOperatorEndsATask(t *testing.T) {
 			if err := do(t.Context(), tasks.NewOperator(e, "default"), made.ID); err != nil {
 				t.Fatal(err)
 			}
-			if want := []string{name}; !slices.Equal(e.told, want) {
-				t.Errorf("told %v, want %v", e.told, want)
+			if want := []string{name}; !slices.Equal(e.sent, want) {
+				t.Errorf("sent %v, want %v", e.sent, want)
 			}
 		})
 	}
@@ -137,25 +137,25 @@ func (r hastyRun) Get(context.Context, any) error {
 	return serviceerror.NewDeadlineExceeded("context deadline exceeded")
 }
 
-// fakeToldEngine notes what a task is told.
-type fakeToldEngine struct {
+// fakeSignalEngine records the signals and cancels that a task receives.
+type fakeSignalEngine struct {
 	*fakeEngine
 
-	told []string
+	sent []string
 }
 
-func (e *fakeToldEngine) SignalWorkflow(_ context.Context, _, _, name string, _ any) error {
-	e.told = append(e.told, name)
+func (e *fakeSignalEngine) SignalWorkflow(_ context.Context, _, _, name string, _ any) error {
+	e.sent = append(e.sent, name)
 	return nil
 }
 
-func (e *fakeToldEngine) CancelWorkflow(context.Context, string, string) error {
-	e.told = append(e.told, "cancel")
+func (e *fakeSignalEngine) CancelWorkflow(context.Context, string, string) error {
+	e.sent = append(e.sent, "cancel")
 	return nil
 }
 
-// TestOperatorAfterTheEnd: a task whose end is written is not ended again, though its execution runs on to stop a job that
-// nobody wants; nor is its archive tried again before that has removed what it left.
+// TestOperatorAfterTheEnd: a task whose result is recorded cannot be failed or cancelled, although its execution still stops the
+// vendor's job. RetryArchive is refused until that execution has removed its objects.
 func TestOperatorAfterTheEnd(t *testing.T) {
 	t.Parallel()
 	service, engine, _ := newListing(storagetest.Redis(t))
@@ -177,7 +177,7 @@ func TestOperatorAfterTheEnd(t *testing.T) {
 	}
 }
 
-// TestRetryArchiveForgetsWhatCalledItOff: what an operator or a client said to the try that has failed does not end the next.
+// TestRetryArchiveForgetsWhatCalledItOff: a cancel or fail that was sent to the failed try does not end the next try.
 func TestRetryArchiveForgetsWhatCalledItOff(t *testing.T) {
 	t.Parallel()
 	service, fake, _ := newListing(storagetest.Redis(t))

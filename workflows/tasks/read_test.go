@@ -159,7 +159,7 @@ func TestReadStranger(t *testing.T) {
 	}
 }
 
-// TestReadQueuePosition: a task that stands in line says at which place, as its last ask found it.
+// TestReadQueuePosition: a queued task has the queue position of the last heartbeat of Await.
 func TestReadQueuePosition(t *testing.T) {
 	t.Parallel()
 	answer := execution(t, workflows.PhaseQueued, nil)
@@ -174,12 +174,12 @@ func TestReadQueuePosition(t *testing.T) {
 			t.Fatal(err)
 		}
 		if got.State != workflows.Queued || got.Progress != 0 || got.QueuePosition != want {
-			t.Errorf("got %s %d at place %d, want queued 0 at place %d", got.State, got.Progress, got.QueuePosition, want)
+			t.Errorf("got %s %d at position %d, want queued 0 at position %d", got.State, got.Progress, got.QueuePosition, want)
 		}
 	}
 }
 
-// TestReadCallNeverFalls plays a call's answers in the order of its life: it does not return to queued when its activity has ended.
+// TestReadCallNeverFalls: a call does not return to queued when its activity has ended. The test reads its answers in order.
 func TestReadCallNeverFalls(t *testing.T) {
 	t.Parallel()
 	pending := func(name string, beat *activities.CallProgress) *workflowpb.PendingActivityInfo {

@@ -17,8 +17,8 @@ type fakeRemixer struct {
 	providers.Remixer
 }
 
-// TestRemixRepeated: the repeat of a remix finds its task when the video that it was made of is gone, by its key and as an
-// SDK's own retry, and makes no other. Without its task it is told that there is no such video.
+// TestRemixRepeated: after its source video is deleted, the repeat of a remix returns the first task and creates no other. This
+// holds for an idempotency key and for an SDK's own retry. If there is no first task, the repeat is refused with "no such video".
 func TestRemixRepeated(t *testing.T) {
 	t.Parallel()
 	for name, how := range map[string]func(in *tasks.Create, repeat bool){
@@ -40,7 +40,7 @@ func TestRemixRepeated(t *testing.T) {
 			made := mustCreate(t, service, first)
 			engine.forget(source.ID)
 			service = over()                                                              // another process: it has not read the source
-			repeat := create(providers.VideoRequest{Prompt: "a dog", RemixOf: source.ID}) // what the caller says, and no more
+			repeat := create(providers.VideoRequest{Prompt: "a dog", RemixOf: source.ID}) // only what the caller sends
 			how(&repeat, true)
 			late := first
 			how(&late, true)

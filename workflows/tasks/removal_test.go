@@ -13,9 +13,9 @@ import (
 	"modelrelay/workflows/tasks"
 )
 
-// TestDeleteWithoutRedis: what Temporal says of a task is enough. With Redis away a deleted task reads as gone in every
-// process from the answer on, running or ended, its key is taken, and where Temporal cannot be asked either nobody says that
-// it is gone or that it is there.
+// TestDeleteWithoutRedis: without Redis, Temporal's record of a task suffices. After the answer to a delete every process reports
+// the task as not found, whether it ran or had ended, and its key stays taken. If Temporal is unavailable too, a read reports
+// neither a task nor its absence.
 func TestDeleteWithoutRedis(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {

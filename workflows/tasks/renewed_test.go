@@ -60,7 +60,7 @@ func TestFindWithoutTheEngine(t *testing.T) {
 		find("a moment later", 0, 11)
 		c.Hint(id)
 		<-time.After(1500 * time.Millisecond)
-		find("told of a change", 1, 13)
+		find("after a hint", 1, 13)
 		if _, err := other.Cancel(t.Context(), id, "demo"); err != nil {
 			t.Fatal(err)
 		}
@@ -73,8 +73,8 @@ func TestFindWithoutTheEngine(t *testing.T) {
 	})
 }
 
-// TestWhatReadsKeep: what cannot be told again without the engine, and what is large, is not kept in memory for longer than a
-// read serves.
+// TestWhatReadsKeep: a read stays in memory past readTTL only if its task waits for a poll and its request is small. Any other
+// state cannot be derived without Temporal.
 func TestWhatReadsKeep(t *testing.T) {
 	t.Parallel()
 	for name, test := range map[string]struct {

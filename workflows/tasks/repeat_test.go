@@ -61,7 +61,7 @@ func TestRepeatBesideTheRemovalOfAnEarlierTask(t *testing.T) {
 			t.Errorf("got %+v, %v, want %s", got, err, made.ID)
 		}
 	}
-	engine.forget(made.ID) // and the earlier one's removal goes on
+	engine.forget(made.ID) // the removal of the earlier task is still in progress
 	if got, err := service.Create(t.Context(), keyed("a", 0)); kindOf(err) != providers.Conflict {
 		t.Errorf("without a task of its own: got %+v, %v, want conflict", got, err)
 	}

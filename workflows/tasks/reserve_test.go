@@ -68,7 +68,7 @@ func TestCreateReserves(t *testing.T) {
 	if _, err := service.Create(t.Context(), other); err == nil {
 		t.Error("a start that failed made a task")
 	}
-	reserved(16 * unit / 10) // the four seconds that nobody asked for by name are free again
+	reserved(16 * unit / 10) // the reservation of the failed start, of the default four seconds, is released
 	engine.startErr = nil
 	other.Request.Seconds = "5"
 	_, err := service.Create(t.Context(), other)
@@ -76,14 +76,14 @@ func TestCreateReserves(t *testing.T) {
 	if !errors.As(err, &fault) || fault.Kind != providers.Quota || fault.Accepted != providers.NotAccepted || engine.count() != 1 {
 		t.Errorf("beyond the budget: %v, %d tasks", err, engine.count())
 	}
-	in.Budget = 1 // lowered meanwhile: the task that runs is answered all the same
+	in.Budget = 1 // lowered meanwhile: a repeat still returns the running task
 	if _, err := service.Create(t.Context(), in); err != nil {
 		t.Errorf("the repeat of a create: %v", err)
 	}
 	reserved(16 * unit / 10)
 }
 
-// TestCreateWithoutTheBudget: while nobody knows what a budget has left, its token starts no video.
+// TestCreateWithoutTheBudget: while Redis is unavailable, a token with a budget starts no video.
 func TestCreateWithoutTheBudget(t *testing.T) {
 	t.Parallel()
 	service, engine := newPaying(t, storagetest.Client(t, "redis://127.0.0.1:1"))
@@ -99,7 +99,8 @@ func TestCreateWithoutTheBudget(t *testing.T) {
 	}
 }
 
-// TestCreateReservesByWhatIsAsked: a resolution has its tier, and where none is named the dearest that may fit is reserved.
+// TestCreateReservesByWhatIsAsked: a create reserves the price of the requested resolution, or else of the most expensive tier that
+// may apply.
 func TestCreateReservesByWhatIsAsked(t *testing.T) {
 	t.Parallel()
 	for name, c := range map[string]struct {

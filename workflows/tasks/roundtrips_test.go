@@ -96,7 +96,7 @@ func TestAnEarlierTaskLeavesNoOther(t *testing.T) {
 	for _, most := range []int{0, 1} {
 		in := unkeyed("a cat")
 		in.MaxTasks = most
-		engine.startErr = errors.New("no answer") // nobody knows whether it started: the note stays open
+		engine.startErr = errors.New("no answer") // the outcome of the start is unknown: the note stays open
 		if _, err := service.Create(t.Context(), in); err == nil {
 			t.Fatal("a start without an answer made a task")
 		}

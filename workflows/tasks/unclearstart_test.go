@@ -63,8 +63,8 @@ func plain() tasks.Create {
 	return in
 }
 
-// TestCreateAfterAnUnclearStart: a client that was told to come again, and does, has the one task that its first create may
-// have started, whether that did or not; what it asks for after that is another.
+// TestCreateAfterAnUnclearStart: a start with an unknown outcome is answered with Retry-After. The client's next create returns the
+// one task, whether the first start reached Temporal or not. A create after that makes another task.
 func TestCreateAfterAnUnclearStart(t *testing.T) {
 	t.Parallel()
 	for name, fail := range map[string]func(*fakeUnsureEngine){
@@ -87,7 +87,7 @@ func TestCreateAfterAnUnclearStart(t *testing.T) {
 					break
 				}
 				if fault := providers.AsFault(err); fault.Kind != providers.Overloaded || fault.RetryAfter <= 0 {
-					t.Fatalf("got %v, want to be told to come again", err)
+					t.Fatalf("got %v, want overloaded with Retry-After", err)
 				}
 			}
 			if err != nil || e.count() != 1 {
@@ -101,7 +101,8 @@ func TestCreateAfterAnUnclearStart(t *testing.T) {
 	}
 }
 
-// TestUnclearStartWithoutANote: where the note of an unclear start is lost as well, no client is told to repeat the create.
+// TestUnclearStartWithoutANote: if Redis also lost the note of an unclear start, the fault forbids a repeat. With an idempotency
+// key the create may be repeated.
 func TestUnclearStartWithoutANote(t *testing.T) {
 	t.Parallel()
 	server := storagetest.NewServer(t)

@@ -72,7 +72,8 @@ func TestUnknownIDsAreBounded(t *testing.T) {
 	})
 }
 
-// TestUnknownIDIsRemembered: an id that is no task is looked up once a second, and is one at once when its key makes it.
+// TestUnknownIDIsRemembered: reads of an unknown id describe it once a second. When a create makes a task with that id, the same
+// process finds it at once.
 func TestUnknownIDIsRemembered(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -104,7 +105,7 @@ func TestUnknownIDIsRemembered(t *testing.T) {
 	})
 }
 
-// fakeSlowEngine answers looks when it is told to.
+// fakeSlowEngine answers one Describe for each value of answer, and counts the concurrent ones.
 type fakeSlowEngine struct {
 	*fakeEngine
 
@@ -125,8 +126,8 @@ func (e *fakeSlowEngine) DescribeWorkflowExecution(ctx context.Context, id, run 
 	return e.fakeEngine.DescribeWorkflowExecution(ctx, id, run)
 }
 
-// TestReadsTakeTurns: looks at Temporal are bounded, one token leaves some of them to others however many it asks for, and
-// a create waits for none.
+// TestReadsTakeTurns: concurrent Describe calls are bounded in all and for each token, so one token cannot use all of them. A
+// create waits for none.
 func TestReadsTakeTurns(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {

@@ -44,19 +44,19 @@ func TestWatch(t *testing.T) {
 			t.Fatalf("got %s %d, %v", got.State, got.Progress, err)
 		}
 		if took := time.Since(began); took > 4*time.Second {
-			t.Errorf("a change that was told took %v", took-3*time.Second)
+			t.Errorf("a change with a hint took %v", took-3*time.Second)
 		}
 
 		began = time.Now()
-		e.after(5*time.Second, func() { e.progress(t, task.ID, 60) }) // nobody tells
+		e.after(5*time.Second, func() { e.progress(t, task.ID, 60) }) // without a hint
 		if got, err = c.Watch(t.Context(), got); err != nil || got.Progress != 60 {
 			t.Fatalf("got %d, %v", got.Progress, err)
 		}
 		if took := time.Since(began); took > 16*time.Second {
-			t.Errorf("a change that nobody told took %v", took-5*time.Second)
+			t.Errorf("a change without a hint took %v", took-5*time.Second)
 		}
 
-		// A Temporal that is away for a while is sat out.
+		// Watch waits while Temporal is unavailable.
 		e.down(true)
 		e.after(30*time.Second, func() { e.down(false); e.end(t, task.ID) })
 		if got, err = c.Watch(t.Context(), got); err != nil || got.State != workflows.Completed {
@@ -68,8 +68,8 @@ func TestWatch(t *testing.T) {
 	})
 }
 
-// TestWatchHintBetweenTwoWatches: a change that is told while the watcher is away for a moment, with a look too fresh to
-// be taken again, is not missed.
+// TestWatchHintBetweenTwoWatches: a hint that arrives between two calls of Watch is not missed, although the last read is younger
+// than readTTL.
 func TestWatchHintBetweenTwoWatches(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -108,7 +108,7 @@ func TestWatchEnds(t *testing.T) {
 	})
 }
 
-// TestWatchCost counts the looks at Temporal that a hundred watched tasks cause, each with five watchers, over two minutes.
+// TestWatchCost: the Describe calls for a hundred watched tasks, with five watchers each, are bounded over two minutes.
 func TestWatchCost(t *testing.T) {
 	t.Parallel()
 	const n, watchers, span = 100, 5, 2 * time.Minute
