@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"net/http"
 	"net/netip"
+	"strconv"
 	"time"
 
 	"github.com/danielgtaylor/huma/v2"
@@ -138,6 +139,16 @@ func (a *answer) JSONStatus(status int, value any) error {
 	encoder := json.NewEncoder(a)
 	encoder.SetEscapeHTML(false)
 	if err := encoder.Encode(value); err != nil {
+		return ClientGone(err)
+	}
+	return nil
+}
+
+// Document answers with a JSON text as it is.
+func (a *answer) Document(text []byte) error {
+	a.Header().Set("Content-Type", "application/json")
+	a.Header().Set("Content-Length", strconv.Itoa(len(text)))
+	if _, err := a.Write(text); err != nil {
 		return ClientGone(err)
 	}
 	return nil

@@ -76,7 +76,7 @@ func (a *Interactions) continues(x *edge.Request, r *http.Request, ch *calls.Cha
 	if previous == "" {
 		return nil
 	}
-	made := providers.Made{ID: previous, Param: previousField}
+	made := providers.Made{ID: previous}
 	if a.tasks.IsCall(previous) {
 		if err := ch.Admit(r.Context()); err != nil { // it reads a store
 			return err
@@ -92,15 +92,15 @@ func (a *Interactions) continues(x *edge.Request, r *http.Request, ch *calls.Cha
 			return err
 		case earlier.State != workflows.Completed:
 			return providers.InvalidField(previousField, "Invalid request: '%s' names an interaction that is %s.", previousField, statusOfTask(earlier))
-		case earlier.Call == nil || earlier.Call.Copy == nil:
+		}
+		if made = apitasks.MadeBy(earlier); made.ID == "" {
 			return providers.InvalidField(previousField, "Invalid request: '%s' names an interaction that its upstream has not stored.", previousField)
 		}
-		made.ID = earlier.Call.Copy.ID
-		made.By = providers.KeyRef{Channel: earlier.Call.Copy.Channel, Fingerprint: earlier.Call.Copy.Key}
 		theirs := rawjson.Quote(made.ID)
 		call.Edits = append(call.Edits, providers.Edit{At: b.Span(previousField), Text: theirs})
 		call.Rewrite = body.Replaced(rawjson.Quote(previous), theirs)
 	}
+	made.Param = previousField
 	call.ContinuesFrom = []providers.Made{made}
 	return nil
 }
@@ -108,7 +108,7 @@ func (a *Interactions) continues(x *edge.Request, r *http.Request, ch *calls.Cha
 // start answers the create of an interaction that is a task.
 func (a *Interactions) start(x *edge.Request, r *http.Request, started tasks.Task, request []byte) error {
 	if started.Stream {
-		return a.tasks.Stream(x, r, started, -1, openingEvents(started, request), asItIs)
+		return a.tasks.Stream(x, r, started, -1, request, asItIs)
 	}
 	return a.answer(x, r, started, request)
 }
@@ -168,11 +168,7 @@ func (a *Interactions) follow(x *edge.Request, r *http.Request, t tasks.Task) er
 	if !t.Stream {
 		return providers.InvalidField("stream", "Invalid request: the interaction was created without 'stream', so it has no events.")
 	}
-	request, err := a.tasks.Request(r.Context(), t)
-	if err != nil {
-		return err
-	}
-	return a.tasks.Stream(x, r, t, after, openingEvents(t, request), asItIs)
+	return a.tasks.Stream(x, r, t, after, nil, asItIs)
 }
 
 // answer answers with an interaction as it is now. request is the body of the create; nil: it is read if it is needed.
@@ -181,12 +177,7 @@ func (a *Interactions) answer(x *edge.Request, r *http.Request, t tasks.Task, re
 	if err != nil {
 		return err
 	}
-	x.Header().Set("Content-Type", "application/json")
-	x.Header().Set("Content-Length", strconv.Itoa(len(document)))
-	if _, err := x.Write(document); err != nil {
-		return edge.ClientGone(err)
-	}
-	return nil
+	return x.Document(document)
 }
 
 // document returns an interaction as it is now.
@@ -199,13 +190,13 @@ func (a *Interactions) document(ctx context.Context, t tasks.Task, request []byt
 	var more []body.Member
 	switch {
 	case t.State == workflows.Completed && !t.Stream:
-		document, err = a.output(ctx, t, io.ReadAll)
+		document, err = a.tasks.Output(ctx, t, io.ReadAll)
 	case t.State == workflows.Completed:
-		document, err = a.output(ctx, t, interactionOf)
+		document, err = a.tasks.Output(ctx, t, interactionOf)
 	case t.State == workflows.Cancelled && len(t.Outputs) > 0 && t.Stream:
 		document = newInteraction(t, request)
 		var shown []byte
-		if shown, err = a.output(ctx, t, interactionOf); err == nil {
+		if shown, err = a.tasks.Output(ctx, t, interactionOf); err == nil {
 			more = append(more, body.Named("steps", rawjson.Trim(shown).Get("steps")))
 		}
 	default:
@@ -221,16 +212,6 @@ func (a *Interactions) document(ctx context.Context, t tasks.Task, request []byt
 		return document, err
 	}
 	return body.WithMembers(document, more...), nil
-}
-
-// output reads the archived answer of an interaction.
-func (a *Interactions) output(ctx context.Context, t tasks.Task, read func(io.Reader) ([]byte, error)) ([]byte, error) {
-	content, err := a.tasks.Output(ctx, t)
-	if err != nil {
-		return nil, err
-	}
-	defer func() { _ = content.Close() }() // it was only read
-	return read(content)
 }
 
 // interactionOf returns the interaction of the last event of a stream, with the steps of the events before it.

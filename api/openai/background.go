@@ -50,7 +50,7 @@ func (a *background) start(x *edge.Request, r *http.Request, started tasks.Task,
 	if started.Ended() { // of an earlier create
 		return a.answer(x, r, started)
 	}
-	return answerJSON(x, newResponse(started, string(started.State), body))
+	return x.Document(newResponse(started, string(started.State), body))
 }
 
 // find returns the task of a response; false if it is none of the caller's.
@@ -78,17 +78,13 @@ func (a background) get(x *edge.Request, r *http.Request, t tasks.Task) error {
 	if !t.Stream {
 		return providers.InvalidField("stream", "Invalid request: the response was created without 'stream', so it has no events.")
 	}
-	request, err := a.tasks.Request(r.Context(), t)
-	if err != nil {
-		return err
-	}
-	return a.stream(x, r, t, request, after)
+	return a.stream(x, r, t, nil, after)
 }
 
-// stream sends the events of a response after a number. The first two exist before its worker has begun.
+// stream sends the events of a response after a number. request is the body of the create; nil: it is read if it is needed.
 func (a background) stream(x *edge.Request, r *http.Request, t tasks.Task, request []byte, after int64) error {
 	plain := r.URL.Query().Get("include_obfuscation") == "false"
-	return a.tasks.Stream(x, r, t, after, Opening(t)(request), func(_ int64, event []byte) []byte {
+	return a.tasks.Stream(x, r, t, after, request, func(_ int64, event []byte) []byte {
 		if plain {
 			return withoutObfuscation(event)
 		}
@@ -105,7 +101,7 @@ func (a background) answer(x *edge.Request, r *http.Request, t tasks.Task) error
 	if err != nil {
 		return err
 	}
-	return answerJSON(x, document)
+	return x.Document(document)
 }
 
 // document returns a response as it is now.
@@ -162,33 +158,27 @@ func isVendorCode(code string) bool {
 }
 
 // final returns the archived response, or that of the last event of its stream.
-func (a background) final(ctx context.Context, t tasks.Task) (document []byte, err error) {
-	content, err := a.tasks.Output(ctx, t)
-	if err != nil {
-		return nil, err
-	}
-	defer func() { _ = content.Close() }() // it was only read
+func (a background) final(ctx context.Context, t tasks.Task) ([]byte, error) {
 	if !t.Stream {
-		return io.ReadAll(content)
+		return a.tasks.Output(ctx, t, io.ReadAll)
 	}
-	err = eachEvent(content, func(_ string, data rawjson.Value) {
-		if response := data.Get("response"); response.IsObject() {
-			document = bytes.Clone(response)
-		}
+	return a.tasks.Output(ctx, t, func(stream io.Reader) (document []byte, err error) {
+		err = eachEvent(stream, func(_ string, data rawjson.Value) {
+			if response := data.Get("response"); response.IsObject() {
+				document = bytes.Clone(response)
+			}
+		})
+		return document, err
 	})
-	return document, err
 }
 
 // items returns the items in the events of a response that did not end, as an array.
 func (a background) items(ctx context.Context, t tasks.Task) ([]byte, error) {
-	content, err := a.tasks.Output(ctx, t)
-	if err != nil {
-		return nil, err
-	}
-	defer func() { _ = content.Close() }() // it was only read
-	var items itemsOf
-	err = eachEvent(content, items.event)
-	return items.list(), err
+	return a.tasks.Output(ctx, t, func(stream io.Reader) ([]byte, error) {
+		var items itemsOf
+		err := eachEvent(stream, items.event)
+		return items.list(), err
+	})
 }
 
 // eachEvent visits the type and data of each event.
@@ -380,7 +370,7 @@ func (s *stored) ended(x *edge.Request, r *http.Request, id string) (response re
 		if err != nil {
 			return err
 		}
-		response.Input, made = ownInput(request), madeBy(t)
+		response.Input, made = ownInput(request), apitasks.MadeBy(t)
 		if previous := previousOf(request); previous != "" {
 			before, _, found, err := s.previous(x, r, previous)
 			switch {
@@ -412,15 +402,7 @@ func (s *stored) previous(x *edge.Request, r *http.Request, id string) (response
 	return response, made, true, err
 }
 
-// madeBy returns the upstream's id of a response that its upstream stores, with the channel and key that made it; zero for none.
-func madeBy(t tasks.Task) providers.Made {
-	if t.Call == nil || t.Call.Copy == nil {
-		return providers.Made{}
-	}
-	return providers.Made{ID: t.Call.Copy.ID, By: providers.KeyRef{Channel: t.Call.Copy.Channel, Fingerprint: t.Call.Copy.Key}}
-}
-
-// made returns what madeBy does of a stored response that is a task, zero for any other.
+// made returns what apitasks.MadeBy does of a stored response that is a task, zero for any other.
 func (s *stored) made(x *edge.Request, r *http.Request, id string, object rawjson.Value) (made providers.Made, err error) {
 	if !object.Get("background").True() {
 		return made, nil
@@ -429,7 +411,7 @@ func (s *stored) made(x *edge.Request, r *http.Request, id string, object rawjso
 	if err != nil || !found {
 		return made, err
 	}
-	return madeBy(t), nil
+	return apitasks.MadeBy(t), nil
 }
 
 // ownInput returns the items of a request's input with commas between them.

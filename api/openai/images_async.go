@@ -147,12 +147,7 @@ func (a background) imageEnd(ctx context.Context, t tasks.Task) (*imageTaskEnd, 
 	if t.State != workflows.Completed {
 		return end, nil
 	}
-	content, err := a.tasks.Output(ctx, t)
-	if err != nil {
-		return nil, err
-	}
-	defer func() { _ = content.Close() }() // it was only read
-	raw, err := io.ReadAll(content)
+	raw, err := a.tasks.Output(ctx, t, io.ReadAll)
 	if err != nil {
 		return nil, err
 	}

@@ -11,7 +11,6 @@ import (
 	"net/http"
 	"net/url"
 	"slices"
-	"strconv"
 	"strings"
 	"time"
 
@@ -156,7 +155,7 @@ func (s *stored) get(x *edge.Request, r *http.Request, id string) error {
 	case stream:
 		return providers.InvalidField("stream", "The events of this response are not stored.")
 	}
-	return answerJSON(x, response.Object)
+	return x.Document(response.Object)
 }
 
 // ofTask answers for a response that is a task; false if it is none of the caller's.
@@ -289,15 +288,6 @@ func (s *stored) relay(x *edge.Request, r *http.Request, request providers.Store
 		}
 	}
 	return s.calls.Stored(x, r, request)
-}
-
-func answerJSON(x *edge.Request, document []byte) error {
-	x.Header().Set("Content-Type", "application/json")
-	x.Header().Set("Content-Length", strconv.Itoa(len(document)))
-	if _, err := x.Write(document); err != nil {
-		return edge.ClientGone(err)
-	}
-	return nil
 }
 
 // inputItem is an item of a response's own input.

@@ -34,24 +34,20 @@ func (s *Service) serveStream(x *edge.Request, r *http.Request, of tasks.Task) e
 		}
 		after = int64(number)
 	}
-	var opening [][]byte
-	if open := s.opening(of); open != nil {
-		request, err := s.Request(r.Context(), of)
-		if err != nil {
-			return err
-		}
-		opening = open(request)
-	}
-	return s.Stream(x, r, of, after, opening, func(n int64, event []byte) []byte {
+	return s.Stream(x, r, of, after, nil, func(n int64, event []byte) []byte {
 		return append([]byte("id: "+of.ID+"-"+strconv.FormatInt(n, 10)+"\n"), event...)
 	})
 }
 
-// Stream streams the events of a call after a number, as show writes them, until the end of the call. opening are the first events of its
-// log, which are sent before there is one.
+// Stream streams the events of a call after a number, as show writes them, until the end of the call. The first events of its log are sent
+// before there is one. request is the body of the create; nil: it is read if it is needed.
 func (s *Service) Stream(
-	x *edge.Request, r *http.Request, of tasks.Task, after int64, opening [][]byte, show func(n int64, event []byte) []byte,
+	x *edge.Request, r *http.Request, of tasks.Task, after int64, request []byte, show func(n int64, event []byte) []byte,
 ) error {
+	opening, err := s.openingEvents(r.Context(), of, request)
+	if err != nil {
+		return err
+	}
 	unwatch, err := x.Watch()
 	if err != nil {
 		return err
@@ -112,6 +108,20 @@ func (s *Service) Stream(
 		_ = out.write(show(after+1, s.faults(staged, fault, after+1))) // the client may be gone
 	}
 	return fault
+}
+
+// openingEvents are the first events of a call's log, which exist before the call is sent.
+func (s *Service) openingEvents(ctx context.Context, of tasks.Task, request []byte) (events [][]byte, err error) {
+	open := s.opening(of)
+	if open == nil {
+		return nil, nil
+	}
+	if request == nil {
+		if request, err = s.Request(ctx, of); err != nil {
+			return nil, err
+		}
+	}
+	return open(request), nil
 }
 
 // noEvents reports the end of a call whose stream never began. fault is nil for a cancelled one.

@@ -45,36 +45,31 @@ func (s *Service) Delete(ctx context.Context, tokenID, id string) error {
 
 // Request returns the body of a call's create.
 func (s *Service) Request(ctx context.Context, of tasks.Task) ([]byte, error) {
-	body, err := s.open(ctx, of, of.Body)
-	if err != nil {
-		return nil, err
-	}
-	defer func() { _ = body.Close() }() // it was only read
-	raw, err := io.ReadAll(body)
-	if err != nil {
-		return nil, fmt.Errorf("read the request of %s: %w", of.ID, err)
-	}
-	return raw, nil
+	return s.read(ctx, of, of.Body, io.ReadAll)
 }
 
-// Output opens the archived answer of a call. The caller closes it.
-func (s *Service) Output(ctx context.Context, of tasks.Task) (io.ReadCloser, error) {
+// Output returns what read does of the archived answer of a call.
+func (s *Service) Output(ctx context.Context, of tasks.Task, read func(io.Reader) ([]byte, error)) ([]byte, error) {
 	if len(of.Outputs) == 0 {
 		return nil, noResult(of)
 	}
-	return s.open(ctx, of, of.Outputs[0].Object)
+	return s.read(ctx, of, of.Outputs[0].Object, read)
 }
 
-func (s *Service) open(ctx context.Context, of tasks.Task, key string) (io.ReadCloser, error) {
-	body, err := s.archive.Open(ctx, key)
+func (s *Service) read(ctx context.Context, of tasks.Task, key string, read func(io.Reader) ([]byte, error)) ([]byte, error) {
+	object, err := s.archive.Open(ctx, key)
 	if err != nil {
 		return nil, Object{Gone: noResult(of)}.fault(err)
 	}
-	if err := s.hold(ctx, body.Object().Size); err != nil {
-		_ = body.Close() // it was not read
+	defer func() { _ = object.Close() }() // it was only read
+	if err := s.hold(ctx, object.Object().Size); err != nil {
 		return nil, err
 	}
-	return body, nil
+	content, err := read(object)
+	if err != nil {
+		return nil, fmt.Errorf("read %s of %s: %w", key, of.ID, err)
+	}
+	return content, nil
 }
 
 // BytesPerRead is how much of an object that a request reads into memory counts as one of the token's reads, in bytes.
@@ -120,4 +115,12 @@ func (s *Service) Call(ctx context.Context, tokenID, id string, is func(tasks.Ta
 		err = providers.Faultf(providers.NotFound, "No task %q.", id)
 	}
 	return found, err
+}
+
+// MadeBy returns the upstream's id of a call that its upstream stores, with the channel and key that made it; zero for none.
+func MadeBy(of tasks.Task) providers.Made {
+	if of.Call == nil || of.Call.Copy == nil {
+		return providers.Made{}
+	}
+	return providers.Made{ID: of.Call.Copy.ID, By: providers.KeyRef{Channel: of.Call.Copy.Channel, Fingerprint: of.Call.Copy.Key}}
 }
