@@ -100,6 +100,8 @@ type CallProgress struct {
 	Attempts  int       `json:"attempts,omitempty"`
 	Channel   string    `json:"channel,omitempty"`
 	StartedAt time.Time `json:"started_at,omitzero"`
+	// Position is the place of a call that waits for a slot in the line of its worker, from 1; 0: it does not wait for one.
+	Position int `json:"queue_position,omitempty"`
 	// Lost is the number of attempts whose answer was lost.
 	Lost int `json:"lost,omitempty"`
 	// Unsent are the tries of Relay whose claim the archive did not answer. Such a try sends nothing, but may have the claim.
@@ -208,9 +210,12 @@ func CallShares(calls int64) *Shares {
 
 // RelayInput is a background call.
 type RelayInput struct {
-	TaskID      string     `json:"task_id"`
-	Incarnation string     `json:"incarnation"`
-	Token       string     `json:"token"`
+	TaskID      string `json:"task_id"`
+	Incarnation string `json:"incarnation"`
+	Token       string `json:"token"`
+	// Weight and Lane determine the token's share of the worker's slots.
+	Weight      int        `json:"weight,omitempty"`
+	Lane        string     `json:"lane,omitempty"`
 	Model       string     `json:"model"`
 	Call        StagedCall `json:"call"`
 	Deadline    time.Time  `json:"deadline"`
@@ -296,6 +301,8 @@ type calling struct {
 
 	mu       sync.Mutex
 	progress CallProgress
+	// place is what the call asks the worker's slots for; nil once it has one.
+	place *fair.Ask[string]
 	// claimed is the number of the claim that this try holds, 0 for none, and unsentClaims the number of those before it
 	// under which nothing was sent. begun is the number of requests of this try.
 	claimed, unsentClaims, begun int
@@ -309,13 +316,25 @@ type calling struct {
 	body answerBody
 }
 
-// slot waits for a slot of the worker. A worker that stops gives none.
+// slot waits for a slot of the worker: lane by lane, within a lane by weight among tokens, within a token first come, first served. A worker
+// that stops gives none.
 func (c *calling) slot(ctx context.Context, most time.Duration) error {
+	if c.Slots.Try(c.in.Token, 1) == nil {
+		return nil
+	}
 	ctx, release := stopWithWorker(ctx, 0)
 	defer release()
-	if _, err := fair.Wait(ctx, fair.Ask[string]{Key: c.in.Token, Limit: most}, c.Slots); err != nil {
+	ask := fair.Ask[string]{Key: c.in.Token, Limit: most, Due: c.in.Entry.Created, Lane: LaneIndex(c.in.Lane), Weight: int64(c.in.Weight)}
+	c.mu.Lock()
+	c.place = &ask
+	c.mu.Unlock()
+	activity.RecordHeartbeat(c.task, c.shown())
+	if _, err := fair.Wait(ctx, ask, c.Slots); err != nil {
 		return c.wait("no free slot")
 	}
+	c.mu.Lock()
+	c.place = nil
+	c.mu.Unlock()
 	return nil
 }
 
@@ -390,7 +409,11 @@ func (c *calling) unsent(ctx context.Context) (Answered, error) {
 func (c *calling) shown() CallProgress {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	return c.progress
+	shown := c.progress
+	if shown.Position = 0; c.place != nil {
+		shown.Position = c.Slots.Position(*c.place)
+	}
+	return shown
 }
 
 func (c *calling) enter(stage CallStage) {

@@ -23,9 +23,11 @@ import (
 	"modelrelay/storage"
 	"modelrelay/storage/archive"
 	"modelrelay/storage/eventlog"
+	"modelrelay/storage/fair"
 	"modelrelay/storage/ledger"
 	"modelrelay/storage/storagetest"
 	"modelrelay/storage/taskindex"
+	"modelrelay/storage/testwait"
 )
 
 // fakeCaller serves calls as the test says; nil answers 200.
@@ -502,6 +504,48 @@ func TestRelayWaits(t *testing.T) {
 			}
 			if r, retried, delay := fault(t, err); !retried || delay <= 0 || r.Accepted != providers.NotAccepted || c.caller.sent.Load() != 0 {
 				t.Errorf("got %+v, retried %t after %v, sent %d times", r, retried, delay, c.caller.sent.Load())
+			}
+		})
+	}
+}
+
+// TestRelayStandsInLine: a call that waits for a slot reports its place, by lane, weight and age.
+func TestRelayStandsInLine(t *testing.T) {
+	t.Parallel()
+	now := time.Now()
+	for name, test := range map[string]struct {
+		in   func(*activities.RelayInput)
+		want int
+	}{
+		"another token came before": {in: func(*activities.RelayInput) {}, want: 2},
+		"an earlier lane":           {in: func(in *activities.RelayInput) { in.Lane = "high" }, want: 1},
+		"a later lane":              {in: func(in *activities.RelayInput) { in.Lane = "low" }, want: 2},
+		"an older call of its token": {in: func(in *activities.RelayInput) {
+			in.Token, in.Entry.Created = "other", now.Add(time.Second)
+		}, want: 2},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			c := newCalls(t, new(fakeCaller).answers(http.StatusOK, "{}"))
+			c.relayer.Slots = fair.New[string](fair.Bounds{Line: 1, Lines: 1})
+			ctx, leave := context.WithCancel(t.Context())
+			var other sync.WaitGroup
+			defer other.Wait()
+			defer leave()
+			other.Go(func() { _, _ = fair.Wait(ctx, fair.Ask[string]{Key: "other", Lane: 1, Due: now}, c.relayer.Slots) })
+			testwait.Eventually(t, "the other waits", time.Minute, func() bool { return c.relayer.Slots.Waiting() == 1 })
+			c.in.Entry.Created = now
+			test.in(&c.in)
+			if _, err := c.try(t); err == nil {
+				t.Fatal("it ended")
+			}
+			for _, beat := range c.beats() {
+				if beat.Position != test.want {
+					t.Errorf("got place %d, want %d", beat.Position, test.want)
+				}
+			}
+			if len(c.beats()) == 0 {
+				t.Error("it reports no place")
 			}
 		})
 	}

@@ -108,7 +108,7 @@ const eventStream = "text/event-stream"
 func (c *calling) ended(answer Answered, run *CallRun) Answered {
 	answer.CallProgress, answer.Usage, answer.Priced = c.shown(), run.Usage, run.Priced || c.in.Call.Amount > 0
 	answer.Copy = cmp.Or(answer.Ticket, run.Copy)
-	answer.Stage, answer.Unsent, answer.Ticket, answer.GoneSince = "", nil, nil, time.Time{}
+	answer.Stage, answer.Unsent, answer.Ticket, answer.GoneSince, answer.Position = "", nil, nil, time.Time{}, 0
 	answer.Cost = run.Cost + int64(answer.Lost)*c.in.Call.Amount
 	return answer
 }

@@ -37,6 +37,9 @@ type Waiter struct {
 	Since  time.Time `json:"since"`
 }
 
+// LaneIndex returns the place of a token's lane in the order of lanes, from 0.
+func LaneIndex(lane string) int { return slots.LaneIndex(lane) }
+
 // hold keeps a running job counted until slotSlack after its next poll. It takes a slot for a job without one: it expired, or the task was
 // admitted while Redis was unavailable, or before the channel got a limit. Nothing depends on it.
 func (k *SlotKeeper) hold(ctx context.Context, taskID string, to Assignment, next time.Duration) {

@@ -22,10 +22,11 @@ func (v *task) relay(ctx workflow.Context) Result {
 	deadline := v.began.Add(time.Duration(v.in.Limits.Deadline))
 	var answer activities.Answered
 	in := activities.RelayInput{
-		TaskID: v.in.TaskID, Incarnation: v.in.Incarnation, Token: v.in.Token, Model: v.in.Model, Call: *v.in.Call, Deadline: deadline,
+		TaskID: v.in.TaskID, Incarnation: v.in.Incarnation, Token: v.in.Token, Weight: v.in.Weight, Lane: v.in.Lane, Model: v.in.Model,
+		Call: *v.in.Call, Deadline: deadline,
 		Reservation: v.in.Reservation, Entry: v.entry(), Expires: deadline.Add(relayMargin + time.Duration(v.in.Limits.Retention)),
 	}
-	err := workflow.ExecuteActivity(withRelay(ctx, deadline.Sub(workflow.Now(ctx)), v.in.Call.Operation()), v.acts.Relayer.Relay, in).Get(ctx, &answer)
+	err := workflow.ExecuteActivity(withRelay(ctx, deadline.Sub(workflow.Now(ctx)), v.in.Lane, v.in.Call.Operation()), v.acts.Relayer.Relay, in).Get(ctx, &answer)
 	if err != nil {
 		answer = v.conclude(ctx, in)
 	}

@@ -127,6 +127,37 @@ func TestCall(t *testing.T) {
 	}
 }
 
+// TestCallLane: a call of an early lane goes first at the server, and its activity knows lane and weight of the token.
+func TestCallLane(t *testing.T) {
+	t.Parallel()
+	last := 0
+	for _, lane := range []string{"high", "normal", "low"} {
+		s := newTestEnv(t)
+		in := callInput()
+		in.Lane, in.Weight = lane, 3
+		s.OnActivity("Relay", mock.Anything, mock.Anything).Return(func(_ context.Context, got activities.RelayInput) (activities.Answered, error) {
+			if got.Lane != lane || got.Weight != 3 {
+				t.Errorf("got lane %q and weight %d", got.Lane, got.Weight)
+			}
+			return answered, nil
+		}).Once()
+		s.OnActivity("Settle", mock.Anything, mock.Anything).Return(nil).Once()
+		s.OnWorkflow("Notify", mock.Anything, mock.Anything).Return(activities.Delivery{Delivered: true}, nil).Maybe()
+		if s.ExecuteWorkflow(workflows.Call, in); s.GetWorkflowError() != nil {
+			t.Fatal(s.GetWorkflowError())
+		}
+		s = newTestEnv(t)
+		s.ExecuteWorkflow(func(ctx workflow.Context) (int, error) {
+			return workflow.GetActivityOptions(workflows.WithRelay(ctx, time.Hour, lane, "")).Priority.PriorityKey, nil
+		})
+		var key int
+		if err := s.GetWorkflowResult(&key); err != nil || key <= last || key > 5 {
+			t.Errorf("lane %s has priority %d after %d, %v", lane, key, last, err)
+		}
+		last = key
+	}
+}
+
 // TestCallCancelledWithoutWorker: a cancelled call whose worker is gone ends as cancelled, and costs what was lost.
 func TestCallCancelledWithoutWorker(t *testing.T) {
 	t.Parallel()

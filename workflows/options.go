@@ -114,11 +114,11 @@ func withAwait(ctx workflow.Context, left time.Duration, summary string) workflo
 }
 
 // withRelay returns the options of a call. Each try lasts until the deadline at most; its heartbeat shows that it is alive. A cancelled
-// call reports what it used.
-func withRelay(ctx workflow.Context, left time.Duration, summary string) workflow.Context {
+// call reports what it used. Calls of an earlier lane go first where many wait for workers.
+func withRelay(ctx workflow.Context, left time.Duration, lane, summary string) workflow.Context {
 	return workflow.WithActivityOptions(ctx, workflow.ActivityOptions{
 		ScheduleToCloseTimeout: left + relayMargin, HeartbeatTimeout: relayHeartbeat, RetryPolicy: unlimitedRetries(), WaitForCancellation: true,
-		Summary: summary,
+		Summary: summary, Priority: temporal.Priority{PriorityKey: priorityFirst + 1 + activities.LaneIndex(lane)},
 	})
 }
 

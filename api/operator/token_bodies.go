@@ -34,7 +34,7 @@ type Token struct {
 	Spent    *pricing.Money `json:"spent,omitempty" doc:"Money spent of the budget, in the currency of the prices; absent without a budget"`
 	Reserved *pricing.Money `json:"reserved,omitempty" doc:"Money of the budget that is reserved by calls and tasks under way, in the currency of the prices; absent without a budget"`
 
-	Weight        int    `json:"weight" doc:"Share of a full channel's video jobs among the tokens of a lane that wait"`
+	Weight        int    `json:"weight" doc:"Share of a full channel's video jobs, and of a full worker's background calls, among the tokens of a lane that wait"`
 	Lane          string `json:"lane" doc:"high, normal or low"`
 	WebhookURL    string `json:"webhook_url" doc:"Where its video events go; empty: nowhere"`
 	WebhookSigned bool   `json:"webhook_signed" doc:"It has a webhook secret"`

@@ -24,7 +24,7 @@ type task struct {
 	Model         string          `json:"model"`
 	Status        string          `json:"status" enum:"queued,in_progress,completed,failed,cancelled"`
 	Stage         *string         `json:"stage" doc:"Of a running call: waiting, sending, answering or storing"`
-	QueuePosition *int            `json:"queue_position" doc:"Position in the line at a full upstream; 1 is next"`
+	QueuePosition *int            `json:"queue_position" doc:"Position of a queued task in the line at a full upstream or worker; 1 is next; null if it is not known"`
 	Attempts      int             `json:"attempts" doc:"Requests to upstreams that have begun"`
 	CreatedAt     int64           `json:"created_at" doc:"Unix seconds"`
 	StartedAt     *int64          `json:"started_at" doc:"When the first request to an upstream began, in Unix seconds"`

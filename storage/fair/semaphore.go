@@ -28,10 +28,10 @@ type Bounds struct {
 	Soon time.Duration
 }
 
-// Semaphore shares units among keys. A free unit goes to the waiting key that holds the fewest, then to the one whose last turn is the
-// longest ago; within a key the request that is due first goes first, then the one that came first. So the requests of one key, however
-// many, delay another key by one unit at most. What it keeps of a key ends with the key's last unit and last request. It is safe for
-// concurrent use. A nil Semaphore has any number of units.
+// Semaphore shares units among keys. A free unit goes to the first lane in which a request waits. There it goes to the waiting key that holds
+// the fewest for its weight, then to the one whose last turn is the longest ago; within a key the request that is due first goes first, then
+// the one that came first. So the requests of one key, however many, delay another key of their lane by one unit at most. What it keeps of a
+// key ends with the key's last unit and last request. It is safe for concurrent use. A nil Semaphore has any number of units.
 type Semaphore[K comparable] struct {
 	mu      sync.Mutex
 	bounds  Bounds
@@ -60,7 +60,9 @@ type waiter struct {
 }
 
 type request struct {
-	due time.Time
+	due    time.Time
+	lane   int
+	weight int64
 	// decided: it has a unit, was put out, or has left. The process that sets it sends the result, unless the request leaves.
 	decided atomic.Bool
 	result  chan int // the index of the semaphore, or putOut
@@ -152,6 +154,10 @@ type Ask[K comparable] struct {
 	Limit time.Duration
 	// Due is when the unit is needed at the latest; the zero time is later than any other.
 	Due time.Time
+	// Lane is served only while no request waits in a lower one. All requests of a key should have one lane.
+	Lane int
+	// Weight is the key's share among the waiting keys of its lane; 0 counts as 1. That of its first request counts.
+	Weight int64
 }
 
 // Wait waits for one unit of any of the semaphores and returns the index of the one that gave it. Release must follow. The error is
@@ -162,7 +168,7 @@ func Wait[K comparable](ctx context.Context, ask Ask[K], at ...*Semaphore[K]) (i
 			return i, nil
 		}
 	}
-	r, joined := &request{due: ask.Due, result: make(chan int, 1)}, false
+	r, joined := &request{due: ask.Due, lane: ask.Lane, weight: max(1, ask.Weight), result: make(chan int, 1)}, false
 	for i, s := range at {
 		joined = s.join(ask.Key, waiter{r, i}) || joined
 	}
@@ -198,6 +204,37 @@ func Wait[K comparable](ctx context.Context, ask Ask[K], at ...*Semaphore[K]) (i
 		err = ErrFull
 	}
 	return max(0, index), err
+}
+
+// Position returns the place of a request in the line, from 1, if no more units are released to those who hold them and none is asked for:
+// 1 more than the number of requests that get one before it. It is the same whether the request waits or is about to, if no other of its key
+// is due at the same time.
+func (s *Semaphore[K]) Position(ask Ask[K]) int {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	mine := request{due: ask.Due, lane: ask.Lane, weight: max(1, ask.Weight)}
+	turn, ahead := s.turns+1, 0
+	if own := s.lines[ask.Key]; own != nil {
+		turn = own.turn
+		for ahead < len(own.waiters) && own.waiters[ahead].before(&mine) {
+			ahead++
+		}
+	}
+	held := s.held[ask.Key] + int64(ahead) // when its turn comes
+	for _, l := range s.round {
+		switch first := l.waiters[0]; {
+		case l.key == ask.Key || first.lane > mine.lane:
+		case first.lane < mine.lane:
+			ahead += len(l.waiters)
+		default:
+			turns := held*first.weight/mine.weight - l.held // it gets so many while it holds fewer for its weight
+			if held*first.weight%mine.weight > 0 || l.turn < turn {
+				turns++
+			}
+			ahead += int(min(max(0, turns), int64(len(l.waiters))))
+		}
+	}
+	return ahead + 1
 }
 
 // hold counts n more units of the key. The caller holds the lock, here and below.
@@ -308,8 +345,11 @@ func (s *Semaphore[K]) next() (next *line[K]) {
 
 // earlier reports whether the first request of one line goes before the first of another.
 func (s *Semaphore[K]) earlier(l, other *line[K], now time.Time) bool {
+	first, second := l.waiters[0], other.waiters[0]
+	if first.lane != second.lane {
+		return first.lane < second.lane
+	}
 	if s.bounds.Soon > 0 {
-		first, second := l.waiters[0], other.waiters[0]
 		soon := first.within(s.bounds.Soon, now)
 		switch {
 		case soon != second.within(s.bounds.Soon, now):
@@ -318,7 +358,8 @@ func (s *Semaphore[K]) earlier(l, other *line[K], now time.Time) bool {
 			return first.due.Before(second.due)
 		}
 	}
-	return l.held < other.held || l.held == other.held && l.turn < other.turn
+	mine, others := l.held*second.weight, other.held*first.weight
+	return mine < others || mine == others && l.turn < other.turn
 }
 
 // within reports whether the request is due within a time.

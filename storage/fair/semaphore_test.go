@@ -168,6 +168,60 @@ func TestTurns(t *testing.T) {
 	})
 }
 
+// TestLanesAndWeights: what a semaphore grants follows lanes, then weights, and is the order that positions announced.
+func TestLanesAndWeights(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		const total = 4
+		s := fair.New[string](fair.Bounds{Total: total, Line: 10})
+		must(t, s.Try("x", total))
+		var mu sync.Mutex
+		var order []string
+		var all sync.WaitGroup
+		var asks []fair.Ask[string]
+		ask := func(key string, lane int, weight int64, n int) {
+			for i := range n {
+				asks = append(asks, fair.Ask[string]{Key: key, Lane: lane, Weight: weight, Due: time.Now().Add(time.Duration(i) * time.Second)})
+			}
+		}
+		ask("low", 2, 9, 2)
+		ask("light", 1, 0, 4)
+		ask("heavy", 1, 3, 6)
+		ask("high", 0, 1, 3)
+		for _, a := range asks {
+			all.Go(func() {
+				if _, err := fair.Wait(t.Context(), a, s); err != nil {
+					t.Error(err)
+				}
+				mu.Lock()
+				defer mu.Unlock()
+				order = append(order, a.Key)
+			})
+			synctest.Wait()
+		}
+		announced := make([]string, len(asks))
+		for _, a := range asks {
+			place := s.Position(a)
+			if place < 1 || place > len(asks) || announced[place-1] != "" {
+				t.Fatalf("%s has place %d, as %v", a.Key, place, announced)
+			}
+			announced[place-1] = a.Key
+		}
+		if got := s.Position(fair.Ask[string]{Key: "new", Lane: 1}); got != 6 { // after those of the lane before, and one of each key of its own
+			t.Errorf("a newcomer has place %d", got)
+		}
+		for n := range asks {
+			s.Resize(total + int64(n) + 1)
+			synctest.Wait()
+		}
+		all.Wait()
+		want := []string{"high", "high", "high", "light", "heavy", "heavy", "heavy", "light", "heavy", "heavy", "heavy", "light", "light", "low", "low"}
+		if !slices.Equal(announced, want) || !slices.Equal(order, want) {
+			t.Errorf("announced %q\ngranted   %q\nwant      %q", announced, order, want)
+		}
+	})
+}
+
 // TestNewcomersDoNotPass: a key whose single request comes back again and again does not go before a key that waits with many.
 func TestNewcomersDoNotPass(t *testing.T) {
 	t.Parallel()

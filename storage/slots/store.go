@@ -25,6 +25,14 @@ const (
 // Lanes returns the lanes in the order in which they are served.
 func Lanes() []string { return []string{LaneHigh, LaneNormal, LaneLow} }
 
+// LaneIndex returns the index of a lane in Lanes; any other name counts as LaneNormal.
+func LaneIndex(lane string) int {
+	if index := slices.Index(Lanes(), lane); index >= 0 {
+		return index
+	}
+	return slices.Index(Lanes(), LaneNormal)
+}
+
 const (
 	// turnUnit is the virtual time that a slot costs a token of weight 1. It is divisible by all small weights.
 	turnUnit = 720720
@@ -75,11 +83,7 @@ type Waiter struct {
 
 // turn returns the name of the token's turn: lane and token.
 func (w Waiter) turn() string {
-	lane := slices.Index(Lanes(), w.Lane)
-	if lane < 0 {
-		lane = slices.Index(Lanes(), LaneNormal)
-	}
-	return strconv.Itoa(lane) + ":" + url.QueryEscape(w.Token)
+	return strconv.Itoa(LaneIndex(w.Lane)) + ":" + url.QueryEscape(w.Token)
 }
 
 // name returns the waiter's member of a line: those of one token sort by age.

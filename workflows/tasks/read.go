@@ -72,7 +72,7 @@ func (t *Task) callProgress(answer *workflowservice.DescribeWorkflowExecutionRes
 	if relayed {
 		t.Progressed.Stage = activities.StageStoring
 	}
-	if relayed || t.Progressed.Attempts > 0 {
+	if t.QueuePosition = t.Progressed.Position; relayed || t.Progressed.Attempts > 0 {
 		t.State = workflows.InProgress
 	}
 	t.Progressed.Stage = cmp.Or(t.Progressed.Stage, activities.StageWaiting)

@@ -217,6 +217,20 @@ func TestReadCallNeverFalls(t *testing.T) {
 	}
 }
 
+// TestReadCallPosition: a call has the place of its last heartbeat.
+func TestReadCallPosition(t *testing.T) {
+	t.Parallel()
+	answer := execution(t, workflows.PhaseCalling, nil)
+	answer.PendingActivities = []*workflowpb.PendingActivityInfo{{
+		ActivityType:     &commonpb.ActivityType{Name: "Relay"},
+		HeartbeatDetails: &commonpb.Payloads{Payloads: []*commonpb.Payload{payload(t, activities.CallProgress{Stage: activities.StageWaiting, Position: 7})}},
+	}}
+	got, _, err := tasks.Read("call_x", answer, created)
+	if err != nil || got.State != workflows.Queued || got.QueuePosition != 7 {
+		t.Errorf("got %s at place %d, %v, want queued at place 7", got.State, got.QueuePosition, err)
+	}
+}
+
 // TestDetailsOfACall are its heartbeat while it runs, then its end.
 func TestDetailsOfACall(t *testing.T) {
 	t.Parallel()

@@ -25,8 +25,8 @@ type Token struct {
 	Models []string         `yaml:"models" doc:"public model names with * patterns; empty: every model of the group"`
 	tokens.Limits
 	Budget        float64          `yaml:"budget" doc:"money it may spend in its life, in the currency of prices; 0: no limit"`
-	Weight        int              `yaml:"weight" doc:"share of a full channel's video jobs among the tokens of a lane that wait; 0: 1"`
-	Lane          string           `yaml:"lane" doc:"high, normal or low: video tasks wait while a task waits in an earlier lane"`
+	Weight        int              `yaml:"weight" doc:"share of a full channel's video jobs, and of a full worker's background calls, among the tokens of a lane that wait; 0: 1"`
+	Lane          string           `yaml:"lane" doc:"high, normal or low: tasks wait while a task waits in an earlier lane"`
 	Expires       time.Time        `yaml:"expires" doc:"date or RFC 3339 time; empty: never"`
 	Networks      []string         `yaml:"networks" doc:"addresses or CIDR ranges its connections come from; empty: any"`
 	Operations    []string         `yaml:"operations" doc:"what it may do: relay (all synchronous calls), video (all of tasks), realtime; empty: everything"`
