@@ -58,14 +58,31 @@ func newModel(id string, routes []route) (Model, bool) {
 				model.Video = &known
 			}
 		}
-		for _, endpoint := range endpoints {
-			if !slices.Contains(model.Endpoints, endpoint) {
-				model.Endpoints = append(model.Endpoints, endpoint)
-			}
+		model.Endpoints = union(model.Endpoints, endpoints)
+	}
+	return model, len(model.Endpoints) > 0
+}
+
+// union returns the endpoints of two sorted lists, sorted. Models share the list of a channel that has all of theirs, so it is not changed.
+func union(a, b []providers.Endpoint) []providers.Endpoint {
+	if len(a) == 0 {
+		return b
+	}
+	both := slices.Clip(a)
+	for _, endpoint := range b {
+		if _, found := slices.BinarySearchFunc(a, endpoint, compareEndpoints); !found {
+			both = append(both, endpoint)
 		}
 	}
-	slices.SortFunc(model.Endpoints, func(a, b providers.Endpoint) int { return strings.Compare(a.String(), b.String()) })
-	return model, len(model.Endpoints) > 0
+	if len(both) > len(a) {
+		slices.SortFunc(both, compareEndpoints)
+	}
+	return both
+}
+
+// compareEndpoints orders endpoints by their names.
+func compareEndpoints(a, b providers.Endpoint) int {
+	return cmp.Or(cmp.Compare(a.Format, b.Format), cmp.Compare(a.Operation, b.Operation))
 }
 
 // Listed is a model that some channel lists, or an alias of one, with its channels in all groups.
@@ -108,7 +125,6 @@ func (r *Router) Listed(name string) (Listed, bool) {
 		}
 		if listed == nil {
 			listed = &Listed{Model: model}
-			listed.Endpoints = slices.Clone(model.Endpoints)
 		}
 		listed.join(model, group, t.routes[routeKey{group, model.Public}], joined)
 	}
@@ -118,18 +134,13 @@ func (r *Router) Listed(name string) (Listed, bool) {
 	slices.SortStableFunc(listed.Channels, func(a, b ListedChannel) int {
 		return cmp.Or(cmp.Compare(b.Priority, a.Priority), cmp.Compare(a.Name, b.Name))
 	})
-	slices.SortFunc(listed.Endpoints, func(a, b providers.Endpoint) int { return strings.Compare(a.String(), b.String()) })
 	return *listed, true
 }
 
 // join adds the model of a group. joined are the channels that were added before.
 func (l *Listed) join(model Model, group string, routes []route, joined map[*channel]bool) {
 	l.Groups = append(l.Groups, group)
-	for _, endpoint := range model.Endpoints {
-		if !slices.Contains(l.Endpoints, endpoint) {
-			l.Endpoints = append(l.Endpoints, endpoint)
-		}
-	}
+	l.Endpoints = union(l.Endpoints, model.Endpoints)
 	if l.Video == nil {
 		l.Video = model.Video
 	}

@@ -81,7 +81,7 @@ type channel struct {
 	vendor providers.Vendor
 	// translated are the endpoints whose calls the channel receives in another format.
 	translated []providers.Endpoint
-	// endpoints are all that it serves, natively or translated.
+	// endpoints are all that it serves, natively or translated, by name.
 	endpoints []providers.Endpoint
 	health    *health.Channel
 	keys      []key
@@ -291,7 +291,8 @@ func (c *channel) served() []providers.Endpoint {
 	if v.Realtime != nil {
 		endpoints = append(endpoints, providers.RealtimeSession())
 	}
-	return endpoints
+	slices.SortFunc(endpoints, compareEndpoints)
+	return slices.Compact(endpoints)
 }
 
 func (r *Router) newChannel(configured *health.Channel) *channel {

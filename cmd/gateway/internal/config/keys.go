@@ -5,6 +5,7 @@ import (
 	"iter"
 	"reflect"
 	"strings"
+	"sync"
 	"time"
 
 	"modelrelay/providers"
@@ -92,10 +93,17 @@ func diffKeys(changed *[]string, path string, before, after reflect.Value) {
 	}
 }
 
+// visibleFields holds reflect.VisibleFields of each type: a configuration has thousands of sections of a few types.
+var visibleFields sync.Map
+
 // keyFields are the fields of a section that keys of the file stand for, those of embedded structs among them.
 func keyFields(section reflect.Value) iter.Seq2[reflect.StructField, reflect.Value] {
 	return func(yield func(reflect.StructField, reflect.Value) bool) {
-		for _, field := range reflect.VisibleFields(section.Type()) {
+		fields, known := visibleFields.Load(section.Type())
+		if !known {
+			fields, _ = visibleFields.LoadOrStore(section.Type(), reflect.VisibleFields(section.Type()))
+		}
+		for _, field := range fields.([]reflect.StructField) {
 			if key := field.Tag.Get("yaml"); key != "" && !field.Anonymous && !yield(field, section.FieldByIndex(field.Index)) {
 				return
 			}
