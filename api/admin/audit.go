@@ -34,8 +34,6 @@ type auditOperations struct{ *operator.Service }
 // add adds the audit log.
 func (o *auditOperations) add(g *edge.Group) {
 	text := &huma.Schema{Type: huma.TypeString}
-	responses := body.DeclareAnswer[operator.AuditList](g.OpenAPI().Components.Schemas, "The entries, newest first")
-	responses["200"].Content["text/csv"] = &huma.MediaType{Schema: text}
 	filter := func(name, doc string) *huma.Param {
 		return &huma.Param{Name: name, In: "query", Schema: text, Description: doc}
 	}
@@ -54,12 +52,9 @@ func (o *auditOperations) add(g *edge.Group) {
 				Name: "limit", In: "query", Description: "Length of the page; 50 where it is absent. A table without it has everything",
 				Schema: &huma.Schema{Type: huma.TypeInteger, Minimum: new(1.0), Maximum: new(float64(operator.MostPage))},
 			},
-			{
-				Name: "format", In: "query", Schema: &huma.Schema{Type: huma.TypeString, Enum: []any{"json", "csv"}},
-				Description: "csv also by the header Accept: text/csv",
-			},
+			edge.FormatParameter(),
 		},
-		Responses: responses,
+		Responses: body.DeclareTable[operator.AuditList](g.OpenAPI().Components.Schemas, "The entries, newest first"),
 	}, o.read)
 }
 

@@ -5,6 +5,7 @@ import (
 
 	"github.com/danielgtaylor/huma/v2"
 
+	"modelrelay/api/body"
 	"modelrelay/api/edge"
 	"modelrelay/api/operator"
 	"modelrelay/workflows/tasks"
@@ -73,27 +74,12 @@ func addTasks(g *edge.Group, s *operator.Service) {
 
 // addContent adds GET and HEAD of a task's output.
 func addContent(g *edge.Group, s *operator.Service, serve ServeContent) {
-	file := &huma.MediaType{Schema: &huma.Schema{Type: huma.TypeString, Format: "binary"}}
-	fault := map[string]*huma.MediaType{"application/json": {Schema: g.FaultSchema()}}
 	op := huma.Operation{
 		OperationID: "adminGetTaskContent", Method: http.MethodGet, Path: taskPath + "/content", Summary: "Get a task's video",
 		Description: "Of a finished task of any token, from the archive. Ranges and conditional requests work as in RFC 9110.",
-		Parameters: []*huma.Param{
-			edge.PathParameter("task_id", "Video task id"),
-			{Name: "index", In: "query", Description: "Which of several videos, from 0", Schema: &huma.Schema{Type: huma.TypeInteger, Minimum: new(float64)}},
-			{
-				Name: "variant", In: "query", Description: "Variants the upstream does not make are not found",
-				Schema: &huma.Schema{Type: huma.TypeString, Enum: []any{"video", "thumbnail", "spritesheet"}},
-			},
-		},
-		Responses: map[string]*huma.Response{
-			"200": {Description: "The video, or the picture that the variant names", Content: map[string]*huma.MediaType{"video/*": file, "image/*": file}},
-			"206": {Description: "The ranges asked for", Content: map[string]*huma.MediaType{"video/*": file, "image/*": file, "multipart/byteranges": file}},
-			"304": {Description: "The client has the video as it is"},
-			"412": {Description: "The video is not the one that the request's conditions name", Content: fault},
-			"416": {Description: "The range does not exist", Content: fault},
-		},
+		Parameters:  []*huma.Param{edge.PathParameter("task_id", "Video task id")},
 	}
+	body.DeclareContent(&op, g.FaultSchema())
 	answer := func(x *edge.Request, r *http.Request) error {
 		return s.ReadContent(r.Context(), actorOf(r.Context(), x), &operator.TaskName{ID: r.PathValue("task_id")}, func(task tasks.Task) error { return serve(x, r, task) })
 	}

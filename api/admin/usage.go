@@ -41,9 +41,7 @@ func OwnUsage() UsageGroups {
 
 // UsageResponses declares the sums in JSON and CSV.
 func UsageResponses(registry huma.Registry) map[string]*huma.Response {
-	responses := body.DeclareAnswer[operator.UsageList](registry, "The sums")
-	responses["200"].Content["text/csv"] = &huma.MediaType{Schema: &huma.Schema{Type: huma.TypeString}}
-	return responses
+	return body.DeclareTable[operator.UsageList](registry, "The sums")
 }
 
 // UsageParameters are those of an operation that answers as ServeUsage does.
@@ -72,10 +70,7 @@ func UsageParameters(groups UsageGroups) []*huma.Param {
 			},
 			Description: "Length of the page; a table has all rows",
 		},
-		{
-			Name: "format", In: "query", Schema: &huma.Schema{Type: huma.TypeString, Enum: []any{"json", "csv"}},
-			Description: "csv also by the header Accept: text/csv",
-		},
+		edge.FormatParameter(),
 	}
 	if !groups.Tokens {
 		list = slices.DeleteFunc(list, func(p *huma.Param) bool { return p.Name == "token" })

@@ -32,6 +32,37 @@ func DeclareAnswer[T any](registry huma.Registry, description string) map[string
 	}}
 }
 
+// DeclareTable declares a 200 that is JSON or a table.
+func DeclareTable[T any](registry huma.Registry, description string) map[string]*huma.Response {
+	answer := DeclareAnswer[T](registry, description)
+	answer["200"].Content["text/csv"] = &huma.MediaType{Schema: &huma.Schema{Type: huma.TypeString}}
+	return answer
+}
+
+// DeclareContent declares the query and the answers of an operation that answers with an output of a video task.
+func DeclareContent(op *huma.Operation, fault *huma.Schema) {
+	file := &huma.MediaType{Schema: &huma.Schema{Type: huma.TypeString, Format: "binary"}}
+	whole := map[string]*huma.MediaType{"video/*": file, "image/*": file}
+	ranges := map[string]*huma.MediaType{"video/*": file, "image/*": file, "multipart/byteranges": file}
+	refused := map[string]*huma.MediaType{"application/json": {Schema: fault}}
+	op.Parameters = append(op.Parameters,
+		&huma.Param{
+			Name: "index", In: "query", Description: "Which of several videos, from 0",
+			Schema: &huma.Schema{Type: huma.TypeInteger, Minimum: new(float64)},
+		},
+		&huma.Param{
+			Name: "variant", In: "query", Description: "Variants the upstream does not make are not found",
+			Schema: &huma.Schema{Type: huma.TypeString, Enum: []any{"video", "thumbnail", "spritesheet"}},
+		})
+	op.Responses = map[string]*huma.Response{
+		"200": {Description: "The video, or the picture that the variant names", Content: whole},
+		"206": {Description: "The ranges asked for", Content: ranges},
+		"304": {Description: "The client has the video as it is"},
+		"412": {Description: "The video is not the one that the request's conditions name", Content: refused},
+		"416": {Description: "The range does not exist", Content: refused},
+	}
+}
+
 // TextOrTexts is a string or an array of strings.
 type TextOrTexts struct{}
 

@@ -11,6 +11,8 @@ import (
 	"time"
 
 	"modelrelay/providers"
+
+	"github.com/danielgtaylor/huma/v2"
 )
 
 // Query reads the parameters of a list for an operation that huma does not read them for. It continues where one is wrong: Err returns
@@ -73,6 +75,14 @@ func (q *Query) Words(name string, known, standard []string) []string {
 		q.Refuse(name, "takes %s.", strings.Join(known, ", "))
 	}
 	return words
+}
+
+// FormatParameter declares the parameter that CSV reads.
+func FormatParameter() *huma.Param {
+	return &huma.Param{
+		Name: "format", In: "query", Description: "csv also by the header Accept: text/csv",
+		Schema: &huma.Schema{Type: huma.TypeString, Enum: []any{"json", "csv"}},
+	}
 }
 
 // CSV reports whether the answer is a table: by the parameter format, else by the header Accept.

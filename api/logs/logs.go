@@ -90,11 +90,9 @@ func AddOwn(g *edge.Group, root, tag string, o Options) {
 const ScanReads = 500
 
 func (s *service) add(g *edge.Group, prefix, root, words string, parameters []*huma.Param, tags []string) {
-	responses := body.DeclareAnswer[List](g.OpenAPI().Components.Schemas, "The calls, the newest first")
-	responses["200"].Content["text/csv"] = &huma.MediaType{Schema: &huma.Schema{Type: huma.TypeString}}
 	g.Handle(huma.Operation{
 		OperationID: prefix + "ListCalls", Method: http.MethodGet, Path: root + "/calls", Summary: "List calls", Description: words,
-		Parameters: parameters, Responses: responses, Tags: tags,
+		Parameters: parameters, Responses: body.DeclareTable[List](g.OpenAPI().Components.Schemas, "The calls, the newest first"), Tags: tags,
 	}, s.list)
 	g.Handle(huma.Operation{
 		OperationID: prefix + "GetCall", Method: http.MethodGet, Path: root + "/calls/{id}", Summary: "Find a call",

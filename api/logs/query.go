@@ -44,7 +44,7 @@ func parameters(operators bool) []*huma.Param {
 		{Name: "after", Schema: text, Description: "The cursor of a page before: goes on behind it"},
 		{Name: "newer", Schema: text, Description: "The cursor newest of a page before: calls above it alone"},
 		{Name: "limit", Schema: limit, Description: "Calls of a page: 50, at most 1,000; of a table: 1,000, at most 10,000"},
-		{Name: "format", Schema: &huma.Schema{Type: huma.TypeString, Enum: []any{"json", "csv"}}, Description: "csv also by the header Accept: text/csv"},
+		edge.FormatParameter(),
 	}
 	if operators {
 		list = append([]*huma.Param{

@@ -8,6 +8,7 @@ import (
 
 	"github.com/danielgtaylor/huma/v2"
 
+	"modelrelay/api/body"
 	"modelrelay/api/edge"
 	apitasks "modelrelay/api/tasks"
 	"modelrelay/providers"
@@ -24,33 +25,13 @@ type content struct {
 
 // add adds GET and HEAD /v1/videos/{task_id}/content.
 func (c content) add(g *edge.Group, tags []string) {
-	file := &huma.MediaType{Schema: &huma.Schema{Type: huma.TypeString, Format: "binary"}}
-	whole := map[string]*huma.MediaType{"video/*": file, "image/*": file}
-	ranges := map[string]*huma.MediaType{"video/*": file, "image/*": file, "multipart/byteranges": file}
-	fault := map[string]*huma.MediaType{"application/json": {Schema: g.FaultSchema()}}
 	op := huma.Operation{
 		OperationID: "getVideoContent", Method: http.MethodGet, Path: "/v1/videos/{task_id}/content", Tags: tags,
 		Summary:     "Get the video file",
 		Description: "Streams a finished video. Ranges and conditional requests work as in RFC 9110.",
-		Parameters: []*huma.Param{
-			edge.PathParameter("task_id", "Video task id"),
-			{
-				Name: "index", In: "query", Description: "Which of several videos, from 0",
-				Schema: &huma.Schema{Type: huma.TypeInteger, Minimum: new(float64)},
-			},
-			{
-				Name: "variant", In: "query", Description: "Variants the upstream does not make are not found",
-				Schema: &huma.Schema{Type: huma.TypeString, Enum: []any{"video", "thumbnail", "spritesheet"}},
-			},
-		},
-		Responses: map[string]*huma.Response{
-			"200": {Description: "The video, or the picture that the variant names", Content: whole},
-			"206": {Description: "The ranges asked for", Content: ranges},
-			"304": {Description: "The client has the video as it is"},
-			"412": {Description: "The video is not the one that the request's conditions name", Content: fault},
-			"416": {Description: "The range does not exist", Content: fault},
-		},
+		Parameters:  []*huma.Param{edge.PathParameter("task_id", "Video task id")},
 	}
+	body.DeclareContent(&op, g.FaultSchema())
 	g = g.With(reads())
 	g.Handle(op, c.serveTask)
 	op.Method, op.OperationID, op.Hidden = http.MethodHead, "headVideoContent", true

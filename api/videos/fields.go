@@ -3,11 +3,13 @@ package videos
 import (
 	"bytes"
 	"cmp"
+	"net/http"
 	"strings"
 
 	"github.com/danielgtaylor/huma/v2"
 
 	"modelrelay/api/body"
+	"modelrelay/api/edge"
 	"modelrelay/providers"
 )
 
@@ -67,8 +69,6 @@ func (c fieldChecks) takeFields(req *providers.VideoRequest) error {
 		// A size that is not in pixels is the vendor's own parameter, in addition to the pixels.
 		req.Extra = append(body.AppendMember(bytes.TrimSuffix(req.Extra, []byte("}")), []byte(`"size"`), size), '}')
 	}
-	req.Prompt, req.WebhookURL = cmp.Or(req.Prompt, b.Text("prompt")), cmp.Or(req.WebhookURL, b.Text("webhook_url"))
-	req.User, req.ResponseFormat = cmp.Or(req.User, b.Text("user")), cmp.Or(req.ResponseFormat, b.Text("response_format"))
 	if req.Model == "" {
 		req.Model = b.Text("req_key")
 	}
@@ -78,6 +78,31 @@ func (c fieldChecks) takeFields(req *providers.VideoRequest) error {
 	if metadata := b.Value("metadata"); metadata != nil && req.Metadata == nil {
 		req.Metadata = bytes.Clone(metadata)
 	}
+	return take(req, b)
+}
+
+// readBody reads a JSON create of a format.
+func (c fieldChecks) readBody(x *edge.Request, r *http.Request, check *body.Checker) (providers.VideoRequest, error) {
+	b, err := readJSON(x, r, check)
+	if err != nil {
+		return providers.VideoRequest{}, err
+	}
+	return c.read(b)
+}
+
+// read reads the fields that a create's format documents, but for the model's other names, and what else the create has.
+func (c fieldChecks) read(b *body.JSON) (req providers.VideoRequest, err error) {
+	req.Model = b.Text("model")
+	if req.Metadata, req.Extra, err = c.readFreely(b); err != nil {
+		return req, err
+	}
+	return req, take(&req, b)
+}
+
+// take reads fields that mean the same in all video formats. Lengths and numbers must agree with those that the request has.
+func take(req *providers.VideoRequest, b *body.JSON) (err error) {
+	req.Prompt, req.WebhookURL = cmp.Or(req.Prompt, b.Text("prompt")), cmp.Or(req.WebhookURL, b.Text("webhook_url"))
+	req.User, req.ResponseFormat = cmp.Or(req.User, b.Text("user")), cmp.Or(req.ResponseFormat, b.Text("response_format"))
 	if err := takeSize(req, b); err != nil {
 		return err
 	}

@@ -124,7 +124,7 @@ func (v generic) addCreate(g *edge.Group, tags []string) {
 	}, v.service.creator.create(dialect{
 		format: providers.Generic,
 		read: func(x *edge.Request, r *http.Request) (providers.VideoRequest, error) {
-			return v.service.checks.readGenericBody(x, r, check)
+			return v.service.checks.readBody(x, r, check)
 		},
 		show: func(_ *edge.Request, task tasks.Task) any { return newGenericCreated(task) },
 	}))
@@ -145,36 +145,4 @@ type genericVideoBody struct {
 	User           string         `json:"user,omitempty" doc:"The caller's own user, stored with the task"`
 	Metadata       map[string]any `json:"metadata,omitempty" doc:"Extension parameters such as negative_prompt, style, quality_level: echoed in the task, and sent to the vendor"`
 	WebhookURL     string         `json:"webhook_url,omitempty" doc:"Address that receives the event at the task's end; requires a token with a webhook secret"`
-}
-
-// readGenericBody reads a create in the generic format.
-func (c fieldChecks) readGenericBody(x *edge.Request, r *http.Request, check *body.Checker) (providers.VideoRequest, error) {
-	b, err := readJSON(x, r, check)
-	if err != nil {
-		return providers.VideoRequest{}, err
-	}
-	req := providers.VideoRequest{
-		Model: b.Text("model"), Prompt: b.Text("prompt"), User: b.Text("user"), ResponseFormat: b.Text("response_format"),
-		WebhookURL: b.Text("webhook_url"),
-	}
-	if req.Metadata, req.Extra, err = c.readFreely(b); err != nil {
-		return req, err
-	}
-	for _, field := range [...]struct {
-		name string
-		into *int
-	}{{"width", &req.Width}, {"height", &req.Height}, {"fps", &req.FPS}, {"n", &req.N}} {
-		if *field.into, err = positive(field.name, b.Value(field.name)); err != nil {
-			return providers.VideoRequest{}, err
-		}
-	}
-	if req.Seed, err = readSeed(b.Value("seed")); err != nil {
-		return providers.VideoRequest{}, err
-	}
-	if raw := b.Value("duration"); raw != nil {
-		if req.Seconds, err = parseSeconds("duration", body.Decimal(raw)); err != nil {
-			return providers.VideoRequest{}, err
-		}
-	}
-	return req, takeCommon(&req, b)
 }

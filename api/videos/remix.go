@@ -107,8 +107,7 @@ func (c fieldChecks) readRemix(x *edge.Request, r *http.Request, check *body.Che
 		if err != nil {
 			return req, err
 		}
-		req = providers.VideoRequest{Prompt: b.Text("prompt"), WebhookURL: b.Text("webhook_url")}
-		if req.Metadata, req.Extra, err = c.readFreely(b); err != nil {
+		if req, err = c.read(b); err != nil {
 			return req, err
 		}
 	}

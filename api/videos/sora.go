@@ -120,6 +120,18 @@ func (s sora) add(g *edge.Group) {
 	s.service.content.add(g, tags)
 }
 
+// openAIVideoBody is the JSON body of a create. It is never filled: the schema and the field checks are compiled from it.
+type openAIVideoBody struct {
+	Model          string         `json:"model,omitempty" doc:"Model id; the deployment may have a default"`
+	Prompt         string         `json:"prompt,omitempty" doc:"What the video shows, in 128 KiB at most"`
+	Seconds        textOrNumber   `json:"seconds,omitzero" doc:"Seconds to generate"`
+	Size           string         `json:"size,omitempty" doc:"Width and height, as in 1280x720"`
+	InputReference imageReference `json:"input_reference,omitzero" doc:"Reference image, or several"`
+	CommonFields
+	Metadata   map[string]any `json:"metadata,omitempty" doc:"Echoed in the task; its members reach the vendor too"`
+	WebhookURL string         `json:"webhook_url,omitempty" doc:"Address that receives the event at the task's end; requires a token with a webhook secret"`
+}
+
 // addCreate adds POST /v1/videos.
 func (s sora) addCreate(g *edge.Group, tags []string) {
 	registry := g.OpenAPI().Components.Schemas
@@ -140,7 +152,7 @@ func (s sora) addCreate(g *edge.Group, tags []string) {
 			if boundary, form := body.IsForm(r.Header.Get("Content-Type")); form {
 				return readSoraForm(x, r, boundary)
 			}
-			return s.service.checks.readSoraBody(x, r, check)
+			return s.service.checks.readBody(x, r, check)
 		},
 		show: func(_ *edge.Request, task tasks.Task) any { return newOpenAIVideo(task) },
 	}))

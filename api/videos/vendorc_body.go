@@ -46,21 +46,11 @@ func (v vendorC) readSubmit(x *edge.Request, r *http.Request) (providers.VideoRe
 	if err != nil {
 		return providers.VideoRequest{}, err
 	}
-	req := providers.VideoRequest{
-		Model: cmp.Or(b.Text("model"), b.Text("req_key")), Prompt: b.Text("prompt"), WebhookURL: b.Text("webhook_url"),
-	}
-	if req.Extra, err = v.service.checks.extraMembers(b); err != nil {
+	req, err := v.service.checks.read(b)
+	if err != nil {
 		return req, err
 	}
-	if req.Seed, err = readSeed(b.Value("seed")); err != nil {
-		return req, err
-	}
-	if err := addInputs(&req, "binary_data_base64", b.Value("binary_data_base64"), newImage); err != nil {
-		return providers.VideoRequest{}, err
-	}
-	if err := addInputs(&req, "image_urls", b.Value("image_urls"), newLink); err != nil {
-		return providers.VideoRequest{}, err
-	}
+	req.Model = cmp.Or(req.Model, b.Text("req_key"))
 	if req.Prompt == "" && len(req.Inputs) == 0 && b.Text("req_key") == "" {
 		return req, noPrompt()
 	}
