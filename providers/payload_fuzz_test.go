@@ -24,7 +24,7 @@ func FuzzPayload(f *testing.F) {
 		// Two spans that do not overlap; the second may be the model's, the edits come in any order.
 		first, second := providers.Span{From: at[0], To: at[1]}, providers.Span{From: at[2], To: at[3]}
 		if first.To == second.From && (first.From == first.To || second.From == second.To) {
-			return // which of two insertions at one place comes first is nobody's promise
+			return // the order of two insertions at one place is not defined
 		}
 		original := bytes.Clone(body)
 		call := providers.Call{Model: model, Content: providers.Content{Body: body, ModelAt: second, Edits: []providers.Edit{{At: first, Text: text}}}}

@@ -104,7 +104,7 @@ func TestRelayErrorTypes(t *testing.T) {
 				Kind: providers.Upstream, Blame: providers.BlameKey, Key: providers.KeyExhausted, Code: "invalid_request_error",
 			},
 			{
-				// As the API's users report it; the vendor's page "Rate limits" tells of the spend limit behind it.
+				// As users of the API report it. The vendor's page "Rate limits" describes the spend limit.
 				Name: "spend limit", Status: 400, Body: `{"type":"error","error":{"type":"invalid_request_error","message":"You have reached your specified API usage limits. You will regain access on 2026-12-01 at 00:00 UTC."}}`,
 				Kind: providers.Upstream, Blame: providers.BlameKey, Key: providers.KeyExhausted, Code: "invalid_request_error",
 			},

@@ -256,7 +256,7 @@ func TestVideoRefusals(t *testing.T) {
 	}
 }
 
-// TestVideoAnswers: the vendor's stranger answers about a job.
+// TestVideoAnswers: the failure code and message of the vendor's rarer answers about a job.
 func TestVideoAnswers(t *testing.T) {
 	t.Parallel()
 	for _, tc := range []struct{ name, body, code, message string }{

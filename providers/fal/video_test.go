@@ -156,7 +156,7 @@ func TestVideoRefuses(t *testing.T) {
 	}
 }
 
-// TestVideoResults: COMPLETED is told apart by the result, and by its own error.
+// TestVideoResults: the state COMPLETED means success or failure. The result, or the error in the state, decides.
 func TestVideoResults(t *testing.T) {
 	t.Parallel()
 	for _, tc := range []struct {
@@ -217,7 +217,7 @@ func poll(t *testing.T, state string, status int, result string) (providers.Vide
 	return fal.NewVideos(client).Poll(t.Context(), providers.Target{Channel: providers.Channel{BaseURL: server.URL}, Key: "k", Model: "a/b/c"}, providers.Ticket{Job: "1"})
 }
 
-// TestVideoApp: a request lies under the owner and the app, at the channel's own address, whatever the vendor names.
+// TestVideoApp: Poll asks at the channel's own address, below the owner and the app. It ignores the host that the vendor returns.
 func TestVideoApp(t *testing.T) {
 	t.Parallel()
 	for named, want := range map[string]string{
@@ -258,7 +258,7 @@ func TestVideoBalance(t *testing.T) {
 	}
 }
 
-// TestVideoModelName: a name that would lead elsewhere is no model.
+// TestVideoModelName: a model name that would lead to another path is refused.
 func TestVideoModelName(t *testing.T) {
 	t.Parallel()
 	for _, model := range []string{"a/../b", "/a", "a//b", "a/./b"} {
@@ -266,7 +266,7 @@ func TestVideoModelName(t *testing.T) {
 	}
 }
 
-// TestVideoFields: a channel says what a model that is not in the table calls a field.
+// TestVideoFields: the channel's configuration names the fields of a model that the table lacks.
 func TestVideoFields(t *testing.T) {
 	t.Parallel()
 	exchange := providertest.VideoExchange{New: adapter, Model: "some-one/app", Answer: `{"request_id":"1"}`, Facts: providers.ModelFacts{
@@ -339,7 +339,7 @@ func TestVideoOutlivesResult(t *testing.T) {
 	}
 }
 
-// TestVideoKeepsNoSignedLink: what Poll finds stands in a task's history, so a link with a signature is asked for again instead.
+// TestVideoKeepsNoSignedLink: the history of a task contains what Poll finds, so Poll omits a link with a signature or password.
 func TestVideoKeepsNoSignedLink(t *testing.T) {
 	t.Parallel()
 	for link, kept := range map[string]bool{

@@ -68,7 +68,7 @@ func TestRelayer(t *testing.T) {
 	})
 }
 
-// TestAddress: the model and how the answer shall come stand in the address.
+// TestAddress: the path contains the model and the method. A stream has the query alt=sse.
 func TestAddress(t *testing.T) {
 	t.Parallel()
 	for _, tc := range []struct {

@@ -109,7 +109,7 @@ func TestVideoCreate(t *testing.T) {
 	}
 }
 
-// TestVideoRefusals: what a refused create tells the client, the router and the task.
+// TestVideoRefusals: the fault that a refused create returns to the client, the router and the task.
 func TestVideoRefusals(t *testing.T) {
 	t.Parallel()
 	const said = "The upstream refused the request: "

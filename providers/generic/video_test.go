@@ -145,7 +145,7 @@ func TestVideoStrays(t *testing.T) {
 	}
 }
 
-// FuzzTask: whatever a stranger answers becomes an error or a status that may stand in a history and before a client.
+// FuzzTask: any answer of an upstream becomes an error, or a status that a history may contain and a client may see.
 func FuzzTask(f *testing.F) {
 	providertest.AddVideoAnswers(f)
 	f.Fuzz(func(t *testing.T, body []byte) {
@@ -183,18 +183,18 @@ func FuzzTask(f *testing.F) {
 // clip begins as a WebM file does.
 const clip = "\x1a\x45\xdf\xa3\x9f\x42\x86\x81\x01 webm "
 
-// TestVideoOutputs: each of several videos lies at its own link, which may be a path of the gateway, and else at the
-// contract's path; the key goes to the gateway alone.
+// TestVideoOutputs: each of several videos is at its own link, which may be a path of the gateway, or else at the contract's
+// path. Only the gateway receives the key.
 func TestVideoOutputs(t *testing.T) {
 	t.Parallel()
-	stranger := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+	other := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if r.Header.Get("Authorization") != "" {
-			t.Error("a stranger got the key")
+			t.Error("another host got the key")
 		}
 		w.Header().Set("Content-Type", "video/mp4")
 		_, _ = io.WriteString(w, clip+"at "+r.URL.RequestURI())
 	}))
-	t.Cleanup(stranger.Close)
+	t.Cleanup(other.Close)
 	for _, tc := range []struct {
 		name, task, want string
 		output           int
@@ -202,7 +202,7 @@ func TestVideoOutputs(t *testing.T) {
 	}{
 		{name: "path", task: `{"status":"completed","urls":["/v1/files/a","/v1/files/b?x=1"]}`, output: 1, want: clip + "at /v1/files/b?x=1"},
 		{name: "one url", task: `{"status":"completed","url":"/v1/files/a"}`, want: clip + "at /v1/files/a"},
-		{name: "presigned elsewhere", task: `{"status":"completed","urls":["{stranger}/o/1.mp4?sig=x"]}`, want: clip + "at /o/1.mp4?sig=x"},
+		{name: "presigned elsewhere", task: `{"status":"completed","urls":["{other}/o/1.mp4?sig=x"]}`, want: clip + "at /o/1.mp4?sig=x"},
 		{name: "no links", task: `{"status":"completed"}`, want: clip + "at /v1/videos/1/content"},
 		{name: "the gateway's path cut by a proxy", task: `{"status":"completed","urls":["/gone/1","/gone/2"]}`, output: 1, want: clip + "at /v1/videos/1/content?index=1"},
 		{name: "one too many", task: `{"status":"completed","urls":["/v1/files/a"]}`, output: 1, missing: true},
@@ -216,7 +216,7 @@ func TestVideoOutputs(t *testing.T) {
 				}
 				switch {
 				case r.URL.Path == "/v1/video/generations/1":
-					_, _ = io.WriteString(w, strings.ReplaceAll(tc.task, "{stranger}", stranger.URL))
+					_, _ = io.WriteString(w, strings.ReplaceAll(tc.task, "{other}", other.URL))
 				case strings.HasPrefix(r.URL.Path, "/v1/"):
 					w.Header().Set("Content-Type", "video/webm")
 					_, _ = io.WriteString(w, clip+"at "+r.URL.RequestURI())
@@ -226,7 +226,7 @@ func TestVideoOutputs(t *testing.T) {
 			}))
 			t.Cleanup(server.Close)
 			to := target(server.URL + "/v1")
-			to.Channel.AllowPrivateResults = true // of the stranger
+			to.Channel.AllowPrivateResults = true // the other host is local
 			video, err := newVideos(t).Open(t.Context(), to, providers.Ticket{Job: "1"}, tc.output)
 			if tc.missing {
 				if _, ok := errors.AsType[*providers.Fault](err); !ok {
@@ -245,7 +245,7 @@ func TestVideoOutputs(t *testing.T) {
 	}
 }
 
-// TestCancelEndless: what an upstream writes behind the word that it stops a job is read for so long, and changes nothing.
+// TestCancelEndless: Cancel succeeds and reads a bounded part of the body if the upstream's answer never ends.
 func TestCancelEndless(t *testing.T) {
 	t.Parallel()
 	gone := make(chan struct{})

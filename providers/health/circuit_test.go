@@ -23,11 +23,11 @@ func TestCircuitOpens(t *testing.T) {
 	for _, tc := range []struct {
 		name  string
 		steps []step
-		// avoids are the tokens that go elsewhere afterwards, with model m; the others do not.
+		// avoids names the tokens whose calls with model m then go to another channel.
 		avoids string
-		// other tells whether they avoid it with another model as well.
+		// other reports whether their calls with another model do so too.
 		other bool
-		// state is that of the model, "" for none.
+		// state is the circuit state of the model; "": none.
 		state string
 	}{
 		{"too few failures", []step{{"a", failures - 1, down()}}, "", false, ""},
@@ -45,7 +45,7 @@ func TestCircuitOpens(t *testing.T) {
 		{"unreached", []step{{"a", 3, unreached()}, {"b", 3, unreached()}}, "a b c", true, ""},
 		{"not for the key, once", []step{{"a", 1, forbidden()}}, "", false, ""},
 		{"not for the key", []step{{"a", 3, forbidden()}, {"b", 3, forbidden()}}, "a b c", false, ""},
-		{"told to slow down", []step{{"a", 1, limited()}}, "a", false, ""},
+		{"rate limited", []step{{"a", 1, limited()}}, "a", false, ""},
 	} {
 		t.Run(tc.name, func(t *testing.T) {
 			t.Parallel()
@@ -208,7 +208,7 @@ func TestWell(t *testing.T) {
 	})
 }
 
-// TestLastResort: where every circuit is open, a few calls at a time try the one that closes first.
+// TestLastResort: if every circuit is open, a bounded number of calls at a time tries the channel whose cooldown ends first.
 func TestLastResort(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -253,7 +253,7 @@ func TestLastResort(t *testing.T) {
 		if got["spare"] != 15 || got["best"] != 16 {
 			t.Errorf("all try %v at a time, want 16 calls at each, with the one already under way", got)
 		}
-		routes.Report(hog, &providers.Fault{Kind: providers.Canceled}) // its place is another's
+		routes.Report(hog, &providers.Fault{Kind: providers.Canceled}) // releases its slot
 		if _, channel := pick("late"); channel != "spare" {
 			t.Errorf("got %s after one has left", channel)
 		}
@@ -274,12 +274,12 @@ func TestLastResort(t *testing.T) {
 		want.Token = "new"
 		_, err := routes.Candidates(want)
 		if wait := wantKind(t, err, providers.Overloaded).RetryAfter; wait < 20*time.Second {
-			t.Errorf("a patient one waits %s", wait)
+			t.Errorf("a request without last resort waits %s", wait)
 		}
 		if _, err := routes.Pick(want); err == nil {
-			t.Error("a patient one tries what fails")
+			t.Error("a request without last resort tries a channel that fails")
 		}
-		pass(3 * time.Minute) // who never tells how it went holds no place for ever
+		pass(3 * time.Minute) // the slots of calls that never report end
 		if _, channel := pick("hog"); channel == "none" {
 			t.Error("refused for ever")
 		}
@@ -354,7 +354,8 @@ func TestSpan(t *testing.T) {
 	}
 }
 
-// TestReportPoll: looks at jobs under way say whether a channel is there, and nothing of how it takes new work.
+// TestReportPoll: a failed poll opens a circuit only if the channel is unreachable, or the key's if it is refused. It counts
+// nothing for the models.
 func TestReportPoll(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -391,7 +392,7 @@ func TestReportPoll(t *testing.T) {
 	})
 }
 
-// TestMadeUpModels: what one token makes up fills nothing that others need.
+// TestMadeUpModels: model names that one token invents do not displace the state of models that others use.
 func TestMadeUpModels(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {

@@ -10,8 +10,9 @@ import (
 	"modelrelay/providers/router"
 )
 
-// TestRest drives one key through its rests on a fake clock.
-func TestRest(t *testing.T) {
+// TestCooldown: the cooldown of a key grows with each failed probe and starts anew after a success. Calls that began before it
+// do not change it.
+func TestCooldown(t *testing.T) {
 	t.Parallel()
 	refused := &providers.Fault{Kind: providers.Upstream, Blame: providers.BlameKey, Key: providers.KeyRefused, KeyNamed: true}
 	synctest.Test(t, func(t *testing.T) {
@@ -25,11 +26,11 @@ func TestRest(t *testing.T) {
 			}
 			return to
 		}
-		rests := func(left time.Duration) {
+		coolsFor := func(left time.Duration) {
 			t.Helper()
 			_, err := routes.Pick(want)
 			if fault := wantKind(t, err, providers.Overloaded); fault.RetryAfter != left {
-				t.Fatalf("got %s of rest left, want %s", fault.RetryAfter, left)
+				t.Fatalf("got %s of the cooldown left, want %s", fault.RetryAfter, left)
 			}
 		}
 		pass(time.Second)
@@ -37,32 +38,32 @@ func TestRest(t *testing.T) {
 		pass(time.Second)
 
 		routes.Report(early, refused)
-		rests(10 * time.Second)
+		coolsFor(10 * time.Second)
 		pass(4 * time.Second)
-		routes.Report(early2, refused) // in flight since before the rest: nothing new
-		rests(6 * time.Second)
+		routes.Report(early2, refused) // in flight since before the cooldown: no change
+		coolsFor(6 * time.Second)
 		pass(6 * time.Second)
 
 		first, second := pick(), pick()
-		routes.Report(early3, refused) // began before the rest that is over
+		routes.Report(early3, refused) // began before the last cooldown
 		pick()
 		routes.Report(early3, nil)
 		pass(time.Second)
-		routes.Report(first, refused) // the first call after the rest fails: it grows
-		rests(20 * time.Second)
-		routes.Report(second, refused) // the second does not add
-		rests(20 * time.Second)
-		routes.Report(second, nil) // and its success is older than the rest
-		rests(20 * time.Second)
+		routes.Report(first, refused) // the first call after the cooldown fails: the cooldown doubles
+		coolsFor(20 * time.Second)
+		routes.Report(second, refused) // the second one adds nothing
+		coolsFor(20 * time.Second)
+		routes.Report(second, nil) // and its success is older than the cooldown
+		coolsFor(20 * time.Second)
 		pass(20 * time.Second)
 		routes.Report(pick(), nil)
 		pass(time.Second)
-		routes.Report(pick(), refused) // a success in between: the first length again
-		rests(10 * time.Second)
+		routes.Report(pick(), refused) // after a success: the first length again
+		coolsFor(10 * time.Second)
 	})
 }
 
-func TestRestRetryAfter(t *testing.T) {
+func TestCooldownRetryAfter(t *testing.T) {
 	t.Parallel()
 	for _, tc := range []struct {
 		name  string
@@ -72,7 +73,7 @@ func TestRestRetryAfter(t *testing.T) {
 		{"shorter than our own", []time.Duration{2 * time.Second}, 2 * time.Second},
 		{"longer than our own", []time.Duration{2 * time.Minute}, 2 * time.Minute},
 		{"beyond belief", []time.Duration{72 * time.Hour}, 15 * time.Minute},
-		{"shorter while it rests", []time.Duration{30 * time.Second, 2 * time.Second}, 30 * time.Second},
+		{"shorter during a cooldown", []time.Duration{30 * time.Second, 2 * time.Second}, 30 * time.Second},
 	} {
 		t.Run(tc.name, func(t *testing.T) {
 			t.Parallel()
@@ -106,7 +107,7 @@ func TestLoad(t *testing.T) {
 		to, _ := routes.Pick(want)
 		routes.Report(to, &providers.Fault{Kind: providers.Upstream, Blame: providers.BlameKey, KeyNamed: true})
 
-		routes.Load([]providers.Channel{channel("a", "talks", keys("k2", "k0"))}, nil) // k1 leaves, k2 comes, k0 rests on
+		routes.Load([]providers.Channel{channel("a", "talks", keys("k2", "k0"))}, nil) // k1 is removed, k2 is added, k0 still cools down
 		for range 3 {
 			got, err := routes.Pick(want)
 			if err != nil || got.Key != "k2" {
@@ -115,7 +116,7 @@ func TestLoad(t *testing.T) {
 		}
 		got, _ := routes.Pick(want)
 		routes.Load([]providers.Channel{channel("b", "both")}, nil)
-		routes.Report(got, &providers.Fault{Kind: providers.Upstream, Blame: providers.BlameChannel}) // of a channel that is gone
+		routes.Report(got, &providers.Fault{Kind: providers.Upstream, Blame: providers.BlameChannel}) // of a removed channel
 		if got, err := routes.Pick(want); err != nil || got.Channel.Name != "b" {
 			t.Fatalf("got channel %s, %v, want b", got.Channel.Name, err)
 		}
@@ -124,7 +125,7 @@ func TestLoad(t *testing.T) {
 		routes.Load([]providers.Channel{channel("b", "both", func(c *providers.Channel) { c.Models = map[string]string{"m": "", "n": ""} })}, nil)
 		want.NoLastResort = true
 		_, err := routes.Pick(want)
-		_ = wantKind(t, err, providers.Overloaded) // the circuit is open still
+		_ = wantKind(t, err, providers.Overloaded) // the circuit is still open
 		routes.Load([]providers.Channel{channel("b", "both", func(c *providers.Channel) { c.BaseURL = "http://elsewhere.test" })}, nil)
 		if _, err := routes.Pick(want); err != nil {
 			t.Errorf("another upstream under the same name is left alone as well: %v", err)

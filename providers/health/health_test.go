@@ -38,15 +38,15 @@ func TestKeyRests(t *testing.T) {
 	for _, tc := range []struct {
 		name   string
 		fault  providers.Fault
-		length []time.Duration // of the rests, one failure after the other
+		length []time.Duration // of the cooldown after each failure
 	}{
 		{"busy", providers.Fault{Key: providers.KeyBusy, KeyNamed: true}, []time.Duration{30 * time.Second, time.Minute, 2 * time.Minute, 4 * time.Minute, 8 * time.Minute, 10 * time.Minute, 10 * time.Minute}},
 		{"refused", providers.Fault{Key: providers.KeyRefused, KeyNamed: true}, []time.Duration{
 			30 * time.Second, time.Minute, 2 * time.Minute, 4 * time.Minute, 8 * time.Minute, 16 * time.Minute, 32 * time.Minute, time.Hour, time.Hour,
 		}},
 		{"exhausted", providers.Fault{Key: providers.KeyExhausted, KeyNamed: true}, []time.Duration{5 * time.Minute, 10 * time.Minute, 20 * time.Minute, 40 * time.Minute, time.Hour, time.Hour}},
-		{"exhausted, told to come back soon", providers.Fault{Key: providers.KeyExhausted, KeyNamed: true, RetryAfter: 12 * time.Second}, []time.Duration{5 * time.Minute, 10 * time.Minute}},
-		{"exhausted, told to come back later", providers.Fault{Key: providers.KeyExhausted, KeyNamed: true, RetryAfter: 7 * time.Minute}, []time.Duration{7 * time.Minute, 10 * time.Minute}},
+		{"exhausted, with a short Retry-After", providers.Fault{Key: providers.KeyExhausted, KeyNamed: true, RetryAfter: 12 * time.Second}, []time.Duration{5 * time.Minute, 10 * time.Minute}},
+		{"exhausted, with a long Retry-After", providers.Fault{Key: providers.KeyExhausted, KeyNamed: true, RetryAfter: 7 * time.Minute}, []time.Duration{7 * time.Minute, 10 * time.Minute}},
 	} {
 		t.Run(tc.name, func(t *testing.T) {
 			t.Parallel()
@@ -58,7 +58,7 @@ func TestKeyRests(t *testing.T) {
 					_, err := routes.Pick(router.Request{Group: "default", Model: "m", Endpoint: chat})
 					got := wantKind(t, err, providers.Overloaded).RetryAfter
 					if got != want {
-						t.Fatalf("rest %d: got %s, want %s", i, got, want)
+						t.Fatalf("cooldown %d: got %s, want %s", i, got, want)
 					}
 					pass(got)
 				}
@@ -67,8 +67,8 @@ func TestKeyRests(t *testing.T) {
 	}
 }
 
-// TestNews: what one process tells of the rests of keys, another one knows.
-func TestNews(t *testing.T) {
+// TestPublishedCooldown: a process obeys the cooldowns of keys that another process publishes.
+func TestPublishedCooldown(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		configured := []providers.Channel{channel("a", "talks", func(c *providers.Channel) { c.Keys = []providers.Secret{"k0", "k1"} })}
@@ -86,7 +86,7 @@ func TestNews(t *testing.T) {
 		})
 		for range 3 {
 			if got := pickOf(t, there).Key; got == key.Key {
-				t.Error("the other process uses the key that rests")
+				t.Error("the other process uses the key that cools down")
 			}
 		}
 		for _, e := range []health.Event{
@@ -111,7 +111,7 @@ func TestNews(t *testing.T) {
 			}
 		}
 		pass(10 * time.Minute)
-		// The first after the rest fails there, and it grows as if it had been its own.
+		// The first call after the cooldown fails in the other process: the cooldown grows as if that process had started it.
 		again := pickOf(t, there, func(want *router.Request) {
 			for _, other := range configured[0].Keys {
 				if other != key.Key {
@@ -122,7 +122,7 @@ func TestNews(t *testing.T) {
 		there.Report(again, &providers.Fault{Kind: providers.Upstream, Blame: providers.BlameKey, Key: providers.KeyExhausted, KeyNamed: true})
 		for _, state := range there.Health.States()[0].Keys {
 			if state.Fingerprint == key.Key.Fingerprint() && state.CooldownLeft != 600 {
-				t.Errorf("got %+v, want the next rest to grow from the one it was told of", state)
+				t.Errorf("got %+v, want the next cooldown to grow from the published one", state)
 			}
 		}
 		pass(10 * time.Minute)

@@ -11,8 +11,8 @@ import (
 	"modelrelay/providers/router"
 )
 
-// TestRestOfAModel: a key that is over its limit for one model serves the others, here and in other processes.
-func TestRestOfAModel(t *testing.T) {
+// TestModelCooldown: a key that has reached its limit for one model serves the others, in this process and in other ones.
+func TestModelCooldown(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		channels := []providers.Channel{
@@ -55,7 +55,7 @@ func TestRestOfAModel(t *testing.T) {
 		pass(10 * time.Minute)
 		probe := pickOf(t, here, ofModel("alias"))
 		if probe.Channel.Name != "best" {
-			t.Fatalf("after its rest the probe goes to %s", probe.Channel.Name)
+			t.Fatalf("after the cooldown the probe goes to %s", probe.Channel.Name)
 		}
 		wants(here, "spare", "spare", "best")
 		here.Report(probe, nil)
@@ -70,14 +70,13 @@ func TestRestOfAModel(t *testing.T) {
 	})
 }
 
-// TestRestOfAKeyOrItsModel: what rests with a fault of the key, and for how long.
-func TestRestOfAKeyOrItsModel(t *testing.T) {
+// TestCooldownOfAKeyOrItsModel: the kind of a key's fault decides whether the key or only its model cools down, and how long.
+func TestCooldownOfAKeyOrItsModel(t *testing.T) {
 	t.Parallel()
 	for name, tc := range map[string]struct {
-		fault *providers.Fault
-		// other tells whether another model may use the key, rest how long the model may not.
-		other bool
-		rest  time.Duration
+		fault    *providers.Fault
+		other    bool // another model may still use the key
+		cooldown time.Duration
 	}{
 		"over its rate":      {limited(func(f *providers.Fault) { f.RetryAfter = time.Minute }), true, time.Minute},
 		"over a day's quota": {limited(func(f *providers.Fault) { f.Key, f.KeyNamed = providers.KeyExhausted, true }), true, 5 * time.Minute},
@@ -92,8 +91,8 @@ func TestRestOfAKeyOrItsModel(t *testing.T) {
 				}, nil)
 				routes.Report(pickOf(t, routes), tc.fault)
 				_, err := routes.Pick(router.Request{Group: "default", Model: "m", Endpoint: chat})
-				if fault := wantKind(t, err, providers.Overloaded); fault.RetryAfter != tc.rest {
-					t.Errorf("rests for %s, want %s", fault.RetryAfter, tc.rest)
+				if fault := wantKind(t, err, providers.Overloaded); fault.RetryAfter != tc.cooldown {
+					t.Errorf("cools down for %s, want %s", fault.RetryAfter, tc.cooldown)
 				}
 				if _, err := routes.Pick(router.Request{Group: "default", Model: "n", Endpoint: chat}); (err == nil) != tc.other {
 					t.Errorf("another model: got %v", err)
@@ -103,8 +102,9 @@ func TestRestOfAKeyOrItsModel(t *testing.T) {
 	}
 }
 
-// TestRestsOfManyModels: of more models than anybody has, those whose rest ends first are forgotten, and the key serves on.
-func TestRestsOfManyModels(t *testing.T) {
+// TestCooldownsOfManyModels: a key has at most 64 models in cooldown. Those whose cooldown ends first are removed, and the key
+// serves other models.
+func TestCooldownsOfManyModels(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		routes := router.New(vendors(), []providers.Channel{

@@ -109,9 +109,9 @@ func TestSharing(t *testing.T) {
 			t.Errorf("of no channel: %v", err)
 		}
 	}
-	// A cooldown that is over stays stored: whether it has helped is not known yet.
+	// A cooldown that has ended stays stored until a probe succeeds.
 	send(health.Event{Channel: "short", Upstream: upstream, Circuit: true, Left: time.Millisecond})
-	testwait.Eventually(t, "a cooldown that is over", storagetest.Patience, func() bool {
+	testwait.Eventually(t, "a cooldown that has ended", storagetest.Patience, func() bool {
 		events, err := there.Events(t.Context())
 		return err == nil && slices.ContainsFunc(events, func(e health.Event) bool { return e.Channel == "short" && e.Left == 0 })
 	})

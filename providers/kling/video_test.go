@@ -123,7 +123,7 @@ func TestLegacy(t *testing.T) {
 	})
 }
 
-// signed tells whether a request has a token of the pair, which works now and for half an hour at most.
+// signed reports whether the request has a token that the key pair signed. The token is valid now and for at most half an hour.
 func signed(req *http.Request, key providers.Secret) bool {
 	access, secret, _ := strings.Cut(key.Reveal(), ":")
 	raw, found := strings.CutPrefix(req.Header.Get("Authorization"), "Bearer ")

@@ -200,7 +200,7 @@ func TestVideoCreateRefused(t *testing.T) {
 	}
 }
 
-// TestVideoRefusals: what the vendor says beside the status.
+// TestVideoRefusals: the vendor's error body refines what the status means.
 func TestVideoRefusals(t *testing.T) {
 	t.Parallel()
 	for _, tc := range []struct {
@@ -231,7 +231,7 @@ func TestVideoRefusals(t *testing.T) {
 	}
 }
 
-// TestVideoAnswers: the vendor's stranger answers about a job.
+// TestVideoAnswers: the failure code and message of the vendor's rarer answers about a job.
 func TestVideoAnswers(t *testing.T) {
 	t.Parallel()
 	for _, tc := range []struct{ name, body, code, message string }{

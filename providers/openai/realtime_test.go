@@ -110,7 +110,7 @@ func TestDialRealtimeFaults(t *testing.T) {
 		t.Cleanup(server.Close)
 		return server
 	}
-	away := &httptest.Server{URL: "http://127.0.0.1:1"} // where nobody ever listens
+	away := &httptest.Server{URL: "http://127.0.0.1:1"} // nothing listens on port 1
 	slow := &providers.Fault{Kind: providers.Timeout, Message: "slow", Blame: providers.BlameChannel}
 	for _, tc := range []struct {
 		name   string

@@ -230,7 +230,7 @@ func TestVideoRefusesItself(t *testing.T) {
 	}
 }
 
-// TestVideoRefusals: what a refused create tells the client and the router.
+// TestVideoRefusals: the fault that a refused create returns to the client and the router.
 func TestVideoRefusals(t *testing.T) {
 	t.Parallel()
 	const said = "The upstream refused the request: "

@@ -136,7 +136,7 @@ func TestVideoStrays(t *testing.T) {
 	}
 }
 
-// FuzzJob: whatever a stranger answers becomes an error or a status that may stand in a history and before a client.
+// FuzzJob: any answer of an upstream becomes an error, or a status that a history may contain and a client may see.
 func FuzzJob(f *testing.F) {
 	providertest.AddVideoAnswers(f)
 	f.Fuzz(func(t *testing.T, body []byte) {

@@ -215,7 +215,7 @@ func TestVideoRefusals(t *testing.T) {
 	}
 }
 
-// TestVideoCodes: the vendor's code says what became of a request, mostly beside status 200.
+// TestVideoCodes: the vendor's code in the body decides the outcome of a request. The status is mostly 200.
 func TestVideoCodes(t *testing.T) {
 	t.Parallel()
 	for _, tc := range []struct {

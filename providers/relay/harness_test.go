@@ -128,10 +128,10 @@ func (b bench) fault(ctx context.Context, t *testing.T, call providers.Call) *pr
 	return fault
 }
 
-// rests reports whether the channel, its model or its key is left alone.
-func (b bench) rests(channel string) bool { return isLeftAlone(b.router, channel) }
+// coolsDown reports whether the channel, its model or its key cools down.
+func (b bench) coolsDown(channel string) bool { return coolsDown(b.router, channel) }
 
-func isLeftAlone(routes *router.Router, channel string) bool {
+func coolsDown(routes *router.Router, channel string) bool {
 	for _, state := range routes.Health.States() {
 		if state.Name == channel {
 			key := state.Keys[0]
@@ -141,7 +141,7 @@ func isLeftAlone(routes *router.Router, channel string) bool {
 	return false
 }
 
-// failures are as many as open a circuit.
+// failures is the number of failures that opens a circuit.
 const failures = health.DefaultCooldownFailures
 
 func answers(body string) http.HandlerFunc {

@@ -22,8 +22,8 @@ import (
 const (
 	simCooldown  = 10 * time.Second
 	simFirstByte = 2 * time.Second
-	simBreaks    = 20 * time.Second // when what breaks does
-	simMends     = 80 * time.Second // and when it is mended
+	simBreaks    = 20 * time.Second // the faulty upstreams break
+	simFixed     = 80 * time.Second // and are fixed
 	simEnds      = 110 * time.Second
 	simLatency   = 300 * time.Millisecond
 )
@@ -34,8 +34,8 @@ type simUpstream struct {
 	fault func(at time.Duration, chance float64) (slow bool, fault *providers.Fault)
 }
 
-// breaks is whether an upstream is in the time in which it is broken.
-func breaks(at time.Duration) bool { return at >= simBreaks && at < simMends }
+// breaks reports whether a faulty upstream is broken at that time.
+func breaks(at time.Duration) bool { return at >= simBreaks && at < simFixed }
 
 func simulated(kind providers.Kind) *providers.Fault {
 	return &providers.Fault{Kind: kind, Message: "simulated", Blame: providers.BlameChannel}
@@ -44,7 +44,7 @@ func simulated(kind providers.Kind) *providers.Fault {
 // The upstreams of the simulation.
 func healthy(name string) simUpstream {
 	return simUpstream{name, func(_ time.Duration, chance float64) (bool, *providers.Fault) {
-		if chance < 0.0005 { // nobody is perfect
+		if chance < 0.0005 { // a healthy upstream has rare failures
 			return false, simulated(providers.Upstream)
 		}
 		return false, nil
@@ -285,10 +285,10 @@ func TestIsolation(t *testing.T) {
 		name      string
 		upstreams []simUpstream
 		tenants   []tenant
-		// dead is the channel of which an honest call should see nothing while it is broken, "" for none.
+		// dead is the channel that honest calls must avoid while it is broken; "": none.
 		dead string
-		// mended is the one whose recovery counts, "" for none.
-		mended string
+		// recovers is the channel that must serve again after it is fixed; "": none.
+		recovers string
 	}{
 		{"one channel is dead", []simUpstream{dead("a"), healthy("b"), healthy("c")}, honest(8, 120), "a", "a"},
 		{"one channel is dead, many tenants", []simUpstream{dead("a"), healthy("b"), healthy("c")}, honest(200, 150), "a", "a"},
@@ -305,7 +305,7 @@ func TestIsolation(t *testing.T) {
 		{"more poison than others", []simUpstream{healthy("a"), healthy("b")}, []tenant{
 			{name: "honest", rate: 3}, poisonous("p0", 20, poisonFails), poisonous("p1", 20, poisonFails), poisonous("p2", 20, poisonFails),
 		}, "", ""},
-		{"poison and one who seldom calls", []simUpstream{healthy("a"), healthy("b")}, []tenant{
+		{"poison and tenants with rare calls", []simUpstream{healthy("a"), healthy("b")}, []tenant{
 			{name: "honest", rate: 0.02}, {name: "honest too", rate: 0.05}, poisonous("p0", 30, poisonFails), poisonous("p1", 30, poisonFails),
 		}, "", ""},
 		{"everything at once", []simUpstream{dead("a"), slow("b"), flapping("c"), limiting("d"), healthy("e"), healthy("f")}, append(honest(8, 120), poison...), "a", "a"},
@@ -321,18 +321,18 @@ func TestIsolation(t *testing.T) {
 					t.Errorf("%s, want 99.9 %%", text)
 				}
 				if tc.dead != "" {
-					seen, calls := between(s.seen[tc.dead], simBreaks+time.Second, simMends), between(s.begins, simBreaks+time.Second, simMends)
+					seen, calls := between(s.seen[tc.dead], simBreaks+time.Second, simFixed), between(s.begins, simBreaks+time.Second, simFixed)
 					text += fmt.Sprintf("; the dead channel saw %d of %d (%.2f %%), %d in its first second",
 						seen, calls, 100*float64(seen)/float64(calls), between(s.seen[tc.dead], simBreaks, simBreaks+time.Second))
 					if seen*100 > calls {
 						t.Errorf("%s, want 1 %% at most", text)
 					}
 				}
-				if tc.mended != "" {
+				if tc.recovers != "" {
 					// As many as before it broke, within the first two cooldowns and for as long as one.
-					before := between(s.seen[tc.mended], simBreaks-simCooldown, simBreaks)
-					after := between(s.seen[tc.mended], simMends+2*simCooldown, simMends+3*simCooldown)
-					text += fmt.Sprintf("; a channel served %d in %v before it broke and %d from two cooldowns after it was mended", before, simCooldown, after)
+					before := between(s.seen[tc.recovers], simBreaks-simCooldown, simBreaks)
+					after := between(s.seen[tc.recovers], simFixed+2*simCooldown, simFixed+3*simCooldown)
+					text += fmt.Sprintf("; a channel served %d in %v before it broke and %d from two cooldowns after it was fixed", before, simCooldown, after)
 					if after*2 < before {
 						t.Errorf("%s, want it back", text)
 					}

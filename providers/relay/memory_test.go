@@ -173,7 +173,7 @@ func TestIdleTimeout(t *testing.T) {
 					t.Errorf("waited %s, want 5s", waited)
 				}
 				if _, err := routes.Pick(router.Request{Group: "default", Model: "m", Endpoint: chatCall().Endpoint}); err != nil {
-					t.Errorf("the channel rests after an answer that began: %v", err)
+					t.Errorf("the channel cools down after an answer that began: %v", err)
 				}
 			})
 		})

@@ -81,7 +81,7 @@ func TestOrigins(t *testing.T) {
 				if err != nil {
 					t.Fatal(err)
 				}
-				first := answer.Channel // the one that is not broken; "a" rests now
+				first := answer.Channel // "b" or "c": "a" is broken and cools down
 				buf := make([]byte, piece)
 				for err == nil {
 					_, err = answer.Body.Read(buf)
@@ -92,7 +92,7 @@ func TestOrigins(t *testing.T) {
 				if usage, ok := answer.Usage(); !ok || usage.Output != 2 {
 					t.Errorf("got usage %+v, %v", usage, ok)
 				}
-				// Its maker rests, others do not.
+				// The origin channel cools down, the others do not.
 				to, _ := b.router.Resolve(first, providers.Secret("hush-"+first).Fingerprint(), "m")
 				for range failures {
 					b.router.Report(to.For("anna", false), &providers.Fault{Kind: providers.Upstream, Blame: providers.BlameChannel})
@@ -116,9 +116,9 @@ func TestOrigins(t *testing.T) {
 	}
 }
 
-// TestMakerFails: where the maker fails and nobody else knows the answer, the client learns of the failure, which will
-// pass, and not that its conversation is gone.
-func TestMakerFails(t *testing.T) {
+// TestOriginFails: if the origin channel fails and no other channel knows the answer, the client receives the origin's failure. It
+// may then try again. "Not found" would mean that the conversation is lost.
+func TestOriginFails(t *testing.T) {
 	t.Parallel()
 	unknown := func(w http.ResponseWriter, _ *http.Request) {
 		w.Header().Set("Content-Type", "application/json")
@@ -129,14 +129,15 @@ func TestMakerFails(t *testing.T) {
 	b := newBench(t, &relay.Options{Origins: made}, unknown, status(http.StatusServiceUnavailable))
 	made.Remember("resp_1", relay.Origin{KeyRef: providers.KeyRef{Channel: "b", Fingerprint: providers.Secret("hush-b").Fingerprint()}})
 	if got := b.fault(t.Context(), t, responsesCall("resp_1", false)); got.Kind != providers.Overloaded {
-		t.Errorf("got %v, want the maker's own fault", got)
+		t.Errorf("got %v, want the fault of the origin channel", got)
 	}
 	if got := b.fault(t.Context(), t, responsesCall("resp_2", false)); got.Code != "previous_response_not_found" {
 		t.Errorf("got %v, want the upstream's own refusal", got)
 	}
 }
 
-// TestMadeForAnotherToken: what was made for one token does not exist for others; an id without a record is passed on for any token.
+// TestMadeForAnotherToken: an id that an upstream made for one token does not exist for other tokens. An id without a record is
+// passed on for any token.
 func TestMadeForAnotherToken(t *testing.T) {
 	t.Parallel()
 	document := `{"id":"resp_1","output":[{"type":"code_interpreter_call","container_id" : "cntr_1", "id":"ci_1","outputs":[[{"id":"no_1"}]]},[],{"type":"mcp_list_tools","tools":[{"input_schema":{"id":"no_2","container_id":"no_3","output":[{"id":"no_4"}]}}]},{"content":[{"text":"\"container_id\":\"cntr_0\"",` +

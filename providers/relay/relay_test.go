@@ -53,12 +53,12 @@ func TestDoFallsOver(t *testing.T) {
 	t.Parallel()
 	for _, tc := range []struct {
 		name  string
-		first http.HandlerFunc // nil: nobody listens
+		first http.HandlerFunc // nil: the address refuses connections
 		kind  string
-		// once: it is left alone after one such fault, not after several only.
+		// once: the channel cools down after one such fault, not only after several.
 		once bool
 	}{
-		{name: "nobody there", kind: "upstream"},
+		{name: "unreachable", kind: "upstream"},
 		{"429", status(429, "Retry-After", "5"), "rate_limited", true},
 		{"429 without a word", status(429), "rate_limited", true},
 		{"500", status(500), "upstream", false},
@@ -92,15 +92,15 @@ func TestDoFallsOver(t *testing.T) {
 			if got, err := io.ReadAll(answer.Body); err != nil || string(got) != document {
 				t.Errorf("got body %q, %v", got, err)
 			}
-			if b.rests("a") != tc.once || b.rests("b") {
-				t.Errorf("after one fault a is left alone: %v, b: %v", b.rests("a"), b.rests("b"))
+			if b.coolsDown("a") != tc.once || b.coolsDown("b") {
+				t.Errorf("after one fault a cools down: %v, b: %v", b.coolsDown("a"), b.coolsDown("b"))
 			}
 			lines := b.log.lines(t)
 			if len(lines) != 2 || lines[0]["fault"] != tc.kind || lines[1]["fault"] != nil {
 				t.Errorf("got log %v", lines)
 			}
 			if log := b.log.String(); strings.Contains(log, "hush") || strings.Contains(log, "private prompt") {
-				t.Errorf("the log tells secrets: %s", log)
+				t.Errorf("the log has secrets: %s", log)
 			}
 			for range failures {
 				again, err := b.Do(t.Context(), "default", chatCall())
@@ -110,8 +110,8 @@ func TestDoFallsOver(t *testing.T) {
 				answer = again
 				_ = again.Body.Close()
 			}
-			if !b.rests("a") || b.rests("b") || answer.Attempts != 1 {
-				t.Errorf("after %d faults a is left alone: %v, b: %v, the last call took %d attempts", failures, b.rests("a"), b.rests("b"), answer.Attempts)
+			if !b.coolsDown("a") || b.coolsDown("b") || answer.Attempts != 1 {
+				t.Errorf("after %d faults a cools down: %v, b: %v, the last call took %d attempts", failures, b.coolsDown("a"), b.coolsDown("b"), answer.Attempts)
 			}
 		})
 	}
@@ -124,8 +124,8 @@ func TestDoStopsAtTheCallersFault(t *testing.T) {
 			t.Parallel()
 			b := newBench(t, nil, status(code), answers(document))
 			fault := b.fault(t.Context(), t, chatCall())
-			if fault.Kind != kind || b.rests("a") {
-				t.Errorf("got %v, a rests: %v", fault, b.rests("a"))
+			if fault.Kind != kind || b.coolsDown("a") {
+				t.Errorf("got %v, a cools down: %v", fault, b.coolsDown("a"))
 			}
 			if body := string(fault.Upstream.Body); strings.Contains(body, "hush") || !strings.Contains(body, "upstream words about ***") {
 				t.Errorf("got reply %q, want it without the key", body)
@@ -189,7 +189,7 @@ func TestDoGivesUp(t *testing.T) {
 			}
 		}
 		if fault := b.fault(t.Context(), t, chatCall()); fault.Kind != providers.Overloaded || fault.RetryAfter <= 0 || fault.Upstream != nil {
-			t.Errorf("got %v, want overloaded with RetryAfter while the channel rests", fault)
+			t.Errorf("got %v, want overloaded with RetryAfter while the channel cools down", fault)
 		}
 	})
 	t.Run("at an unknown model", func(t *testing.T) {
@@ -202,7 +202,7 @@ func TestDoGivesUp(t *testing.T) {
 	})
 }
 
-// TestDoKeptConnection: a kept connection that ends under a request is nobody's fault, and the same channel is asked again.
+// TestDoKeptConnection: if a reused connection breaks, Do repeats the request at the same channel and counts no failure.
 func TestDoKeptConnection(t *testing.T) {
 	t.Parallel()
 	var served atomic.Int32
@@ -230,8 +230,8 @@ func TestDoKeptConnection(t *testing.T) {
 			t.Errorf("got %d attempts, want %d", answer.Attempts, attempts)
 		}
 	}
-	if b.rests("a") {
-		t.Error("the channel rests")
+	if b.coolsDown("a") {
+		t.Error("the channel cools down")
 	}
 }
 
@@ -309,8 +309,8 @@ func TestClientGone(t *testing.T) {
 			t.Errorf("got %v, want canceled", fault)
 		}
 		<-gone
-		if b.rests("a") || len(b.log.lines(t)) != 1 {
-			t.Errorf("a rests: %v; log %v", b.rests("a"), b.log.lines(t))
+		if b.coolsDown("a") || len(b.log.lines(t)) != 1 {
+			t.Errorf("a cools down: %v; log %v", b.coolsDown("a"), b.log.lines(t))
 		}
 	})
 	t.Run("in the stream", func(t *testing.T) {
@@ -336,7 +336,7 @@ func TestClientGone(t *testing.T) {
 			t.Errorf("got error %v, want canceled", err)
 		}
 		<-gone
-		if b.rests("a") {
+		if b.coolsDown("a") {
 			t.Error("the channel is blamed")
 		}
 	})

@@ -44,8 +44,8 @@ func ofToken(token string) func(*providers.Call) {
 	return func(c *providers.Call) { c.Token = token }
 }
 
-// TestSlots: a full channel is passed over; where all are full a call waits for a slot, its token before one that has more, and
-// in the end is told to come again. A slot is held until the answer has ended, and a call that failed holds none.
+// TestSlots: a full channel is skipped. If all are full, a call waits for a slot; the token with the fewest slots goes first. A call
+// holds its slot until its answer has ended, and a failed call holds none.
 func TestSlots(t *testing.T) {
 	t.Parallel()
 	const patience = time.Minute
@@ -67,16 +67,16 @@ func TestSlots(t *testing.T) {
 	if len(held["a"]) != 1 || len(held["b"]) != 2 {
 		t.Fatalf("got %d calls at a and %d at b, want one and two", len(held["a"]), len(held["b"]))
 	}
-	type told struct {
+	type outcome struct {
 		answer *relay.Answer
 		err    error
 	}
-	wait := func(token string, line int) chan told {
+	wait := func(token string, line int) chan outcome {
 		t.Helper()
-		done := make(chan told, 1)
+		done := make(chan outcome, 1)
 		go func() {
 			answer, err := do(t.Context(), token)
-			done <- told{answer, err}
+			done <- outcome{answer, err}
 		}()
 		testwait.Eventually(t, "the call waits", patience, func() bool { return b.Waiting("b") == line && b.Waiting("a") == line })
 		return done
@@ -91,15 +91,15 @@ func TestSlots(t *testing.T) {
 	testwait.Eventually(t, "a third waits", patience, func() bool { return b.Waiting("a") == 3 })
 	cancel()
 	if err := <-left; providers.AsFault(err).Kind != providers.Canceled {
-		t.Errorf("whoever left got %v", err)
+		t.Errorf("the canceled call got %v", err)
 	}
 	rest <- struct{}{}
-	for _, answer := range held["b"] { // one of which ends, before anybody closes it
+	for _, answer := range held["b"] { // one of them ends before it is closed
 		go func() { _, _ = io.Copy(io.Discard, answer.Body) }()
 	}
 	got := <-other
 	if got.err != nil || got.answer.Channel != "b" {
-		t.Fatalf("who has no slot is next: got %+v", got)
+		t.Fatalf("got %+v, want an answer for the token without a slot", got)
 	}
 	_ = held["a"][0].Body.Close()
 	if got := <-greedy; got.err != nil || got.answer.Channel != "a" {
@@ -111,12 +111,12 @@ func TestSlots(t *testing.T) {
 		t.Errorf("after the end of an answer at a: got %+v, %v", answer, err)
 	}
 	if b.Waiting("a")+b.Waiting("b") != 0 {
-		t.Error("somebody still waits")
+		t.Error("a call still waits")
 	}
 	close(rest)
 }
 
-// TestSlotsFull: who found no slot in time is told to come again soon, and no channel is blamed.
+// TestSlotsFull: a call that gets no slot within SlotWait is refused with Retry-After, and the channel does not cool down.
 func TestSlotsFull(t *testing.T) {
 	t.Parallel()
 	b := benchOf(t, &relay.Options{SlotWait: 10 * time.Millisecond}, []providers.Channel{bounded(t, "a", 1, 1, halved(nil))})
@@ -134,14 +134,14 @@ func TestSlotsFull(t *testing.T) {
 		t.Fatal(err)
 	}
 	_ = again.Body.Close()
-	if b.rests("a") {
-		t.Error("the channel was blamed")
+	if b.coolsDown("a") {
+		t.Error("the channel cools down")
 	}
 }
 
-// TestSlotOfRestingChannel: who waits for two channels, of which the one whose slot comes free rests by then, waits on for the
-// other.
-func TestSlotOfRestingChannel(t *testing.T) {
+// TestSlotOfCoolingChannel: a call waits for two channels. When a slot of one becomes free while that channel cools down, the call
+// waits on for the other channel alone.
+func TestSlotOfCoolingChannel(t *testing.T) {
 	t.Parallel()
 	const patience = time.Minute
 	b := benchOf(t, &relay.Options{SlotWait: patience}, []providers.Channel{
@@ -170,14 +170,14 @@ func TestSlotOfRestingChannel(t *testing.T) {
 	to, _ := b.router.Resolve("a", providers.Secret("hush-a").Fingerprint(), "m")
 	b.router.Report(to, &providers.Fault{Kind: providers.RateLimited, Blame: providers.BlameKey, Key: providers.KeyExhausted, KeyNamed: true, RetryAfter: time.Hour})
 	_ = atA.Body.Close()
-	testwait.Eventually(t, "it waits for the other alone", patience, func() bool { return b.Waiting("a") == 0 && b.Waiting("b") == 1 || len(done) > 0 })
+	testwait.Eventually(t, "it waits only for the other channel", patience, func() bool { return b.Waiting("a") == 0 && b.Waiting("b") == 1 || len(done) > 0 })
 	_ = atB.Body.Close()
 	if got := <-done; got != "b" {
 		t.Errorf("got %s, want an answer of b", got)
 	}
 }
 
-// TestSlotOutlivesPanic: an attempt that panics gives its slot back.
+// TestSlotOutlivesPanic: an attempt that panics releases its slot.
 func TestSlotOutlivesPanic(t *testing.T) {
 	t.Parallel()
 	broken := true

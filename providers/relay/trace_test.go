@@ -101,7 +101,7 @@ func TestAttemptsAreSpans(t *testing.T) {
 	}
 }
 
-// TestBrokenAnswerIsTraced: a span tells of an answer that broke off after its first byte.
+// TestBrokenAnswerIsTraced: the span of an answer that breaks off after its first byte has the status error.
 func TestBrokenAnswerIsTraced(t *testing.T) {
 	t.Parallel()
 	tracer, kept := newTracer(t)

@@ -113,7 +113,8 @@ func TestTranslatedClientGone(t *testing.T) {
 	}
 }
 
-// TestUncountedModels: an upstream that has no such count refuses one call, and nothing rests: router-for-me/CLIProxyAPI #4410.
+// TestUncountedModels: an upstream that cannot count the tokens of a model refuses that call, and nothing cools down:
+// router-for-me/CLIProxyAPI #4410.
 func TestUncountedModels(t *testing.T) {
 	t.Parallel()
 	r, routes, sent := translating(t, nil, scripted{vendor: "gemini", answer: refuses(http.StatusNotFound, `{"error":{"code":404,"message":"models/up is not found","status":"NOT_FOUND"}}`)})
@@ -125,8 +126,8 @@ func TestUncountedModels(t *testing.T) {
 			t.Errorf("got %v", err)
 		}
 	}
-	if len(*sent) != failures || isLeftAlone(routes, "a") {
-		t.Errorf("%d calls were sent; the channel rests: %v", len(*sent), isLeftAlone(routes, "a"))
+	if len(*sent) != failures || coolsDown(routes, "a") {
+		t.Errorf("%d calls were sent; the channel cools down: %v", len(*sent), coolsDown(routes, "a"))
 	}
 }
 

@@ -86,8 +86,8 @@ func TestTranslatedClientGoneEarly(t *testing.T) {
 	}
 }
 
-// TestTranslatedAnswersAreTraced: a translated answer that makes no sense behind its first words is a failure of its span, and a client
-// is told of the status of its own format.
+// TestTranslatedAnswersAreTraced: the span of a translated answer has the status error if a later event is malformed. The client
+// receives the status of its own format.
 func TestTranslatedAnswersAreTraced(t *testing.T) {
 	t.Parallel()
 	for name, test := range map[string]struct {

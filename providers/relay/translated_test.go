@@ -275,8 +275,8 @@ func TestRefusedByUpstream(t *testing.T) {
 		if got := strings.ReplaceAll(fault.UpstreamMessage, providers.Secret("hush").String(), "***"); got != tc.said {
 			t.Errorf("%d: got %q, want %q", tc.status, got, tc.said)
 		}
-		if tc.kind == providers.Invalid && isLeftAlone(routes, "a") {
-			t.Errorf("%d: the channel rests", tc.status)
+		if tc.kind == providers.Invalid && coolsDown(routes, "a") {
+			t.Errorf("%d: the channel cools down", tc.status)
 		}
 	}
 }

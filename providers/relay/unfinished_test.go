@@ -108,7 +108,7 @@ func TestErrorInPlaceOfAnAnswer(t *testing.T) {
 		w.Header().Set("Content-Type", "application/json")
 		_, _ = io.WriteString(w, `{"error":{"message":"too long","type":"invalid_request_error","code":"context_length_exceeded"}}`)
 	})
-	if fault := b.fault(t.Context(), t, chatCall()); fault.Kind != providers.Invalid || fault.UpstreamMessage != "too long" || b.rests("a") {
+	if fault := b.fault(t.Context(), t, chatCall()); fault.Kind != providers.Invalid || fault.UpstreamMessage != "too long" || b.coolsDown("a") {
 		t.Errorf("got %+v", fault)
 	}
 }

@@ -190,7 +190,7 @@ func TestVideoAnswers(t *testing.T) {
 	}
 }
 
-// TestVideoModelName: a name that would lead elsewhere is no model.
+// TestVideoModelName: a model name that would lead to another path is refused.
 func TestVideoModelName(t *testing.T) {
 	t.Parallel()
 	for _, model := range []string{"me/..", "/a", "a//b", "a/./b"} {
@@ -198,7 +198,7 @@ func TestVideoModelName(t *testing.T) {
 	}
 }
 
-// TestVideoFields: a channel says what a model that is not in the table calls a field.
+// TestVideoFields: the channel's configuration names the fields of a model that the table lacks.
 func TestVideoFields(t *testing.T) {
 	t.Parallel()
 	exchange := providertest.VideoExchange{New: adapter, Model: "some-one/app", Answer: `{"id":"1"}`, Facts: providers.ModelFacts{

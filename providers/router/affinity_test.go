@@ -9,7 +9,8 @@ import (
 	"modelrelay/providers/router"
 )
 
-// TestAffinity: calls that share an affinity stay together, others spread by weight, and what rests moves no others.
+// TestAffinity: calls with the same affinity go to the same channel and key, in every process. Different affinities spread by
+// weight. A channel that cools down moves only its own calls.
 func TestAffinity(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -45,15 +46,15 @@ func TestAffinity(t *testing.T) {
 		for i, home := range homes {
 			to := pickOf(t, routes, with(uint64(i)+1))
 			if got := to.Channel.Name + to.Key.Reveal(); got != home && !strings.HasPrefix(home, "b") || strings.HasPrefix(got, "b") {
-				t.Fatalf("caller %d moved from %s to %s while b rests", i, home, got)
+				t.Fatalf("caller %d moved from %s to %s while b cools down", i, home, got)
 			}
 		}
 	})
 }
 
-// TestMaker: who made an answer goes on from it, at any priority and even while it rests; gone or tried, another is
-// picked.
-func TestMaker(t *testing.T) {
+// TestOrigin: a call continues at the channel and key of its origin, whatever their priority, and even while they cool down. If the
+// origin is removed or already tried, another channel is picked.
+func TestOrigin(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		routes := router.New(vendors(), []providers.Channel{
@@ -64,32 +65,32 @@ func TestMaker(t *testing.T) {
 		of := func(channel string, key providers.Secret) providers.KeyRef {
 			return providers.KeyRef{Channel: channel, Fingerprint: key.Fingerprint()}
 		}
-		goingOn := func(from providers.KeyRef) func(*router.Request) {
-			return func(want *router.Request) { want.Origin = from }
+		from := func(origin providers.KeyRef) func(*router.Request) {
+			return func(want *router.Request) { want.Origin = origin }
 		}
 		for range 3 {
-			if to := pickOf(t, routes, goingOn(of("made", "k1"))); to.Channel.Name != "made" || to.Key != "k1" {
-				t.Errorf("got %s, want the maker", to.Channel.Name)
+			if to := pickOf(t, routes, from(of("made", "k1"))); to.Channel.Name != "made" || to.Key != "k1" {
+				t.Errorf("got %s, want the origin", to.Channel.Name)
 			}
 		}
-		to := pickOf(t, routes, goingOn(of("made", "k1")))
+		to := pickOf(t, routes, from(of("made", "k1")))
 		for range failures {
 			routes.Report(to, down())
 		}
-		if to := pickOf(t, routes, goingOn(of("made", "k1"))); to.Channel.Name != "made" {
-			t.Errorf("got %s while the maker rests", to.Channel.Name)
+		if to := pickOf(t, routes, from(of("made", "k1"))); to.Channel.Name != "made" {
+			t.Errorf("got %s while the origin cools down", to.Channel.Name)
 		}
-		for _, from := range []providers.KeyRef{of("gone", "k1"), of("made", "k9"), of("films", "key-films")} {
-			if to := pickOf(t, routes, goingOn(from)); to.Channel.Name != "best" {
-				t.Errorf("got %s where %v is no choice", to.Channel.Name, from)
+		for _, origin := range []providers.KeyRef{of("gone", "k1"), of("made", "k9"), of("films", "key-films")} {
+			if to := pickOf(t, routes, from(origin)); to.Channel.Name != "best" {
+				t.Errorf("got %s, although %v cannot serve", to.Channel.Name, origin)
 			}
 		}
 		for _, tried := range []func(*router.Request){
 			func(want *router.Request) { want.Exclude = []string{"made"} },
 			func(want *router.Request) { want.ExcludeKeys = []providers.KeyRef{of("made", "k1")} },
 		} {
-			if to := pickOf(t, routes, goingOn(of("made", "k1")), tried); to.Channel.Name != "best" {
-				t.Errorf("got %s after the maker was tried", to.Channel.Name)
+			if to := pickOf(t, routes, from(of("made", "k1")), tried); to.Channel.Name != "best" {
+				t.Errorf("got %s after the origin was tried", to.Channel.Name)
 			}
 		}
 	})

@@ -74,8 +74,8 @@ func translating() (providers.Catalog, *router.Options) {
 	}}
 }
 
-// TestNativeFirst: within a priority a channel of another format is taken only when no native one is left; a higher priority
-// comes before that, and what rests comes last.
+// TestNativeFirst: within a priority, a channel of another format is picked only after all native ones. A higher priority comes
+// first. A channel that cools down comes last.
 func TestNativeFirst(t *testing.T) {
 	t.Parallel()
 	catalog, options := translating()
@@ -116,12 +116,12 @@ func TestNativeFirst(t *testing.T) {
 		}
 	}
 	if to, err := routes.Pick(want); err != nil || !to.Translated || to.Channel.Priority != 1 {
-		t.Errorf("got %s, %v, want a translated channel while the native one rests", to.Channel.Name, err)
+		t.Errorf("got %s, %v, want a translated channel while the native one cools down", to.Channel.Name, err)
 	}
 
-	maker := router.Request{Group: "default", Model: "m", Endpoint: chat, Origin: providers.KeyRef{Channel: "foreign", Fingerprint: providers.Secret("key-foreign").Fingerprint()}}
-	if to, err := routes.Pick(maker); err != nil || to.Channel.Name == "foreign" {
-		t.Errorf("got %s, %v: nothing goes on from an answer through a translation", to.Channel.Name, err)
+	continued := router.Request{Group: "default", Model: "m", Endpoint: chat, Origin: providers.KeyRef{Channel: "foreign", Fingerprint: providers.Secret("key-foreign").Fingerprint()}}
+	if to, err := routes.Pick(continued); err != nil || to.Channel.Name == "foreign" {
+		t.Errorf("got %s, %v: a call must not continue at a translated channel", to.Channel.Name, err)
 	}
 	endpoints := routes.Models("default")[0].Endpoints
 	if !slices.Contains(endpoints, chat) || !slices.Contains(endpoints, messages) {

@@ -8,8 +8,8 @@ import (
 	"modelrelay/providers/router"
 )
 
-// TestServes: a channel that rests or was tried is known, one that serves something else is not, and asking moves no
-// key's turn.
+// TestServes: Serves counts a channel that cools down, but no channel of another group, model, endpoint or option. It does not
+// advance the rotation of keys.
 func TestServes(t *testing.T) {
 	t.Parallel()
 	routes := router.New(vendors(), []providers.Channel{
@@ -26,11 +26,11 @@ func TestServes(t *testing.T) {
 	}
 	second, err := routes.Pick(want)
 	if err != nil || first.Key == second.Key {
-		t.Errorf("got key %s twice: asking took a turn", first.Key.Fingerprint())
+		t.Errorf("got key %s twice: Serves advanced the rotation", first.Key.Fingerprint())
 	}
 	routes.Report(second, &providers.Fault{Kind: providers.Upstream, Blame: providers.BlameChannel, RetryAfter: time.Hour})
 	if !routes.Serves(want) {
-		t.Error("got no channel while it rests")
+		t.Error("got no channel while it cools down")
 	}
 	for _, other := range []router.Request{
 		{Group: "vip", Model: "m", Endpoint: chat},
@@ -47,7 +47,7 @@ func TestServes(t *testing.T) {
 	}
 }
 
-// TestSeveral: several videos of one request are asked only of a vendor that makes them.
+// TestSeveral: a request for several videos goes only to a vendor that makes several in one job.
 func TestSeveral(t *testing.T) {
 	t.Parallel()
 	catalog := vendors()

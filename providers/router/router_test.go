@@ -127,7 +127,7 @@ func TestKeysTakeTurns(t *testing.T) {
 		to, _ := routes.Pick(want) // k1
 		routes.Report(to, &providers.Fault{Kind: providers.Upstream, Blame: providers.BlameKey, KeyNamed: true})
 		if got := turn(4); strings.Contains(got, "k1") || !strings.Contains(got, "k0") || !strings.Contains(got, "k2") {
-			t.Errorf("got keys %s while k1 rests", got)
+			t.Errorf("got keys %s while k1 cools down", got)
 		}
 		want.ExcludeKeys = []providers.KeyRef{{Channel: "a", Fingerprint: providers.Secret("k0").Fingerprint()}}
 		if got := turn(2); got != "k2 k2" {
@@ -136,17 +136,17 @@ func TestKeysTakeTurns(t *testing.T) {
 		want.ExcludeKeys = append(want.ExcludeKeys, providers.KeyRef{Channel: "a", Fingerprint: providers.Secret("k2").Fingerprint()})
 		_, err := routes.Pick(want)
 		if fault := wantKind(t, err, providers.Overloaded); fault.RetryAfter != health.DefaultCooldown {
-			t.Errorf("got RetryAfter %s, want that of the resting key", fault.RetryAfter)
+			t.Errorf("got RetryAfter %s, want that of the key that cools down", fault.RetryAfter)
 		}
 		pass(health.DefaultCooldown)
 		want.ExcludeKeys = nil
 		if got := turn(3); !strings.Contains(got, "k1") {
-			t.Errorf("got keys %s, want k1 back after its rest", got)
+			t.Errorf("got keys %s, want k1 back after its cooldown", got)
 		}
 	})
 }
 
-func TestPickShortestRest(t *testing.T) {
+func TestPickShortestCooldown(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		routes := router.New(vendors(), []providers.Channel{channel("a", "talks"), channel("b", "both")}, nil)
@@ -295,7 +295,7 @@ func TestCandidates(t *testing.T) {
 	_ = wantKind(t, err, providers.Overloaded)
 	want.Only = nil
 	if got, err := routes.Candidates(want); err != nil || len(got) != 2 || got[1].Name != "light" {
-		t.Errorf("got %v, %v, want those that do not rest", got, err)
+		t.Errorf("got %v, %v, want those that do not cool down", got, err)
 	}
 	want.Model = "unheard-of"
 	_, err = routes.Candidates(want)

@@ -30,7 +30,7 @@ func TestSecretHidesFromEveryVerb(t *testing.T) {
 	hidden := secret.Text(text)
 	hexed := fmt.Sprintf("%x", text)
 	for verb := 'A'; verb <= 'z'; verb++ {
-		// fmt looks at p and w before any method; the compiler's vet refuses them for a string.
+		// fmt handles p and w before it calls any method. go vet refuses both verbs for a string.
 		if verb > 'Z' && verb < 'a' || verb == 'p' || verb == 'w' {
 			continue
 		}

@@ -67,19 +67,19 @@ func TestAnswersThatBreak(t *testing.T) {
 	}
 }
 
-// TestDoneWithoutABlankLine: the last word counts without the blank line after it, and says that all is well where no chunk told why
-// the answer ended, as with imitators.
+// TestDoneWithoutABlankLine: [DONE] counts without the blank line after it. If no chunk had a finish reason, as with some
+// OpenAI-compatible servers, [DONE] means a normal end.
 func TestDoneWithoutABlankLine(t *testing.T) {
 	t.Parallel()
 	const stream = `data: {"choices":[{"index":0,"delta":{"content":"Hi"}}]}` + "\n\ndata: [DONE]"
 	for _, end := range []string{"", "\n", "\n\n"} {
 		if got := read(t, begun(t, peers()[2], peers()[0], true), stream+end, true); !strings.Contains(got, `"stop_reason":"end_turn"`) || !strings.Contains(got, "message_stop") {
-			t.Errorf("behind %q: got %s", end, got)
+			t.Errorf("end %q: got %s", end, got)
 		}
 	}
 }
 
-// TestEventsGoOnTogether: events that came in one piece are given in one, so that they are flushed once.
+// TestEventsGoOnTogether: one Read returns all events that arrived in one piece, so that they are flushed once.
 func TestEventsGoOnTogether(t *testing.T) {
 	t.Parallel()
 	piece := strings.Repeat(`data: {"type":"content_block_delta","index":0,"delta":{"type":"text_delta","text":"x"}}`+"\n\n", 5)
@@ -133,8 +133,8 @@ func TestDocumentBreaksOff(t *testing.T) {
 	}
 }
 
-// TestNamesComeBack: the client's own names of tools stand in its answer, also where Gemini puts the name of its own API in front, which
-// many of its clients cut off; nothing else of a name changes.
+// TestNamesComeBack: the answer contains the client's own names of tools. A prefix "default_api" of Gemini is removed from a known
+// name, as many of its clients do. Other names stay unchanged.
 func TestNamesComeBack(t *testing.T) {
 	t.Parallel()
 	const body = `{"model":"m","messages":[{"role":"user","content":"x"}],"tools":[{"type":"function","function":{"name":"f"}},{"type":"function","function":{"name":"1st"}},{"type":"function","function":{"name":"default_api.g"}},{"type":"function","function":{"name":"g"}}]}`

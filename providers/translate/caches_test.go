@@ -11,8 +11,9 @@ import (
 	"modelrelay/providers/translate"
 )
 
-// Where each format has cache marks: CacheControlEphemeral of @anthropic-ai/sdk 1.11 and prompt_cache_breakpoint of openai-node 7.55.
-// Chat clients of gateways write the first, as https://docs.litellm.ai/docs/completion/prompt_caching tells. MARK is where it stands.
+// markedCalls returns calls of each format with a cache mark at MARK: CacheControlEphemeral of @anthropic-ai/sdk 1.11 and
+// prompt_cache_breakpoint of openai-node 7.55. Chat clients of gateways write the first one:
+// https://docs.litellm.ai/docs/completion/prompt_caching.
 func markedCalls() map[string]map[string]string {
 	const (
 		image = `iVBORw0KGgo=`

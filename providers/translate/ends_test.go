@@ -188,7 +188,7 @@ data: {"type":"message_stop"}
 	})
 }
 
-// TestRefusalsRepeatNothing: what a client is told of a call that cannot be made names its fields, and never what stood there.
+// TestRefusalsRepeatNothing: the message of a refused call names fields and never their values.
 func TestRefusalsRepeatNothing(t *testing.T) {
 	t.Parallel()
 	const secret = "PRIVATE-WORDS"

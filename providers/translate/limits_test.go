@@ -36,8 +36,8 @@ func TestWhatUpstreamsTake(t *testing.T) {
 		{client: "messages", model: "responses:gpt-5.6", body: marked(`{"type":"text","text":"y",`+mark+`},`, ""), dropped: "messages[].content[].cache_control"},
 		{client: "messages", model: "responses:gpt-5.6", body: marked(`{"type":"text","text":"y"},{"type":"text","text":"z",`+mark+`},`, ""), dropped: "messages[].content[].cache_control"},
 		{client: "messages", model: "responses:gpt-5.6", body: `"tools":[{"name":"f","input_schema":{"type":"object"},` + mark + `}]`, dropped: "tools[].cache_control"},
-		// Pictures that the model made stand in its turn at Gemini alone: ChatCompletionAssistantMessageParam, ResponseOutputMessage and
-		// the blocks of an assistant's message have none.
+		// Only Gemini allows pictures that the model made in the model's turn. ChatCompletionAssistantMessageParam,
+		// ResponseOutputMessage and the blocks of an assistant's message have none.
 		{client: "gemini", model: "gpt-4o", body: said, refused: "contents[1].parts[0]"},
 		{client: "gemini", model: "responses:gpt-4o", body: said, refused: "contents[1].parts[0]"},
 		{client: "gemini", model: "claude-opus-4-8", body: said, refused: "contents[1].parts[0]"},

@@ -10,8 +10,8 @@ import (
 	"modelrelay/providers/translate"
 )
 
-// TestUnsignedThoughts: a thought that no vendor signed comes back to who takes it unsigned, and to nobody else. Anthropic
-// refuses one with an empty signature, and OpenAI looks for one without encrypted content among the responses it stored.
+// TestUnsignedThoughts: a thought without a vendor's signature is sent only to upstreams that accept it. Anthropic refuses an empty
+// signature. OpenAI searches its stored responses for a thought without encrypted content.
 func TestUnsignedThoughts(t *testing.T) {
 	t.Parallel()
 	chat := providers.Endpoint{Format: providers.OpenAI, Operation: providers.Chat}

@@ -8,7 +8,8 @@ import (
 	"modelrelay/providers/upstream"
 )
 
-// TestLookedUp: a job that nobody has made is unknown in the vendor's own words; a web server's 404 is no such word.
+// TestLookedUp: a channel test passes if the vendor reports the made-up job as unknown in its own format. The 404 page of a web
+// server does not pass.
 func TestLookedUp(t *testing.T) {
 	t.Parallel()
 	refused := func(status int, body string) error {

@@ -65,7 +65,7 @@ func TestHostedFields(t *testing.T) {
 			"reference_images",
 		},
 		{"no such field", providers.VideoFields{"aspect_ratio": {Absent: true}}, providers.VideoRequest{AspectRatio: "16:9"}, "aspect_ratio"},
-		{"a field that nobody named", nil, providers.VideoRequest{Inputs: []providers.Media{link(providers.FirstFrame), link(providers.LastFrame)}}, "last_image"},
+		{"an unnamed field", nil, providers.VideoRequest{Inputs: []providers.Media{link(providers.FirstFrame), link(providers.LastFrame)}}, "last_image"},
 	} {
 		members, err := open.Members(t.Context(), tc.req, tc.fields)
 		if fault := providers.AsFault(err); err != nil {

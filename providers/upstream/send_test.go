@@ -157,8 +157,8 @@ func TestRetryAfter(t *testing.T) {
 	})
 }
 
-// nobody is where nobody ever listens: a port that was free a moment ago may be another test's by now.
-const nobody = "http://127.0.0.1:1"
+// refusedURL refuses connections: nothing listens on port 1. A port that was free a moment ago may belong to another test now.
+const refusedURL = "http://127.0.0.1:1"
 
 func TestSendNothingWritten(t *testing.T) {
 	t.Parallel()
@@ -168,12 +168,12 @@ func TestSendNothingWritten(t *testing.T) {
 	t.Cleanup(secure.Close)
 	plain := serve(t, func(http.ResponseWriter, *http.Request) {})
 	for name, url := range map[string]string{
-		"refused":         nobody,
+		"refused":         refusedURL,
 		"untrusted TLS":   secure.URL,
 		"no TLS at all":   strings.Replace(plain.URL, "http:", "https:", 1),
 		"no such scheme":  "gopher://127.0.0.1/",
 		"no host":         "http:///x",
-		"refused, secret": nobody + "/?key=hunter2",
+		"refused, secret": refusedURL + "/?key=hunter2",
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()

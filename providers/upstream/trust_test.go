@@ -78,7 +78,7 @@ func TestTrust(t *testing.T) {
 				t.Errorf("%s: got %q, %v", name, proto, err)
 			}
 		}
-		_, err := get(client, other.URL) // of the same authority, which nobody named for it
+		_, err := get(client, other.URL) // the authority is configured for the first host only
 		unknown(name+" at another host", err)
 	}
 	given.Store(&tls.Config{RootCAs: x509.NewCertPool(), MinVersion: tls.VersionTLS12})

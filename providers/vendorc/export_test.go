@@ -12,7 +12,7 @@ func Sign(req *http.Request, body []byte, key providers.Secret, now time.Time) {
 	sign(req, body, key, now)
 }
 
-// DecodeResult reads a 2xx answer to a look at a job.
+// DecodeResult decodes a 2xx answer to a poll.
 func DecodeResult(body []byte) (providers.VideoStatus, string, error) {
 	r, err := decode(&http.Response{StatusCode: http.StatusOK}, body)
 	if err != nil {

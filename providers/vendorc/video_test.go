@@ -231,8 +231,8 @@ func TestVideoFailures(t *testing.T) {
 		{name: "not opened any more", status: 401, body: code(50400, "x"), kind: providers.Upstream},
 		{name: "unreadable", status: 400, body: code(50200, "x"), kind: providers.Invalid},
 		{name: "signature", status: 401, body: gate("SignatureDoesNotMatch", "x"), kind: providers.Upstream},
-		{name: "a stranger's 400", status: 400, body: `{"error":"x"}`, kind: providers.Invalid},
-		{name: "a stranger's 404", status: 404, body: `not found`, kind: providers.NotFound},
+		{name: "a foreign 400", status: 400, body: `{"error":"x"}`, kind: providers.Invalid},
+		{name: "a foreign 404", status: 404, body: `not found`, kind: providers.NotFound},
 		{name: "done without a link", status: 200, body: `{"code":10000,"data":{"status":"done","video_url":""},"message":"Success"}`, kind: providers.Upstream},
 		{name: "expired", status: 200, body: `{"code":10000,"data":{"status":"expired"},"message":"Success"}`, failure: providers.VideoFailure{Code: "upstream_expired", Message: "The upstream's job expired."}},
 	} {
@@ -267,7 +267,7 @@ func TestVideoGone(t *testing.T) {
 	}
 }
 
-// FuzzResult: whatever a stranger answers becomes an error or a status that may stand in a history and before a client.
+// FuzzResult: any answer of an upstream becomes an error, or a status that a history may contain and a client may see.
 func FuzzResult(f *testing.F) {
 	providertest.AddVideoAnswers(f)
 	f.Fuzz(func(t *testing.T, body []byte) {

@@ -59,7 +59,7 @@ func TestContentRefusals(t *testing.T) {
 	}
 }
 
-// TestVendorsOwnWords: what vendors say beside the status, and what no vendor's status says.
+// TestVendorsOwnWords: facts in the vendors' error bodies, and refusals that the gateway makes before it sends.
 func TestVendorsOwnWords(t *testing.T) {
 	t.Parallel()
 	throttled := submitTo(t, "replicate", "owner/model", "k", 429, `{"detail":"Request was throttled. Your rate limit resets in ~30s.","status":429}`, providers.VideoRequest{Prompt: "p"})

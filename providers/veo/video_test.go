@@ -484,7 +484,7 @@ func BenchmarkOpen(b *testing.B) {
 	})
 }
 
-// TestApart: what is kept of a key that somebody typed goes with the adapter that was made for it, and nothing else does.
+// TestApart: the cached access tokens of a typed key belong to the adapter that Apart returns. They do not enter the shared cache.
 func TestApart(t *testing.T) {
 	t.Parallel()
 	tokens := newService(t)
@@ -512,7 +512,7 @@ func TestApart(t *testing.T) {
 	}
 }
 
-// TestApartRefuses: a typed key must not have the gateway ask an address of its sender's, nor act as the machine.
+// TestApartRefuses: a typed key must not make the gateway call an address of its choice, or use the machine's own identity.
 func TestApartRefuses(t *testing.T) {
 	t.Parallel()
 	own := []providers.Secret{"an-api-key", `{"type":"service_account","token_uri":"https://oauth2.own.example/token"}`}

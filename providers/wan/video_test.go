@@ -347,7 +347,7 @@ func TestVideoHost(t *testing.T) {
 	}
 }
 
-// TestVideoSource: where the vendor counts the seconds of a reference video, they are billed beside those of the video.
+// TestVideoSource: if the vendor counts the seconds of a reference video, they are billed in addition to those of the video.
 func TestVideoSource(t *testing.T) {
 	t.Parallel()
 	for usage, want := range map[string][2]string{

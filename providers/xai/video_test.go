@@ -139,7 +139,7 @@ func TestVideoCreate(t *testing.T) {
 	}
 }
 
-// TestVideoAnswers: the vendor's stranger answers about a job.
+// TestVideoAnswers: the status for the vendor's rarer answers about a job.
 func TestVideoAnswers(t *testing.T) {
 	t.Parallel()
 	withheld := failed("done", providers.FailedContent, "respect_moderation: The video did not pass the upstream's moderation.", false)

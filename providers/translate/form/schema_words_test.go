@@ -84,8 +84,8 @@ func TestSchemaOfManyMembers(t *testing.T) {
 	}
 }
 
-// TestOpenAPIWords: Google's words for limits may be texts, as protobuf's JSON writes whole numbers, and its types stand in capitals
-// wherever a schema does: the type Schema of google.golang.org/genai.
+// TestOpenAPIWords: in Google's schemas a limit may be a string, as protobuf's JSON writes int64. Types are in capitals at every
+// level. The source is the type Schema of google.golang.org/genai.
 func TestOpenAPIWords(t *testing.T) {
 	t.Parallel()
 	for _, limit := range []string{"minItems", "maxItems", "minLength", "maxLength", "minProperties", "maxProperties", "minimum", "maximum"} {

@@ -47,7 +47,7 @@ func TestReaderRows(t *testing.T) {
 			t.Parallel()
 			reader := responses.NewReader()
 			for i, event := range events {
-				if got := told(reader.Event([]byte(event.name), []byte(event.data), nil), false); got != event.want {
+				if got := eventLines(reader.Event([]byte(event.name), []byte(event.data), nil), false); got != event.want {
 					t.Errorf("event %d: got %q, want %q", i, got, event.want)
 				}
 			}
@@ -55,8 +55,8 @@ func TestReaderRows(t *testing.T) {
 	}
 }
 
-// TestWriterState: what the vendor wants back of a thought that nobody can read is in an item of its own, behind a thought that has
-// no signature, and what OpenAI wants back of its own is not wrapped.
+// TestWriterState: the opaque state that a vendor requires back is in a reasoning item of its own, after the unsigned thought. The
+// state of OpenAI itself is not wrapped.
 func TestWriterState(t *testing.T) {
 	t.Parallel()
 	for name, test := range map[string]struct {

@@ -14,8 +14,8 @@ import (
 	"modelrelay/providers/translate/translatetest"
 )
 
-// told writes events, one a line. Pieces of one block stand behind one another where joined is set.
-func told(events []form.Event, joined bool) string {
+// eventLines returns one line for each event. If joined is set, the pieces of one block are in one line.
+func eventLines(events []form.Event, joined bool) string {
 	var lines []string
 	last := ""
 	for i := range events {
@@ -64,22 +64,22 @@ func told(events []form.Event, joined bool) string {
 // stream reads the data of events, one a line.
 func stream(lines string, joined bool) string {
 	reader := responses.NewReader()
-	var told1 []string
+	var all []string
 	for line := range strings.Lines(lines) {
 		line = strings.TrimSpace(line)
 		if line == "" {
 			continue
 		}
 		data := []byte(line)
-		if events := told(reader.Event(nil, data, nil), joined); events != "" {
-			told1 = append(told1, events)
+		if events := eventLines(reader.Event(nil, data, nil), joined); events != "" {
+			all = append(all, events)
 		}
 		clear(data) // what an event points to is not kept
 	}
-	if events := told(reader.End(nil), joined); events != "" {
-		told1 = append(told1, events)
+	if events := eventLines(reader.End(nil), joined); events != "" {
+		all = append(all, events)
 	}
-	return strings.Join(told1, "\n")
+	return strings.Join(all, "\n")
 }
 
 const usage = `"usage":{"input_tokens":9,"input_tokens_details":{"cached_tokens":4,"cache_write_tokens":2},"output_tokens":7,"output_tokens_details":{"reasoning_tokens":3},"total_tokens":16}`
@@ -211,7 +211,7 @@ func TestReaderDocuments(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			reader := responses.NewReader()
-			if got := told(reader.End(reader.Document(rawjson.Trim([]byte(test.document)), nil)), true); got != test.want {
+			if got := eventLines(reader.End(reader.Document(rawjson.Trim([]byte(test.document)), nil)), true); got != test.want {
 				t.Errorf("got\n%s\nwant\n%s", got, test.want)
 			}
 		})
@@ -239,10 +239,10 @@ func TestReaderReadsWriter(t *testing.T) {
 	for line := range strings.Lines(lines.String()) {
 		streamed = reader.Event(nil, []byte(line), streamed)
 	}
-	if got := told(streamed, true); got != want {
+	if got := eventLines(streamed, true); got != want {
 		t.Errorf("the stream says\n%s\nwant\n%s", got, want)
 	}
-	if got := told(responses.NewReader().Document(rawjson.Value(whole), nil), true); got != want {
+	if got := eventLines(responses.NewReader().Document(rawjson.Value(whole), nil), true); got != want {
 		t.Errorf("the document says\n%s\nwant\n%s", got, want)
 	}
 }

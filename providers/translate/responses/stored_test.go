@@ -31,7 +31,8 @@ func TestSplitInput(t *testing.T) {
 	}
 }
 
-// TestWriterStores: the response is stored once, as the client receives it, and says whether it is stored. One that failed is not.
+// TestWriterStores: the writer stores a response once, as the client receives it, and its store field reports whether the store
+// accepted it. A failed response is not stored.
 func TestWriterStores(t *testing.T) {
 	t.Parallel()
 	said := form.Event{Kind: form.EventText, Text: rawjson.Text(`"a"`)}

@@ -308,7 +308,7 @@ func TestWriterFails(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			// A call that broke off is not told to be done: Codex would run it.
+			// A tool call that broke off gets no output_item.done: Codex would run it.
 			events := []form.Event{{Kind: form.EventStart}, text(0, "a")}
 			events = append(append(events, call(1, "c", "f", `{"x"`)[:2]...), form.Event{Kind: form.EventFailed, Fault: &test.fault}, text(2, "b"))
 			stream := written(form.Ask{Stream: true, Echo: echoOf(t, `{}`)}, events...)
