@@ -5,9 +5,9 @@ import (
 	"time"
 )
 
-// Connection is what requests come over, one at a time.
+// Connection is a client's connection, over which requests arrive one at a time.
 type Connection interface {
-	// LastReceived is when the system last received data, the zero time if that is not known.
+	// LastReceived returns when the system last received data; zero if that is unknown.
 	LastReceived() time.Time
 }
 
@@ -24,12 +24,12 @@ func (x *Request) Arrived(ctx context.Context) time.Time {
 
 type connectionKey struct{}
 
-// WithConnection notes in the context of a connection's requests what they come over.
+// WithConnection returns a context for the requests of the connection. ConnectionOf finds the connection in it.
 func WithConnection(ctx context.Context, c Connection) context.Context {
 	return context.WithValue(ctx, connectionKey{}, c)
 }
 
-// ConnectionOf is what WithConnection noted, nil where it did not.
+// ConnectionOf returns the connection of a request's context; nil if there is none.
 func ConnectionOf(ctx context.Context) Connection {
 	c, _ := ctx.Value(connectionKey{}).(Connection)
 	return c

@@ -15,7 +15,7 @@ import (
 	"modelrelay/storage/tokens"
 )
 
-// Bearer is the request's bearer credential, "" where it has none.
+// Bearer returns the request's bearer credential, "" for none.
 func Bearer(r *http.Request) string {
 	scheme, key, found := strings.Cut(r.Header.Get("Authorization"), " ")
 	if !found || !strings.EqualFold(scheme, "bearer") {
@@ -26,12 +26,12 @@ func Bearer(r *http.Request) string {
 
 // Tokens finds the token of a client's key.
 type Tokens interface {
-	// Authenticate returns storage.ErrNotFound for an unknown key and storage.ErrUnavailable if the store cannot be asked.
-	// It does not judge the token: Usable does.
+	// Authenticate returns storage.ErrNotFound for an unknown key and storage.ErrUnavailable if the store does not answer. It also
+	// returns tokens that are disabled or expired: Usable checks that.
 	Authenticate(ctx context.Context, key string) (*tokens.Token, error)
 }
 
-// credential returns the client's key from the first place that has one, "" where none does.
+// credential returns the client's key from the first place that has one, "" for none.
 func (f *Format) credential(r *http.Request) string {
 	if key := Bearer(r); key != "" {
 		return key
@@ -42,7 +42,7 @@ func (f *Format) credential(r *http.Request) string {
 		}
 	}
 	if strings.Contains(r.URL.RawQuery, "key") {
-		query, _ := url.ParseQuery(r.URL.RawQuery) // what parses counts, a bad pair is no credential
+		query, _ := url.ParseQuery(r.URL.RawQuery) // a malformed pair is ignored
 		if key := query.Get("key"); key != "" {
 			return key
 		}
@@ -53,14 +53,14 @@ func (f *Format) credential(r *http.Request) string {
 	return ""
 }
 
-// authenticate names the caller and asks whether it may do this.
+// authenticate finds the caller and checks whether it has the permission.
 func (x *Request) authenticate(r *http.Request, permission string) error {
 	inside := InternalCallerOf(r.Context())
 	return x.admit(r.Context(), x.edge.keyOf(x.Format, inside, r), inside, permission)
 }
 
-// ActAs makes the request one of the token that an internal caller names, whose limits and networks then hold for it. It does nothing
-// if the request has a caller already.
+// ActAs makes the token of an internal caller the caller of the request: the token's limits and networks apply. It does nothing if the
+// request already has a caller.
 func (x *Request) ActAs(ctx context.Context, inside *InternalCaller) error {
 	if x.Caller != nil {
 		return nil
@@ -83,14 +83,15 @@ func (x *Request) admit(ctx context.Context, key string, inside *InternalCaller,
 	return nil
 }
 
-// The words of Access and Permit.
+// The permissions of Access and Permit.
 const (
 	RelayPermission    = tokens.OperationRelay
 	VideoPermission    = tokens.OperationVideo
 	RealtimePermission = tokens.OperationRealtime
 )
 
-// Permit reports whether the caller may go on with what is an operation of this word: nil, or why not. It holds from then on.
+// Permit returns a fault if the caller lacks the permission. Otherwise the permission becomes that of the request: later checks require
+// it too.
 func (x *Request) Permit(permission string) error {
 	if err := x.presence.permit(x.Caller, permission); err != nil {
 		return err
@@ -107,13 +108,13 @@ func (e *Edge) keyOf(f *Format, inside *InternalCaller, r *http.Request) string 
 	return f.credential(r)
 }
 
-// Key is what the caller authenticated itself with; of an internal caller, a secret of this process for its token.
+// Key returns the key of the caller. For an internal caller it is a secret of this process, which differs for each token.
 func (x *Request) Key() providers.Secret { return providers.Secret(x.presence.key) }
 
 // background reports whether the request serves a background call.
 func (p *presence) background() bool { return p.inside != nil && p.inside.Background }
 
-// permit reports whether a caller may do this from where it is.
+// permit returns a fault if the caller lacks the permission, or may not call from the network of the request.
 func (p *presence) permit(caller *tokens.Token, permission string) error {
 	switch {
 	case p.background():
@@ -126,13 +127,13 @@ func (p *presence) permit(caller *tokens.Token, permission string) error {
 	return nil
 }
 
-// admits reports whether the caller's networks have the request's source in them.
+// admits reports whether the caller's networks contain the source address of the request.
 func (p *presence) admits(caller *tokens.Token) bool {
 	return p.inside.impersonates() || caller.Admits(p.source)
 }
 
-// CallerNow finds the caller's token once more, for a request that continues for long. The token is nil when the key may no
-// longer be used for it; the error says that the store is unavailable.
+// CallerNow looks the caller's token up again, for a long request. The token is nil if the key may no longer be used for the request.
+// An error means that the store is unavailable.
 func (x *Request) CallerNow(ctx context.Context) (*tokens.Token, error) {
 	caller, err := x.edge.callerOf(ctx, x.presence.key, x.presence.inside)
 	fault, refused := errors.AsType[*providers.Fault](err)
@@ -146,14 +147,14 @@ func (x *Request) CallerNow(ctx context.Context) (*tokens.Token, error) {
 	}
 }
 
-// ErrWrongKey marks the fault of a key that is none, for the log.
+// ErrWrongKey is the cause in the fault of an unknown key, for the log.
 var ErrWrongKey = errors.New("wrong key")
 
-// wrongKeys is how many wrong keys a network may send before it has to wait: enough for its programs when a key has been revoked. The
-// right key passes always: a network that an attacker shares is not locked out, and a key too long to be guessed needs no other lock.
+// wrongKeys limits the wrong keys of a network: it allows enough for programs that still use a revoked key. A valid key always passes, so
+// an attacker does not lock out its network. Keys are too long to be guessed.
 func wrongKeys() fair.Quota { return fair.Quota{Units: 60, Per: time.Minute} }
 
-// slowed is the fault of a wrong key: a network that sent too many of them has to wait.
+// slowed counts a wrong key. It returns RateLimited if the network has sent too many, else err.
 func (e *Edge) slowed(source netip.Addr, err error) error {
 	if !errors.Is(err, ErrWrongKey) {
 		return err
@@ -167,7 +168,7 @@ func (e *Edge) slowed(source netip.Addr, err error) error {
 	}
 }
 
-// callerOf finds the token of a key, or the one that an internal caller acts as; inside is nil for a client.
+// callerOf returns the token of the key, or that of an internal caller; inside is nil for a client.
 func (e *Edge) callerOf(ctx context.Context, key string, inside *InternalCaller) (*tokens.Token, error) {
 	if inside != nil {
 		return e.internalToken(ctx, inside)
@@ -180,7 +181,7 @@ func (e *Edge) callerOf(ctx context.Context, key string, inside *InternalCaller)
 	return judged(token, err)
 }
 
-// judged is a token that was looked for, if it may be used, else the fault that its client learns of.
+// judged returns the token if it was found and may be used, else the fault for the client.
 func judged(token *tokens.Token, err error) (*tokens.Token, error) {
 	if err == nil {
 		err = token.Usable(time.Now())

@@ -6,24 +6,23 @@ import (
 	"time"
 )
 
-// A client that is refused while it still sends its body may send on for a while: closing a connection with
-// bytes unread resets it, and the client, or a proxy in front, loses the answer. HTTP/2 asks such a client to stop, and keeps the
-// connection.
+// The gateway reads on for a while from a client that it refuses before the end of the body. If it closed the connection with unread
+// bytes, the connection would be reset, and the client or a proxy would lose the answer. HTTP/2 needs no such read: it asks the client
+// to stop and keeps the connection.
 const (
-	// serverReads is how much of a body net/http reads by itself before it answers, in bytes.
+	// serverReads is the part of a body, in bytes, that net/http itself reads before it answers.
 	serverReads = 256 << 10
-	// beyondLargest is how much more than the largest body is read, in bytes, so that the client of one a little too large gets the answer.
+	// beyondLargest is how many bytes above the largest body are read, so that a client whose body is a little too large gets the answer.
 	beyondLargest = 1 << 20
-	// discardTime is how long a client may send on: enough for the largest body at 50 Mbit/s, and for a client to see its
-	// answer and stop.
+	// discardTime bounds the read. It suffices for the largest body at 50 Mbit/s, or for the client to see the answer and stop.
 	discardTime = 10 * time.Second
-	// discardsAtOnce bounds the bodies that are discarded at a time, discardsOfOne those of one token, or of one network where
-	// there is no token. They hold a connection and no memory.
+	// discardsAtOnce bounds the concurrent reads, discardsOfOne those of one token, or of one network without a token. A read occupies
+	// a connection and no memory.
 	discardsAtOnce = 128
 	discardsOfOne  = 16
 )
 
-// discard sends the answer of a refused request and reads on of its body, within bounds.
+// discard sends the answer of a refused request and then reads more of its body, within these bounds.
 func (e *Edge) discard(x *Request) {
 	r := x.http
 	unread := r.ContentLength > serverReads || r.ContentLength < 0
@@ -42,5 +41,5 @@ func (e *Edge) discard(x *Request) {
 	if control.Flush() != nil || control.SetReadDeadline(time.Now().Add(min(discardTime, e.options.BodyTimeout))) != nil {
 		return
 	}
-	_, _ = io.CopyN(io.Discard, r.Body, e.options.MaxBody+beyondLargest) // whatever ends it, the answer is out
+	_, _ = io.CopyN(io.Discard, r.Body, e.options.MaxBody+beyondLargest) // after any error the answer has been sent
 }

@@ -9,25 +9,24 @@ import (
 )
 
 const (
-	// DefaultBodyMemory is Options.BodyMemory if it is not set: enough for sixteen of the largest bodies.
+	// DefaultBodyMemory is the default of Options.BodyMemory: sixteen of the largest bodies.
 	DefaultBodyMemory = 16 * DefaultMaxBody
-	// bodyShare is which part of all memory for bodies one token may hold: a half, so that another's largest body finds
-	// room next to it.
+	// bodyShare is the divisor of the memory that the bodies of one token may hold. It leaves memory for the largest body of another token.
 	bodyShare = 2
-	// backgroundShare is which part background calls may hold, which keep their bodies as long as their upstreams work: a half, so that the
-	// other half is for clients that wait.
+	// backgroundShare is the divisor of the memory that the bodies of background calls may hold. They hold it as long as their upstreams
+	// work; the rest is for clients that wait.
 	backgroundShare = 2
-	// bodyRetry is the Retry-After of a caller whose body finds no room: most bodies are sent on within a second.
+	// bodyRetry is the Retry-After of a caller without memory for its body. Most bodies are sent upstream within a second.
 	bodyRetry = time.Second
 )
 
-// bodyMemory bounds the request bodies under way, together and for each token, in bytes. A body counts from when its memory is taken until
-// an upstream has begun to answer, or its request has ended; not what its reading copies in between.
+// bodyMemory bounds the bytes of the request bodies in memory, in total and for each token. A body counts from its allocation until an
+// upstream begins to answer or the request ends. Temporary copies during its read do not count.
 func bodyMemory(most int64) *fair.Semaphore[string] {
 	return fair.New[string](fair.Bounds{Total: most, Share: most / bodyShare})
 }
 
-// growBody counts n bytes more of the request's body.
+// growBody is Hold for the request's body: a refusal counts as one of the limit of bodies.
 func (x *Request) growBody(n int) error {
 	err := x.Hold(n)
 	if err != nil {
@@ -36,8 +35,8 @@ func (x *Request) growBody(n int) error {
 	return err
 }
 
-// Hold counts n bytes more that the request holds as its body's. The error is a fault, because there is no room for them: RateLimited where
-// the token holds its share, Overloaded where all of the memory is held.
+// Hold reserves n more bytes of the memory for bodies. The error is a fault: RateLimited if the token holds its share, Overloaded if no
+// memory is left.
 func (x *Request) Hold(n int) error {
 	err := x.edge.bodies.Try(x.Caller.ID, int64(n))
 	if err == nil && x.presence.background() {
@@ -61,8 +60,8 @@ func (x *Request) Hold(n int) error {
 	return nil
 }
 
-// FitBody counts a body of n bytes that the gateway makes of the request's own. The error is a fault: TooLarge for a body above the limit of
-// all bodies, and those of Hold.
+// FitBody reserves memory for a body of n bytes that the gateway makes from the request's own. The error is a fault: TooLarge for a body
+// above the size limit, or that of Hold.
 func (x *Request) FitBody(n int) error {
 	if most := x.edge.options.MaxBody; int64(n) > most {
 		return tooLarge(most)
@@ -70,10 +69,10 @@ func (x *Request) FitBody(n int) error {
 	return x.growBody(n)
 }
 
-// ReleaseBody gives back what the request held. The second time nothing happens.
+// ReleaseBody releases the memory of the request's body. It is idempotent.
 func (x *Request) ReleaseBody() { x.ShrinkBody(0) }
 
-// ShrinkBody gives back what the request held above n bytes.
+// ShrinkBody releases the memory of the request's body above n bytes.
 func (x *Request) ShrinkBody(n int) {
 	if more := x.held - int64(n); more > 0 {
 		x.edge.bodies.Release(x.Caller.ID, more)

@@ -13,34 +13,35 @@ import (
 )
 
 const (
-	// maxUnread bounds the wait for a body that is not read, or not to its end, and for a short one.
+	// maxUnread bounds the time in which a short body arrives, or the unread rest of a body.
 	maxUnread = 10 * time.Second
 	// shortBody is the longest body, in bytes, that is read within maxUnread.
 	shortBody = 16 << 10
-	// maxTrailing is how much may follow what was read of a body, such as the end of a form, in bytes.
+	// maxTrailing is how many bytes may follow the part of a body that was read, such as the end of a form.
 	maxTrailing = 4 << 10
-	// trustedBody is how long a body may say that it is and get its memory at once. Of a longer one memory is taken as it
-	// arrives: until a part of one in bodyGrowth has come, there is only room for that part.
+	// trustedBody is the largest Content-Length, in bytes, for which all memory is allocated at once. The buffer of a longer body grows by
+	// the factor bodyGrowth as the body arrives.
 	trustedBody = 64 << 10
 	bodyGrowth  = 8
-	// firstPiece holds the usual body of unknown length; the pieces of a longer one double up to largestPiece, which is
-	// what its reading may leave unused.
+	// firstPiece is the size of the first buffer of a body of unknown length; the usual body fits. Each further one is twice as large, up to
+	// largestPiece, which bounds the unused memory.
 	firstPiece   = 8 << 10
 	largestPiece = 1 << 20
 )
 
-// IsShort reports whether the body of a request is short, of known length, and on its way: it is read in no more than ten seconds.
+// IsShort reports whether the request has a short body of known length that the client sends without delay. Its read takes ten seconds
+// at most.
 func (x *Request) IsShort(r *http.Request) bool {
 	return r.ContentLength > 0 && r.ContentLength <= min(shortBody, x.edge.options.MaxBody) &&
 		len(r.Header["Expect"]) == 0 && len(r.Header["Content-Encoding"]) == 0
 }
 
-// ReadBody reads a whole request body into one buffer of its own size. The error is a fault: TooLarge past the limit,
-// at once where Content-Length says so, UnsupportedMedia for an encoding other than gzip and zstd, Invalid when the body does not
-// arrive in full, RateLimited or Overloaded when there is no room for it. What the body holds is given back by ReleaseBody.
+// ReadBody reads the whole request body into one buffer of its size. The error is a fault: TooLarge above the limit, at once if
+// Content-Length exceeds it; UnsupportedMedia for an encoding other than gzip and zstd; Invalid if the body does not arrive completely;
+// RateLimited or Overloaded without memory for it. ReleaseBody releases the memory.
 func (x *Request) ReadBody(r *http.Request) (raw []byte, err error) {
 	short := x.IsShort(r)
-	if !short { // the time of a short one runs since the request came
+	if !short { // begin has set the deadline of a short one
 		stop, err := x.openBody(r)
 		if err != nil {
 			return nil, err
@@ -62,9 +63,8 @@ func (x *Request) ReadBody(r *http.Request) (raw []byte, err error) {
 	return raw, nil
 }
 
-// readSized reads a body of known length into one buffer of that size, which is taken once a good part of the body
-// is there. So a length alone costs nothing, and the smaller buffers before come to a seventh of the body at most. grow
-// is asked before memory is taken.
+// readSized reads a body of known length into a buffer that grows to that size as the body arrives. So a large Content-Length alone costs
+// no memory, and at most a seventh of the body is copied. readSized calls grow before it allocates.
 func readSized(r io.Reader, size int, grow func(n int) error) ([]byte, error) {
 	first := size
 	for first > trustedBody {
@@ -93,9 +93,8 @@ func readSized(r io.Reader, size int, grow func(n int) error) ([]byte, error) {
 	}
 }
 
-// readPieces reads a body of unknown length into pieces, and those into one buffer of its own size: no byte is
-// copied more than once, and a body that fits into the first piece is not copied at all. grow is asked before a piece is
-// taken; the buffer takes the place of the pieces.
+// readPieces reads a body of unknown length into pieces, then joins them in one buffer of its size. It copies each byte at most once, and
+// nothing of a body that fits in the first piece. It calls grow before it allocates a piece; the final buffer replaces the pieces.
 func readPieces(r io.Reader, grow func(n int) error) ([]byte, error) {
 	var full [][]byte
 	size := 0
@@ -122,7 +121,7 @@ func readPieces(r io.Reader, grow func(n int) error) ([]byte, error) {
 	}
 }
 
-// join puts pieces together, and lets go of each once it is copied.
+// join returns the joined pieces. It drops each piece after its copy.
 func join(full [][]byte, last []byte, size int) []byte {
 	if len(full) == 0 {
 		return last
@@ -135,8 +134,8 @@ func join(full [][]byte, last []byte, size int) []byte {
 	return append(all, last...)
 }
 
-// openBody bounds a body in size and time before it is read. stop follows the reading: it lifts the time limit of a body
-// that came to its end, where it would cut off the answer, and shortens that of any other.
+// openBody sets the limits of size and time before a body is read. The caller calls stop after the read: it removes the deadline of a
+// complete body, which would otherwise cut off the answer, and shortens that of any other.
 func (x *Request) openBody(r *http.Request) (stop func(), err error) {
 	most := x.edge.options.MaxBody
 	if r.ContentLength > most {
@@ -161,8 +160,8 @@ func (x *Request) openBody(r *http.Request) (stop func(), err error) {
 	}, nil
 }
 
-// unreadTimeout is how long the rest of a body that is not read may keep its answer waiting: net/http reads on before
-// it sends one, and would do so for ever.
+// unreadTimeout bounds the time for which the unread rest of a body delays the answer. net/http reads the rest before it sends the
+// answer, without a limit of its own.
 func (e *Edge) unreadTimeout() time.Duration { return min(e.options.BodyTimeout, maxUnread) }
 
 // tooLarge is the fault of a body of more than limit bytes.
@@ -174,7 +173,7 @@ func tooLarge(limit int64) *providers.Fault {
 	return providers.Faultf(providers.TooLarge, "The request body is too large: it may have %d %s.", most, unit)
 }
 
-// readFault says why a body did not arrive.
+// readFault returns the fault of a body that did not arrive.
 func readFault(r *http.Request, err error) *providers.Fault {
 	var fault *providers.Fault
 	var limit *http.MaxBytesError

@@ -7,11 +7,11 @@ import (
 	"modelrelay/storage/calllog"
 )
 
-// Called takes the record of a call, a conversation or the create of a task that has ended, or that was refused. It must not wait,
-// and must keep nothing of the record: the next call has it.
+// Called receives the record of an ended or refused call, conversation or create of a task. It must not block. It must not keep the
+// record or its parts, because the next call reuses it.
 type Called func(record *calllog.Record)
 
-// called shows a call that has ended to the log of calls.
+// called passes an ended call to the call log.
 func (x report) called() {
 	e := x.edge
 	if e.options.Called == nil || !x.Recorded {
@@ -23,7 +23,7 @@ func (x report) called() {
 	}
 	x.record(r)
 	e.options.Called(r)
-	*r = calllog.Record{Tries: r.Tries[:0]} // it must hold on to nothing of the request
+	*r = calllog.Record{Tries: r.Tries[:0]} // the pool must not keep parts of the request
 	clear(r.Tries[:cap(r.Tries)])
 	e.records.Put(r)
 }
@@ -57,7 +57,7 @@ func (x report) record(r *calllog.Record) {
 			Channel: t.Channel, Key: t.Key, Fault: string(t.Fault), Vendor: t.RequestID, Took: t.Took,
 		})
 	}
-	if r.Status == 0 && r.Fault == "" { // a conversation, whose answer is its protocol
+	if r.Status == 0 && r.Fault == "" { // a conversation: its answer is the switch to WebSocket
 		r.Status = http.StatusSwitchingProtocols
 	}
 }

@@ -14,17 +14,15 @@ import (
 )
 
 const (
-	// CallerCheck is how often requests under way are asked whether their token still may be used. Tokens learns of a
-	// revocation within half a second, so that both together make one.
+	// CallerCheck is the interval at which the tokens of running requests are checked. Tokens learns of a revocation within half a second, so
+	// a request ends within a second after it.
 	CallerCheck = 500 * time.Millisecond
-	// watchRetry is the Retry-After of a client that has too many streams and waits open. A wait lasts for a minute at
-	// most.
+	// watchRetry is the Retry-After of a client with too many open streams and waits. A wait takes at most a minute.
 	watchRetry = 5 * time.Second
 )
 
-// callers knows which tokens have requests under way in this process, and ends those of a token that may no longer be used for them. All
-// of them share one timer, which runs while there are any. What it keeps of a token is bounded by the token's requests under way, and
-// ends with the first sweep after the last of them.
+// callers holds the running requests of this process by token, and ends those whose token may no longer be used for them. One timer
+// serves all; it runs while there are requests. The state of a token is removed at the first sweep after its last request.
 type callers struct {
 	mu     sync.Mutex
 	tokens map[string]*callerState // by presence.id
@@ -33,12 +31,12 @@ type callers struct {
 	find func(ctx context.Context, key string, inside *InternalCaller) (*tokens.Token, error)
 }
 
-// callerState is one token.
+// callerState is one token with running requests.
 type callerState struct {
-	first *presence // its requests under way
+	first *presence // of the list of its running requests
 }
 
-// openKind is a kind of what a token may have open at a time, other than calls.
+// openKind is a kind of long request, other than calls, of which a token may have a bounded number open.
 type openKind int
 
 const (
@@ -47,7 +45,7 @@ const (
 	openKinds    = iota
 )
 
-// presence is one request under way, a part of its Request. The fields below next are guarded by callers.mu.
+// presence is the part of a running Request that callers use. callers.mu guards the fields below next.
 type presence struct {
 	state      *callerState
 	prev, next *presence
@@ -58,17 +56,17 @@ type presence struct {
 	permission string
 	source     netip.Addr
 	ctx        context.Context //nolint:containedctx // it lives within one request, as http.Request's own does
-	// end ends the request's context with a cause. midway: it may be called now.
+	// end ends the request's context with a cause. midway: a sweep may call it.
 	end    context.CancelCauseFunc
 	midway bool
-	// lost is why the request may not go on, nil as long as it may.
+	// lost is why the request must end; nil: it may continue.
 	lost *providers.Fault
 }
 
-// id is the id of the request's token. Reads of an internal caller in its place are counted apart.
+// id returns the id of the request's token. Requests of an impersonating operator count separately.
 func (p *presence) id() string {
 	if p.inside.impersonates() {
-		return p.caller.ID + " looks" // is no id
+		return p.caller.ID + " looks" // no token has this id
 	}
 	return p.caller.ID
 }
@@ -77,7 +75,7 @@ func newCallers(find func(context.Context, string, *InternalCaller) (*tokens.Tok
 	return &callers{tokens: make(map[string]*callerState), find: find}
 }
 
-// join notes a request whose caller was found and may do this. leave must follow.
+// join adds a request whose caller was found and has the permission. leave must follow.
 func (c *callers) join(p *presence) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -95,14 +93,14 @@ func (c *callers) join(p *presence) {
 	c.sweepLater()
 }
 
-// setPermission notes which word of a token's operations the request turned out to belong to.
+// setPermission sets the permission that the request requires.
 func (c *callers) setPermission(p *presence, permission string) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	p.permission = permission
 }
 
-// leave notes that the request has ended. One that never joined may leave.
+// leave removes a request that has ended. It does nothing for a request that never joined.
 func (c *callers) leave(p *presence) {
 	if p.state == nil {
 		return
@@ -120,8 +118,8 @@ func (c *callers) leave(p *presence) {
 	p.state, p.prev, p.next, p.midway = nil, nil, nil, false
 }
 
-// hold lets the request be ended midway from now on: its context then ends with a fault as its cause. The error is that
-// fault where the time for it has come already, as it may while a body was read.
+// hold permits a sweep to end the request from now on: its context then ends with a fault as the cause. The error is that fault if the
+// token was refused before, for example while the body was read.
 func (c *callers) hold(p *presence) error {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -132,7 +130,7 @@ func (c *callers) hold(p *presence) error {
 	return nil
 }
 
-// sweepLater sets the next sweep. The caller holds the lock.
+// sweepLater schedules the next sweep. The caller holds the lock.
 func (c *callers) sweepLater() {
 	if !c.timed {
 		c.timed = true
@@ -140,7 +138,7 @@ func (c *callers) sweepLater() {
 	}
 }
 
-// inquiry is a key whose holders are looked after.
+// inquiry is a key to check.
 type inquiry struct {
 	state  *callerState
 	key    string
@@ -148,14 +146,14 @@ type inquiry struct {
 	ctx    context.Context //nolint:containedctx // it lives within one sweep
 }
 
-// sweep looks after all requests under way: those whose token may no longer be used for them are ended.
+// sweep checks the keys of all running requests, and ends the requests whose token may no longer be used for them.
 func (c *callers) sweep() {
 	for _, asked := range c.inquiries() {
 		caller, err := c.find(asked.ctx, asked.key, asked.inside)
 		fault, refused := errors.AsType[*providers.Fault](err)
 		refused = refused && fault.Kind == providers.Unauthenticated
 		if err != nil && !refused {
-			continue // only a clear refusal counts: a store that is unavailable ends nothing
+			continue // an unavailable store ends no request
 		}
 		c.judge(asked, caller)
 	}
@@ -167,7 +165,7 @@ func (c *callers) sweep() {
 	}
 }
 
-// inquiries lists the keys that requests under way came with, and forgets the tokens that have none.
+// inquiries returns the keys of the running requests, and removes tokens without requests.
 func (c *callers) inquiries() []inquiry {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -190,7 +188,7 @@ func (c *callers) inquiries() []inquiry {
 	return list
 }
 
-// judge ends the requests of a key that its caller, nil for none, may not go on with.
+// judge ends the requests of a key that its present token does not permit. caller is nil if the key is no longer valid.
 func (c *callers) judge(asked inquiry, caller *tokens.Token) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -213,12 +211,11 @@ func (c *callers) judge(asked inquiry, caller *tokens.Token) {
 	}
 }
 
-// WhilePermitted lets the request be ended midway, by its context, when its token may no longer be used for it. The error
-// says that this is so already.
+// WhilePermitted ends the request's context when its token may no longer be used for it. It returns the fault if that is already so.
 func (x *Request) WhilePermitted() error { return x.edge.callers.hold(&x.presence) }
 
-// TakeReads takes n of the caller's reads: of tasks, and of what else costs something and is not a call. A page of a list may take the last
-// ones and more: the next reads wait for that.
+// TakeReads counts n reads of the caller: of tasks, and of other requests that cost something and are not calls. A page of a list may
+// exceed the limit; the next reads then wait longer.
 func (x *Request) TakeReads(n int) error {
 	if x.presence.inside.impersonates() {
 		return nil
@@ -235,17 +232,17 @@ func (x *Request) TakeReads(n int) error {
 	return &providers.Fault{Kind: providers.RateLimited, RetryAfter: wait, Message: "Rate limit reached: " + strconv.Itoa(limit) + " reads per minute."}
 }
 
-// Watch counts one more stream of events or wait of the caller's, for a task or an upstream, until done is called.
+// Watch counts an event stream or wait of the caller, for a task or an upstream, until done is called.
 func (x *Request) Watch() (done func(), err error) {
 	return x.open(openWatch, x.Caller.Watchers(), "Rate limit reached: too many open event streams and waits.")
 }
 
-// Download counts one more file that the caller is sent, until done is called.
+// Download counts a download of the caller until done is called.
 func (x *Request) Download() (done func(), err error) {
 	return x.open(openDownload, x.Caller.Downloads(), "Rate limit reached: too many open downloads.")
 }
 
-// open counts one more of what the caller has open; refusal is the message beyond most; 0: any number.
+// open counts an open request of the kind until done is called. Above most it returns a fault with the message refusal; 0: no limit.
 func (x *Request) open(kind openKind, most int, refusal string) (done func(), err error) {
 	key, all := x.presence.id(), x.edge.open[kind]
 	if all.TryShare(key, 1, int64(most)) != nil {

@@ -10,8 +10,8 @@ import (
 // corsMaxAge is how long a browser may use the answer of a preflight, in seconds. No browser uses one for more than two hours.
 const corsMaxAge = 7200
 
-// CORS lets pages of Options.Origins read what the API answers, faults included, and answers the preflights of their browsers (OPTIONS,
-// without a token). A browser never adds cookies: a page sends its token. Without origins it is next.
+// CORS permits pages of Options.Origins to read the answers of the API, with its faults, and answers the preflights of their browsers
+// (OPTIONS, without a token). Browsers add no cookies: a page sends its token. Without origins CORS returns next.
 func (e *Edge) CORS(next http.Handler) http.Handler {
 	if len(e.options.Origins) == 0 {
 		return next
@@ -19,7 +19,7 @@ func (e *Edge) CORS(next http.Handler) http.Handler {
 	shared := cors.New(cors.Options{
 		AllowedOrigins: e.options.Origins, AllowedHeaders: []string{"*"}, MaxAge: corsMaxAge,
 		AllowedMethods: []string{http.MethodGet, http.MethodHead, http.MethodPost, http.MethodPut, http.MethodPatch, http.MethodDelete},
-		ExposedHeaders: []string{ // next to those that every page may read
+		ExposedHeaders: []string{ // in addition to those that every page may read
 			"X-Request-Id", "Request-Id", "Retry-After", "X-Should-Retry",
 			"X-Ratelimit-Limit-Requests", "X-Ratelimit-Remaining-Requests", "X-Ratelimit-Reset-Requests",
 			"X-Ratelimit-Limit-Tokens", "X-Ratelimit-Remaining-Tokens", "X-Ratelimit-Reset-Tokens",

@@ -1,9 +1,8 @@
-// Package edge is what every request passes on its way in and its answer on the way out: it gives the request an id, a log
-// line and a trace, finds its caller, checks whether the caller may use the operation, reads its body within the memory of all
-// bodies, and renders faults in the client's format. Operations are declared through its groups.
+// Package edge handles the part that all requests have in common. It gives a request an id, a log line and a trace, finds its caller,
+// checks the caller's permission, reads the body within the memory for bodies, and renders faults in the client's format. Groups declare
+// the operations.
 //
-// It names no format and no operation: formats are tables of functions that the composer gives. It must not know what an
-// operation does, nor what one costs.
+// It names no format and no operation: New receives the formats as tables of functions. It must not know what an operation does or costs.
 package edge
 
 import (
@@ -31,64 +30,63 @@ const (
 	DefaultWriteTimeout = time.Minute
 )
 
-// Options are what an Edge works with. Tokens are needed to serve. They stay the caller's.
+// Options configure an Edge, which closes none of them. Tokens is required.
 type Options struct {
 	Tokens Tokens
-	// Proxies are the networks of reverse proxies whose X-Forwarded-For and Forwarded name the address that a request
-	// comes from; none: the connection's own address counts.
+	// Proxies are the networks of the reverse proxies whose X-Forwarded-For and Forwarded headers are trusted; none: the source of a request
+	// is the address of its connection.
 	Proxies Proxies
 	// PublicURL is the address at which clients reach the server, without a slash at the end; "": the host of each request.
 	PublicURL string
-	// Origins are those whose pages may call /v1 and /v1beta from a browser, "*" for every one; none: only pages of this
-	// server's own.
+	// Origins are the origins whose pages may call /v1 and /v1beta from a browser, "*" for all; none: only pages of this server.
 	Origins []string
 	// MaxBody is the largest request body in bytes; 0 means DefaultMaxBody.
 	MaxBody int64
-	// BodyMemory is what all request bodies under way may hold together, in bytes, and half of it what those of one token
-	// may; 0 means DefaultBodyMemory. It should be four times MaxBody at least.
+	// BodyMemory bounds the request bodies in memory, in bytes; those of one token may use half of it. 0 means DefaultBodyMemory. It should be
+	// at least four times MaxBody.
 	BodyMemory int64
 	// BodyTimeout is how long a request body may take to arrive; 0 means DefaultBodyTimeout.
 	BodyTimeout time.Duration
 	// WriteTimeout is how long a client may leave an answer's next bytes unread; 0 means DefaultWriteTimeout.
 	WriteTimeout time.Duration
-	// Tracer makes a span of each request but probes; nil: no spans.
+	// Tracer starts a span for each request except probes; nil: no spans.
 	Tracer trace.Tracer
-	// Seen is called with every request that has ended but probes, in the goroutine that served it; it must not wait. nil:
-	// requests are not counted.
+	// Seen is called with every ended request except probes, in the goroutine that served it. It must not block. nil: requests are not
+	// counted.
 	Seen func(Seen)
-	// Called gets every call; nil: there is no log of calls.
+	// Called receives every call; nil: no call log.
 	Called Called
-	// Acted is called with what operators do or try, before the answer is complete; its context may have ended. nil: there is
-	// no audit log.
+	// Acted is called with each action of an operator, also a refused one, before the answer is complete; its context may have ended.
+	// nil: there is no audit log.
 	Acted func(context.Context, audit.Entry)
-	// Log takes one info line per request; nil is silent.
+	// Log receives one info line per request; nil: no log.
 	Log *slog.Logger
 }
 
-// Edge follows the requests of one server. It is safe for concurrent use.
+// Edge is the state that the requests of one server share. It is safe for concurrent use.
 type Edge struct {
 	options Options
-	// formats are asked in this order whether a request is theirs; the last one has the rest.
+	// formats are tried in this order; the last one has all other requests.
 	formats []*Format
 	callers *callers
-	// reads are those of each token that are no calls, open what each has open of a kind.
+	// reads counts the reads of each token. open counts its open requests by kind.
 	reads fair.Rate[string]
 	open  [openKinds]*fair.Semaphore[string]
-	// wrongKeys are those of each network.
+	// wrongKeys counts the wrong keys of each network.
 	wrongKeys fair.Rate[netip.Prefix]
-	// internalKey begins what replaces the key of an internal caller, which has none. It is random and never leaves the process.
+	// internalKey is the prefix of the key of an internal caller. It is random and never leaves the process.
 	internalKey string
 	bodies      *fair.Semaphore[string] // in bytes, of each token
-	// backgroundBodies are those of background calls, which are in bodies too.
+	// backgroundBodies counts the bodies of background calls, which bodies counts too.
 	backgroundBodies *fair.Semaphore[string]
 	discards         *fair.Semaphore[string] // bodies of refused requests, of each token or network
 	records          sync.Pool               // of *calllog.Record
-	requests         atomic.Int64            // under way
+	requests         atomic.Int64            // running
 	draining         atomic.Bool
 	stopping         chan struct{} // closed once draining
 }
 
-// New makes an edge for formats, of which the last one has the requests that are no other's. It starts nothing.
+// New returns an Edge for the formats. The last format has the requests of no other format. New starts no goroutine.
 func New(o Options, formats ...*Format) *Edge {
 	hookFaults()
 	o.MaxBody, o.BodyMemory = orDefault(o.MaxBody, DefaultMaxBody), orDefault(o.BodyMemory, DefaultBodyMemory)
@@ -114,16 +112,16 @@ func orDefault[N int64 | time.Duration](n, otherwise N) N {
 	return otherwise
 }
 
-// Log is where the edge logs; it is never nil.
+// Log returns the logger of the edge; it is never nil.
 func (e *Edge) Log() *slog.Logger { return e.options.Log }
 
-// Requests is how many requests are under way.
+// Requests returns the number of running requests.
 func (e *Edge) Requests() int64 { return e.requests.Load() }
 
-// BodyMemory is what the request bodies under way hold, in bytes.
+// BodyMemory returns the size of the request bodies in memory, in bytes.
 func (e *Edge) BodyMemory() int64 { return e.bodies.Taken() }
 
-// Speak makes a format that of the request's answer.
+// Speak sets the format of the request's answer.
 func (e *Edge) Speak(x *Request, name providers.Format) { x.Format = e.formatNamed(name) }
 
 func (e *Edge) formatNamed(name providers.Format) *Format {
@@ -135,7 +133,7 @@ func (e *Edge) formatNamed(name providers.Format) *Format {
 	return e.formats[len(e.formats)-1]
 }
 
-// Drain closes Stopping. Requests go on being served.
+// Drain closes Stopping. Requests are still served.
 func (e *Edge) Drain() {
 	if !e.draining.Swap(true) {
 		close(e.stopping)
@@ -166,14 +164,14 @@ func (e *Edge) UntilStopping(ctx context.Context) (until context.Context, done f
 	}
 }
 
-// NotFound answers that there is nothing at the path, in the format of the SDK that sent the request.
+// NotFound answers a path without an operation, in the format of the SDK that sent the request.
 func NotFound(w http.ResponseWriter, r *http.Request) {
 	x := At(w)
 	x.FormatBySDK(r)
 	x.Fail(NothingHere())
 }
 
-// FormatBySDK makes the format that of the SDK that sent the request, for a path that belongs to no format.
+// FormatBySDK sets the format of the SDK that sent the request, for a path that belongs to no format.
 func (x *Request) FormatBySDK(r *http.Request) {
 	if x.Format != x.edge.formats[len(x.edge.formats)-1] {
 		return
@@ -186,7 +184,7 @@ func (x *Request) FormatBySDK(r *http.Request) {
 	}
 }
 
-// NothingHere is the fault of a path without an operation. Most who read it have a wrong base URL.
+// NothingHere returns the fault of a path without an operation. The usual cause is a wrong base URL.
 func NothingHere() *providers.Fault {
 	return providers.Faultf(providers.NotFound, "There is nothing at this path. /docs lists the paths that there are.")
 }

@@ -15,10 +15,10 @@ import (
 	"modelrelay/providers"
 )
 
-// statusClientGone is what the log says of a request whose client left before the answer.
+// statusClientGone is the status in the log of a request whose client left before the answer.
 const statusClientGone = 499
 
-// Status is the HTTP status of a kind of fault, as all formats have it that do not say otherwise.
+// Status returns the HTTP status of a kind of fault. A format may have another one.
 func Status(kind providers.Kind) int {
 	switch kind {
 	case providers.Invalid:
@@ -54,7 +54,7 @@ func Status(kind providers.Kind) int {
 	}
 }
 
-// problem is a fault as one format shows it.
+// problem is a fault that is rendered in one format.
 type problem struct {
 	status int
 	body   []byte
@@ -70,8 +70,8 @@ func (p *problem) Error() string { return p.fault.Error() }
 // MarshalJSON makes huma write the body as it is.
 func (p *problem) MarshalJSON() ([]byte, error) { return p.body, nil }
 
-// render shows a fault in the format. The upstream's own answer replaces ours where the client would have got just
-// that from the vendor itself. It is JSON, whatever it is called: a page must not come from this server's address.
+// render renders a fault in the format. The body is the upstream's own error if the vendor itself would have sent the client the same. It
+// is always JSON, whatever its Content-Type: this server must not send the page of another.
 func (f *Format) render(fault *providers.Fault, requestID string) *problem {
 	if reply := f.passable(fault); reply != nil {
 		return &problem{status: reply.Status, body: reply.Body, fault: fault}
@@ -83,8 +83,8 @@ func (f *Format) render(fault *providers.Fault, requestID string) *problem {
 	return &problem{status: status, body: f.body(fault, status, requestID), fault: fault}
 }
 
-// passable returns the upstream's answer when it is a 4xx of its own in the format about the caller's own request. What
-// it says of our key, our quota or our account is ours to know.
+// passable returns the upstream's answer if it is a 4xx in this format about the client's request; else nil. Clients must not see errors
+// about the gateway's own key, quota or account.
 func (f *Format) passable(fault *providers.Fault) *providers.Reply {
 	reply := fault.Upstream
 	if reply == nil || reply.Format != f.Name || reply.Status < 400 || reply.Status > 499 {
@@ -102,7 +102,7 @@ func (f *Format) passable(fault *providers.Fault) *providers.Reply {
 	return reply
 }
 
-// body writes the format's own body of a fault, with what an upstream of another format says of the client's request.
+// body returns the format's body of a fault. Its message is that of an upstream of another format, if the fault has one.
 func (f *Format) body(fault *providers.Fault, status int, requestID string) []byte {
 	return encodeFault(f.Fault, fault, status, requestID)
 }
@@ -119,7 +119,7 @@ func encodeFault(show func(*providers.Fault, int, string) any, fault *providers.
 	return bytes.TrimRight(out.Bytes(), "\n")
 }
 
-// setHeaders adds the headers by which a client decides whether and when to come back.
+// setHeaders adds the headers by which a client decides whether and when to retry.
 func (p *problem) setHeaders(header http.Header) {
 	switch {
 	case p.fault.Unrepeatable:
@@ -139,13 +139,13 @@ func wholeSeconds(d time.Duration) int {
 	return max(1, int(math.Ceil(d.Seconds())))
 }
 
-// Fail answers a request with a fault in its format. After the header is sent it only notes the fault.
+// Fail answers a request with a fault in its format. If the header has been sent, it only records the fault.
 func (x *Request) Fail(err error) {
 	x.FailWith(0, x.presence.recorded(providers.AsFault(err)))
 }
 
-// recorded is the fault that the log line and the counters of a request have. A failure after the client has left is the client's: it
-// blames no part of the gateway and no upstream.
+// recorded returns the fault for the log line and the counters of a request. If the client has left, a failure of the gateway or of an
+// upstream becomes ClientGone, because the disconnect may have caused it.
 func (p *presence) recorded(fault *providers.Fault) *providers.Fault {
 	if !Left(p.ctx) {
 		return fault
@@ -169,25 +169,25 @@ func (x *Request) FailWith(status int, fault *providers.Fault) {
 		status = p.status
 	}
 	header := x.Header()
-	// The end of the answer must not wait for that of the request's body: a proxy in front ends the call with it.
+	// With a length, the client or a proxy sees the end of the answer while the request's body is still being read.
 	header.Set("Content-Length", strconv.Itoa(len(p.body)))
 	p.setHeaders(header)
 	header.Set("Content-Type", "application/json")
 	x.WriteHeader(status)
-	_, _ = x.Write(p.body) // a client that is gone needs no answer
+	_, _ = x.Write(p.body) // the client may have left
 }
 
-// FaultBody is a fault in the request's format, for an answer that has begun.
+// FaultBody returns the body of a fault in the request's format, for an answer that has begun.
 func (x *Request) FaultBody(fault *providers.Fault) []byte {
 	return x.Format.body(fault, x.Format.status(fault.Kind), x.AnswerID())
 }
 
-// FaultEvents returns what ends a stream that failed, in the words of its format. Each part is to be flushed by itself.
+// FaultEvents returns the events that end a failed stream in the request's format. The caller flushes each separately.
 func (x *Request) FaultEvents(fault *providers.Fault) [][]byte {
 	return x.Format.events(fault, x.AnswerID())
 }
 
-// FaultEvents returns what ends a stream in a format that failed.
+// FaultEvents returns the events that end a failed stream in the format.
 func (e *Edge) FaultEvents(name providers.Format, fault *providers.Fault, requestID string) []byte {
 	return slices.Concat(e.formatNamed(name).events(fault, requestID)...)
 }
@@ -209,8 +209,8 @@ func (f *Format) events(fault *providers.Fault, requestID string) [][]byte {
 	return parts
 }
 
-// StreamWords returns the fault with a message for the middle of a stream. A stream has no status there, and agents read in the message
-// whether to send the call again: they look for words such as "server error", and for the status.
+// StreamWords returns the fault with a message for the middle of a stream. There is no status at that point, and agents decide by the
+// message whether to retry: they search it for words such as "server error" and for the status.
 func (f *Format) StreamWords(fault *providers.Fault) *providers.Fault {
 	status := f.status(fault.Kind)
 	if status < http.StatusInternalServerError || fault.Message == "" {
@@ -222,14 +222,13 @@ func (f *Format) StreamWords(fault *providers.Fault) *providers.Fault {
 	return &worded
 }
 
-// Left reports whether the client has left. A context that ended with a fault was ended by this process, whose
-// client learns of it.
+// Left reports whether the client has left. If the context ended with a fault, this process ended it, and the client is still there.
 func Left(ctx context.Context) bool {
 	var fault *providers.Fault
 	return ctx.Err() != nil && !errors.As(context.Cause(ctx), &fault)
 }
 
-// ClientGone is the fault of an answer whose client has left.
+// ClientGone returns the fault of a request whose client has left.
 func ClientGone(err error) *providers.Fault {
 	return &providers.Fault{Kind: providers.Canceled, Message: "The client has left.", Err: err}
 }

@@ -11,33 +11,33 @@ import (
 	"modelrelay/storage/limits"
 )
 
-// Format is a client's dialect, as far as the edge speaks it: how a request of it is recognized, and how its faults and limits
-// are shown. Each format makes its own. nil functions mean what is usual.
+// Format describes a client's wire format for the edge: how to recognize its requests, and how to render its faults and limits. Each
+// format's package defines its own. Functions that may be nil have a default.
 type Format struct {
 	Name providers.Format
 	// Title begins the names of its faults in the OpenAPI document.
 	Title string
-	// Speaks reports by path and headers whether a request is of this format. The last of the formats has none.
+	// Speaks reports by path and headers whether a request is of this format. It is not called for the last format.
 	Speaks func(r *http.Request) bool
-	// SDK reports by headers whether a client of this format sent a request, at a path that any format may have; nil: it does not matter.
+	// SDK reports by headers whether an SDK of this format sent the request, for a path that several formats share; nil: never.
 	SDK func(r *http.Request) bool
-	// Credential is the key at a place where this format alone has it, "" for none.
+	// Credential returns the key at a place that only this format uses, "" for none.
 	Credential func(r *http.Request) string
-	// RequestID names a header next to X-Request-Id in which the vendor's SDKs look for the request's id; "" for none.
+	// RequestID is the header, in addition to X-Request-Id, in which the vendor's SDKs expect the request's id; "" for none.
 	RequestID string
-	// Status is that of a kind of fault; nil: Status.
+	// Status returns the status of a kind of fault; nil: the function Status.
 	Status func(kind providers.Kind) int
-	// Fault is the body of a fault.
+	// Fault returns the body of a fault.
 	Fault func(fault *providers.Fault, status int, requestID string) any
-	// FaultSchema declares it.
+	// FaultSchema declares that body.
 	FaultSchema func(huma.Registry) *huma.Schema
-	// StreamEvent begins the event that ends a stream with a fault's body, up to that body; "" for what is usual.
+	// StreamEvent is the name of the event that ends a failed stream; "": the event has no name.
 	StreamEvent string
-	// StreamFault is the body of a fault within a stream; nil: Fault.
+	// StreamFault returns the body of a fault within a stream; nil: Fault.
 	StreamFault func(fault *providers.Fault, status int, requestID string) any
-	// BareError: behind that event the body follows once more, as the stream's last line and without "data:".
+	// BareError: after that event, the stream's last line repeats the body without "data:".
 	BareError bool
-	// Limit shows the state of a limit, of requests or tokens, in an answer's header; nil: as most vendors do.
+	// Limit adds the state of a limit, "requests" or "tokens", to an answer's header; nil: as most vendors do.
 	Limit func(header http.Header, name string, window limits.Window)
 }
 
@@ -52,7 +52,7 @@ func (e *Edge) formatOf(r *http.Request) *Format {
 	return e.formats[last]
 }
 
-// status is that of a kind of fault in the format.
+// status returns the status of a kind of fault in the format.
 func (f *Format) status(kind providers.Kind) int {
 	if f.Status != nil {
 		return f.Status(kind)
@@ -60,7 +60,7 @@ func (f *Format) status(kind providers.Kind) int {
 	return Status(kind)
 }
 
-// ShowLimits shows in the answer's header the state of those of two limits that the token has.
+// ShowLimits adds the state of the two limits to the answer's header, without a limit that the token does not have.
 func (x *Request) ShowLimits(requests, tokens limits.Window) {
 	show := x.Format.Limit
 	if show == nil {
@@ -81,7 +81,7 @@ func showLimit(header http.Header, name string, window limits.Window) {
 	}
 }
 
-// limitHeaders are the names of the headers of a limit: what it is, what is left of it, and when it is whole again.
+// limitHeaders returns the headers of a limit: its value, what remains of it, and the time until the window is unused.
 func limitHeaders(name string) [3]string {
 	if name == "tokens" {
 		return [3]string{"X-Ratelimit-Limit-Tokens", "X-Ratelimit-Remaining-Tokens", "X-Ratelimit-Reset-Tokens"}
@@ -89,7 +89,7 @@ func limitHeaders(name string) [3]string {
 	return [3]string{"X-Ratelimit-Limit-Requests", "X-Ratelimit-Remaining-Requests", "X-Ratelimit-Reset-Requests"}
 }
 
-// resetText is a duration as the vendors write it: "120ms", "1s", "6m0s".
+// resetText formats a duration as the vendors do: "120ms", "1s", "6m0s".
 func resetText(d time.Duration) string {
 	if d > time.Second {
 		return (d + time.Second - 1).Truncate(time.Second).String()

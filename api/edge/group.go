@@ -11,51 +11,50 @@ import (
 	"modelrelay/providers"
 )
 
-// GroupOptions say what the operations of a group have in common. A nil function means what clients' operations have.
+// GroupOptions are what the operations of a group have in common. The default of a function is that of clients' operations.
 type GroupOptions struct {
-	// Formats are those of their answers: one, or several among which the request's headers choose.
+	// Formats are the formats of the answers. If there are several, the request's headers decide.
 	Formats []*Format
-	// Title begins the names of their faults in the OpenAPI document; "" means that of the one format.
+	// Title is the prefix of the names of the faults in the OpenAPI document; "": that of the one format.
 	Title string
-	// Access is what the operations ask of a client.
+	// Access is what the operations require of a client.
 	Access Access
-	// Enter lets a request in that is none of a client's; nil: clients authenticate, as Access says.
+	// Enter authenticates requests that are not clients'; nil: clients authenticate, and Access applies.
 	Enter func(x *Request, r *http.Request, op *huma.Operation) error
-	// Security are the ways to authenticate, as the document has them.
+	// Security lists the ways to authenticate for the OpenAPI document.
 	Security []map[string][]string
-	// Kinds are those of the faults that an operation may answer with, and Words explain a kind to readers of
-	// the document.
+	// Kinds returns the kinds of faults of an operation, and Words explains a kind, for the OpenAPI document.
 	Kinds func(op *huma.Operation) []providers.Kind
 	Words func(kind providers.Kind) string
-	// ConflictsPass: a conflict passes by itself, after a while.
+	// ConflictsPass: a conflict ends by itself after a while.
 	ConflictsPass bool
 }
 
-// Access is what an operation asks of the client that uses it.
+// Access is what an operation requires of the client that uses it.
 type Access struct {
-	// Permission is the word of a token's operations that the operation belongs to; "": every token may use it, or its handler calls
+	// Permission is the entry of a token's operations that the operation requires; "": every token may use it, or its handler calls
 	// Permit.
 	Permission string
 	Meter      Meter
-	// Reserves: the handler of a call reads the body and reserves what the call may cost, and does nothing in between that a call beyond
-	// its limits must not do. So a short body is read first, and one round trip admits the call and reserves its money.
+	// Reserves: the handler of a call reads the body and then reserves the cost, without any step in between that requires an admitted
+	// call. So a short body is read first, and one round trip admits the call and reserves its cost.
 	Reserves bool
 }
 
-// Meter is which of a token's limits an operation counts for.
+// Meter is the limit of a token for which an operation counts.
 type Meter int
 
 // The meters.
 const (
-	// Unmetered operations count for none, or their handler counts.
+	// Unmetered operations count for no limit, or their handler counts them.
 	Unmetered Meter = iota
-	// MeterReads is for operations that read a task, or look for one, of which a task's client makes a hundred.
+	// MeterReads is for operations that read or search tasks. A client reads a task about a hundred times.
 	MeterReads
-	// MeterCalls is for calls and the creates of tasks, which cost something: package calls charges them.
+	// MeterCalls is for calls and for creates of tasks, which cost money: package calls charges them.
 	MeterCalls
 )
 
-// Group is operations that share how they authenticate, the shape of their faults and how they are declared.
+// Group declares operations with the same authentication, the same formats of faults and the same entries in the OpenAPI document.
 type Group struct {
 	*huma.Group
 
@@ -63,10 +62,10 @@ type Group struct {
 	options GroupOptions
 }
 
-// Handler reads a request and writes its answer; an error that it returns is answered for it.
+// Handler reads a request and writes its answer. If it returns an error, the edge answers with its fault.
 type Handler func(x *Request, r *http.Request) error
 
-// NewGroup makes a group of an API's operations.
+// NewGroup returns a group of operations of the API.
 func NewGroup(api huma.API, o GroupOptions) *Group {
 	if o.Title == "" && len(o.Formats) == 1 {
 		o.Title = o.Formats[0].Title
@@ -96,15 +95,14 @@ func NewGroup(api huma.API, o GroupOptions) *Group {
 	return g
 }
 
-// With returns the group for operations with another access.
+// With returns the same group with another access.
 func (g *Group) With(access Access) *Group {
 	o := g.options
 	o.Access = access
 	return NewGroup(g.api, o)
 }
 
-// enter lets a request into an operation: it records the operation, and finds the caller and whether
-// it may use the operation now.
+// enter records the operation of a request, finds the caller, and checks whether the caller may use the operation now.
 func (g *Group) enter(x *Request, r *http.Request, op *huma.Operation, access Access) error {
 	at(x, op.Path)
 	if x.Format.RequestID != "" {
@@ -127,17 +125,17 @@ func (g *Group) enter(x *Request, r *http.Request, op *huma.Operation, access Ac
 	return nil
 }
 
-// at notes the operation, whose answer is the caller's alone.
+// at records the operation, and forbids caches to share its answer.
 func at(x *Request, operation string) {
 	x.Operation = operation
 	x.Header()["Cache-Control"] = x.fixed[2:3:3]
 }
 
-// Handle declares and routes an operation whose handler does its own reading and writing. huma.Register would parse the
-// body into a struct and answer from one, which no relayed body needs.
+// Handle declares and routes an operation whose handler reads the request and writes the answer itself. huma.Register would parse the body
+// into a struct and marshal the answer from one, which a relayed body must not cost.
 func (g *Group) Handle(op huma.Operation, h Handler) { g.HandleAt(op.Path, op, h) }
 
-// HandleAt is Handle for a route that the OpenAPI document writes otherwise than the router.
+// HandleAt is Handle for an operation whose path in the OpenAPI document differs from the router's.
 func (g *Group) HandleAt(route string, op huma.Operation, h Handler) {
 	g.DocumentOperation(&op)
 	routed := op
@@ -154,7 +152,7 @@ func (g *Group) HandleAt(route string, op huma.Operation, h Handler) {
 	})
 }
 
-// PathOperation is a declared operation whose handler is given a part of the path that the router cannot cut off.
+// PathOperation is a declared operation whose handler receives a part of the path that the router cannot separate.
 type PathOperation struct {
 	Operation *huma.Operation
 	Access    Access
@@ -164,7 +162,7 @@ type PathOperation struct {
 // Document declares the operation in the group.
 func (op PathOperation) Document(g *Group) { g.With(op.Access).DocumentOperation(op.Operation) }
 
-// HandleAny routes several declared operations at once. find chooses one of them, and cuts the part off the path.
+// HandleAny routes several declared operations. find returns the one of a request, and its part of the path.
 func (g *Group) HandleAny(method, route string, find func(x *Request, r *http.Request) (PathOperation, string, error)) {
 	g.Adapter().Handle(&huma.Operation{Method: method, Path: route}, func(ctx huma.Context) {
 		r, x := unwrap(ctx)
@@ -182,12 +180,12 @@ func (g *Group) HandleAny(method, route string, find func(x *Request, r *http.Re
 	})
 }
 
-// permissionKey is where the OpenAPI document says of an operation which word of a token's operations it belongs to.
+// permissionKey is the extension of the OpenAPI document with the permission that an operation requires.
 const permissionKey = "x-permission"
 
-// Register declares and routes an operation whose input huma reads and checks, and whose answer is JSON.
+// Register declares and routes an operation whose input huma decodes and validates, and whose answer is JSON.
 func Register[I, B any](g *Group, op huma.Operation, answer func(context.Context, *I) (B, error)) {
-	op.Responses = map[string]*huma.Response{"default": {}} // huma's own error shape is not declared; the group's takes this place
+	op.Responses = map[string]*huma.Response{"default": {}} // replaces huma's own error schema by the group's
 	huma.Register(g, op, func(ctx context.Context, in *I) (*struct{ Body B }, error) {
 		body, err := answer(ctx, in)
 		if err != nil {
@@ -197,14 +195,14 @@ func Register[I, B any](g *Group, op huma.Operation, answer func(context.Context
 	})
 }
 
-// PathParameter declares a text in the path.
+// PathParameter declares a string parameter in the path.
 func PathParameter(name, description string) *huma.Param {
 	return &huma.Param{
 		Name: name, In: "path", Required: true, Description: description, Schema: &huma.Schema{Type: huma.TypeString},
 	}
 }
 
-// PathTail is what the router's * stands for, decoded.
+// PathTail returns the decoded part of the path that matches the router's *.
 func PathTail(r *http.Request) string {
 	tail := r.PathValue("*")
 	if r.URL.RawPath == "" {
@@ -216,7 +214,7 @@ func PathTail(r *http.Request) string {
 	return tail
 }
 
-// HeaderLists reports whether a header lists the word, whatever its case.
+// HeaderLists reports whether a header lists the word, in any case.
 func HeaderLists(header http.Header, name, word string) bool {
 	for _, value := range header.Values(name) {
 		for item := range strings.SplitSeq(value, ",") {

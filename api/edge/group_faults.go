@@ -10,16 +10,16 @@ import (
 	"modelrelay/providers"
 )
 
-// Categories of the contract that say more than what the document's readers see.
+// The tags of operations in the OpenAPI document that decide about their faults.
 const (
 	ModelsTag   = "Model list"
-	VideoTag    = "Video" // all that is a task
+	VideoTag    = "Video" // tasks
 	RealtimeTag = "Realtime"
-	AccountTag  = "Account" // what is a token's own
+	AccountTag  = "Account" // about the token itself
 )
 
-// declareFaults adds to an operation the answers to what can go wrong with it, each a component that the operations of a
-// group share: of the kinds that its own making gives rise to. What no kind foresees is "default".
+// declareFaults adds the faults of an operation to the OpenAPI document, each as a component that the operations of the group share. The
+// fault "default" covers all others.
 func (g *Group) declareFaults(op *huma.Operation) {
 	kinds := faultKinds(op, g.options.Access)
 	if g.options.Kinds != nil {
@@ -52,7 +52,7 @@ func (g *Group) FaultSchema() *huma.Schema {
 	return several
 }
 
-// faultKinds are the kinds of faults an operation may answer with.
+// faultKinds returns the kinds of faults of an operation.
 func faultKinds(op *huma.Operation, access Access) []providers.Kind {
 	kinds := []providers.Kind{
 		providers.Unauthenticated, providers.Forbidden, providers.RateLimited, providers.Internal, providers.Overloaded,
@@ -67,7 +67,7 @@ func faultKinds(op *huma.Operation, access Access) []providers.Kind {
 	if strings.Contains(op.Path, "{") {
 		kinds = append(kinds, providers.NotFound)
 		if !task {
-			kinds = append(kinds, providers.Invalid) // a model's name may be too long to be one
+			kinds = append(kinds, providers.Invalid) // the name of a model may be too long
 		}
 	}
 	if op.RequestBody != nil {
@@ -84,7 +84,7 @@ func faultKinds(op *huma.Operation, access Access) []providers.Kind {
 	return kinds
 }
 
-// statuses are those of a kind in the formats of the group.
+// statuses returns the statuses of a kind in the formats of the group.
 func (g *Group) statuses(kind providers.Kind) []int {
 	var list []int
 	for _, format := range g.options.Formats {
@@ -95,7 +95,7 @@ func (g *Group) statuses(kind providers.Kind) []int {
 	return list
 }
 
-// faultComponent declares a fault's answer for the group once, and returns the reference to it.
+// faultComponent declares the answer of a fault once for the group, and returns the reference to it.
 func (g *Group) faultComponent(kind providers.Kind, status int) string {
 	components := g.OpenAPI().Components
 	if components.Responses == nil {
@@ -117,7 +117,7 @@ func (g *Group) faultComponent(kind providers.Kind, status int) string {
 	return "#/components/responses/" + name
 }
 
-// FaultWords explain a kind to readers of the document.
+// FaultWords explains a kind to readers of the OpenAPI document.
 func FaultWords(kind providers.Kind) string {
 	switch kind {
 	case providers.Invalid:

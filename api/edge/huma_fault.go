@@ -12,8 +12,8 @@ import (
 	"modelrelay/providers"
 )
 
-// hookFaults routes every error huma writes through the format of its request. huma has one such hook per process, so it
-// is set once. Outside of a request huma asks for no error but for its type.
+// hookFaults makes huma render every error in the format of the request. huma has one such hook for each process, so it is set once.
+// Without a request, huma needs only the type of the error.
 var hookFaults = sync.OnceFunc(func() { //nolint:gochecknoglobals // huma.NewErrorWithContext is a global
 	huma.NewErrorWithContext = func(ctx huma.Context, status int, message string, errs ...error) huma.StatusError {
 		fault := faultOf(status, message, errs)
@@ -33,8 +33,8 @@ var hookFaults = sync.OnceFunc(func() { //nolint:gochecknoglobals // huma.NewErr
 	}
 })
 
-// faultOf turns what huma found into a fault. Of a validation error only place and rule are used: its text repeats the
-// offending value.
+// faultOf converts huma's errors to a fault. It uses only the location and the rule of a validation error, because the text repeats the
+// invalid value.
 func faultOf(status int, message string, errs []error) *providers.Fault {
 	for _, err := range errs {
 		if fault, ok := errors.AsType[*providers.Fault](err); ok {
@@ -65,19 +65,19 @@ func faultOf(status int, message string, errs []error) *providers.Fault {
 	return providers.AsFault(errors.New(message))
 }
 
-// InvalidInput returns the fault of what huma found wrong with a value.
+// InvalidInput returns the fault of huma's validation errors.
 func InvalidInput(errs []error) error { return faultOf(http.StatusBadRequest, "", errs) }
 
-// twiceRule stands after the place of a name that a body gives twice.
+// twiceRule is the rule in the error of a name that a body has twice.
 const twiceRule = " is given more than once"
 
-// JSONBodies is how huma reads and writes JSON. A name that an object gives twice, whose place twice returns, is at fault: encoding/json takes
-// the last without a word. A body that an operation takes as it is, a json.RawMessage, is not looked into.
+// JSONBodies returns huma's formats of JSON. twice returns the location of a name that an object has twice, "" for none: such a body is
+// invalid, because encoding/json would use the last value silently. A body that is read as a json.RawMessage is not checked.
 func JSONBodies(twice func(body []byte) string) map[string]huma.Format {
 	format := huma.DefaultJSONFormat
 	format.Unmarshal = func(data []byte, into any) error {
 		switch into.(type) {
-		case *any, *json.RawMessage: // the first is huma's validation, which comes before
+		case *any, *json.RawMessage: // huma validates with *any before it decodes
 		default:
 			if place := twice(data); place != "" {
 				return errors.New(place + twiceRule)
@@ -88,7 +88,7 @@ func JSONBodies(twice func(body []byte) string) map[string]huma.Format {
 	return map[string]huma.Format{"application/json": format, "json": format}
 }
 
-// fieldFault names the field that huma found at fault. What is missing it finds in what it is missing from.
+// fieldFault returns a fault that names the invalid field. If a field is missing, huma's location is the object without it.
 func fieldFault(d *huma.ErrorDetail) *providers.Fault {
 	param := trimLocation(d.Location)
 	if param == "body" {
@@ -102,7 +102,7 @@ func fieldFault(d *huma.ErrorDetail) *providers.Fault {
 	if place, twice := strings.CutSuffix(d.Message, twiceRule); twice {
 		return providers.InvalidField(place, "Invalid request: '%s'%s.", place, twiceRule)
 	}
-	// The schema had no objection, so it is a number that does not fit. The rest of these words is Go's and the client's.
+	// The value passed the schema, so it is a number that does not fit. The rest of the text is Go's, with the client's value.
 	if _, place, found := strings.Cut(d.Message, "into Go struct field "); found {
 		place, _, _ = strings.Cut(place, " of type ")
 		param = place[strings.LastIndexByte(place, '.')+1:]
@@ -114,7 +114,7 @@ func fieldFault(d *huma.ErrorDetail) *providers.Fault {
 	return providers.InvalidField(param, "Invalid value for %q: %s.", param, d.Message)
 }
 
-// trimLocation drops huma's first word (query, path, body) from a place.
+// trimLocation removes huma's first word (query, path, body) from a location.
 func trimLocation(location string) string {
 	if _, rest, found := strings.Cut(location, "."); found {
 		return rest

@@ -9,7 +9,7 @@ import (
 	"modelrelay/storage/tokens"
 )
 
-// Role is what an operator may do.
+// Role determines what an operator may do.
 type Role string
 
 // The roles.
@@ -20,11 +20,11 @@ const (
 	RoleViewer Role = "viewer"
 )
 
-// Operator is one of those who operate the gateway.
+// Operator is an operator of the gateway.
 type Operator struct {
 	Name string
 	Role Role
-	// Key is the fingerprint of its key: another one says that the key was replaced. "" where no key was asked for.
+	// Key is the fingerprint of the operator's key: a different one means that the key was replaced. "" without a key.
 	Key string
 }
 
@@ -40,17 +40,17 @@ func (o Operator) Permit(method string) error {
 	return providers.Faultf(providers.Forbidden, "This is for operators.")
 }
 
-// Act is what is found out of an operator's request.
+// Act is the action of an operator's request, for the audit log.
 type Act struct {
-	// By is the operator that sent it, nil as long as none is known.
+	// By is the operator; nil until it is known.
 	By *Operator
-	// What it does, in a word of the audit log, and Subject what it is about, such as a token's id.
+	// What is the name of the action in the audit log, and Subject its object, such as a token's id.
 	What, Subject string
-	// Recorded: an entry of the audit log was made of it already.
+	// Recorded: the audit log already has an entry for it.
 	Recorded bool
 }
 
-// From returns where the request with ctx comes from, for the audit log: the host of a command, or an address; "" if it is not known.
+// From returns the source of the request with ctx for the audit log: the host of a command, or an address; "" if unknown.
 func (x *Request) From(ctx context.Context) string {
 	if inside := InternalCallerOf(ctx); inside != nil && inside.From != "" {
 		return inside.From
@@ -61,7 +61,7 @@ func (x *Request) From(ctx context.Context) string {
 	return ""
 }
 
-// audit notes in the audit log what an operator did or tried.
+// audit records the action of an operator, also a refused one, in the audit log.
 func (x report) audit() {
 	by := x.Act.By
 	reads := x.http.Method == http.MethodGet || x.http.Method == http.MethodHead
@@ -71,7 +71,7 @@ func (x report) audit() {
 	entry := audit.Entry{
 		By: audit.Operator, Who: by.Name, What: x.Act.What, Subject: x.Act.Subject, Outcome: audit.Done, RequestID: x.AnswerID(),
 	}
-	if by.Name == string(audit.CLI) { // which no operator of the file is called
+	if by.Name == string(audit.CLI) { // no operator of the configuration has this name
 		entry.By = audit.CLI
 	}
 	entry.From = x.From(x.http.Context())
@@ -81,25 +81,26 @@ func (x report) audit() {
 	x.edge.options.Acted(x.presence.ctx, entry)
 }
 
-// InternalCaller is the operator or the token that a request of this process to its own server acts for. It is in the request's context, where nothing that comes over the network can put it.
+// InternalCaller is the operator or the token for which this process sends a request to its own server. It is in the request's context,
+// so no request from the network can have one.
 type InternalCaller struct {
-	// Operator is an operator's name, "" for a holder; Role is what that operator may do.
+	// Operator is the name of an operator, "" for a token. Role is the operator's.
 	Operator string
 	Role     Role
-	// From is the host of a command, "" for a request that comes from an address.
+	// From is the host of a command; "": the request has a source address.
 	From string
-	// Token is the stable id of the token that a holder's request acts as, and Find reads it: storage.ErrNotFound for one
-	// that is gone, storage.ErrUnavailable when it cannot be found out.
+	// Token is the stable id of the token, and Find reads it. Find returns storage.ErrNotFound for a removed token and
+	// storage.ErrUnavailable if the store does not answer.
 	Token string
 	Find  func(ctx context.Context, id string) (*tokens.Token, error)
-	// Impersonates reports that an operator or a viewer reads what is the token's. Nothing counts against its limits, its networks are not
-	// checked, and nothing is changed or called.
+	// Impersonates: an operator or a viewer reads the data of the token. The token's limits and networks do not apply, and the request may
+	// not change anything or make a call.
 	Impersonates bool
-	// Background reports that the request serves a background call, whose create was checked.
+	// Background: the request serves a background call, whose create was checked.
 	Background bool
 }
 
-// impersonates reports whether an operator or a viewer reads what is a token's own.
+// impersonates reports whether an operator or a viewer reads the data of a token. i may be nil.
 func (i *InternalCaller) impersonates() bool { return i != nil && i.Impersonates }
 
 type internalCallerKey struct{}
@@ -110,13 +111,13 @@ func WithInternalCaller(ctx context.Context, who *InternalCaller) context.Contex
 	return context.WithValue(ctx, internalCallerKey{}, who)
 }
 
-// InternalCallerOf is the internal caller of a request; nil for a request from the network.
+// InternalCallerOf returns the internal caller of a request; nil for a request from the network.
 func InternalCallerOf(ctx context.Context) *InternalCaller {
 	who, _ := ctx.Value(internalCallerKey{}).(*InternalCaller)
 	return who
 }
 
-// internalToken finds the token that an internal caller's request acts as.
+// internalToken returns the token of an internal caller.
 func (e *Edge) internalToken(ctx context.Context, who *InternalCaller) (*tokens.Token, error) {
 	if who.Token == "" || who.Find == nil {
 		return nil, providers.Faultf(providers.Unauthenticated, "This is for holders of a token.")

@@ -7,38 +7,38 @@ import (
 	"modelrelay/providers/pricing"
 )
 
-// Seen is one request that has ended, as counters get it. It names no token, and nothing that was said.
+// Seen is an ended request for counters. It names no token and has no text of prompts or answers.
 type Seen struct {
 	Method string
-	// Route is the pattern of the operation's path, "" where none matched.
+	// Route is the pattern of the operation's path, "" if none matched.
 	Route  string
 	Status int
 	Times
 
-	// Operation is what a relayed call or conversation asked for, "" of everything else. Model is the public name, as the
-	// caller wrote it; of a task's requests too.
+	// Operation is that of a relayed call or conversation, "" of any other request. Model is the public name as the caller wrote it, also
+	// for requests about tasks.
 	Operation providers.Operation
 	Format    providers.Format
 	Model     string
-	// Channel answered, "" where none did.
+	// Channel is the channel that answered, "" for none.
 	Channel string
-	// Translated is the upstream's endpoint where that is of another format; zero where it is not.
+	// Translated is the upstream's endpoint if it has another format; else zero.
 	Translated providers.Endpoint
 	// Stream: the answer was a stream of events.
 	Stream bool
 	Usage  providers.Usage
 	Cost   pricing.Money
-	// Fault is how it failed, "" where it did not.
+	// Fault is the kind of its fault, "" for none.
 	Fault providers.Kind
-	// Refused names the limit that refused it, "" where none did.
+	// Refused is the limit that refused it, "" for none.
 	Refused Limit
 }
 
-// Times are how long a request took.
+// Times are the durations of a request.
 type Times struct {
 	Took time.Duration
-	// Sent is when the call was handed to the relay, and First when the upstream's answer began, both since the request
-	// came; 0 where that did not happen.
+	// Sent is the time until the call was passed to the relay, and First the time until the upstream's answer began, both from the arrival
+	// of the request. 0: that did not happen.
 	Sent, First time.Duration
 }
 
@@ -58,37 +58,35 @@ const (
 	LimitBodies      Limit = "bodies"
 )
 
-// Outcome is what was found out about a request while it was served.
+// Outcome is what the handlers of a request record about it.
 type Outcome struct {
-	// Operation is what a relayed call or conversation asks for, "" of everything else. Model is the public name, as the
-	// caller wrote it.
+	// Operation is that of a relayed call or conversation, "" of any other request. Model is the public name as the caller wrote it.
 	Operation      providers.Operation
 	Model, Channel string
-	// Translated is the upstream's endpoint of a call whose answer was made of another format's; zero of others.
+	// Translated is the upstream's endpoint of a translated call; zero for others.
 	Translated providers.Endpoint
-	// Provider is what telemetry's conventions call the vendor, Task the id of the task that a create made.
+	// Provider is the vendor's name in OpenTelemetry's conventions. Task is the id of the task of a create.
 	Provider, Task string
 	Attempts       int
-	// Trail is the way of a call through its channels.
+	// Trail has the attempts of a call.
 	Trail providers.Trail
-	// Sent is when a call was handed to the relay, and Answered when its answer began to come; zero where that did not
-	// happen.
+	// Sent is when a call was passed to the relay, and Answered when its answer began. Zero: that did not happen.
 	Sent, Answered time.Time
 	Stream         bool
 	Bill
-	// Refused is the limit that the request met, "" for none.
+	// Refused is the limit that refused the request, "" for none.
 	Refused Limit
 }
 
-// Bill is what a call used, and what that comes to.
+// Bill is the usage of a call and its cost.
 type Bill struct {
 	Usage providers.Usage
 	Cost  pricing.Money
-	// Priced: the model has a price. Estimated: the usage is, since the upstream did not say.
+	// Priced: the model has a price. Estimated: the usage is estimated, because the upstream did not report it.
 	Priced, Estimated bool
 }
 
-// report records one request that has ended: in the log, the trace, the audit log, and the counters.
+// report records an ended request in the log, the trace, the audit log, the counters and the call log.
 type report struct{ *Request }
 
 // seen passes the request to the counters.
@@ -110,7 +108,7 @@ func (x report) seen() {
 	e.options.Seen(seen)
 }
 
-// since is how long after the request's arrival something happened, 0 where it did not.
+// since returns the time from the arrival of the request to at; 0 if at is zero.
 func (x report) since(at time.Time) time.Duration {
 	if at.IsZero() {
 		return 0
@@ -118,7 +116,7 @@ func (x report) since(at time.Time) time.Duration {
 	return at.Sub(x.Start)
 }
 
-// shownStatus is the answer's status, or the one that stands for a client that left.
+// shownStatus returns the status of the answer, or statusClientGone if the client left before it.
 func (x report) shownStatus() int {
 	if x.Fault != nil && x.Fault.Kind == providers.Canceled {
 		return statusClientGone

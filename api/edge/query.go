@@ -15,34 +15,34 @@ import (
 	"github.com/danielgtaylor/huma/v2"
 )
 
-// Query reads the parameters of a list for an operation that huma does not read them for. It continues where one is wrong: Err returns
-// the first fault.
+// Query reads the parameters of a list, for an operation whose input huma does not decode. It continues after an invalid parameter; Err
+// returns the first fault.
 type Query struct {
 	values url.Values
 	header http.Header
 	err    error
 }
 
-// NewQuery reads the query of a request.
+// NewQuery returns the Query of a request.
 func NewQuery(r *http.Request) *Query { return &Query{values: r.URL.Query(), header: r.Header} }
 
-// Refuse notes that a parameter is wrong: what is a sentence without its subject, the parameter.
+// Refuse records that a parameter is invalid. what is a sentence without its subject, the parameter.
 func (q *Query) Refuse(name, what string, args ...any) {
 	if q.err == nil {
 		q.err = providers.InvalidField(name, "Invalid request: '"+name+"' "+what, args...)
 	}
 }
 
-// Err is a *providers.Fault that names the first parameter that is wrong, nil where none is.
+// Err returns a *providers.Fault that names the first invalid parameter; nil if all are valid.
 func (q *Query) Err() error { return q.err }
 
-// Text is a parameter as it is, "" where it is absent.
+// Text returns a parameter unchanged, "" if it is absent.
 func (q *Query) Text(name string) string { return q.values.Get(name) }
 
-// Values are all parameters.
+// Values returns all parameters.
 func (q *Query) Values() url.Values { return q.values }
 
-// Moment is a date or a time of RFC 3339, the zero time where it is absent.
+// Moment returns a parameter with a date or a time of RFC 3339; zero if it is absent.
 func (q *Query) Moment(name string) time.Time {
 	at, err := Moment(name, q.Text(name))
 	if q.err == nil {
@@ -51,7 +51,7 @@ func (q *Query) Moment(name string) time.Time {
 	return at
 }
 
-// Number is a whole number from least to most, or the standard one where it is absent.
+// Number returns a whole number from least to most, or the default if it is absent.
 func (q *Query) Number(name string, standard, least, most int) int {
 	text := q.Text(name)
 	if text == "" {
@@ -64,7 +64,7 @@ func (q *Query) Number(name string, standard, least, most int) int {
 	return n
 }
 
-// Words are words of the known ones with commas between, each once, and the standard ones where the parameter is absent.
+// Words returns a comma-separated list of known words, each once, or the default if the parameter is absent.
 func (q *Query) Words(name string, known, standard []string) []string {
 	given, there := q.values[name]
 	if !there {
@@ -85,7 +85,7 @@ func FormatParameter() *huma.Param {
 	}
 }
 
-// CSV reports whether the answer is a table: by the parameter format, else by the header Accept.
+// CSV reports whether the client requests CSV: by the parameter format, else by the header Accept.
 func (q *Query) CSV() bool {
 	switch q.Text("format") {
 	case "":
@@ -99,20 +99,20 @@ func (q *Query) CSV() bool {
 	return false
 }
 
-// Moment reads a date or a time of RFC 3339; "" is the zero time. The error is a *providers.Fault that names the parameter.
+// Moment parses a date or a time of RFC 3339; "" is the zero time. The error is a *providers.Fault that names the parameter.
 func Moment(name, text string) (time.Time, error) {
 	if text == "" {
 		return time.Time{}, nil
 	}
 	for _, layout := range []string{time.DateOnly, time.RFC3339} {
-		if t, err := time.Parse(layout, text); err == nil && !t.IsZero() { // the zero time would be none
+		if t, err := time.Parse(layout, text); err == nil && !t.IsZero() { // the zero time means absent
 			return t.UTC(), nil
 		}
 	}
 	return time.Time{}, providers.InvalidField(name, "Invalid request: '%s' is neither a date such as 2026-01-31 nor a time of RFC 3339.", name)
 }
 
-// Words are the words of a text with commas or spaces between, each once. wrong: one of them is not known.
+// Words returns the words of a text that commas or spaces separate, each once. wrong: a word is unknown.
 func Words(text string, known []string) (words []string, wrong bool) {
 	for _, word := range strings.FieldsFunc(text, func(r rune) bool { return r == ',' || r == ' ' }) {
 		if !slices.Contains(known, word) {
@@ -125,17 +125,17 @@ func Words(text string, known []string) (words []string, wrong bool) {
 	return words, false
 }
 
-// Table is CSV under way. Flush returns the error of what could not be written.
+// Table writes CSV. Flush returns the error of a failed write.
 type Table struct{ rows *csv.Writer }
 
-// NewTable begins a table with the names of its columns.
+// NewTable writes the names of the columns and returns the table.
 func NewTable(w io.Writer, head []string) Table {
 	t := Table{csv.NewWriter(w)}
 	t.Write(head)
 	return t
 }
 
-// AnswerTable begins an answer that is a table of any length. file names it for those who save it, "" for no name.
+// AnswerTable begins an answer that is a table of any length. file is its name for browsers that save it, "" for none.
 func AnswerTable(x *Request, file string, head []string) Table {
 	x.Header().Set("Content-Type", "text/csv; charset=utf-8; header=present")
 	if file != "" {
@@ -144,8 +144,8 @@ func AnswerTable(x *Request, file string, head []string) Table {
 	return NewTable(x.Paced(), head)
 }
 
-// Write adds a row. Programs that show tables take a text that begins like a formula for one, and clients make up names: such a text gets
-// an apostrophe in front, which those programs hide. A number stays one.
+// Write adds a row. Spreadsheets execute a text that begins like a formula, and clients choose names: such a text gets a leading
+// apostrophe, which spreadsheets hide. Numbers stay unchanged.
 func (t Table) Write(cells []string) {
 	plain := make([]string, len(cells))
 	for i, cell := range cells {
@@ -157,7 +157,7 @@ func (t Table) Write(cells []string) {
 	_ = t.rows.Write(plain) // Flush returns its error
 }
 
-// PlainCell is a text as a cell of a table that no program takes for a formula.
+// PlainCell returns the text as a cell that no spreadsheet executes as a formula.
 func PlainCell(text string) string {
 	if text != "" && strings.ContainsRune("=+-@\t\r", rune(text[0])) {
 		return "'" + text
@@ -165,13 +165,13 @@ func PlainCell(text string) string {
 	return text
 }
 
-// Flush sends what was written.
+// Flush sends the written rows.
 func (t Table) Flush() error {
 	t.rows.Flush()
 	return t.rows.Error()
 }
 
-// End is Flush of an answer, whose client may have left.
+// End is Flush for the answer of a request: if the client has left, the error is ClientGone.
 func (t Table) End() error {
 	if err := t.Flush(); err != nil {
 		return ClientGone(err)

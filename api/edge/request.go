@@ -16,8 +16,8 @@ import (
 	"modelrelay/storage/tokens"
 )
 
-// Request is one request as the gateway follows it, and the ResponseWriter of its answer. What is found out of it stands
-// here until its access log line is written. One goroutine uses it.
+// Request is the state of one request, and the ResponseWriter of its answer. It lasts until the access log line is written. Only one
+// goroutine uses it.
 type Request struct {
 	answer
 
@@ -25,32 +25,32 @@ type Request struct {
 	http *http.Request
 	// ID is the request's id, which this process made. clientID is the value of the client's x-request-id, "" for none.
 	ID, clientID string
-	// Start is when it came.
+	// Start is when its header was read.
 	Start  time.Time
 	Format *Format
 	route
 	// Caller is the authenticated token, nil on routes that need none.
 	Caller *tokens.Token
-	// Act is what an operator's operation does; zero for all others.
+	// Act is the action of an operator's request; zero for others.
 	Act Act
-	// Fault is how it failed, nil as long as it did not.
+	// Fault is the fault of the request, nil for none.
 	Fault    *providers.Fault
 	Outcome  Outcome
 	presence presence
-	// span is the request's in a trace, nil where nothing is traced.
+	// span is the request's span, nil without a tracer.
 	span trace.Span
-	// held is what its body counts for in the memory of all bodies, in bytes.
+	// held is the size of its body in the memory for bodies, in bytes.
 	held int64
 }
 
-// route is which of the operations of the document a request asks for.
+// route is the operation of a request.
 type route struct {
-	// Operation is the pattern of its path, "" where none matched.
+	// Operation is the pattern of its path, "" if none matched.
 	Operation string
-	// operationID is its name in the document.
+	// operationID is its name in the OpenAPI document.
 	operationID string
 	Access      Access
-	// Recorded: it is one of those that the log of calls has.
+	// Recorded: the call log has requests of this operation.
 	Recorded bool
 }
 
@@ -60,8 +60,8 @@ type answer struct {
 
 	status int       // 0 until the header is sent
 	bytes  int64     // of the body, sent
-	first  time.Time // when the client was sent the first byte
-	// patience is how long the client may leave an answer unread; one of any length is written through a Writer.
+	first  time.Time // when the first byte was sent
+	// patience is how long the client may leave an answer unread. A Writer writes an answer of any length.
 	patience time.Duration
 	// fixed are the values of headers that most answers have. The header's slices point into it.
 	fixed [4]string
@@ -69,13 +69,13 @@ type answer struct {
 
 type requestKey struct{}
 
-// Of returns the request of a context; nil outside of one.
+// Of returns the request of a context; nil if there is none.
 func Of(ctx context.Context) *Request {
 	x, _ := ctx.Value(requestKey{}).(*Request)
 	return x
 }
 
-// At returns the request that a handler behind Edge.Handler answers.
+// At returns the request of a handler within Edge.Handler.
 func At(w http.ResponseWriter) *Request {
 	x, ok := w.(*Request)
 	if !ok {
@@ -84,25 +84,25 @@ func At(w http.ResponseWriter) *Request {
 	return x
 }
 
-// unwrap returns what is after huma's context.
+// unwrap returns the requests of huma's context.
 func unwrap(ctx huma.Context) (*http.Request, *Request) {
 	r, w := humachi.Unwrap(ctx)
 	return r, At(w)
 }
 
-// Source is the address that the request comes from, as far as proxies are trusted; the zero Addr where it is not known.
+// Source returns the source address of the request, also through trusted proxies; the zero Addr if unknown.
 func (x *Request) Source() netip.Addr { return x.presence.source }
 
-// Status is the answer's; 0 until its header is sent.
+// Status returns the status of the answer; 0 until its header is sent.
 func (a *answer) Status() int { return a.status }
 
-// Sent is how many bytes of the answer's body were sent.
+// Sent returns how many bytes of the answer's body were sent.
 func (a *answer) Sent() int64 { return a.bytes }
 
-// Hijacked notes what was sent over a connection that was taken over.
+// Hijacked records how many bytes were sent over a hijacked connection.
 func (a *answer) Hijacked(sent int64) { a.bytes = sent }
 
-// WriteHeader sends the header once; informational ones pass.
+// WriteHeader sends the header once. It passes informational statuses on.
 func (a *answer) WriteHeader(status int) {
 	if a.status == 0 && (status >= 200 || status == http.StatusSwitchingProtocols) {
 		a.begin(status)
@@ -110,13 +110,13 @@ func (a *answer) WriteHeader(status int) {
 	a.ResponseWriter.WriteHeader(status)
 }
 
-// begin starts the answer, and the time in which the client must take it.
+// begin records the start of the answer, and sets the deadline for the client's reads.
 func (a *answer) begin(status int) {
 	a.status, a.first = status, time.Now()
-	_ = http.NewResponseController(a.ResponseWriter).SetWriteDeadline(a.first.Add(a.patience)) // a writer without deadlines has none
+	_ = http.NewResponseController(a.ResponseWriter).SetWriteDeadline(a.first.Add(a.patience)) // the writer of a test has no deadlines
 }
 
-// Write sends body bytes, after a 200 when no header was sent.
+// Write sends bytes of the body, after status 200 if no header was sent.
 func (a *answer) Write(p []byte) (int, error) {
 	if a.status == 0 {
 		a.begin(http.StatusOK)
@@ -126,13 +126,13 @@ func (a *answer) Write(p []byte) (int, error) {
 	return n, err
 }
 
-// Unwrap lets http.ResponseController reach the server's own writer.
+// Unwrap returns the server's own writer, for http.ResponseController.
 func (a *answer) Unwrap() http.ResponseWriter { return a.ResponseWriter }
 
-// JSON answers 200 with a value that always encodes.
+// JSON answers 200 with a value that can always be marshalled.
 func (a *answer) JSON(value any) error { return a.JSONStatus(http.StatusOK, value) }
 
-// JSONStatus is JSON with a status of its own.
+// JSONStatus is JSON with another status.
 func (a *answer) JSONStatus(status int, value any) error {
 	a.Header().Set("Content-Type", "application/json")
 	a.WriteHeader(status)
@@ -144,7 +144,7 @@ func (a *answer) JSONStatus(status int, value any) error {
 	return nil
 }
 
-// Document answers with a JSON text as it is.
+// Document answers 200 with a JSON text.
 func (a *answer) Document(text []byte) error {
 	a.Header().Set("Content-Type", "application/json")
 	a.Header().Set("Content-Length", strconv.Itoa(len(text)))
@@ -154,28 +154,27 @@ func (a *answer) Document(text []byte) error {
 	return nil
 }
 
-// Writer writes an answer of any length to a client that keeps reading: no write may wait longer than the write timeout,
-// however long the whole takes.
+// Writer writes an answer of any length. The write timeout bounds each write, not the whole answer.
 type Writer struct {
 	answer   *answer
 	control  *http.ResponseController
 	deadline time.Time
 }
 
-// Paced returns the writer of an answer of any length.
+// Paced returns a Writer for the answer.
 func (a *answer) Paced() *Writer {
 	return &Writer{answer: a, control: http.NewResponseController(a.ResponseWriter)}
 }
 
-// Write moves the deadline on when half of it is gone. It stays set after the last write, for what the server still
-// has to flush; Edge.Handler lifts it before the next request of the connection.
+// Write extends the deadline when half of it has passed. The deadline stays after the last write, for the server's own flush. Edge.Handler
+// removes it before the next request of the connection.
 func (w *Writer) Write(p []byte) (int, error) {
 	if now := time.Now(); w.deadline.Sub(now) < w.answer.patience/2 {
 		w.deadline = now.Add(w.answer.patience)
-		_ = w.control.SetWriteDeadline(w.deadline) // a writer without deadlines has none
+		_ = w.control.SetWriteDeadline(w.deadline) // the writer of a test has no deadlines
 	}
 	return w.answer.Write(p)
 }
 
-// Flush sends what was written.
+// Flush sends the written bytes.
 func (w *Writer) Flush() error { return w.control.Flush() }

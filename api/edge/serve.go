@@ -13,15 +13,14 @@ import (
 	"modelrelay/providers"
 )
 
-// maxRequestID is how much of a client's own request id is kept.
+// maxRequestID bounds a client's own request id, in bytes.
 const maxRequestID = 128
 
-// Probe is the operation of the health routes, of browsers' preflights and of the files that pages load. Their log lines
-// have level debug.
+// Probe is the operation of health checks, of browsers' preflights and of static files. Their log lines have level debug.
 const Probe = "probe"
 
-// notAPage is the policy of answers: whatever a model, a vendor or a client put into one, a browser that opens it runs
-// nothing of it. Pages set their own.
+// notAPage is the Content-Security-Policy of answers: a browser that opens one runs nothing that a model, a vendor or a client put into it.
+// Pages set their own policy.
 const notAPage = "default-src 'none'; sandbox"
 
 // The paths of the health routes, which are not traced.
@@ -30,8 +29,8 @@ const (
 	ReadyPath = "/readyz"
 )
 
-// Handler is the outermost layer around next: it gives the request its id, catches panics, gives back what the request
-// held and writes the one access log line.
+// Handler returns the outermost handler, around next. It creates the Request, recovers panics, releases the memory of the body and writes
+// the access log line.
 func (e *Edge) Handler(next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		x := e.begin(w, r)
@@ -40,7 +39,7 @@ func (e *Edge) Handler(next http.Handler) http.Handler {
 	})
 }
 
-// begin makes the request and sets what holds for every answer.
+// begin creates the Request and sets the headers of every answer.
 func (e *Edge) begin(w http.ResponseWriter, r *http.Request) *Request {
 	x := &Request{
 		answer: answer{ResponseWriter: w, patience: e.options.WriteTimeout},
@@ -54,12 +53,12 @@ func (e *Edge) begin(w http.ResponseWriter, r *http.Request) *Request {
 	w.Header()["X-Content-Type-Options"] = x.fixed[1:2:2]
 	w.Header()["Content-Security-Policy"] = x.fixed[3:4:4]
 	if len(r.TransferEncoding) > 0 || !r.ProtoAtLeast(1, 1) {
-		// A length next to the encoding, by which a proxy in front may see another end of the request, would have to end the
-		// connection. net/http hides whether there was one.
+		// With both Transfer-Encoding and Content-Length, a proxy may see another end of the request, so the connection must end. net/http
+		// does not report whether there was a Content-Length.
 		w.Header().Set("Connection", "close")
 	}
 	control := http.NewResponseController(w)
-	_ = control.SetWriteDeadline(time.Time{}) // the connection's last request may have left one
+	_ = control.SetWriteDeadline(time.Time{}) // of the connection's last request
 	if r.ContentLength != 0 {
 		_ = control.SetReadDeadline(x.Start.Add(e.unreadTimeout()))
 	}
@@ -70,7 +69,7 @@ func (e *Edge) begin(w http.ResponseWriter, r *http.Request) *Request {
 	return x
 }
 
-// finish ends a request. It is deferred, and recovers what its handler panicked with.
+// finish ends a request. It is deferred, and recovers a panic of the handler.
 func (x *Request) finish() {
 	panicked := recover()
 	x.edge.callers.leave(&x.presence)
@@ -92,8 +91,7 @@ func (x *Request) finish() {
 	}
 }
 
-// recovered answers a panic in the format of the request and reports whether the connection must be cut because the
-// answer had begun.
+// recovered answers a panic in the format of the request. It reports whether the connection must be cut, because the answer had begun.
 func (e *Edge) recovered(x *Request, panicked any) (aborted bool) {
 	if panicked == nil {
 		return false
@@ -110,8 +108,8 @@ func (e *Edge) recovered(x *Request, panicked any) (aborted bool) {
 	return false
 }
 
-// The form of a request id of ours: a word, when the request came in ms, and random letters. It is
-// in base32 of ascending letters, so that ids sort by their time.
+// The parts of a request id: a prefix, the time of arrival in ms, and random bits. They are in base32 with ascending letters, so that ids
+// sort by time.
 const (
 	idPrefix      = "req_"
 	idTimeLetters = 9  // 45 bits, which last beyond the year 3000
@@ -135,7 +133,7 @@ func newRequestID(now time.Time) string {
 	return string(id[:])
 }
 
-// RequestTime is when a request came, by its id; false where the id is not one of ours.
+// RequestTime returns the time of arrival in a request id. It reports false if the gateway did not make the id.
 func RequestTime(id string) (time.Time, bool) {
 	letters, ok := strings.CutPrefix(id, idPrefix)
 	if !ok || len(letters) != idTimeLetters+idRoomLetters || strings.Trim(letters, idLetters) != "" {
@@ -148,7 +146,7 @@ func RequestTime(id string) (time.Time, bool) {
 	return time.UnixMilli(ms).UTC(), true
 }
 
-// AnswerID is the request's id as the client reads it: its own value if it sent one.
+// AnswerID returns the request id in the answer: the client's own if it sent one.
 func (x *Request) AnswerID() string { return cmp.Or(x.clientID, x.ID) }
 
 // clientID returns the client's own x-request-id, or "" if there is none or it is not safe.

@@ -7,19 +7,19 @@ import (
 	"strings"
 )
 
-// Proxies are the networks whose word counts about whom they pass a request on for.
+// Proxies are the networks of reverse proxies whose headers about the source of a request are trusted.
 type Proxies []netip.Prefix
 
-// Trusts reports whether the address is a proxy's.
+// Trusts reports whether the address belongs to a trusted proxy.
 func (p Proxies) Trusts(addr netip.Addr) bool {
 	return slices.ContainsFunc(p, func(network netip.Prefix) bool { return network.Contains(addr) })
 }
 
-// source is the address that a request comes from: that of the connection or, where that is a trusted proxy's, the one
-// it names, and so on. X-Forwarded-For and Forwarded are read from the right, where each proxy adds whom it heard; what
-// is left of the first address that is not a proxy's is an unauthenticated client's word and not read. A name that is not an address ends
-// the reading at the proxy that gave it. Where both headers are there and name different addresses, one of them is a
-// client's own that no proxy has changed, and it is not known which: the zero Addr, which is in no network.
+// source returns the source address of a request: that of the connection, or if that is a trusted proxy's, the address that the proxy
+// reports, and so on. It reads X-Forwarded-For and Forwarded from the right, because each proxy appends the address of its peer. It stops
+// at the first address that is not a trusted proxy's: any client can have written what is left of it. An entry that is not an address ends
+// the walk at the proxy that added it. If the two headers name different addresses, a client sent one of them and it is unknown which:
+// source returns the zero Addr, which is in no network.
 func (p Proxies) source(r *http.Request) netip.Addr {
 	peer := peerOf(r)
 	if !p.Trusts(peer) {
@@ -39,10 +39,10 @@ func (p Proxies) source(r *http.Request) netip.Addr {
 	return addr
 }
 
-// sourceBits6 is how much of an IPv6 address names a source: one subscriber has at least that much to itself.
+// sourceBits6 is the length of the IPv6 prefix that counts as one source: a subscriber has at least such a network.
 const sourceBits6 = 64
 
-// NetworkOf is the part of an address that counts as one source; the zero Prefix for what has no address.
+// NetworkOf returns the network that counts as one source; the zero Prefix for the zero Addr.
 func NetworkOf(source netip.Addr) netip.Prefix {
 	bits := source.BitLen()
 	if source.Is6() {
@@ -65,8 +65,8 @@ func (e *Edge) Origin(r *http.Request) string {
 	return scheme + "://" + r.Host
 }
 
-// Secured reports whether the client speaks TLS: to the gateway itself, or to the trusted proxy that the connection is of, which
-// says so at the end of X-Forwarded-Proto or Forwarded.
+// Secured reports whether the client uses TLS: to the gateway itself, or to the trusted proxy of the connection, which reports it at the
+// end of X-Forwarded-Proto or Forwarded.
 func (e *Edge) Secured(r *http.Request) bool {
 	if r.TLS != nil {
 		return true
@@ -86,7 +86,7 @@ func (e *Edge) Secured(r *http.Request) bool {
 	return strings.EqualFold(scheme, "https")
 }
 
-// walk follows a header's lines from their end as long as the addresses are proxies'. last cuts the last name off a line.
+// walk reads a header's lines from their end while the addresses are trusted proxies'. last cuts the last entry off a line.
 func (p Proxies) walk(addr netip.Addr, lines []string, last func(line string) (rest string, more bool, name string)) netip.Addr {
 	for _, line := range slices.Backward(lines) {
 		for more := true; more; {
@@ -110,11 +110,11 @@ func lastAddress(line string) (rest string, more bool, name string) {
 	return line[:max(at, 0)], at >= 0, line[at+1:]
 }
 
-// lastElement cuts the last element off a line of Forwarded and returns what it is for.
+// lastElement cuts the last element off a line of Forwarded and returns its value of "for".
 func lastElement(line string) (rest string, more bool, name string) { return lastPair(line, "for") }
 
-// lastPair cuts the last element off a line of Forwarded (RFC 7239) and returns one of its values. It reads backwards, so
-// that a quote that a client opened before does not hide what a proxy added; no address holds an escaped one.
+// lastPair cuts the last element off a line of Forwarded (RFC 7239) and returns one of its values. It reads backwards, so a quote that a
+// client opened earlier does not hide the element of a proxy. An address contains no escaped quote.
 func lastPair(line, wanted string) (rest string, more bool, name string) {
 	quoted, start := false, len(line)
 	for start > 0 && (quoted || line[start-1] != ',') {
@@ -137,7 +137,7 @@ func lastPair(line, wanted string) (rest string, more bool, name string) {
 	return line[:max(start-1, 0)], start > 0, name
 }
 
-// parseNode reads an address, with or without a port.
+// parseNode parses an address with or without a port.
 func parseNode(name string) (netip.Addr, bool) {
 	name = strings.TrimSpace(name)
 	addr, err := netip.ParseAddr(name)
@@ -152,7 +152,7 @@ func parseNode(name string) (netip.Addr, bool) {
 	return addr.Unmap().WithZone(""), err == nil
 }
 
-// peerOf is the address at the other end of the connection, the zero Addr where it has none.
+// peerOf returns the remote address of the connection; the zero Addr if it has none.
 func peerOf(r *http.Request) netip.Addr {
 	at, err := netip.ParseAddrPort(r.RemoteAddr)
 	if err != nil {

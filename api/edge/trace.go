@@ -14,11 +14,11 @@ import (
 	"modelrelay/storage/tokens"
 )
 
-// otherMethod stands for the methods that this server does not know, which are an unauthenticated client's words.
+// otherMethod replaces methods that this server does not know, because any client can invent them.
 const otherMethod = "_OTHER"
 
-// trace begins the request's span, as a part of the client's trace where the client sends one (W3C traceparent). Its
-// tracestate and baggage are an unauthenticated client's words and go no further. Without a tracer, and for probes, there is no span.
+// trace starts the request's span, as a part of the client's trace if the client sends one (W3C traceparent). It ignores tracestate and
+// baggage, because any client can invent them. Without a tracer, and for probes, there is no span.
 func (e *Edge) trace(ctx context.Context, r *http.Request, x *Request) context.Context {
 	tracer := e.options.Tracer
 	if tracer == nil || r.URL.Path == AlivePath || r.URL.Path == ReadyPath {
@@ -39,7 +39,7 @@ func (e *Edge) trace(ctx context.Context, r *http.Request, x *Request) context.C
 	return ctx
 }
 
-// traceID names a span's trace if the trace is recorded, else "".
+// traceID returns the id of a span's trace if the trace is recorded, else "".
 func traceID(span trace.Span) string {
 	if span == nil || !span.SpanContext().IsSampled() {
 		return ""
@@ -47,8 +47,7 @@ func traceID(span trace.Span) string {
 	return span.SpanContext().TraceID().String()
 }
 
-// endTrace ends the request's span with what is known of the request by then. It names the route and not the path, and
-// nothing of what was said.
+// endTrace ends the request's span and sets its attributes. They have the route, not the path, and no text of prompts or answers.
 func (x report) endTrace() {
 	if x.span == nil {
 		return
@@ -59,14 +58,14 @@ func (x report) endTrace() {
 	}
 	status := x.shownStatus()
 	attributes := append(make([]attribute.KeyValue, 0, 16), semconv.HTTPResponseStatusCode(status))
-	if x.Operation != "" { // so the method is one that this server knows
+	if x.Operation != "" { // the method is known, because the route matched
 		x.span.SetName(x.http.Method + " " + x.Operation)
 		attributes = append(attributes, semconv.HTTPRoute(x.Operation))
 	}
 	if x.Caller != nil {
 		attributes = append(attributes, providers.TraceToken.String(x.Caller.Name))
 	}
-	// A name that no model has is a client's own words.
+	// The name of an unknown model is the client's own text.
 	if x.Outcome.Model != "" && (x.Fault == nil || x.Fault.Kind != providers.ModelNotFound) {
 		attributes = append(attributes, semconv.GenAIOperationNameKey.String(operationOf(x.Request).Convention()), semconv.GenAIRequestModel(x.Outcome.Model))
 	}
@@ -87,13 +86,13 @@ func (x report) endTrace() {
 	if x.Fault != nil {
 		attributes = append(attributes, semconv.ErrorTypeKey.String(string(x.Fault.Kind)))
 	}
-	if status >= http.StatusInternalServerError || x.Fault != nil && status == http.StatusOK { // a stream that failed
-		x.span.SetStatus(codes.Error, "") // a client's own mistakes, and its leaving, are no errors of a server
+	if status >= http.StatusInternalServerError || x.Fault != nil && status == http.StatusOK { // a failed stream
+		x.span.SetStatus(codes.Error, "") // faults of the client, and its disconnect, are not errors of the server
 	}
 	x.span.SetAttributes(attributes...)
 }
 
-// operationOf is the operation of a request that names a model.
+// operationOf returns the operation of a request that names a model.
 func operationOf(x *Request) providers.Operation {
 	switch {
 	case x.Outcome.Operation != "":
