@@ -5,6 +5,7 @@ import (
 	"context"
 	"fmt"
 	"io"
+	"sync"
 	"time"
 
 	"modelrelay/storage/archive"
@@ -21,6 +22,40 @@ const (
 // AnswerMemory returns the memory of a worker for the answers of its calls. One token may have half of it.
 func AnswerMemory() *Shares {
 	return fair.New[string](fair.Bounds{Total: answerMemory, Share: answerMemory / 2})
+}
+
+const (
+	// LargeEvent is the size of an event, in bytes, above which its call waits for room in the worker: it is held several times while it is
+	// written anew and stored.
+	LargeEvent = 128 << 10
+	// largeCalls is the number of calls with such an event, and largeShare the number of those of one token.
+	largeCalls, largeShare = 4, 2
+	// largeLine bounds those that wait: there are no more than running calls.
+	largeLine = 1 << 20
+)
+
+// LargeCalls returns the bounds of the calls of a worker that have a large event in memory.
+func LargeCalls() *Shares {
+	return fair.New[string](fair.Bounds{Total: largeCalls, Share: largeShare, Line: largeLine})
+}
+
+// large waits for a place among the calls with a large event, unless the call has one. release gives back what the call has it for.
+func (c *calling) large(ctx context.Context) (release func(), err error) {
+	c.largeMu.Lock()
+	defer c.largeMu.Unlock()
+	if c.larges == 0 {
+		if _, err := fair.Wait(ctx, fair.Ask[string]{Key: c.in.Token}, c.Large); err != nil {
+			return nil, fmt.Errorf("wait for room for a large event: %w", err)
+		}
+	}
+	c.larges++
+	return sync.OnceFunc(func() {
+		c.largeMu.Lock()
+		defer c.largeMu.Unlock()
+		if c.larges--; c.larges == 0 {
+			c.Large.Release(c.in.Token, 1)
+		}
+	}), nil
 }
 
 // answerBody is the body of an answer that is not a stream, until it is stored. A part for which the worker has no memory goes to the

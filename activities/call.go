@@ -141,6 +141,8 @@ type CallRun struct {
 	Sent func()
 	// Ticketing is that of the upstream's call.
 	Ticketing *providers.Ticketing
+	// Large waits for room in the worker for an event of more than LargeEvent bytes. release gives it back. Nil: there is room.
+	Large func(ctx context.Context) (release func(), err error)
 
 	// Fault is how the call failed, nil if it did not. Usage and Cost are what it used. The server sets them.
 	Fault  *providers.Fault
@@ -185,6 +187,8 @@ type Relayer struct {
 	Money  Money
 	// Slots bounds the calls of the worker, and shares them among tokens.
 	Slots *Shares
+	// Large bounds the calls that have a large event in memory, or put their events together at the end; nil: unlimited.
+	Large *Shares
 	// MaxOutput is the largest answer in bytes. Answers is the memory for answers; nil: unlimited.
 	MaxOutput int64
 	Answers   *Shares
@@ -256,6 +260,7 @@ func (in RelayInput) answer() string {
 func (a *Relayer) Relay(ctx context.Context, in RelayInput) (Answered, error) {
 	c := &calling{Relayer: a, in: in, task: context.WithoutCancel(ctx), body: answerBody{objects: a.Objects, memory: a.Answers, token: in.Token, folder: in.parts()}}
 	defer c.body.reset(ctx)
+	defer c.leaveEvents() // an ended log has none
 	if activity.HasHeartbeatDetails(ctx) {
 		_ = activity.GetHeartbeatDetails(ctx, &c.progress) // without it only the numbers start again
 	}
@@ -314,6 +319,10 @@ type calling struct {
 	events *eventlog.Writer
 	// body is the body of an answer that is not a stream.
 	body answerBody
+
+	// larges counts what the call's place among Large is for.
+	largeMu sync.Mutex
+	larges  int
 }
 
 // slot waits for a slot of the worker: lane by lane, within a lane by weight among tokens, within a token first come, first served. A worker
@@ -555,7 +564,7 @@ func (c *calling) serve(ctx context.Context) (*callOutput, *CallRun) {
 	out := &callOutput{header: make(http.Header), body: &c.body, most: c.MaxOutput, stream: func(ctx context.Context, events []byte) error { return c.append(ctx, events) }}
 	run := &CallRun{
 		TaskID: c.in.TaskID, Created: c.in.Entry.Created, Token: c.in.Token,
-		Begin: c.begin, Sent: func() { c.enter(StageAnswering) }, Ticketing: c.ticketing(),
+		Begin: c.begin, Sent: func() { c.enter(StageAnswering) }, Ticketing: c.ticketing(), Large: c.large,
 	}
 	body, err := c.Objects.Open(ctx, c.in.Call.Body)
 	if err != nil {
@@ -588,13 +597,21 @@ func (c *calling) serve(ctx context.Context) (*callOutput, *CallRun) {
 	return out, run
 }
 
+// openEvents opens the log of the call's stream.
+func (c *calling) openEvents(ctx context.Context) (err error) {
+	if c.events, err = c.Events.Write(ctx, c.in.TaskID, c.in.events()); err == nil {
+		c.events.Share(c.Answers, c.in.Token)
+	}
+	return err
+}
+
 // append adds events to the log of the call's stream, which the first one begins. Comments and further blank lines are dropped.
 func (c *calling) append(ctx context.Context, events []byte) (err error) {
 	if events = onlyEvents(events); len(events) == 0 {
 		return nil
 	}
 	if c.events == nil {
-		if c.events, err = c.Events.Write(ctx, c.in.TaskID, c.in.events()); err != nil {
+		if err = c.openEvents(ctx); err != nil {
 			return fmt.Errorf("begin the log of events: %w", err)
 		}
 		if c.shown().Ticket != nil {

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"io"
 	"iter"
@@ -1003,5 +1004,54 @@ func TestRelayGivenUp(t *testing.T) {
 	running.Wait()
 	if sent := caller.sent.Load(); sent != 1 {
 		t.Errorf("the call was sent %d times", sent)
+	}
+}
+
+// TestRelayLargeEvents: the calls of a worker that have a large event in memory are bounded, and so are those of one token. A call waits for
+// itself in no case, and its place is free after its end.
+func TestRelayLargeEvents(t *testing.T) {
+	t.Parallel()
+	large := activities.LargeCalls()
+	taken := int64(-1)
+	caller := new(fakeCaller)
+	caller.serve = func(w http.ResponseWriter, r *http.Request, run *activities.CallRun) {
+		if !caller.send(r, run) {
+			return
+		}
+		for large.Try(run.Token, 1) == nil { // other calls of the token
+			defer large.Release(run.Token, 1)
+		}
+		ended, cancel := context.WithCancel(r.Context())
+		cancel()
+		if _, err := run.Large(ended); !errors.Is(err, context.Canceled) {
+			t.Errorf("beyond the token's share: %v", err)
+		}
+		large.Release(run.Token, 1)
+		first, err := run.Large(r.Context())
+		if err != nil {
+			t.Error(err)
+			return
+		}
+		second, err := run.Large(ended)
+		if err != nil {
+			t.Errorf("the call with a place: %v", err)
+			return
+		}
+		first()
+		first()
+		if large.Try(run.Token, 1) == nil {
+			t.Error("the place is free while the call uses it")
+		}
+		second()
+		if large.Try(run.Token, 1) != nil {
+			t.Error("the place is not free")
+		}
+		taken = large.Taken()
+		_, _ = io.WriteString(w, "{}") // of memory
+	}
+	c := newCalls(t, caller)
+	c.relayer.Large = large
+	if got, err := c.try(t); err != nil || got.Output == nil || taken != 2 || large.Taken() != 0 {
+		t.Errorf("got %+v, %v; %d places were taken, then %d", got, err, taken, large.Taken())
 	}
 }

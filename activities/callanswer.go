@@ -91,7 +91,7 @@ func (c *calling) unknown(ctx context.Context) (Answered, error) {
 	case !seen:
 		return c.ended(answer, new(CallRun)), nil
 	}
-	if c.events, err = c.Events.Write(ctx, c.in.TaskID, c.in.events()); err != nil {
+	if err = c.openEvents(ctx); err != nil {
 		return Answered{}, again(record(err), storeRetry)
 	}
 	c.appendFault(ctx, &providers.Fault{Kind: providers.Upstream, Message: lostMessage})
@@ -155,6 +155,13 @@ func (c *calling) write(ctx context.Context, out *callOutput, answer *Answered) 
 	}
 	kind := out.sent.Get("Content-Type")
 	if c.events != nil {
+		if c.events.Large() {
+			release, err := c.large(ctx)
+			if err != nil {
+				return err
+			}
+			defer release()
+		}
 		log, err := c.events.Close(ctx, answer.Failure == nil && !answer.Cancelled)
 		if err != nil {
 			return fmt.Errorf("end the log of events: %w", err)

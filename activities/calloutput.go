@@ -5,30 +5,41 @@ import (
 	"context"
 	"io"
 	"net/http"
+	"slices"
 	"strings"
 
 	"modelrelay/providers/sse"
 )
 
-// onlyEvents returns whole events without what is between them. An event without the blank line at its end gets one.
+// onlyEvents returns whole events without what is between them: a part of the stream if there is nothing. An event without the blank line at
+// its end gets one.
 func onlyEvents(stream []byte) []byte {
 	var lines sse.Lines
-	events, from, open := make([]byte, 0, len(stream)), 0, false
+	var runs [][]byte // of events without anything between them
+	begin, end := 0, 0
+	from, open := 0, false
 	for at := 0; at < len(stream); {
 		part, n := lines.Next(stream[at:])
 		switch {
 		case part.Kind == sse.Blank && open:
-			events, open = append(events, stream[from:at+n]...), false
+			if from != end {
+				runs, begin = append(runs, stream[begin:end]), from
+			}
+			end, open = at+n, false
 		case part.Kind == sse.Blank, part.Kind == sse.Comment, part.Kind == sse.Feed, open:
 		default:
 			from, open = at, true
 		}
 		at += n
 	}
+	last := stream[begin:end]
 	if open {
-		events = append(append(events, bytes.TrimRight(stream[from:], "\r\n")...), "\n\n"...)
+		runs, last = append(runs, last, bytes.TrimRight(stream[from:], "\r\n")), []byte("\n\n")
 	}
-	return events
+	if len(runs) == 0 {
+		return last
+	}
+	return slices.Concat(append(runs, last)...)
 }
 
 // callOutput receives the answer of a call. It implements http.ResponseWriter.
@@ -81,11 +92,12 @@ func (o *callOutput) Write(p []byte) (int, error) {
 	return len(p), nil
 }
 
-// Refuse ends a call whose answer is too large for what a writer makes of it, and returns the error of that writer.
-func (o *callOutput) Refuse() error {
-	o.tooLarge = true
-	o.stop()
-	return errTooLarge
+// Held returns the body if all of it is in memory, else nil.
+func (o *callOutput) Held() []byte {
+	if o.body.parts > 0 {
+		return nil
+	}
+	return o.body.buffer
 }
 
 // Flush implements http.Flusher.

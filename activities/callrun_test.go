@@ -36,6 +36,7 @@ type runner struct {
 	unnamed  bool     // the create breaks off before its answer
 	unknown  bool     // it is not known any more
 	reported func()   // after each read of the response in progress
+	before   string   // the members of the document before its status
 }
 
 const runnerEvents = 9
@@ -91,7 +92,7 @@ func (u *runner) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		if events >= runnerEvents {
 			status = "completed"
 		}
-		_, _ = io.WriteString(w, `{"id":"resp_up","status":"`+status+`","background":true}`)
+		_, _ = io.WriteString(w, `{"id":"resp_up",`+u.before+`"status":"`+status+`","background":true}`)
 		if u.reported != nil && r.Method == http.MethodGet {
 			u.reported()
 		}
@@ -218,7 +219,7 @@ func (o memoryObjects) List(ctx context.Context, prefix string) iter.Seq2[string
 // wantWhole checks that a call ended with the whole answer of the vendor.
 func wantWhole(t *testing.T, c *calls, u *runner, got activities.Answered, err error) {
 	t.Helper()
-	want := `{"id":"resp_up","status":"completed","background":true}`
+	want := `{"id":"resp_up",` + u.before + `"status":"completed","background":true}`
 	if c.in.Call.Stream {
 		want = ""
 		for n := range runnerEvents {
@@ -253,6 +254,17 @@ func TestTicket(t *testing.T) {
 		got, err := c.try(t)
 		wantWhole(t, c, u, got, err)
 		if n := u.count("GET /responses/resp_up"); n != 4 {
+			t.Errorf("asked %q", u.requests())
+		}
+	})
+	t.Run("polled, with its status behind its output", func(t *testing.T) {
+		t.Parallel()
+		c, u := newRun(t, false)
+		u.before = `"output":[{"status":"completed"},"` + strings.Repeat("x", 100<<10) + `"],`
+		u.reported = func() { u.make(4) }
+		got, err := c.try(t)
+		wantWhole(t, c, u, got, err)
+		if n := u.count("GET /responses/resp_up"); n != 5 { // once more for the answer
 			t.Errorf("asked %q", u.requests())
 		}
 	})

@@ -2,7 +2,6 @@ package activities
 
 import (
 	"bufio"
-	"bytes"
 	"context"
 	"errors"
 	"fmt"
@@ -15,6 +14,7 @@ import (
 	"go.temporal.io/sdk/activity"
 
 	"modelrelay/providers"
+	"modelrelay/providers/rawjson"
 	"modelrelay/providers/router"
 	"modelrelay/providers/sse"
 	"modelrelay/providers/upstream"
@@ -152,9 +152,11 @@ type following struct {
 	events       *sse.Reader
 	last         string
 	ended, empty bool
-	// silent counts the streams in a row without an event, of which empty is one. out has the events that were not read.
-	silent int
-	out    []byte
+	// silent counts the streams in a row without an event, of which empty is one. out has the events that were not read, and release gives back
+	// the room of a large one.
+	silent  int
+	out     []byte
+	release func()
 }
 
 // read requests the answer until the vendor answers, with pauses that grow.
@@ -201,10 +203,13 @@ func (f *following) pause(asked time.Duration) error {
 	}
 }
 
-// glance is how much of a document is read to see whether the answer has ended.
-const glance = 4 << 10
+// glance is how much of a document is held to see whether the answer has ended. seenMost bounds an id and a status further behind, in bytes.
+const (
+	glance   = 4 << 10
+	seenMost = 256
+)
 
-// polled returns the document of an answer once that has ended.
+// polled returns the document of an answer once that has ended. One that shows its status only further behind is read again: it is not held.
 func (f *following) polled(resp *http.Response) (_ *http.Response, err error) {
 	for {
 		if resp == nil {
@@ -215,12 +220,12 @@ func (f *following) polled(resp *http.Response) (_ *http.Response, err error) {
 		body := bufio.NewReaderSize(resp.Body, glance)
 		begin, _ := body.Peek(glance) // an error comes again
 		sight := f.by.Sight(resp.Header, begin)
-		if !sight.Shown { // it is further behind
-			whole, err := io.ReadAll(io.LimitReader(body, f.MaxOutput+1))
-			if err == nil {
-				sight = f.by.Sight(resp.Header, whole)
+		far := !sight.Shown
+		if far {
+			seen := &rawjson.Editor{Keep: map[string]int{"id": seenMost, "status": seenMost}}
+			if _, err := io.Copy(seen, body); err == nil {
+				sight = f.by.Sight(resp.Header, seen.Kept())
 			}
-			body.Reset(bytes.NewReader(whole))
 		}
 		if f.shown().Ticket == nil {
 			if sight.ID == "" {
@@ -228,6 +233,10 @@ func (f *following) polled(resp *http.Response) (_ *http.Response, err error) {
 				return nil, &providers.Fault{Kind: providers.Upstream, Message: "The upstream did not name the answer that it makes."}
 			}
 			f.accept(f.ctx, f.to, sight.ID)
+		}
+		if sight.Ended && far {
+			_ = resp.Body.Close() // it was read
+			return f.read(providers.StoredRequest{Do: providers.StoredGet})
 		}
 		if sight.Ended {
 			resp.Body = struct {
@@ -251,7 +260,7 @@ func (f *following) streamed(resp *http.Response) (*http.Response, error) {
 		return answer, nil
 	}
 	answer.Header = resp.Header
-	f.body, f.events = resp.Body, sse.NewReader(resp.Body)
+	f.open(resp)
 	for f.shown().Ticket == nil {
 		if err := f.next(); err != nil {
 			_ = f.Close() // it is of no use
@@ -264,6 +273,7 @@ func (f *following) streamed(resp *http.Response) (*http.Response, error) {
 // Read implements io.Reader. A stream that breaks off is continued after its latest event.
 func (f *following) Read(p []byte) (int, error) {
 	for len(f.out) == 0 {
+		f.leave()
 		if f.ended {
 			return 0, io.EOF
 		}
@@ -272,7 +282,8 @@ func (f *following) Read(p []byte) (int, error) {
 			if err != nil {
 				return 0, err
 			}
-			f.body, f.events, f.empty = resp.Body, sse.NewReader(resp.Body), true
+			f.open(resp)
+			f.empty = true
 		}
 		err := f.next()
 		if err == nil {
@@ -284,8 +295,28 @@ func (f *following) Read(p []byte) (int, error) {
 		}
 	}
 	n := copy(p, f.out)
-	f.out = append(f.out[:0], f.out[n:]...)
+	f.out = f.out[n:]
 	return n, nil
+}
+
+// open begins to read the events of a stream.
+func (f *following) open(resp *http.Response) {
+	f.body, f.events = resp.Body, sse.NewReader(resp.Body)
+	f.events.Grow = func(size int) (err error) {
+		if size > LargeEvent && f.release == nil {
+			f.release, err = f.large(f.ctx)
+		}
+		return err
+	}
+}
+
+// leave gives back the room of a large event that was read.
+func (f *following) leave() {
+	f.out = nil
+	if f.release != nil {
+		f.release()
+		f.release = nil
+	}
 }
 
 // broken prepares to continue a stream that broke off. One that ends without an event, again and again, has none that is the last.
@@ -330,6 +361,7 @@ func (f *following) next() error {
 
 // Close implements io.Closer.
 func (f *following) Close() error {
+	f.leave()
 	if f.events == nil {
 		return nil
 	}
@@ -396,7 +428,7 @@ func (c *calling) abandon(ctx context.Context, as Answered) (Answered, error) {
 	case !seen:
 		return c.ended(as, run), nil
 	}
-	if c.events, err = c.Events.Write(ctx, c.in.TaskID, c.in.events()); err != nil {
+	if err = c.openEvents(ctx); err != nil {
 		return Answered{}, again(record(err), storeRetry)
 	}
 	if as.Failure != nil {

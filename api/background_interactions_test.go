@@ -449,7 +449,7 @@ func TestInteractionContinuesTask(t *testing.T) {
 			t.Errorf("got %d %s, sent %q, want %s", rec.Code, rec.Body, i.sent, want)
 		}
 		rec, run := i.serve(t, strings.Replace(continued, "{", `{"background":true,`, 1))
-		if run.Fault != nil || len(i.sent) != 2 || i.sent[1] != want || strings.Contains(rec.Body.String(), theirs) || !strings.Contains(rec.Body.String(), `"previous_interaction_id":"`+callID+`"`) {
+		if run.Fault != nil || len(i.sent) != 2 || i.sent[1] != want || strings.Contains(rec.Body.String(), theirs) || !strings.Contains(rec.Body.String(), `"previous_interaction_id": "`+callID+`"`) {
 			t.Errorf("in the background: got %s, %v, sent %q", rec.Body, run.Fault, i.sent)
 		}
 	}

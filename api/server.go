@@ -348,10 +348,10 @@ func (s *Server) serveResponse(w http.ResponseWriter, r *http.Request, run *acti
 	}
 	worker := openai.NewWorker(w, run.TaskID, run.Created, request)
 	s.serveReported(worker, r, run)
-	final, status := worker.End()
+	status := worker.End()
 	run.Copy = activities.TicketOf(run.By, worker.Made())
 	switch {
-	case final == nil || run.Fault != nil || run.Failure != nil:
+	case run.Fault != nil || run.Failure != nil:
 		return
 	case status == "cancelled": // by another client of the upstream
 		run.Failure = &providers.VideoFailure{Code: "server_error", Message: "The upstream cancelled the response."}

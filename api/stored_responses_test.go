@@ -574,6 +574,11 @@ func TestFollowsChain(t *testing.T) {
 	}
 }
 
+// inMemory is a worker's answer that is in memory.
+type inMemory struct{ *httptest.ResponseRecorder }
+
+func (m inMemory) Held() []byte { return m.Body.Bytes() }
+
 // TestSavesChain: a response in the background is stored with its whole chain, though an earlier one is deleted meanwhile, or not at all.
 func TestSavesChain(t *testing.T) {
 	t.Parallel()
@@ -604,7 +609,7 @@ func TestSavesChain(t *testing.T) {
 			body := `{"model":"` + test.model + `","input":"two","previous_response_id":"` + first + `","background":true}`
 			r := httptest.NewRequest("POST", "/v1/responses", strings.NewReader(body)).WithContext(t.Context())
 			r.Header = http.Header{"Content-Type": {"application/json"}}
-			g.ServeCall(httptest.NewRecorder(), r, run)
+			g.ServeCall(inMemory{httptest.NewRecorder()}, r, run)
 			if run.Fault != nil || len(saved) > 1 || (len(saved) == 1) != test.stored {
 				t.Fatalf("stored %d, %v", len(saved), run.Fault)
 			}

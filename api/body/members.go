@@ -32,9 +32,9 @@ func InsertMember(raw []byte, from int, member string) providers.Edit {
 	return providers.Edit{At: providers.Span{From: inside, To: inside}, Text: []byte(member)}
 }
 
-// AppendMember adds a member to an object without its closing brace, nil for one without members.
+// AppendMember adds a member to an object without its closing brace, an empty one for one without members.
 func AppendMember(object, name, value []byte) []byte {
-	if object == nil {
+	if len(object) == 0 {
 		object = append(object, '{')
 	} else {
 		object = append(object, ',')
@@ -55,7 +55,11 @@ func Named(name string, value []byte) Member { return Member{Name: name, Value: 
 
 // WithMembers returns an object with members replaced, or added at its end.
 func WithMembers(object rawjson.Value, members ...Member) []byte {
-	var out []byte
+	size := len(object) + len("{}")
+	for _, m := range members {
+		size += len(m.Name) + len(m.Value) + len(`"":,`)
+	}
+	out := make([]byte, 0, size)
 	done := make([]bool, len(members))
 	for name, value := range object.Members() {
 		for i, m := range members {
@@ -86,7 +90,7 @@ func WithoutMember(object rawjson.Value, member string) []byte {
 
 // closed ends an object that AppendMember has made.
 func closed(object []byte) []byte {
-	if object == nil {
+	if len(object) == 0 {
 		return []byte("{}")
 	}
 	return append(object, '}')

@@ -319,19 +319,26 @@ type InteractionWorker struct {
 	next    int64 // the number of the next event
 	done    bool  // [DONE] was sent
 	id      string
-	final   rawjson.Value // the interaction, or that of the last event
-	failed  rawjson.Value // the error with which a stream ended
+	ended   bool // the interaction, or that of the last event, was seen
+	failure *providers.VideoFailure
 }
 
 // NewInteractionWorker returns an InteractionWorker for the task with the id, which was created then. request is the body of the create.
 func NewInteractionWorker(to http.ResponseWriter, id string, created time.Time, request []byte) *InteractionWorker {
 	w := &InteractionWorker{task: tasks.Task{ID: id, CreatedAt: created}, request: request}
-	w.Rewriter = apitasks.NewRewriter(to, w.event, func(interaction rawjson.Value) []byte {
-		w.final = w.own(interaction)
-		return w.final
-	})
+	edits := []rawjson.Edit{{Name: "id", Value: rawjson.Quote(id)}}
+	if previous := rawjson.Trim(request).Get(previousField); !previous.Absent() {
+		edits = append(edits, rawjson.Edit{Name: previousField, Value: previous, Only: true})
+	}
+	w.Rewriter = apitasks.NewRewriter(to, w.event, edits, map[string]int{"id": maxID, "status": maxID, "errors": maxErrors})
 	return w
 }
+
+// maxID bounds an id, and other words, of an upstream's answer, and maxErrors its errors, in bytes.
+const (
+	maxID     = 256
+	maxErrors = 64 << 10
+)
 
 // event returns the task's events for one of the upstream. The first one begins the stream.
 func (w *InteractionWorker) event(upstream sse.Event) (out []byte) {
@@ -355,14 +362,14 @@ func (w *InteractionWorker) event(upstream sse.Event) (out []byte) {
 		own := w.own(interaction)
 		members = append(members, body.Named("interaction", own))
 		if kind == "interaction.completed" {
-			w.final = own
+			w.end(interaction)
 		}
 	}
 	switch {
 	case kind == "interaction.created", kind == "interaction.status_update" && w.next == int64(len(opening)) && isRunning(data):
 		return out
 	case kind == "error":
-		w.failed = bytes.Clone(data.Get("error"))
+		w.failure = failureOf(data.Get("error"))
 	}
 	if data.Get("interaction_id") != nil {
 		members = append(members, body.Named("interaction_id", rawjson.Quote(w.task.ID)))
@@ -390,29 +397,36 @@ func (w *InteractionWorker) own(interaction rawjson.Value) []byte {
 // CopyID returns the upstream's id of the interaction, "" if it has none.
 func (w *InteractionWorker) CopyID() string { return w.id }
 
-// End writes an answer that is no stream. ended: the answer was read to its end. A stream without its last event then gets the error event,
+// End ends the answer. ended: it was read to its end. A stream without its last event then gets the error event,
 // which is the returned fault. failure is the one that a whole answer reports.
 func (w *InteractionWorker) End(ended bool) (failure *providers.VideoFailure, fault *providers.Fault) {
-	w.Rewriter.End()
+	if kept, ok := w.Kept(); ok {
+		w.id = kept.Get("id").Text().String()
+		w.end(kept)
+	}
 	switch {
 	case !ended:
 		return nil, nil
-	case len(w.failed) > 0:
-		return failureOf(w.failed), nil
-	case w.next > 0 && w.final == nil:
+	case w.next > 0 && !w.ended && w.failure == nil:
 		fault = &providers.Fault{Kind: providers.Upstream, Message: "The upstream ended its answer without finishing it."}
 		_, _ = w.ResponseWriter.Write(InteractionError(fault, w.next)) // the writer of a task records its own error
 		return nil, fault
-	case w.next > 0 && !w.done: // a reader of the vendor's stream ends with its last event
+	case w.next > 0 && w.ended && !w.done: // a reader of the vendor's stream ends with its last event
 		_, _ = w.ResponseWriter.Write(sse.Format("done", []byte("[DONE]"))) // as above
 	}
-	if w.final.Get("status").Text().Is("failed") {
-		for _, first := range w.final.Get("errors").Items() {
-			return failureOf(first), nil
-		}
-		return failureOf(nil), nil
+	return w.failure, nil
+}
+
+// end records the failure of an interaction that has ended.
+func (w *InteractionWorker) end(interaction rawjson.Value) {
+	if w.ended = true; !interaction.Get("status").Text().Is("failed") {
+		return
 	}
-	return nil, nil
+	w.failure = failureOf(nil)
+	for _, first := range interaction.Get("errors").Items() {
+		w.failure = failureOf(first)
+		break
+	}
 }
 
 // failureOf returns the failure of an interaction's error.

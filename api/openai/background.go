@@ -285,7 +285,8 @@ type Worker struct {
 	request []byte // what events repeat of it
 	input   []byte // the items of its input; nil if they are too many to be stored
 	next    int    // the number of the next event
-	final   []byte // the response, or that in the last event
+	final   []byte // the response, or that in the last event; nil if it is too large to be stored
+	status  string // of it
 	made    string // the id of the response at an upstream that stores it
 }
 
@@ -295,12 +296,16 @@ func NewWorker(to http.ResponseWriter, id string, created time.Time, request []b
 	if input := ownInput(request); len(input) <= responses.MaxSize {
 		w.input = append([]byte{}, input...)
 	}
-	w.Rewriter = apitasks.NewRewriter(to, w.event, func(response rawjson.Value) []byte {
-		w.final = w.own(response)
-		return w.final
-	})
+	edits := make([]rawjson.Edit, 0, 4)
+	for _, m := range w.members() {
+		edits = append(edits, rawjson.Edit{Name: m.Name, Value: m.Value})
+	}
+	w.Rewriter = apitasks.NewRewriter(to, w.event, edits, map[string]int{"id": maxID, "store": maxID, "status": maxID})
 	return w
 }
+
+// maxID bounds an id, and other words, of an upstream's answer, in bytes.
+const maxID = 256
 
 // Request returns the body that is sent for the response: without background, which the gateway does itself, and stored by an upstream that
 // stores responses.
@@ -328,35 +333,65 @@ func (w *Worker) event(upstream sse.Event) (out []byte) {
 	case "", "response.created", "response.queued", "response.in_progress":
 		return out
 	}
-	number := body.Named("sequence_number", strconv.AppendInt(nil, int64(w.next), 10))
+	edits := []rawjson.Edit{{Name: "sequence_number", Value: strconv.AppendInt(nil, int64(w.next), 10)}}
 	w.next++
 	if response := data.Get("response"); response.IsObject() {
-		w.final = w.own(response)
-		return append(out, sse.Format(kind, body.WithMembers(data, number, body.Named("response", w.final)))...)
+		own := w.own(response)
+		w.status, w.final = response.Get("status").Text().String(), nil
+		if len(own) <= responses.MaxSize {
+			w.final = own
+		}
+		edits = append(edits, rawjson.Edit{Name: "response", Value: own})
 	}
-	return append(out, sse.Format(kind, body.WithMembers(data, number))...)
+	return append(out, sse.Format(kind, edited(data, edits))...)
 }
+
+// edited returns an object with edits.
+func edited(object rawjson.Value, edits []rawjson.Edit) []byte {
+	var out bytes.Buffer
+	out.Grow(len(object) + maxEdited)
+	_, _ = (&rawjson.Editor{To: &out, Edits: edits}).Write(object) // a buffer does not fail
+	return out.Bytes()
+}
+
+// maxEdited is how much longer an edited event is at most, in bytes, but for ids of a client's own.
+const maxEdited = 1 << 10
 
 // own makes a response of the upstream that of the task.
 func (w *Worker) own(response rawjson.Value) []byte {
+	w.see(response)
+	return body.WithMembers(response, w.members()...)
+}
+
+// see records the upstream's id of a response that it stores.
+func (w *Worker) see(response rawjson.Value) {
 	if w.made == "" && !response.Get("store").False() {
 		w.made = response.Get("id").Text().String()
 	}
+}
+
+// members are those that the task's response has in place of the upstream's.
+func (w *Worker) members() []body.Member {
 	previous := rawjson.Trim(w.request).Get("previous_response_id")
 	if previous.Absent() {
 		previous = rawjson.Value("null")
 	}
-	return body.WithMembers(response, body.Named("id", rawjson.Quote(w.task.ID)), body.Named("background", []byte("true")),
-		body.Named("store", []byte("true")), body.Named("previous_response_id", previous))
+	return []body.Member{
+		body.Named("id", rawjson.Quote(w.task.ID)), body.Named("background", []byte("true")), body.Named("store", []byte("true")),
+		body.Named("previous_response_id", previous),
+	}
 }
 
 // Made returns the id of the response at an upstream that stores it, "" for none.
 func (w *Worker) Made() string { return w.made }
 
-// End writes an answer that is no stream. It returns the final response, nil for none, and its status.
-func (w *Worker) End() (final []byte, status string) {
-	w.Rewriter.End()
-	return w.final, rawjson.Value(w.final).Get("status").Text().String()
+// End returns the status of the final response, "" for none. It must be called after the answer.
+func (w *Worker) End() (status string) {
+	if kept, ok := w.Kept(); ok {
+		w.see(kept)
+		w.status, w.final = kept.Get("status").Text().String(), w.Held()
+	}
+	return w.status
 }
 
 // ended returns a response of the caller that is a task and has ended, as it is stored, and its upstream's id. One that has not completed is a
@@ -429,9 +464,10 @@ func ownInput(request []byte) []byte {
 // ResponseSaver stores a response of a token for a time: its items, the items before its own input, and its own input.
 type ResponseSaver func(ctx context.Context, token, id string, object, earlier, input []byte)
 
-// Save stores the response of a worker with its whole chain. It stores none whose chain is not known or too large: that is read from tasks.
+// Save stores the response of a worker with its whole chain. It stores none that is too large for the memory of answers, or whose chain is not
+// known or too large: that is read from tasks.
 func (save ResponseSaver) Save(ctx context.Context, token string, w *Worker, earlier []byte) {
-	if save == nil || w.input == nil || previousOf(w.request) != "" && earlier == nil {
+	if save == nil || w.final == nil || w.input == nil || previousOf(w.request) != "" && earlier == nil {
 		return
 	}
 	save(ctx, token, w.task.ID, w.final, earlier, w.input)

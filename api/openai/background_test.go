@@ -40,7 +40,7 @@ func TestWorkerDocument(t *testing.T) {
 				t.Fatal(err)
 			}
 		}
-		_, status := w.End()
+		status := w.End()
 		if made := map[int]string{200: "resp_up"}[tc.code]; w.Made() != made {
 			t.Errorf("%s: its upstream stores it as %q, want %q", name, w.Made(), made)
 		}
@@ -69,7 +69,8 @@ func TestWorkerStream(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	final, status := w.End()
+	status := w.End()
+	final := w.Final()
 	kinds := regexp.MustCompile(`(?m)^event: (.*)$`).FindAllString(rec.Body.String(), -1)
 	want := "event: response.created event: response.queued event: response.in_progress event: response.output_text.delta event: response.completed"
 	if got := strings.Join(kinds, " "); got != want {
@@ -133,7 +134,7 @@ func FuzzWorker(f *testing.F) {
 		w := openai.NewWorker(rec, ownID, created(), openai.Request(request))
 		w.Header().Set("Content-Type", "text/event-stream")
 		_, _ = w.Write(events)
-		_, _ = w.End()
+		_ = w.End()
 		if body := rec.Body.String(); body != "" && !strings.HasSuffix(body, "\n\n") {
 			t.Errorf("got %q", body)
 		}

@@ -29,3 +29,6 @@ func CancelledItems(stream string) (string, error) {
 	err := eachEvent(strings.NewReader(stream), items.event)
 	return string(items.list()), err
 }
+
+// Final is the response of a worker that is stored.
+func (w *Worker) Final() []byte { return w.final }

@@ -12,8 +12,13 @@ import (
 	"modelrelay/providers/sse"
 )
 
-// maxReported bounds a document or an event that is searched for a failure, in bytes. What fails has little output.
-const maxReported = 1 << 20
+// maxReported bounds an event that is searched for a failure, in bytes, and maxFailure the failure of a document, maxWord
+// what says what it is. What fails has little output.
+const (
+	maxReported = 1 << 20
+	maxFailure  = 64 << 10
+	maxWord     = 64
+)
 
 // Reported finds the failure that the answer to a background call reports although its status is 2xx: in an event of its stream, or in the
 // status of a response. It implements http.ResponseWriter.
@@ -22,8 +27,7 @@ type Reported struct {
 
 	status   int
 	failure  *providers.VideoFailure
-	document []byte // an answer that is no stream, as far as it is searched
-	length   int
+	document rawjson.Editor // finds what look reads of an answer that is no stream
 }
 
 // Unwrap lets http.ResponseController reach the writer.
@@ -37,28 +41,28 @@ func (w *Reported) WriteHeader(status int) {
 
 // Write implements http.ResponseWriter. Events come whole.
 func (w *Reported) Write(p []byte) (int, error) {
-	w.length += len(p)
 	switch kind := w.Header().Get("Content-Type"); {
 	case w.status/100 != 2: // it is a failure anyway
 	case strings.HasPrefix(kind, "text/event-stream"):
 		if len(p) <= maxReported && bytes.Contains(p, []byte(`"error"`)) {
 			_ = sse.Each(bytes.NewReader(p), func(event sse.Event) { w.look(event.Data) }) // it is in memory
 		}
-	case w.length <= maxReported && strings.HasPrefix(kind, "application/json"):
-		w.document = append(w.document, p...)
+	case strings.HasPrefix(kind, "application/json"):
+		w.document.Keep = map[string]int{"error": maxFailure, "type": maxWord, "object": maxWord, "status": maxWord}
+		_, _ = w.document.Write(p) // it has no writer that may fail
 	}
 	return w.ResponseWriter.Write(p)
 }
 
 // Failure returns the failure once the answer has ended, nil for none.
 func (w *Reported) Failure() *providers.VideoFailure {
-	if len(w.document) > 0 && len(w.document) == w.length {
-		w.look(w.document)
+	if w.failure == nil {
+		w.look(w.document.Kept())
 	}
 	return w.failure
 }
 
-// look searches an event or the whole answer.
+// look searches an event, or what is kept of another answer.
 func (w *Reported) look(document []byte) {
 	if !rawjson.Valid(document) {
 		return

@@ -9,24 +9,20 @@ import (
 	"modelrelay/providers/sse"
 )
 
-// maxDocument bounds a document that is rewritten, in bytes. It is held whole, as an event is.
-const maxDocument = sse.MaxEvent
-
-// Rewriter makes the upstream's answer to a background call that of its task. It implements http.ResponseWriter for the worker. End must be
-// called after the answer.
+// Rewriter makes the upstream's answer to a background call that of its task. It implements http.ResponseWriter for the worker. It holds an
+// event whole, and nothing of another answer.
 type Rewriter struct {
 	http.ResponseWriter
 
 	event    func(sse.Event) []byte
-	document func(rawjson.Value) []byte
+	document rawjson.Editor
 	status   int
-	body     bytes.Buffer // of an answer that is no stream
 }
 
-// NewRewriter returns a Rewriter. event returns the events in place of one of the upstream's, document the object in place of that of a 2xx
-// answer. Other answers stay as they are.
-func NewRewriter(w http.ResponseWriter, event func(sse.Event) []byte, document func(rawjson.Value) []byte) *Rewriter {
-	return &Rewriter{ResponseWriter: w, event: event, document: document}
+// NewRewriter returns a Rewriter. event returns the events in place of one of the upstream's. The edits are made in the object of a 2xx answer,
+// of which the values of the names in keep are kept, up to the sizes there. Other answers stay as they are.
+func NewRewriter(w http.ResponseWriter, event func(sse.Event) []byte, edits []rawjson.Edit, keep map[string]int) *Rewriter {
+	return &Rewriter{ResponseWriter: w, event: event, document: rawjson.Editor{To: w, Edits: edits, Keep: keep}}
 }
 
 // WriteHeader implements http.ResponseWriter.
@@ -54,30 +50,36 @@ func (w *Rewriter) Write(p []byte) (int, error) {
 		w.WriteHeader(http.StatusOK)
 	}
 	if !strings.HasPrefix(w.Header().Get("Content-Type"), "text/event-stream") {
-		if refuser, ok := w.ResponseWriter.(interface{ Refuse() error }); ok && w.body.Len()+len(p) > maxDocument {
-			return 0, refuser.Refuse()
+		if w.status/100 == 2 {
+			return w.document.Write(p)
 		}
-		return w.body.Write(p)
+		return w.ResponseWriter.Write(p)
 	}
 	var out []byte
-	err := sse.Each(bytes.NewReader(p), func(event sse.Event) { out = append(out, w.event(event)...) })
-	if err == nil && len(out) > 0 {
-		_, err = w.ResponseWriter.Write(out)
-	}
-	if err != nil {
-		return 0, err
+	sse.EachIn(bytes.Clone(p), func(event sse.Event) {
+		if events := w.event(event); len(out) == 0 {
+			out = events
+		} else {
+			out = append(out, events...)
+		}
+	})
+	if len(out) > 0 {
+		if _, err := w.ResponseWriter.Write(out); err != nil {
+			return 0, err
+		}
 	}
 	return len(p), nil
 }
 
-// End writes an answer that is no stream.
-func (w *Rewriter) End() {
-	if w.body.Len() == 0 {
-		return
+// Kept returns the kept values of an object, the upstream's; false if the answer is none.
+func (w *Rewriter) Kept() (kept rawjson.Value, ok bool) {
+	return w.document.Kept(), w.document.IsObject()
+}
+
+// Held returns the whole answer that is no stream, if the writer of the task has it in memory; else nil.
+func (w *Rewriter) Held() []byte {
+	if holder, ok := w.ResponseWriter.(interface{ Held() []byte }); ok {
+		return holder.Held()
 	}
-	document := rawjson.Trim(w.body.Bytes())
-	if w.status/100 == 2 && document.IsObject() {
-		document = w.document(document)
-	}
-	_, _ = w.ResponseWriter.Write(document) // the writer of a task records its own error
+	return nil
 }

@@ -106,7 +106,7 @@ func newActivities(p *parts, tokens *tokens.Store, calls activities.Caller) *act
 		Remover: &activities.Remover{Upstreams: upstreams, Index: listing.Index, Executions: executions, Objects: p.archive, Log: p.log},
 		Relayer: &activities.Relayer{
 			Listing: listing, Upstreams: upstreams, Polls: poller, Caller: calls, Objects: p.archive, Events: p.events, Money: activities.Money{Budgets: p.budgets(), Prices: p.prices},
-			Slots: activities.CallShares(int64(p.cfg.Background.MaxCalls)), MaxOutput: int64(p.cfg.Background.MaxOutput), Answers: activities.AnswerMemory(),
+			Slots: activities.CallShares(int64(p.cfg.Background.MaxCalls)), MaxOutput: int64(p.cfg.Background.MaxOutput), Answers: activities.AnswerMemory(), Large: activities.LargeCalls(),
 			Repeats: p.repeatsLost, Grace: p.cfg.Relay.Grace, Running: new(activities.RunningCalls),
 			Record: recorder, Log: p.log,
 		},

@@ -10,8 +10,14 @@ import (
 )
 
 // Each visits the events of a stream up to its end. The bytes of an event are valid during its visit.
-func Each(stream io.Reader, visit func(Event)) error {
-	events := NewReader(stream)
+func Each(stream io.Reader, visit func(Event)) error { return each(NewReader(stream), visit) }
+
+// EachIn is Each for a stream in memory, which it changes.
+func EachIn(stream []byte, visit func(Event)) {
+	_ = each(&Reader{room: stream, end: len(stream), err: io.EOF, read: true}, visit) // there is no other error
+}
+
+func each(events *Reader, visit func(Event)) error {
 	for {
 		event, err := events.Next()
 		switch {
@@ -29,5 +35,8 @@ func Format(name string, data []byte) []byte {
 	if end := strings.IndexAny(name, "\r\n"); end >= 0 {
 		name = name[:end]
 	}
-	return slices.Concat([]byte("event: "+name+"\ndata: "), bytes.ReplaceAll(data, []byte("\n"), []byte("\ndata: ")), []byte("\n\n"))
+	if bytes.IndexByte(data, '\n') >= 0 {
+		data = bytes.ReplaceAll(data, []byte("\n"), []byte("\ndata: "))
+	}
+	return slices.Concat([]byte("event: "+name+"\ndata: "), data, []byte("\n\n"))
 }

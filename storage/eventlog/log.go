@@ -38,6 +38,9 @@ const (
 	unsentMost = 64 << 10
 	// pendingMost bounds the events of a writer that are not yet in a part, in bytes. Above it Append waits.
 	pendingMost = 8 << 20
+	// heldFree is what a writer may hold without memory of Share, in bytes, and roomPause how long Append waits before it looks for some again.
+	heldFree  = 64 << 10
+	roomPause = 100 * time.Millisecond
 	// firstPartWithin bounds the wait of the first events for their part.
 	firstPartWithin = time.Second
 	// windowMost bounds the newest events that the readers of a log share in memory, in bytes.
@@ -45,7 +48,7 @@ const (
 	// readMost is the number of entries in one read of the stream.
 	readMost = 8
 	// wholeMost bounds a final object that is built in memory, in bytes; a larger one is streamed.
-	wholeMost = 4 << 20
+	wholeMost = 256 << 10
 	// endTTL is how long Redis has the end of a log. Later readers find it in the archive.
 	endTTL = 10 * time.Minute
 	// gapPause is how long a reader waits for events that exist, but are neither in Redis nor in the archive yet.

@@ -19,6 +19,7 @@ import (
 	"modelrelay/storage"
 	"modelrelay/storage/archive"
 	"modelrelay/storage/eventlog"
+	"modelrelay/storage/fair"
 	"modelrelay/storage/storagetest"
 	"modelrelay/storage/testwait"
 )
@@ -714,5 +715,58 @@ func TestRepeat(t *testing.T) {
 			return err == nil && n == w.Next()
 		})
 		w.Abandon()
+	}
+}
+
+// TestMemory: writers hold what their owners have of the memory, and a small part each. Append waits for more until the archive has events.
+func TestMemory(t *testing.T) {
+	t.Parallel()
+	const share, free, size = 200 << 10, 64 << 10, 20 << 10
+	memory := fair.New[string](fair.Bounds{Total: 3 * share / 2, Share: share})
+	files := newObjects()
+	var away atomic.Bool
+	away.Store(true)
+	files.Fail = func(operation, _ string) error {
+		if operation == "put" && away.Load() {
+			return storage.ErrUnavailable
+		}
+		return nil
+	}
+	log := eventlog.New(storagetest.Redis(t), files, nil)
+	event := []byte("data: " + strings.Repeat("x", size) + "\n\n")
+	none, cancel := context.WithCancel(t.Context())
+	cancel()
+	var writers []*eventlog.Writer
+	for i, owner := range []string{"greedy", "greedy", "modest"} {
+		w, err := log.Write(t.Context(), fmt.Sprint("call_", i), fmt.Sprintf("tasks/call_%d/", i))
+		if err != nil {
+			t.Fatal(err)
+		}
+		w.Share(memory, owner)
+		writers = append(writers, w)
+		held := 0
+		for w.Append(none, event) == nil {
+			held += len(event)
+		}
+		most := map[int]int{0: share + free, 1: free, 2: share/2 + free}[i]
+		if held > most || held < most-len(event) {
+			t.Errorf("writer %d holds %d bytes, want %d", i, held, most)
+		}
+		if large := held > 256<<10; w.Large() != large {
+			t.Errorf("writer %d with %d bytes is large: %t", i, held, w.Large())
+		}
+	}
+	away.Store(false)
+	for _, w := range writers { // it does not wait for ever
+		if err := w.Append(t.Context(), event); err != nil {
+			t.Fatal(err)
+		}
+	}
+	closeLog(t, writers[0], true)
+	for _, w := range writers {
+		w.Abandon()
+	}
+	if memory.Taken() != 0 {
+		t.Errorf("%d bytes are taken after the end", memory.Taken())
 	}
 }

@@ -203,7 +203,7 @@ func (t *tail) hear(message string) {
 		}
 		t.window = append(t.window, c)
 		t.size += len(c.data)
-		for len(t.window) > 1 && t.size > windowMost {
+		for t.size > windowMost { // a larger event is read by each of its readers
 			t.size -= len(t.window[0].data)
 			t.window = slices.Delete(t.window, 0, 1)
 		}

@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"modelrelay/storage"
+	"modelrelay/storage/fair"
 )
 
 // Writer writes the events of one call. One goroutine at a time uses it, and ends it with Close or Abandon.
@@ -38,11 +39,17 @@ type Writer struct {
 	next     int64   // the number of the next event
 	sent     int64   // Redis has the events before it, or goes without
 	archived int64   // the parts have the events before it
+	added    int     // bytes of this writer's events
 	kept     []sentEntry
 	keptSize int
 	failed   error // ErrReplaced
 	afterCR  bool  // the last event ended with CR
 	repeated int64 // the number of events to drop
+
+	// memory bounds what writers hold beyond heldFree, and taken is this one's part, which its owner has.
+	memory *fair.Semaphore[string]
+	owner  string
+	taken  int64
 
 	stopped bool
 	closed  *Object
@@ -127,6 +134,40 @@ func (w *Writer) recover(ctx context.Context, until int64) error {
 	return nil
 }
 
+// Share bounds the memory of the events that the writer holds, but for a small part: Append waits while its owner has its share, or none is
+// left. It is called before the first Append.
+func (w *Writer) Share(memory *fair.Semaphore[string], owner string) {
+	w.memory, w.owner = memory, owner
+}
+
+// take takes memory for n more bytes, and reports whether there is some. The caller holds mu.
+func (w *Writer) take(n int) bool {
+	more := int64(w.held+n) - heldFree - w.taken
+	if more <= 0 {
+		return true
+	}
+	if w.memory.Try(w.owner, more) != nil {
+		return false
+	}
+	w.taken += more
+	return true
+}
+
+// give gives back the memory that is not needed any more. The caller holds mu.
+func (w *Writer) give() {
+	if more := w.taken - max(0, int64(w.held)-heldFree); more > 0 {
+		w.memory.Release(w.owner, more)
+		w.taken -= more
+	}
+}
+
+// Large reports whether to store the end of the log takes memory: it has more than a few events.
+func (w *Writer) Large() bool {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	return w.begin > 0 || w.added > wholeMost
+}
+
 // Next returns the number of the next event. Before the first Append it is the number of events that earlier writers have stored.
 func (w *Writer) Next() int64 {
 	w.mu.Lock()
@@ -167,14 +208,18 @@ func (w *Writer) Append(ctx context.Context, events []byte) error {
 	if w.afterCR && events[0] == '\n' {
 		return ErrEvent
 	}
-	for w.failed == nil && !w.stopped && w.size >= pendingMost {
+	for w.failed == nil && !w.stopped && (w.size >= pendingMost || !w.take(len(events))) {
+		w.archiving.Wake()
 		w.mu.Unlock()
 		var err error
+		pause := time.NewTimer(roomPause) // for the memory that others give back
 		select {
 		case <-w.room:
+		case <-pause.C:
 		case <-ctx.Done():
 			err = ctx.Err()
 		}
+		pause.Stop()
 		w.mu.Lock()
 		if err != nil {
 			return err
@@ -208,7 +253,11 @@ func (w *Writer) add(events []byte, count int64) {
 		w.open, last = true, len(w.chunks)-1
 	}
 	c := &w.chunks[last]
-	c.data = append(c.data, events...)
+	if w.added += len(events); c.data == nil && len(events) > entrySize {
+		c.data = bytes.Clone(events) // no larger than they are
+	} else {
+		c.data = append(c.data, events...)
+	}
 	c.count += count
 	w.held += len(events)
 	w.size += len(events)
@@ -223,6 +272,7 @@ func (w *Writer) drop() {
 		n++
 	}
 	w.chunks = slices.Delete(w.chunks, 0, n)
+	w.give()
 }
 
 func signal(to chan struct{}) {
@@ -349,11 +399,15 @@ func (w *Writer) archive(ctx context.Context, _ bool) {
 }
 
 func joined(chunks []chunk) []byte {
-	var body bytes.Buffer
+	size := 0
 	for _, c := range chunks {
-		body.Write(c.data)
+		size += len(c.data)
 	}
-	return body.Bytes()
+	body := make([]byte, 0, size)
+	for _, c := range chunks {
+		body = append(body, c.data...)
+	}
+	return body
 }
 
 // stop ends the writes in the background.
@@ -368,9 +422,15 @@ func (w *Writer) stop() {
 	}
 }
 
-// Abandon stops without an end, so that a later writer can continue the log. It does not wait for Redis or the archive. After Close it does
-// nothing.
-func (w *Writer) Abandon() { w.stop() }
+// Abandon stops without an end, so that a later writer can continue the log, and gives up the events. It does not wait for Redis or the
+// archive. After Close it changes nothing.
+func (w *Writer) Abandon() {
+	w.stop()
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.chunks, w.held, w.size = nil, 0, 0
+	w.give()
+}
 
 // Close ends the log: it stores the final object, stops the readers after the last event, and removes the parts. complete is false if the
 // log was cut short; then readers that have seen lost events of an earlier writer receive ErrAhead. If Redis is unavailable, readers find the
