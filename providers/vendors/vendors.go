@@ -32,9 +32,8 @@ import (
 
 // New returns all vendors by name. They send through the client.
 func New(client *http.Client) providers.Catalog {
-	return providers.Catalog{
+	catalog := providers.Catalog{
 		"anthropic": {
-			Name:         "anthropic",
 			Relay:        anthropic.NewRelayer(client),
 			Endpoints:    anthropic.Endpoints(),
 			Takes:        anthropic.Endpoints(),
@@ -44,7 +43,6 @@ func New(client *http.Client) providers.Catalog {
 			CheckBaseURL: anthropic.CheckBaseURL,
 		},
 		"ark": {
-			Name:        "ark",
 			BaseURL:     ark.BaseURL,
 			Video:       ark.NewVideos(client),
 			VideoUsual:  providers.Footage{Seconds: "5", Resolution: "720p"},
@@ -54,7 +52,6 @@ func New(client *http.Client) providers.Catalog {
 			RefuseVideo: ark.RefuseVideo,
 		},
 		"bfl": {
-			Name:        "bfl",
 			BaseURL:     bfl.BaseURL,
 			Video:       bfl.NewVideos(client),
 			VideoUsual:  providers.Footage{Seconds: "5", Resolution: "720p"},
@@ -63,7 +60,6 @@ func New(client *http.Client) providers.Catalog {
 			RefuseVideo: bfl.RefuseVideo,
 		},
 		"fal": {
-			Name:        "fal",
 			BaseURL:     fal.BaseURL,
 			Video:       fal.NewVideos(client),
 			VideoPaths:  providers.VideoPaths{Seconds: []string{"duration", "seconds"}, Frames: []string{"num_frames"}, FPS: 16, Resolutions: []string{"resolution", "video_size"}, Audio: []string{"generate_audio"}},
@@ -71,7 +67,6 @@ func New(client *http.Client) providers.Catalog {
 			NamesFields: true,
 		},
 		"gemini": {
-			Name:         "gemini",
 			Provider:     "gcp.gemini",
 			Relay:        gemini.NewRelayer(client),
 			Endpoints:    gemini.Endpoints(),
@@ -82,14 +77,12 @@ func New(client *http.Client) providers.Catalog {
 			CheckBaseURL: gemini.CheckBaseURL,
 		},
 		"generic": {
-			Name:        "generic",
 			Video:       generic.NewVideos(client),
 			VideoPaths:  providers.VideoPaths{Seconds: []string{"duration", "seconds"}, Resolutions: []string{"resolution", "size"}, Audio: []string{"generate_audio"}, Videos: []string{"n"}},
 			VideoModels: generic.VideoModels,
 			Several:     true,
 		},
 		"hailuo": {
-			Name:        "hailuo",
 			BaseURL:     hailuo.BaseURL,
 			Video:       hailuo.NewVideos(client),
 			VideoUsual:  providers.Footage{Seconds: "6", Resolution: "768p"},
@@ -98,7 +91,6 @@ func New(client *http.Client) providers.Catalog {
 			RefuseVideo: hailuo.RefuseVideo,
 		},
 		"kling": {
-			Name:       "kling",
 			BaseURL:    kling.BaseURL,
 			Video:      kling.NewVideos(client),
 			VideoUsual: providers.Footage{Seconds: "5", Resolution: "720p"},
@@ -111,7 +103,6 @@ func New(client *http.Client) providers.Catalog {
 			CheckKey:    kling.CheckKey,
 		},
 		"ltx": {
-			Name:        "ltx",
 			BaseURL:     ltx.BaseURL,
 			Video:       ltx.NewVideos(client),
 			VideoUsual:  providers.Footage{Seconds: "6", Resolution: "1080p"},
@@ -120,7 +111,6 @@ func New(client *http.Client) providers.Catalog {
 			RefuseVideo: ltx.RefuseVideo,
 		},
 		"luma": {
-			Name:         "luma",
 			BaseURL:      luma.BaseURL,
 			CheckBaseURL: luma.CheckBaseURL,
 			Video:        luma.NewVideos(client),
@@ -130,7 +120,6 @@ func New(client *http.Client) providers.Catalog {
 			RefuseVideo:  luma.RefuseVideo,
 		},
 		"omni": {
-			Name:        "omni",
 			Provider:    "gcp.gemini",
 			BaseURL:     omni.BaseURL,
 			Video:       omni.NewVideos(client),
@@ -140,7 +129,6 @@ func New(client *http.Client) providers.Catalog {
 			RefuseVideo: omni.RefuseVideo,
 		},
 		"openai": {
-			Name:        "openai",
 			Relay:       openai.NewRelayer(client),
 			Endpoints:   openai.Endpoints(),
 			Takes:       openai.Takes(),
@@ -155,7 +143,6 @@ func New(client *http.Client) providers.Catalog {
 			Dialects:    true,
 		},
 		"pixverse": {
-			Name:        "pixverse",
 			BaseURL:     pixverse.BaseURL,
 			Video:       pixverse.NewVideos(client),
 			VideoUsual:  providers.Footage{Seconds: "5", Resolution: "540p"},
@@ -164,7 +151,6 @@ func New(client *http.Client) providers.Catalog {
 			RefuseVideo: pixverse.RefuseVideo,
 		},
 		"replicate": {
-			Name:        "replicate",
 			BaseURL:     replicate.BaseURL,
 			Video:       replicate.NewVideos(client),
 			VideoPaths:  providers.VideoPaths{Seconds: []string{"duration", "seconds"}, Frames: []string{"num_frames"}, FPS: 16, Resolutions: []string{"resolution", "size"}, Audio: []string{"generate_audio"}},
@@ -172,7 +158,6 @@ func New(client *http.Client) providers.Catalog {
 			NamesFields: true,
 		},
 		"runway": {
-			Name:        "runway",
 			BaseURL:     runway.BaseURL,
 			Video:       runway.NewVideos(client),
 			VideoUsual:  providers.Footage{Seconds: "5", Resolution: "720p"},
@@ -181,7 +166,6 @@ func New(client *http.Client) providers.Catalog {
 			RefuseVideo: runway.RefuseVideo,
 		},
 		"vendorc": {
-			Name:        "vendorc",
 			Video:       vendorc.NewVideos(client),
 			VideoUsual:  providers.Footage{Seconds: "5", Resolution: "720p"},
 			VideoPaths:  providers.VideoPaths{Frames: []string{"frames"}, FPS: 24},
@@ -189,7 +173,6 @@ func New(client *http.Client) providers.Catalog {
 			CheckKey:    vendorc.CheckKey,
 		},
 		"veo": {
-			Name:       "veo",
 			Provider:   "gcp.vertex_ai",
 			BaseURL:    veo.BaseURL,
 			Video:      veo.NewVideos(client),
@@ -205,7 +188,6 @@ func New(client *http.Client) providers.Catalog {
 			CheckKey:     veo.CheckKey,
 		},
 		"vidu": {
-			Name:        "vidu",
 			BaseURL:     vidu.BaseURL,
 			Video:       vidu.NewVideos(client),
 			VideoUsual:  providers.Footage{Seconds: "5", Resolution: "720p"},
@@ -214,7 +196,6 @@ func New(client *http.Client) providers.Catalog {
 			RefuseVideo: vidu.RefuseVideo,
 		},
 		"wan": {
-			Name:        "wan",
 			BaseURL:     wan.BaseURL,
 			Video:       wan.NewVideos(client),
 			VideoUsual:  providers.Footage{Seconds: "5", Resolution: "1080p"},
@@ -223,7 +204,6 @@ func New(client *http.Client) providers.Catalog {
 			RefuseVideo: wan.RefuseVideo,
 		},
 		"xai": {
-			Name:        "xai",
 			Provider:    "x_ai",
 			BaseURL:     xai.BaseURL,
 			Video:       xai.NewVideos(client),
@@ -233,7 +213,6 @@ func New(client *http.Client) providers.Catalog {
 			RefuseVideo: xai.RefuseVideo,
 		},
 		"zhipu": {
-			Name:        "zhipu",
 			BaseURL:     zhipu.BaseURL,
 			Video:       zhipu.NewVideos(client),
 			VideoUsual:  providers.Footage{Seconds: "5", Resolution: "1080p"},
@@ -242,4 +221,9 @@ func New(client *http.Client) providers.Catalog {
 			RefuseVideo: zhipu.RefuseVideo,
 		},
 	}
+	for name, vendor := range catalog {
+		vendor.Name = name
+		catalog[name] = vendor
+	}
+	return catalog
 }
