@@ -61,7 +61,6 @@ func (p *CopyLimit) take(ctx context.Context, to copyLane, dies time.Time) error
 	return err
 }
 
-// release releases a slot.
 func (p *CopyLimit) release(of copyLane) {
 	if p == nil {
 		return

@@ -74,7 +74,6 @@ type Event struct {
 	At     time.Time `json:"at"`
 }
 
-// body returns the body of the request.
 func (e Event) body() ([]byte, error) {
 	type data struct {
 		ID   string `json:"id"`
@@ -179,7 +178,6 @@ func (a *Deliverer) Deliver(ctx context.Context, in DeliverInput) (Delivery, err
 	return d, err
 }
 
-// send makes one try.
 func (a *Deliverer) send(ctx context.Context, in DeliverInput, to tokens.Webhook, d Delivery, log *slog.Logger) (Delivery, error) {
 	body, err := in.Event.body()
 	if err != nil {

@@ -313,7 +313,6 @@ func (a *Poller) expected(job Job, p *Progress, least time.Duration) time.Durati
 	return delay
 }
 
-// part is a share of a duration.
 func part(d time.Duration, share float64) time.Duration { return time.Duration(share * float64(d)) }
 
 // usual returns how long such a job usually takes, 0 if unknown.

@@ -229,7 +229,6 @@ type Attempt struct {
 	Fault *activities.Record `json:"fault,omitempty"`
 }
 
-// of adds the job to a result.
 func (r Result) of(job activities.Job) Result {
 	r.Job = &job
 	return r
@@ -238,7 +237,6 @@ func (r Result) of(job activities.Job) Result {
 // attemptsShown is the number of attempts in a result. A task that every channel refuses for a day has hundreds.
 const attemptsShown = 10
 
-// attempts returns the last attempts.
 func (s *state) attempts() []Attempt {
 	return slices.Clone(s.tries[max(0, len(s.tries)-attemptsShown):])
 }

@@ -31,7 +31,6 @@ func auditRow(e audit.Entry) []string {
 // auditOperations read the audit log.
 type auditOperations struct{ *operator.Service }
 
-// add adds the audit log.
 func (o *auditOperations) add(g *edge.Group) {
 	text := &huma.Schema{Type: huma.TypeString}
 	filter := func(name, doc string) *huma.Param {

@@ -76,7 +76,6 @@ func (o *Operators) Load(list []OperatorKey) (changed []string) {
 	return slices.Compact(changed)
 }
 
-// all are the operators now.
 func (o *Operators) all() []keyHolder {
 	if o == nil {
 		return nil

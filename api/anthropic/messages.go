@@ -85,7 +85,6 @@ func Add(g *edge.Group, c *calls.Calls) {
 	}, c.Relayed(read(providers.CountTokens, body.NewChecker[anthropicCount](registry))))
 }
 
-// read reads the calls of an operation of the format.
 func read(name providers.Operation, check *body.Checker) calls.Reader {
 	endpoint := providers.Endpoint{Format: providers.Anthropic, Operation: name}
 	return func(x *edge.Request, r *http.Request, raw []byte) (call calls.Call, err error) {

@@ -146,7 +146,6 @@ func (r *rule) addField(name string, field *rule) {
 	r.addName(name, len(r.fields)-1)
 }
 
-// addName adds a name of a field.
 func (r *rule) addName(name string, field int) {
 	if r.names == nil {
 		r.names, r.folded = make(map[string]int), make(map[string]int)

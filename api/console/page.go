@@ -97,7 +97,6 @@ var pageFiles embed.FS
 // which a process without a reader does not need.
 type templates map[string]func() map[string]*template.Template
 
-// newTemplates makes the templates of the words.
 func newTemplates(w words.Texts) templates {
 	all := make(templates)
 	for _, language := range words.Languages() {

@@ -80,7 +80,6 @@ func showModels(v *View) (*modelsData, error) {
 	return data, nil
 }
 
-// modelRow is a model as a row.
 func modelRow(v *View, model operator.Model) Row {
 	name := Cell{Text: model.ID}
 	if v.May() {

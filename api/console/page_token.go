@@ -77,7 +77,6 @@ func newTokenPage() page {
 	}
 }
 
-// tokenPage is one token.
 func tokenPage() page {
 	operators := []Role{Operator}
 	update := func(done string, read func(v *View) (operator.TokenUpdate, error)) act {

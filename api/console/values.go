@@ -56,7 +56,6 @@ func group(whole string) string {
 	return sign + whole
 }
 
-// number writes a whole number.
 func number(n any) string { return group(fmt.Sprint(n)) }
 
 // browserOf is a user agent as people call it: the browser with its version, and the system. Of one that is not known it is the

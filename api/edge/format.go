@@ -41,7 +41,6 @@ type Format struct {
 	Limit func(header http.Header, name string, window limits.Window)
 }
 
-// formatOf returns the format of a request.
 func (e *Edge) formatOf(r *http.Request) *Format {
 	last := len(e.formats) - 1
 	for _, format := range e.formats[:last] {

@@ -39,7 +39,6 @@ func IsInteraction(path string) bool {
 	return path == "/v1beta"+interactionsPath || path == "/v1"+interactionsPath
 }
 
-// isInteraction reports whether a task is an interaction.
 func isInteraction(t tasks.Task) bool {
 	path, created := strings.CutPrefix(t.Operation, http.MethodPost+" ")
 	return created && IsInteraction(path)

@@ -36,7 +36,6 @@ type part struct {
 	sound       []byte
 }
 
-// event adds an event.
 func (s *steps) event(data rawjson.Value) {
 	index, _ := data.Get("index").Int()
 	switch kind := data.Get("event_type").Text(); {
@@ -116,7 +115,6 @@ func (p *parts) addSound(delta rawjson.Value) {
 	*p = append(*p, &part{members: delta, sound: sound})
 }
 
-// list returns the steps as an array.
 func (s *steps) list() []byte {
 	all := make([][]byte, 0, len(s.all))
 	for _, step := range s.all {

@@ -87,7 +87,6 @@ func newChecker[Body any](registry huma.Registry) *body.Checker {
 		cacheKey, "stream_options.include_usage", "parameters.n")
 }
 
-// readJSON reads the call of a JSON body.
 func readJSON(check *body.Checker, op relayed) calls.Reader {
 	return func(x *edge.Request, r *http.Request, raw []byte) (call calls.Call, err error) {
 		b, err := check.Check(raw)

@@ -56,7 +56,6 @@ func grows(kind string) (growth, bool) {
 	return growth{}, false
 }
 
-// event adds an event.
 func (o *itemsOf) event(kind string, data rawjson.Value) {
 	index, _ := data.Get("output_index").Int()
 	item := o.open[index]
@@ -126,7 +125,6 @@ func (t texts) of(object rawjson.Value) rawjson.Value {
 	return body.WithMembers(object, members...)
 }
 
-// list returns the items as an array.
 func (o *itemsOf) list() []byte {
 	items := make([][]byte, 0, len(o.items))
 	for _, item := range o.items {

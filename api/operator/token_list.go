@@ -87,7 +87,6 @@ func (s *Service) byName(ctx context.Context, in *TokenQuery, cursor []byte, now
 	return append(found, page.Tokens...), []byte(page.Next), err
 }
 
-// these are tokens by their ids.
 func (s *Service) these(ctx context.Context, ids []string) (found []tokens.Token, err error) {
 	for _, id := range ids {
 		token, err := s.Tokens.Find(ctx, id)

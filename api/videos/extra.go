@@ -10,7 +10,6 @@ import (
 	"modelrelay/providers"
 )
 
-// readJSON reads and checks the JSON body of a request.
 func readJSON(x *edge.Request, r *http.Request, check *body.Checker) (*body.JSON, error) {
 	raw, err := x.ReadBody(r)
 	if err != nil {

@@ -166,7 +166,6 @@ func addGeminiMedia(req *providers.VideoRequest, role providers.InputRole, param
 	return addInput(req, param, input)
 }
 
-// readParameters reads the parameters of the video.
 func readParameters(req *providers.VideoRequest, parameters rawjson.Value, extra *[]byte) (err error) {
 	for name, value := range parameters.Members() {
 		if bytes.Equal(value, []byte("null")) {

@@ -128,7 +128,6 @@ func cutPrefixFold(text []byte, prefix string) ([]byte, bool) {
 	return text, false
 }
 
-// addInput adds an input to a request.
 func addInput(req *providers.VideoRequest, param string, input providers.Media) error {
 	if len(req.Inputs) == maxInputs {
 		return providers.InvalidField(param, "Invalid request: '%s' is one input too many, %d are allowed.", param, maxInputs)

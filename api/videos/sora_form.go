@@ -86,7 +86,6 @@ func (f *videoForm) read(x *edge.Request, r *http.Request, boundary string) (pro
 	return f.request()
 }
 
-// add reads one part.
 func (f *videoForm) add(part body.Part) error {
 	name := part.Name
 	field, member := splitName(name)

@@ -37,7 +37,6 @@ type people struct {
 	tokens *tokens.Store
 }
 
-// find returns a token by its id.
 func (p *people) find(ctx context.Context, id string) (*tokens.Token, error) {
 	token, _, err := p.tokens.Credential(ctx, id)
 	if err != nil {

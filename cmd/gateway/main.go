@@ -165,7 +165,6 @@ func ExitCode(err error) int {
 	}
 }
 
-// commands is the command line.
 type commands struct {
 	cli.Globals
 
@@ -195,7 +194,6 @@ func (m *Main) loadConfig(file string) (config.Config, error) {
 	return cfg, err
 }
 
-// isTerminal reports whether the file is a terminal.
 func isTerminal(file *os.File) bool {
 	info, err := file.Stat()
 	return err == nil && info.Mode()&os.ModeCharDevice != 0

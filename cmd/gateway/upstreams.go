@@ -49,7 +49,6 @@ func (u *upstreams) load(cfg config.Config) {
 	u.router.Load(cfg.Routes(), cfg.Aliases)
 }
 
-// tester tests the channels.
 func (u *upstreams) tester() channeltest.Tester {
 	return channeltest.Tester{Channel: u.router.Channel, Vendors: u.catalog}
 }

@@ -25,7 +25,6 @@ type Relayer struct {
 	operations map[providers.Operation]operation
 }
 
-// operation describes one operation.
 type operation struct {
 	// path follows the channel's base URL, which like the SDKs' has no version in it.
 	path string

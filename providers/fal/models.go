@@ -40,7 +40,6 @@ func hostedOf(model string) upstream.Hosted {
 	}
 }
 
-// taking gives a model its inputs by their names.
 func taking(model providers.VideoModel, length providers.FieldForm, names map[providers.InputRole]string, needs ...providers.InputRole) upstream.Hosted {
 	hosted := upstream.Taking(model, maxReferences, names, needs...)
 	hosted.Length = length

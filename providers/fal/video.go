@@ -111,7 +111,6 @@ func (v *Videos) Open(ctx context.Context, to providers.Target, ticket providers
 	return v.jobs.Open(ctx, to, links[output], false)
 }
 
-// links returns the links of the videos of a result.
 func (v *Videos) links(ctx context.Context, to providers.Target, ticket providers.Ticket) ([]string, error) {
 	answer, err := v.jobs.Do(ctx, to, upstream.JobRequest{Path: requestPath(to, ticket)})
 	if err != nil {

@@ -20,7 +20,6 @@ type Relayer struct {
 	operations map[providers.Operation]operation
 }
 
-// operation describes one operation.
 type operation struct {
 	// verb follows the model in the path; of the one operation whose body names the model it is "", and path is its path.
 	verb, path string

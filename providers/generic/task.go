@@ -145,7 +145,6 @@ func classify(fault *providers.Fault) {
 	}
 }
 
-// reason returns the reason of a refusal.
 func reason(body []byte) string { return readRefusal(body).message }
 
 // readRefusal reads the error in an answer.

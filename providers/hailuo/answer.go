@@ -87,7 +87,6 @@ func codeOf(body []byte) string {
 	return ""
 }
 
-// reason returns the reason of a refusal.
 func reason(body []byte) string {
 	var s said
 	_ = json.Unmarshal(body, &s) // errors leave it empty

@@ -96,7 +96,6 @@ func (v *Videos) Find(ctx context.Context, to providers.Target, req providers.Vi
 	return providers.Ticket{}, providers.Faultf(providers.NotFound, "The upstream shows no such job.")
 }
 
-// task reads the job.
 func (v *Videos) task(ctx context.Context, to providers.Target, ticket providers.Ticket) (task, error) {
 	var h handle
 	_ = json.Unmarshal(ticket.Data, &h) // a ticket without it is of the API with the model in the path

@@ -2,7 +2,6 @@ package openai
 
 import "modelrelay/providers"
 
-// operation describes one operation.
 type operation struct {
 	// path follows the channel's base URL.
 	path string

@@ -197,7 +197,6 @@ func classify(fault *providers.Fault) {
 	}
 }
 
-// reason returns the reason of a refusal.
 func reason(body []byte) string {
 	var a answer
 	_ = json.Unmarshal(body, &a) // errors leave it empty

@@ -104,7 +104,6 @@ func (t task) VideoLinks() []string {
 // credits returns the cost of a task that has ended, "" for none.
 func (t task) credits() upstream.Loose { return upstream.Amount(t.Cost, "credits") }
 
-// percent is the progress.
 func (t task) percent() int {
 	fraction, err := strconv.ParseFloat(string(t.Progress), 64)
 	if err != nil || math.IsNaN(fraction) {

@@ -117,7 +117,6 @@ func (r *Reader) add(from, to int, begins bool) {
 	r.data.to += copy(r.room[r.begin+r.data.to:], r.room[from:to])
 }
 
-// event returns the event that was read.
 func (r *Reader) event() Event {
 	event := Event{Name: r.room[r.begin+r.name.from : r.begin+r.name.to], Data: r.room[r.begin+r.data.from : r.begin+r.data.to]}
 	r.reset()

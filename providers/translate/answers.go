@@ -148,7 +148,6 @@ func isDone(data []byte) bool {
 	return bytes.HasPrefix(data, []byte(done)) && string(bytes.TrimSpace(data)) == done
 }
 
-// event reads one event.
 func (a *Answer) event(sent sse.Event) {
 	a.events = a.events[:0]
 	switch {

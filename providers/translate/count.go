@@ -56,7 +56,6 @@ func (t *Translation) count(call providers.Call, targets []providers.Endpoint) *
 	return nil
 }
 
-// embed makes the call for vectors.
 func (t *Translation) embed(call providers.Call) *providers.Fault {
 	call.Model = call.Named()
 	embedding, fault := EmbedRequest(call, t.target.Model, estimate, &t.loss)

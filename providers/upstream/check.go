@@ -35,7 +35,6 @@ func (j *Jobs) Free(ctx context.Context, to providers.Target, path string) ([]by
 	return answer.Body, nil
 }
 
-// object reports whether a body is a JSON object.
 func object(body []byte) bool {
 	return bytes.HasPrefix(bytes.TrimLeft(body, " \t\r\n"), []byte("{")) && json.Valid(body)
 }

@@ -78,7 +78,6 @@ func (r *Results) Open(channel providers.Channel, get *http.Request) (providers.
 	return providers.Video{Body: body, Length: resp.ContentLength, ContentType: kind}, nil
 }
 
-// client returns the client for the results of a channel.
 func (r *Results) client(channel providers.Channel) (*http.Client, error) {
 	base, err := url.Parse(channel.BaseURL)
 	if err != nil {

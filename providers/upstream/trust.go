@@ -43,7 +43,6 @@ func (t *transport) RoundTrip(req *http.Request) (*http.Response, error) {
 	return way.RoundTrip(req)
 }
 
-// of returns the transport for a URL.
 func (t *transport) of(u *url.URL) (*http.Transport, error) {
 	if t.trust == nil || u.Scheme != "https" {
 		return t.base, nil

@@ -86,7 +86,6 @@ func modesOf(model string) map[mode]limits {
 	return nil
 }
 
-// sounds reports whether a model makes sound.
 func sounds(model string) bool {
 	return slices.Contains([]string{"viduq3", "viduq3-pro", "viduq3-turbo", "viduq3-pro-fast", "viduq3-mix"}, model)
 }

@@ -126,7 +126,6 @@ func (f family) mediaType(role providers.InputRole) string {
 	}
 }
 
-// parameters are the settings.
 func (f family) parameters(model string, req providers.VideoRequest, frame providers.Frame, seconds int) (upstream.Members, error) {
 	members := make(upstream.Members)
 	members.Number("duration", cmp.Or(seconds, f.seconds))

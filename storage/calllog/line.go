@@ -190,7 +190,6 @@ type lineUsed struct {
 	Estimated int   `json:"estimated"`
 }
 
-// parse reads a line.
 func parse(text string) (Record, error) {
 	var l line
 	if err := json.Unmarshal([]byte(text), &l); err != nil {

@@ -54,7 +54,6 @@ type naming struct {
 
 func (n *naming) enough() bool { return n.own || len(n.found) >= n.most }
 
-// take reads lines.
 func (n *naming) take(lines string, place func(offset int) string) {
 	for offset := 0; offset < len(lines) && !n.own; {
 		line := lines[offset:]

@@ -216,7 +216,6 @@ func (p *paging) add(s *summer, rows []Row) {
 	}
 }
 
-// sums adds the sums of all tokens.
 func (p *paging) sums(ctx context.Context, s *summer, days []string, channels bool) error {
 	for _, day := range days { // one day at a time: it may have many models
 		key, name := dayModelsKey(day), modelOf

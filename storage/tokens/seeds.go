@@ -99,7 +99,6 @@ func newSeeds(in *records) *seeds {
 	return s
 }
 
-// raise adds to what is due.
 func (s *seeds) raise(due seedsDue) {
 	s.mu.Lock()
 	defer s.mu.Unlock()

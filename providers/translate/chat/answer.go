@@ -31,7 +31,6 @@ func Message(body []byte) string {
 // NewReader returns a reader of an upstream's chat completion, streamed or whole.
 func NewReader() form.AnswerReader { return new(answer) }
 
-// answer reads one answer.
 type answer struct {
 	begun, over bool
 	choices     []*choice

@@ -5,7 +5,6 @@ import (
 	"modelrelay/providers/translate/form"
 )
 
-// saidCall is a call.
 type saidCall struct {
 	block    int
 	id, name string

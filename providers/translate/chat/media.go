@@ -27,7 +27,6 @@ func (r *reading) blocks(content rawjson.Value, at form.Path) ([]form.Block, *pr
 	return blocks, nil
 }
 
-// part reads one part of a content.
 func (r *reading) part(part rawjson.Value, at form.Path) (form.Block, *providers.Fault) {
 	block := form.Block{Kind: form.BlockText, At: at}
 	if text := part.Text(); text != nil {

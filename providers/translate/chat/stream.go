@@ -35,7 +35,6 @@ func NewWriter(ask form.Ask) form.AnswerWriter {
 	return w
 }
 
-// writer writes one answer.
 type writer struct {
 	ask     form.Ask
 	out     form.Out // to be sent

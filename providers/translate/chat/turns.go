@@ -79,7 +79,6 @@ func (r *reading) readMessage(m *message, value rawjson.Value) {
 	}
 }
 
-// turn makes a turn of a message.
 func (r *reading) turn(m *message) (form.Turn, *providers.Fault) {
 	turn := form.Turn{At: m.at}
 	var fault *providers.Fault

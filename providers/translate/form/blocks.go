@@ -231,7 +231,6 @@ func (s *Sequencer) keep(held *heldEvent, text rawjson.Text) {
 	s.count(len(text.Inner()), len(held.text))
 }
 
-// release returns the text that is held of a block.
 func (s *Sequencer) release(held *heldEvent) rawjson.Text {
 	if held.text == nil {
 		return nil

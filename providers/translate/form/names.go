@@ -21,7 +21,6 @@ type NameRule struct {
 	Letter bool
 }
 
-// fits reports whether a name is one.
 func (r NameRule) fits(name string) bool {
 	return name != "" && len(name) <= r.Max && (!r.Letter || isLetter(name[0])) &&
 		strings.IndexFunc(name, func(c rune) bool { return !r.allows(c) }) < 0

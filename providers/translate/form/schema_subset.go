@@ -179,7 +179,6 @@ func (s *cutSchema) remove(as string) {
 	s.kept = slices.DeleteFunc(s.kept, func(k keptKeyword) bool { return k.as == as })
 }
 
-// schema writes one schema.
 func (c *cutter) schema(schema *schemaNode) {
 	if !schema.value.IsObject() {
 		if schema.value.True() {

@@ -53,7 +53,6 @@ func (r *reader) Document(document rawjson.Value, to []form.Event) []form.Event 
 	return r.End(r.Event(nil, document, to))
 }
 
-// chunk reads a GenerateContentResponse.
 func (r *reader) chunk(v rawjson.Value, to []form.Event) []form.Event {
 	if r.over || !v.IsObject() {
 		return to
@@ -181,7 +180,6 @@ func (r *reader) candidate(v rawjson.Value, index int, to []form.Event) []form.E
 	return to
 }
 
-// part reads a part.
 func (c *candidate) part(v rawjson.Value, to []form.Event) []form.Event {
 	var text, signature rawjson.Text
 	var call rawjson.Value

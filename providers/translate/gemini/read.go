@@ -63,7 +63,6 @@ func (r *reading) fail(at, message string) {
 	}
 }
 
-// root reads a GenerateContentRequest.
 func (r *reading) root(request rawjson.Value) {
 	for name, value := range request.Members() {
 		switch {

@@ -8,7 +8,6 @@ import (
 	"modelrelay/providers/translate/form"
 )
 
-// config reads a GenerationConfig.
 func (r *reading) config(config rawjson.Value) {
 	prefix := r.prefix + "generationConfig."
 	var mime rawjson.Text

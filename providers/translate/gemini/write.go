@@ -116,7 +116,6 @@ func (w *writing) system(blocks []form.Block) {
 	w.out.End()
 }
 
-// text writes a part that is a text.
 func (w *writing) text(text rawjson.Text) {
 	w.out.Begin()
 	w.out.KeyText("text", text)

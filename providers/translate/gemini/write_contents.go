@@ -106,7 +106,6 @@ func (w *writing) id(id string) {
 	}
 }
 
-// result writes a functionResponse.
 func (w *writing) result(block *form.Block) {
 	r := block.Result
 	w.out.Begin()

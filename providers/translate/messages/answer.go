@@ -296,7 +296,6 @@ func reasonOf(reason rawjson.Text) form.StopReason {
 	return form.StopOther
 }
 
-// end ends the answer.
 func (a *answer) end(to []form.Event) []form.Event {
 	for len(a.open) > 0 {
 		to = a.blockStop(a.open[0].index, to)

@@ -36,7 +36,6 @@ func Read(call providers.Call, loss *form.Loss) (*form.Prompt, form.Ask, *provid
 	return r.p, ask, nil
 }
 
-// reader reads one call.
 type reader struct {
 	p    *form.Prompt
 	loss *form.Loss

@@ -34,7 +34,6 @@ func (w *message) whole(content []byte) {
 	out.End()
 }
 
-// end ends the message.
 func (w *message) end() {
 	w.close()
 	if w.ask.Stream {

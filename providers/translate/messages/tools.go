@@ -67,7 +67,6 @@ const (
 	searchName = "web_search"
 )
 
-// search reads the web search.
 func (r *reader) search(item rawjson.Value, kind string, at form.Path) {
 	r.p.Search = &form.Search{
 		At: at, Type: kind, Allowed: item.Get("allowed_domains"), Blocked: item.Get("blocked_domains"), MaxUses: item.Get("max_uses"),

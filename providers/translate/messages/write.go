@@ -65,7 +65,6 @@ type arranged struct {
 	plan   plan
 }
 
-// writer writes one call.
 type writer struct {
 	arranged
 	out    *form.Out

@@ -110,7 +110,6 @@ func (w *writer) writeTurns() *providers.Fault {
 	return nil
 }
 
-// block writes a block of a turn.
 func (w *writer) block(role form.Role, block *form.Block) *providers.Fault {
 	switch block.Kind {
 	case form.BlockText:

@@ -162,7 +162,6 @@ func (w *output) openReasoning() {
 	w.added("]}")
 }
 
-// search writes a search of the web.
 func (w *output) search(step *form.SearchStep) {
 	w.open(searchCall, "ws_")
 	var action form.Out

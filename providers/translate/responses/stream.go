@@ -23,7 +23,6 @@ func NewWriter(ask form.Ask) form.AnswerWriter {
 	return w
 }
 
-// writer writes one answer.
 type writer struct {
 	output
 	blocks  *form.Sequencer

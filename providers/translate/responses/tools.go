@@ -88,7 +88,6 @@ func (r *reading) readSearch(declared rawjson.Value, kind string, at form.Path) 
 	r.prompt.Search, r.ask.Search = search, true
 }
 
-// declare adds a tool.
 func (r *reading) declare(tool form.Tool, space form.Space) {
 	r.prompt.Tools = append(r.prompt.Tools, tool)
 	put(&r.ask.Declared, tool.Name, true)

@@ -69,7 +69,6 @@ func (w *writing) instructions(system []form.Block) bool {
 	return true
 }
 
-// item begins an item.
 func (w *writing) item(kind string) {
 	w.Begin()
 	w.KeyString("type", kind)

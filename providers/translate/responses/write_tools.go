@@ -39,7 +39,6 @@ func (w *writing) tools() {
 // includeSources makes the answer name the pages of a search.
 const includeSources = "web_search_call.action.sources"
 
-// search writes the web search.
 func (w *writing) search() {
 	s := w.Search
 	if s == nil {

@@ -107,7 +107,6 @@ func (c *Calls) list(ctx context.Context, p *Program, query url.Values) (found [
 	return found, looked, nil
 }
 
-// one shows one call.
 func (c *Calls) one(ctx context.Context, p *Program) error {
 	var call logs.Call
 	if err := p.ask(ctx, "/admin/calls/"+url.PathEscape(c.ID), nil, &call); err != nil {

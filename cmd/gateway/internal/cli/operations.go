@@ -166,7 +166,6 @@ func (p *Program) askPages(ctx context.Context, path string, query url.Values, l
 	}
 }
 
-// entries reads the entries of a list.
 func entries[T any](list []json.RawMessage) ([]T, error) {
 	read := make([]T, len(list))
 	for i, raw := range list {

@@ -71,7 +71,6 @@ func printList[T any](p *Program, list []T, head []string, row func(T) []string)
 	return p.show(list, func() error { return printTable(p.Stdout, head, rowsOf(list, row)) })
 }
 
-// rowsOf are the rows of a list.
 func rowsOf[T any](list []T, row func(T) []string) [][]string {
 	rows := make([][]string, len(list))
 	for i, one := range list {

@@ -9,7 +9,6 @@ import (
 	"modelrelay/providers/translate"
 )
 
-// checkChannel checks one channel.
 func checkChannel(v *validator, at string, c Channel, vendors providers.Catalog) {
 	v.filled(at+".name", c.Name)
 	vendor, known := vendors[c.Vendor]
