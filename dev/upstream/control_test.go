@@ -93,6 +93,35 @@ func TestRulesOnStreams(t *testing.T) {
 	}
 }
 
+// TestMovedStall: a stall that is moved lets its stream go on to the new place, and holds it there.
+func TestMovedStall(t *testing.T) {
+	t.Parallel()
+	f := start(t, upstream.Options{})
+	rule := f.rule(t, `{"operation":"chat","action":"stall","chunks":2}`)
+	ended := make(chan answer, 1)
+	go func() {
+		a, _ := f.try(t.Context(), "POST", "/openai/v1/chat/completions", strings.Replace(chatBody, "{", `{"stream":true,`, 1))
+		ended <- a
+	}()
+	sent := func() float64 {
+		n, _ := at(f.control(t, "GET", "stats?model=gpt-4o", ""), "total", "sent").(float64)
+		return n
+	}
+	eventually(t, func() bool { return sent() > 0 })
+	begun := sent()
+	f.control(t, "POST", "rules/"+rule, `{"chunks":3}`)
+	eventually(t, func() bool { return sent() > begun })
+	select {
+	case a := <-ended:
+		t.Fatalf("the moved stall ended: %s", a.body)
+	default:
+	}
+	f.control(t, "POST", "release", "")
+	if a := <-ended; a.err != nil || !strings.HasSuffix(string(a.body), "data: [DONE]\n\n") {
+		t.Errorf("released stream: %v %s", a.err, a.body)
+	}
+}
+
 func TestRuleSelection(t *testing.T) {
 	t.Parallel()
 	f := start(t, upstream.Options{})

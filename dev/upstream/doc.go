@@ -56,6 +56,7 @@
 //
 //	POST   /_control/rules          adds a rule (below): {"id"}
 //	GET    /_control/rules          {"rules"}, with how often each matched
+//	POST   /_control/rules/{id}     {chunks}: a stall stops streams after so many events from now on, those that it holds too
 //	DELETE /_control/rules[/{id}]   ends all rules or one; calls they hold stay held
 //	POST   /_control/release        lets held calls go on; ?rule=ID those of one rule
 //	GET    /_control/wait           long poll with filters, count (1), phase (arrived|accepted|answered|canceled|faulted|ended|open) and timeout

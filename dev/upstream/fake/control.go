@@ -25,6 +25,7 @@ func (s control) route() {
 	routes := map[string]func(w http.ResponseWriter, r *http.Request) (any, error){
 		"GET /_control/rules":           s.listRules,
 		"POST /_control/rules":          s.addRule,
+		"POST /_control/rules/{id}":     s.moveRule,
 		"DELETE /_control/rules":        s.removeRules,
 		"DELETE /_control/rules/{id}":   s.removeRules,
 		"GET /_control/scripts":         s.listScripts,
@@ -90,6 +91,22 @@ func (s control) addRule(_ http.ResponseWriter, r *http.Request) (any, error) {
 		return nil, err
 	}
 	return map[string]string{"id": s.rules.add(added)}, nil
+}
+
+func (s control) moveRule(_ http.ResponseWriter, r *http.Request) (any, error) {
+	var to struct {
+		Chunks int `json:"chunks"`
+	}
+	id := r.PathValue("id")
+	switch err := decodeControl(r, &to); {
+	case err != nil:
+		return nil, err
+	case to.Chunks <= 0:
+		return nil, errors.New("chunks: must be positive")
+	case !s.rules.move(id, to.Chunks):
+		return nil, unknownError("no stall " + id)
+	}
+	return map[string]any{"rules": s.rules.all()}, nil
 }
 
 func (s control) removeRules(_ http.ResponseWriter, r *http.Request) (any, error) {

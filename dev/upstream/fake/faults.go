@@ -156,7 +156,7 @@ func (w *FaultyWriter) Write(b []byte) (int, error) {
 	}
 	limit := w.rule.Bytes
 	if limit == 0 || w.stalled || w.written+int64(len(b)) <= limit {
-		if w.rule.Bytes == 0 && w.rule.Chunks == 0 && !w.stalled {
+		if chunks, _ := w.call.Server.rules.stop(w.rule); chunks == 0 && w.rule.Bytes == 0 && !w.stalled {
 			w.spoil() // at once: the head of the answer is all there is
 		}
 		n, err := w.ResponseWriter.Write(b)
@@ -179,8 +179,24 @@ func (w *FaultyWriter) Write(b []byte) (int, error) {
 func (w *FaultyWriter) Flush() {
 	w.flush()
 	w.chunks++
-	if w.rule.Chunks > 0 && w.chunks == w.rule.Chunks && w.rule.Action != "slow" {
-		w.spoil()
+	if w.rule.Action == "slow" {
+		return
+	}
+	for {
+		stop, moved := w.call.Server.rules.stop(w.rule)
+		if w.stalled || w.chunks != stop {
+			return
+		}
+		if w.rule.Action == "cut" {
+			panic(http.ErrAbortHandler)
+		}
+		select {
+		case <-moved:
+		case <-w.call.gate:
+			w.stalled = true
+		case <-w.call.HTTP.Context().Done():
+			panic(http.ErrAbortHandler)
+		}
 	}
 }
 

@@ -44,6 +44,8 @@ type rule struct {
 	Progress       int               `json:"progress,omitempty"`         // progress
 
 	Matched int `json:"matched"` // calls matched so far, those let through included
+
+	moved chan struct{} // closed and replaced when Chunks changes
 }
 
 // spoils reports whether the rule acts on the answer itself; the others shape its job.
@@ -129,7 +131,7 @@ func (s *rules) add(r *rule) (id string) {
 	defer s.mu.Unlock()
 	s.last++
 	r.ID = "rule_" + strconv.Itoa(s.last)
-	r.Matched = 0
+	r.Matched, r.moved = 0, make(chan struct{})
 	s.gates[r.ID] = make(chan struct{})
 	s.list = append(s.list, r)
 	s.some.Store(true)
@@ -178,6 +180,28 @@ func (s *rules) remove(id string) bool {
 	s.list = slices.DeleteFunc(s.list, func(r *rule) bool { return id == "" || r.ID == id })
 	s.some.Store(len(s.list) > 0)
 	return len(s.list) < before
+}
+
+// move makes the stall named id stop streams after so many events, those that it holds too. It reports whether there is such a rule.
+func (s *rules) move(id string, chunks int) bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for _, r := range s.list {
+		if r.ID == id && r.Action == "stall" {
+			r.Chunks = chunks
+			close(r.moved)
+			r.moved = make(chan struct{})
+			return true
+		}
+	}
+	return false
+}
+
+// stop returns after how many events the rule stops a stream, 0 for never, and what is closed when that changes.
+func (s *rules) stop(r *rule) (chunks int, moved <-chan struct{}) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return r.Chunks, r.moved
 }
 
 // release lets the calls held by the rule named id go on, or all when id is empty. It reports whether there is such a rule.
