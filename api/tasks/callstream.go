@@ -76,12 +76,14 @@ func (s *Service) Stream(
 	}
 	opened := int64(len(opening)) - 1
 	after = max(after, opened)
+	last := after
 	x.ReleaseBody() // of the create, or what was read of it: a call may take long
 	reading, end := context.WithCancelCause(ctx)
 	defer end(nil)
 	var watching sync.WaitGroup
 	watching.Go(func() { s.attend(reading, end, of, out) })
 	err = s.log.Read(reading, of.ID, activities.EventsFolder(of.Folder()), after, func(n int64, event []byte) error {
+		last = n
 		return out.write(show(n, event))
 	})
 	end(nil)
@@ -105,7 +107,7 @@ func (s *Service) Stream(
 	fault := providers.AsFault(err)
 	if fault.Kind != providers.Canceled {
 		staged := activities.StagedCall{Path: strings.TrimPrefix(of.Operation, http.MethodPost+" "), Format: of.Format}
-		_ = out.write(show(after+1, s.faults(staged, fault, after+1))) // the client may be gone
+		_ = out.write(show(last+1, s.faults(staged, fault, last+1))) // the client may be gone
 	}
 	return fault
 }
