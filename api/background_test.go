@@ -747,31 +747,32 @@ func TestResponseStreamWithoutEvents(t *testing.T) {
 	}
 }
 
-// aheadLog has the first events of a stream, and lost those that its readers have seen after them.
-type aheadLog struct{ events []string }
+// shortLog has fewer events than it sends: the last ones are lost, and other readers do not get them.
+type shortLog struct{ events []string }
 
-func (l aheadLog) Read(_ context.Context, _, _ string, after int64, each func(n int64, event []byte) error) error {
+func (l shortLog) Read(_ context.Context, _, _ string, after int64, each func(n int64, event []byte) error) error {
 	for n := after + 1; n < int64(len(l.events)); n++ {
 		if err := each(n, []byte(l.events[n])); err != nil {
 			return err
 		}
 	}
-	return eventlog.ErrAhead
+	return &eventlog.AheadError{Events: int64(len(l.events)) - 1}
 }
 
-// TestStreamAhead: the error event of a reader that has seen lost events follows the last one that it has, by its id and its number.
+// TestStreamAhead: a reader that has seen lost events gets an error event with the number of the last stored event, after which a reader gets no
+// more.
 func TestStreamAhead(t *testing.T) {
 	t.Parallel()
 	const body = `{"model":"gpt","input":"x","background":true,"stream":true}`
-	log := aheadLog{events: []string{"event: a\ndata: {}\n\n", "event: b\ndata: {}\n\n", "event: c\ndata: {}\n\n", "event: d\ndata: {}\n\n"}}
-	s := newStoring(t, func(o *api.Options) { o.Events = log })
+	events := []string{"event: a\ndata: {}\n\n", "event: b\ndata: {}\n\n", "event: c\ndata: {}\n\n", "event: d\ndata: {}\n\n", "event: e\ndata: {}\n\n"}
+	s := newStoring(t, func(o *api.Options) { o.Events = shortLog{events} })
 	task := endedCall(s.gateway, 200, "")
 	task.ID, task.Operation, task.Stream, task.Body, task.Call.Events = responseID, "POST /v1/responses", true, "body", 4
 	s.archive["body"] = []byte(body)
 	s.tasks.put(task)
 	for _, id := range []string{"", responseID + "-2"} {
 		got := s.do(t, request("GET", "/v1/tasks/"+responseID+"/events", "", "Last-Event-ID", id)).Body.String()
-		if !regexp.MustCompile(`id: ` + responseID + `-3\nevent: d\ndata: {}\n\nid: ` + responseID + `-4\nevent: error\ndata: {.*"sequence_number":4\b.*}\n\n$`).MatchString(got) {
+		if !regexp.MustCompile(`id: ` + responseID + `-4\nevent: e\ndata: {}\n\nid: ` + responseID + `-3\nevent: error\ndata: {.*"sequence_number":3\b.*}\n\n$`).MatchString(got) {
 			t.Errorf("after %q: got %s", id, got)
 		}
 	}

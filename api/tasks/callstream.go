@@ -88,7 +88,10 @@ func (s *Service) Stream(
 	})
 	end(nil)
 	watching.Wait()
-	var failed *noEvents
+	var (
+		failed *noEvents
+		ahead  *eventlog.AheadError
+	)
 	switch {
 	case err == nil || ctx.Err() != nil && r.Context().Err() == nil: // the end, or the process stops: the client reconnects to another
 		return nil
@@ -101,8 +104,9 @@ func (s *Service) Stream(
 			return nil
 		}
 		err = failed.fault
-	case errors.Is(err, eventlog.ErrAhead):
+	case errors.As(err, &ahead):
 		err = &providers.Fault{Kind: providers.Upstream, Message: "Events of the stream were lost.", Err: err}
+		last = ahead.Events - 2 // the error event has the number of the last stored one, after which there are no more
 	}
 	fault := providers.AsFault(err)
 	if fault.Kind != providers.Canceled {

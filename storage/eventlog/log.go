@@ -60,8 +60,6 @@ const (
 )
 
 var (
-	// ErrAhead reports a reader that has seen events which are not stored: Redis and the worker were lost together.
-	ErrAhead = errors.New("the reader is ahead of the stored events")
 	// ErrEnded reports that the log has ended.
 	ErrEnded = errors.New("the event log has ended")
 	// ErrReplaced reports that a later writer continues the log.
@@ -69,6 +67,15 @@ var (
 	// ErrEvent reports bytes that are not complete events.
 	ErrEvent = errors.New("not a complete event")
 )
+
+// AheadError reports a reader that has seen events which are not stored: Redis and the worker were lost together.
+type AheadError struct {
+	// Events is the number of stored events.
+	Events int64
+}
+
+// Error implements error.
+func (*AheadError) Error() string { return "the reader is ahead of the stored events" }
 
 // Objects is the archive. Its errors are those of storage.
 type Objects interface {

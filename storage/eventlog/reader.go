@@ -39,12 +39,17 @@ func (r *reader) take(c chunk) error {
 	return r.failed
 }
 
-// enters returns the number of the first event that the reader has read of a writer, or would read.
+// enters returns the number of the first event that the reader has read of a writer, or would read; 0 if it has read none before: the events
+// that it has seen elsewhere are taken for those of the log.
 func (r *reader) enters(writer int64) int64 {
-	if writer == r.writer {
+	switch r.writer {
+	case 0:
+		return 0
+	case writer:
 		return r.entered
+	default:
+		return r.next
 	}
-	return r.next
 }
 
 // ahead reports whether the reader has events that the ended log lacks.
@@ -52,13 +57,13 @@ func (r *reader) ahead(e *end) bool {
 	return r.next > e.total || !e.complete && e.begin > 0 && r.enters(e.writer) > e.begin
 }
 
-// finished reports whether the reader has all events of an ended log. ErrAhead: it has others.
+// finished reports whether the reader has all events of an ended log. *AheadError: it has others.
 func (r *reader) finished(e *end) (bool, error) {
 	switch {
 	case e == nil:
 		return false, nil
 	case r.ahead(e):
-		return false, ErrAhead
+		return false, &AheadError{Events: e.total}
 	}
 	return r.next == e.total, nil
 }

@@ -433,7 +433,7 @@ func (w *Writer) Abandon() {
 }
 
 // Close ends the log: it stores the final object, stops the readers after the last event, and removes the parts. complete is false if the
-// log was cut short; then readers that have seen lost events of an earlier writer receive ErrAhead. If Redis is unavailable, readers find the
+// log was cut short; then readers that have seen lost events of an earlier writer receive an AheadError. If Redis is unavailable, readers find the
 // end some seconds later.
 //
 // After an error the log has not ended, and Close may be repeated. ErrReplaced: a later writer continues the log.
