@@ -2,33 +2,26 @@ package e2e_test
 
 import (
 	"bytes"
-	"context"
 	"encoding/json"
-	"flag"
 	"fmt"
-	"maps"
-	"math/rand/v2"
 	"net/http"
-	"slices"
 	"strings"
-	"sync"
 	"testing"
-	"time"
 
 	"modelrelay/activities"
 	"modelrelay/dev/e2e/stack"
 	"modelrelay/storage/testwait"
 )
 
-var (
-	backgroundCalls = flag.Int("background-calls", 16, "calls of TestBackgroundStorm, by default few enough for every day; the whole is 1000")
-	backgroundSeed  = flag.Uint64("background-seed", 1, "what TestBackgroundStorm asks for; 0: something else each time, which is printed")
-)
-
 // newCallSplit is stack.NewSplit with members of the background section, channels in place of the usual ones, and a grace of one second.
 func newCallSplit(on *stack.Stack, section string, channels ...string) *stack.Split {
+	return splitOf(on, stack.GatewayOptions{More: "background: {" + section + "}\n", Relay: "grace: 1s", Channels: strings.Join(channels, "")})
+}
+
+// splitOf is stack.NewSplit with options.
+func splitOf(on *stack.Stack, o stack.GatewayOptions) *stack.Split {
 	s := &stack.Split{Stack: on, ToTemporal: stack.NewLink(on.T, on.TemporalAt)}
-	o := stack.GatewayOptions{More: "background: {" + section + "}\n", Relay: "grace: 1s", Channels: strings.Join(channels, ""), Args: []string{"serve", "--worker=false"}}
+	o.Args = []string{"serve", "--worker=false"}
 	s.Front = s.StartGateway(o)
 	o.Args, o.TemporalAt = []string{"worker"}, s.ToTemporal.Addr()
 	s.Worker = s.StartGateway(o)
@@ -327,125 +320,4 @@ func TestKillTemporalDuringCall(t *testing.T) {
 		t.Errorf("ended as %+v with %+v", ended, ended.Error)
 	}
 	wantSent(t, s.Stack, "survives the server", 1)
-}
-
-// followRequests collects the bodies of the upstream's requests of an operation, of which it has the last ones alone. The returned function ends
-// that and returns them.
-func followRequests(s *stack.Stack, operation string) (all func() [][]byte) {
-	const every = 100 * time.Millisecond
-	type request struct {
-		Sequence int64  `json:"sequence"`
-		Head     []byte `json:"head"`
-	}
-	heads := make(map[int64][]byte)
-	look := func() {
-		var answer struct {
-			Requests []request `json:"requests"`
-		}
-		s.Control.Do(http.MethodGet, "/requests?operation="+operation, nil, &answer)
-		for _, r := range answer.Requests {
-			heads[r.Sequence] = r.Head
-		}
-	}
-	ctx, end := context.WithCancel(s.T.Context())
-	var following sync.WaitGroup
-	following.Go(func() {
-		tick := time.NewTicker(every)
-		defer tick.Stop()
-		for ctx.Err() == nil {
-			select {
-			case <-tick.C:
-				look()
-			case <-ctx.Done():
-			}
-		}
-	})
-	return func() [][]byte {
-		end()
-		following.Wait()
-		look()
-		for n := int64(1); n <= int64(len(heads)); n++ {
-			if heads[n] == nil {
-				s.T.Errorf("request %d of %d was not collected", n, len(heads))
-			}
-		}
-		return slices.Collect(maps.Values(heads))
-	}
-}
-
-// TestBackgroundStorm: calls under kills of the worker, the gateway and the link to Temporal. None is lost, none is stuck, and each is repeated
-// at most once.
-func TestBackgroundStorm(t *testing.T) {
-	t.Parallel()
-	seed := *backgroundSeed
-	if seed == 0 {
-		seed = rand.Uint64()
-	}
-	t.Logf("-background-seed %d -background-calls %d", seed, *backgroundCalls)
-	random := rand.New(rand.NewPCG(seed, 0))
-	s := newCallSplit(stack.Shared(t), "lost_answer: repeat")
-	for _, rule := range []map[string]any{
-		{"contains": "slow", "action": "delay", "ms": 3000},
-		{"contains": "refused", "action": "status", "status": 400},
-		{"contains": "broken", "action": "drop", "accept": true, "times": *backgroundCalls / 8},
-	} {
-		rule["operation"] = "chat"
-		s.Control.AddRule(rule)
-	}
-	requests := followRequests(s.Stack, "chat")
-	prompts := make(map[string]string) // by task
-	kills := 1 + *backgroundCalls/50
-	for i := range *backgroundCalls {
-		prompt := fmt.Sprintf("%s %d", []string{"quick", "slow", "slow", "broken", "refused"}[random.IntN(5)], i)
-		r := chatIn(prompt, "Idempotency-Key", prompt, "Prefer", prefer)
-		testwait.Eventually(t, "the call is taken", stack.CrashTimeout, func() bool {
-			answer, err := s.Front.Send(t.Context(), r)
-			if err != nil || answer.Status != http.StatusAccepted {
-				return false
-			}
-			prompts[strings.TrimPrefix(answer.Header.Get("Location"), "/v1/tasks/")] = prompt
-			return true
-		})
-		if (i+1)%max(1, *backgroundCalls/kills) != 0 {
-			continue
-		}
-		switch random.IntN(3) {
-		case 0:
-			s.Front.Kill()
-			s.Front.Start()
-		case 1:
-			s.ToTemporal.Cut()
-			s.ToTemporal.Restore()
-		}
-		s.Worker.Kill()
-		s.RestartWorker()
-	}
-	if len(prompts) != *backgroundCalls {
-		t.Errorf("%d tasks of %d calls", len(prompts), *backgroundCalls)
-	}
-	repeats := 0
-	began := time.Now()
-	ends := make(map[string]background)
-	for id := range prompts {
-		ends[id] = awaitBackground(t, s.Front, "", id)
-	}
-	heads := requests()
-	for id, prompt := range prompts {
-		ended, sent := ends[id], 0
-		for _, head := range heads {
-			if bytes.Contains(head, []byte(`"`+prompt+`"`)) {
-				sent++
-			}
-		}
-		repeats += max(0, sent-1)
-		want := map[string]string{"quick": "completed", "slow": "completed", "refused": "failed"}[strings.Fields(prompt)[0]]
-		switch {
-		case sent < 1 || sent > 2 || sent > ended.Attempts:
-			t.Errorf("%q was sent %d times: %+v with %+v", prompt, sent, ended, ended.Error)
-		case want == "completed" && ended.Status == "failed" && ended.Error.Code == "upstream_unknown" && ended.Attempts == 2: // both answers were lost
-		case want != "" && ended.Status != want:
-			t.Errorf("%q ended as %+v with %+v, want %s", prompt, ended, ended.Error, want)
-		}
-	}
-	t.Logf("%d calls, %d kills, %d repeats; the last ended %v after the last kill", len(prompts), kills, repeats, time.Since(began))
 }

@@ -25,14 +25,7 @@ func requestsTo(s *stack.Stack, operation string) []seen {
 
 // newUpstreamSplit is newCallSplit with a channel whose vendor runs background calls.
 func newUpstreamSplit(on *stack.Stack) *stack.Split {
-	s := &stack.Split{Stack: on, ToTemporal: stack.NewLink(on.T, on.TemporalAt)}
-	o := stack.GatewayOptions{
-		Channels: s.Channel("main", "sk-upstream-main", "    background: upstream\n"), Relay: "grace: 1s", Args: []string{"serve", "--worker=false"},
-	}
-	s.Front = s.StartGateway(o)
-	o.Args, o.TemporalAt = []string{"worker"}, s.ToTemporal.Addr()
-	s.Worker = s.StartGateway(o)
-	return s
+	return splitOf(on, stack.GatewayOptions{Channels: on.Channel("main", "sk-upstream-main", "    background: upstream\n"), Relay: "grace: 1s"})
 }
 
 // TestKillWorkerDuringTicket: the vendor makes the response. After the death of the worker another one reads it to its end, and nothing is sent
