@@ -76,6 +76,12 @@ func (c *Control) AddRule(rule map[string]any) string {
 	return made.ID
 }
 
+// Move lets the streams that a stall holds go on to their event n, where it holds them again.
+func (c *Control) Move(rule string, n int) {
+	c.t.Helper()
+	c.Do(http.MethodPost, "/rules/"+rule, map[string]any{"chunks": n}, nil)
+}
+
 // Clear ends all rules; the calls that they hold continue.
 func (c *Control) Clear() {
 	c.t.Helper()
