@@ -120,6 +120,9 @@ func TestCall(t *testing.T) {
 			if len(events) != 1 || events[0] != test.event {
 				t.Errorf("told %q, want %q", events, test.event)
 			}
+			if s.channel != got.Call.Channel {
+				t.Errorf("operators see channel %q, want %q", s.channel, got.Call.Channel)
+			}
 			if want := got.CompletedAt.Add(retention); !got.ExpiresAt.Equal(want) {
 				t.Errorf("expires at %v, want %v", got.ExpiresAt, want)
 			}

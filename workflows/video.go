@@ -114,6 +114,9 @@ func (v *task) finish(ctx workflow.Context, result Result) (Result, error) {
 		return Result{}, fmt.Errorf("write the result: %w", err)
 	}
 	var more []temporal.SearchAttributeUpdate
+	if result.Call != nil && result.Call.Channel != "" {
+		more = append(more, Keyword(AttrChannel).ValueSet(result.Call.Channel))
+	}
 	if len(v.deferred) > 0 {
 		more = append(more, dueAt(workflow.Now(ctx).Add(deferredLimit+endUsual)))
 	}

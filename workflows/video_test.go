@@ -20,8 +20,9 @@ import (
 // testEnv is a workflow under test: time is skipped, activities are scripted.
 type testEnv struct {
 	*testsuite.TestWorkflowEnvironment
-	states []string
-	due    time.Time // of the last step
+	states  []string
+	channel string
+	due     time.Time // of the last step
 }
 
 func newTestEnv(t *testing.T) *testEnv {
@@ -39,6 +40,9 @@ func newTestEnv(t *testing.T) *testEnv {
 		}
 		if state, ok := attrs.GetKeyword(temporal.NewSearchAttributeKeyKeyword(workflows.AttrState)); ok {
 			s.states = append(s.states, state)
+		}
+		if channel, ok := attrs.GetKeyword(temporal.NewSearchAttributeKeyKeyword(workflows.AttrChannel)); ok {
+			s.channel = channel
 		}
 		if text, ok := attrs.GetKeyword(temporal.NewSearchAttributeKeyKeyword(workflows.AttrDue)); ok {
 			s.due, _ = time.Parse(time.RFC3339, text)
