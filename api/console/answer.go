@@ -29,8 +29,8 @@ type callAnswer struct {
 	Text   string
 	Images []template.URL
 	Links  []string
-	// Sound: the answer is a sound. Cut: it is larger than what is shown.
-	Sound, Cut bool
+	// Prose: the text is that of a model. Sound: the answer is a sound. Cut: it is larger than what is shown.
+	Prose, Sound, Cut bool
 }
 
 // readAnswer reads the answer of a call that has ended; nil while there is none.
@@ -65,11 +65,7 @@ func (a *callAnswer) show(body []byte) {
 	document := body
 	switch {
 	case a.Type == "text/event-stream":
-		for line := range bytes.Lines(body) {
-			if data, is := bytes.CutPrefix(line, []byte("data:")); is {
-				a.event(data, &text)
-			}
-		}
+		a.events(body, &text)
 	case json.Valid(body):
 		var value any
 		_ = json.Unmarshal(body, &value) // it is valid
@@ -79,7 +75,7 @@ func (a *callAnswer) show(body []byte) {
 		document = indented.Bytes()
 	}
 	a.Text = text.String()
-	if a.Text == "" && len(a.Images) == 0 && len(a.Links) == 0 {
+	if a.Prose = a.Text != ""; !a.Prose && len(a.Images) == 0 && len(a.Links) == 0 {
 		a.Text = string(document)
 	}
 	if len(a.Text) > answerText {
@@ -88,14 +84,24 @@ func (a *callAnswer) show(body []byte) {
 	a.Text = strings.ToValidUTF8(a.Text, "\uFFFD")
 }
 
-// event takes the text of one event. Of the Responses API only the deltas count: its other events repeat them.
+// events takes the text of events.
+func (a *callAnswer) events(stream []byte, text *strings.Builder) {
+	for line := range bytes.Lines(stream) {
+		if data, is := bytes.CutPrefix(line, []byte("data:")); is {
+			a.event(data, text)
+		}
+	}
+}
+
+// event takes the text of one event. Of the Responses API only the deltas count: its other events repeat them, as does the last one of a
+// transcription.
 func (a *callAnswer) event(data []byte, text *strings.Builder) {
 	var event map[string]any
 	if json.Unmarshal(data, &event) != nil {
 		return // [DONE]
 	}
 	kind, _ := event["type"].(string)
-	if !strings.HasPrefix(kind, "response.") || kind == "response.output_text.delta" {
+	if kind != "transcript.text.done" && (!strings.HasPrefix(kind, "response.") || kind == "response.output_text.delta") {
 		a.walk(event, text)
 	}
 }

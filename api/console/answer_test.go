@@ -2,8 +2,12 @@ package console
 
 import (
 	"encoding/base64"
+	"io"
+	"net/http"
 	"strings"
 	"testing"
+
+	"modelrelay/workflows/tasks"
 )
 
 // TestAnswersOfCalls: the text and the pictures of every format, once; anything else as it is, and never more than the bound.
@@ -27,6 +31,7 @@ func TestAnswersOfCalls(t *testing.T) {
 		"its stream":       {stream, "event: step.delta\ndata: {\"event_type\":\"step.delta\",\"delta\":{\"type\":\"text\",\"text\":\"Hello\"}}\n\nevent: interaction.completed\ndata: {\"event_type\":\"interaction.completed\",\"interaction\":{\"id\":\"call_0\"}}\n\nevent: done\ndata: [DONE]\n\n", "Hello", 0, 0},
 		"image":            {"application/json", `{"data":[{"b64_json":"` + png + `"},{"url":"https://cdn.test/a.png"},{"url":"javascript:alert(1)"}]}`, "", 1, 1},
 		"no image":         {"application/json", `{"data":[{"b64_json":"` + page + `"}]}`, "{\n  \"data\": [\n    {\n      \"b64_json\": \"" + page + "\"\n    }\n  ]\n}", 0, 0},
+		"its events":       {stream, "data: {\"type\":\"transcript.text.delta\",\"delta\":\"Hel\"}\n\ndata: {\"type\":\"transcript.text.delta\",\"delta\":\"lo\"}\n\ndata: {\"type\":\"transcript.text.done\",\"text\":\"Hello\"}\n\n", "Hello", 0, 0},
 		"transcription":    {"application/json", `{"text":"Hello","segments":[{"text":"Hello"}]}`, "Hello", 0, 0},
 		"plain":            {"text/plain", "Hello", "Hello", 0, 0},
 		"error":            {"application/json", `{"error":{"code":1}}`, "{\n  \"error\": {\n    \"code\": 1\n  }\n}", 0, 0},
@@ -40,5 +45,55 @@ func TestAnswersOfCalls(t *testing.T) {
 	long := &callAnswer{Type: "text/plain"}
 	if long.show([]byte(strings.Repeat("x", 2*answerText))); len(long.Text) != answerText || !long.Cut {
 		t.Errorf("a long answer: %d bytes, cut %t", len(long.Text), long.Cut)
+	}
+}
+
+// TestTaskText: the text of a call's answer comes with its events, to its token, to operators, and to viewers without a right to change.
+func TestTaskText(t *testing.T) {
+	t.Parallel()
+	long := strings.Repeat("x", answerText/2)
+	h := newHouse(t, func(w http.ResponseWriter, r *http.Request) {
+		if r.URL.Path != "/v1/tasks/call_x/events" {
+			refuse(w, http.StatusNotFound, "No task.")
+			return
+		}
+		w.Header().Set("Content-Type", "text/event-stream")
+		for _, event := range []string{
+			":\n\n", `id: call_x-0` + "\n" + `data: {"choices":[{"delta":{"role":"assistant","content":"Hel"}}]}` + "\n\n",
+			`id: call_x-1` + "\n" + `data: {"choices":[{"delta":{"content":"lo"}}]}` + "\n\n",
+			`data: {"choices":[{"delta":{"content":"` + long + `"}}]}` + "\n\n", `data: {"choices":[{"delta":{"content":"` + long + `"}}]}` + "\n\n",
+		} {
+			if _, err := io.WriteString(w, event); err != nil {
+				return
+			}
+			if err := http.NewResponseController(w).Flush(); err != nil {
+				t.Error(err)
+			}
+		}
+	})
+	h.stories = map[string]tasks.Details{"call_x": {Listed: tasks.Listed{Token: "tok_app"}}}
+	for _, test := range []struct {
+		user, id, text, noted string
+		status                int
+		looks                 bool
+	}{
+		{"app", "call_x", "Hello" + long, "", http.StatusOK, false},
+		{"anna", "call_x", "Hello" + long, watchWord + " call_x", http.StatusOK, true},
+		{"vera", "call_x", "Hello" + long, watchWord + " call_x", http.StatusOK, true},
+		{"app", "call_y", "", "", http.StatusNotFound, false},
+	} {
+		b := h.as(t, test.user)
+		h.entries, h.asked = nil, nil
+		rec := b.get("/console/tasks/" + test.id + "/text")
+		noted := ""
+		for _, entry := range h.entries {
+			noted += entry.What + " " + entry.Subject
+		}
+		if rec.Code != test.status || rec.Body.String() != test.text || noted != test.noted || rec.Header().Get("Content-Type") != "text/plain; charset=utf-8" {
+			t.Errorf("%s %s: got %d, %d bytes, noted %q", test.user, test.id, rec.Code, rec.Body.Len(), noted)
+		}
+		if last := h.asked[len(h.asked)-1]; last.user.Owner != "tok_app" || last.looks != test.looks {
+			t.Errorf("%s: the API was asked as %+v", test.user, last)
+		}
 	}
 }

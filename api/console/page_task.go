@@ -70,7 +70,7 @@ func taskPage() page {
 	}
 	own := []Role{Holder}
 	return page{
-		name: "task", path: "/tasks/{id}", roles: everybody(), under: "tasks", show: showTask,
+		name: "task", path: "/tasks/{id}", roles: everybody(), under: "tasks", scripts: []string{"task.js"}, show: showTask,
 		acts: map[string]act{
 			"cancel": {roles: []Role{Operator, Holder}, do: func(v *View) (string, any, error) {
 				if v.User.Role == Operator {
@@ -184,7 +184,7 @@ func (d *taskStory) tables() {
 			lasted := step.Ended.Sub(step.At)
 			took = Cell{Text: Lasted(float64(lasted.Microseconds()) / 1000), Bar: Share(lasted.Seconds(), longest.Seconds())}
 		}
-		d.Done.Rows = append(d.Done.Rows, Row{Cells: []Cell{{Text: step.Name, Note: step.Summary}, When(step.At), took, Text(number(step.Tries)), Text(step.Fault)}})
+		d.Done.Rows = append(d.Done.Rows, Row{Cells: []Cell{{Text: step.Name, Note: step.Summary}, When(step.At), took, tokensCell(int64(step.Tries)), Text(step.Fault)}})
 	}
 	d.Tried = &Table{ID: "attempts", Caption: "task.attempts", Empty: "task.attempts.empty", Columns: []Column{
 		{Word: "attempt.number"}, {Word: "task.channel"}, {Word: "attempt.upstream"}, {Word: "attempt.key"}, {Word: "attempt.ticket"}, {Word: "step.at"}, {Word: "step.fault"},

@@ -152,6 +152,7 @@ func (s *Server) routes() []route {
 		{"POST " + Root + "/appearance", s.open(s.setAppearance)},
 		{Root + "/as/{token}/", s.signedIn(s.proxy)},
 		{"GET " + Root + "/tasks/{id}/content", s.signedIn(s.taskContent)},
+		{"GET " + Root + "/tasks/{id}/text", s.signedIn(s.taskText)},
 	}
 	for _, p := range s.pages {
 		list = append(list, route{"GET " + Root + p.path, s.signedIn(func(v *View) { s.show(v, p) })})

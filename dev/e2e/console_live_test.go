@@ -49,6 +49,31 @@ func TestLiveTasks(t *testing.T) {
 	}
 }
 
+// TestLiveCall: the page of a streamed call shows its text as it comes, across refreshes, and at the end the answer as it was meant.
+func TestLiveCall(t *testing.T) {
+	t.Parallel()
+	s := stack.Shared(t)
+	s.Control.AddRule(map[string]any{"operation": "chat", "model": "gpt-4o", "action": "stall", "chunks": 3, "times": 1})
+	g := s.StartGateway(stack.GatewayOptions{AdminKey: stack.AdminKey})
+	r := chatIn("something **bold** <b>and</b> more")
+	r.Body = strings.Replace(r.Body.(string), "{", `{"stream":true,`, 1)
+	task := startBackground(t, g, r)
+	operator, holder := newBrowser(t, g), newBrowser(t, g, "--token", "demo")
+	for _, tab := range []*chromiumTab{operator, holder} {
+		tab.open("/console/tasks/" + task.ID)
+		tab.await("the first words", `document.querySelector('live-text')?.textContent.startsWith('You said:')`)
+		tab.await("a refresh", `document.getElementById('answer').original !== undefined`)
+		tab.await("the same words", `document.querySelector('live-text')?.textContent.startsWith('You said:')`)
+		tab.check("a running call")
+	}
+	s.Control.Clear()
+	for _, tab := range []*chromiumTab{operator, holder} {
+		tab.await("the answer", `document.querySelector('shaped-text strong')?.textContent === 'bold' && document.querySelector('shaped-text').textContent.includes('<b>and</b> more')`)
+		tab.await("its end", `!document.querySelector('live-text, [data-running]')`)
+		tab.check("a call that has ended")
+	}
+}
+
 // TestTwentyTabs: tabs that show Tasks share what a process reads: far fewer visibility queries than views.
 func TestTwentyTabs(t *testing.T) {
 	t.Parallel()
