@@ -40,28 +40,28 @@ type BackgroundCall struct {
 	Body   []byte
 	// Digest identifies the operation, the query and the body.
 	Digest string
-	// Started is called once the call is a task, before its client waits for it.
+	// Started is called after the task was created, before its client waits for it.
 	Started func()
 	// Metadata is the body's own object, nil for none, and for one above maxMetadata.
 	Metadata []byte
-	// Wait is how long the client waits for the end, Waits whether it named a wait.
+	// Wait is how long the client waits for the end of the task. Waits: it requested a wait.
 	Wait  time.Duration
 	Waits bool
-	// Answer answers the client in the words of its format; nil: as Prefer says.
+	// Answer answers the client in its format; nil: as Prefer requests.
 	Answer    func(x *edge.Request, r *http.Request, started tasks.Task, body []byte) error
 	Operation providers.Operation
-	// Refusal is the fault of a new task, nil for none. A repeat of an earlier create finds its task all the same.
+	// Refusal is the fault if the create would make a new task; nil: none. A repeat of an earlier create still finds its task.
 	Refusal error
 }
 
 // maxWait bounds the wait of a create. Common proxies close silent connections after 100 s.
 const maxWait = 60 * time.Second
 
-// maxMetadata bounds the metadata in a task, in bytes, because a list has those of a hundred tasks. It is OpenAI's bound of metadata, 16 pairs
-// of 64 and 512 characters, with room for escapes.
+// maxMetadata bounds the metadata in a task, in bytes, because a list has those of a hundred tasks. It is OpenAI's bound of metadata, 16
+// pairs of 64 and 512 characters, with room for escapes.
 const maxMetadata = 16 << 10
 
-// background starts the task of a call that its client requests in the background; false for any other call.
+// background starts the task of a call that its client requests in the background. It reports false for any other call.
 func (c *Calls) background(x *edge.Request, r *http.Request, ch *Charge, call Call) (started bool, err error) {
 	preferences := preferencesOf(r.Header)
 	_, prefers := preferences["respond-async"]
@@ -96,7 +96,7 @@ func (c *Calls) background(x *edge.Request, r *http.Request, ch *Charge, call Ca
 	}
 	create.Started = func() {
 		ch.spent = keepEstimate
-		ch.release() // a client that waits has no call of its own
+		ch.release() // a client that waits for a task has no call in progress
 	}
 	call.Token, call.Key = x.Caller.ID, x.Key()
 	create.Refusal = c.options.Relay.Check(r.Context(), x.Caller.Group, call.Call)
@@ -112,8 +112,8 @@ func (c *Calls) background(x *edge.Request, r *http.Request, ch *Charge, call Ca
 	return true, c.options.Background.Start(x, r, create)
 }
 
-// cost returns what a call may cost, in billionths of the currency: the amount that a budget reserves. Without a budget it is the amount of
-// an answer whose upstream does not count it.
+// cost returns what a call may cost, in billionths of the currency. With a budget that is the amount to reserve. Without one it is the cost
+// of an answer whose upstream reports no usage.
 func (c *Calls) cost(call Call, budget bool) int64 {
 	price, _ := c.options.Prices.Of(call.Model)
 	size := sizeOf(call)
@@ -124,7 +124,7 @@ func (c *Calls) cost(call Call, budget bool) int64 {
 	return int64(price.Cost(may))
 }
 
-// backgrounds reports whether Prefer makes a task of calls of the operation.
+// backgrounds reports whether Prefer may start a task for calls of the operation.
 func backgrounds(operation providers.Operation) bool {
 	switch operation {
 	case providers.CountTokens, providers.Interactions, providers.Realtime, providers.VideoTask:
@@ -134,7 +134,7 @@ func backgrounds(operation providers.Operation) bool {
 	}
 }
 
-// begin prepares the call of a task that its worker serves: the create has checked and reserved.
+// begin prepares a call that a worker serves for its task. The create has checked the call and reserved its cost.
 func (c *Calls) begin(x *edge.Request, ch *Charge, call *Call) {
 	if public := c.options.Router.Public(call.Model); public != call.Model {
 		call.Asked, call.Model = call.Model, public
@@ -221,7 +221,7 @@ func digestOf(call activities.StagedCall, contentType string, body []byte) (stri
 	sum := sha256.New()
 	query, _ := url.ParseQuery(call.Query)
 	fmt.Fprintf(sum, "%q %q ", call.Operation(), query.Get("alt"))
-	kind, parameters, _ := mime.ParseMediaType(contentType) // of a broken one there is no type
+	kind, parameters, _ := mime.ParseMediaType(contentType) // a malformed one has no type
 	if !strings.HasPrefix(kind, "multipart/") {
 		sum.Write(body)
 		return hex.EncodeToString(sum.Sum(nil)), nil

@@ -1,7 +1,7 @@
-// Package calls carries a call from a format that has read it to an upstream and its answer back: it admits the call, reserves what it
-// may cost, hands it to the relay, copies or streams the answer, and settles. Conversations go the same way.
+// Package calls relays a call that a format has read. It admits the call, reserves its cost, passes it to the relay, copies or streams the
+// answer to the client, and settles. It does the same for realtime conversations.
 //
-// It knows operations, and of a format what its calls say. It must not read a body.
+// It knows operations. A format passes it the required facts of a call: this package must not parse a body.
 package calls
 
 import (
@@ -27,36 +27,35 @@ import (
 	"modelrelay/workflows/tasks"
 )
 
-// Relay sends synchronous calls, and conversations, to a channel of the group.
+// Relay sends synchronous calls and conversations to a channel of the group.
 type Relay interface {
-	// Do returns once the first byte of the answer has come; the caller closes its body. Errors are *providers.Fault, held by
-	// a *relay.Left where the context ended when an upstream had all of the call.
+	// Do returns after the first byte of the answer; the caller closes its body. Errors are *providers.Fault, within a *relay.Left if the
+	// context ended after an upstream had received the whole call.
 	Do(ctx context.Context, group string, call providers.Call) (*relay.Answer, error)
-	// Check returns the *providers.Fault of a call that no channel could be sent, and sends nothing.
+	// Check returns a *providers.Fault if no channel could receive the call. It sends nothing.
 	Check(ctx context.Context, group string, call providers.Call) error
-	// Stored asks the channel that made an earlier answer for it; the caller closes its body. Errors are *providers.Fault.
+	// Stored requests an earlier answer from the channel that made it; the caller closes its body. Errors are *providers.Fault.
 	Stored(ctx context.Context, group, token string, request providers.StoredRequest) (*relay.Answer, error)
-	// Realtime returns once an upstream has taken the conversation; the caller runs or closes it. Errors are
-	// *providers.Fault.
+	// Realtime returns after an upstream has accepted the conversation; the caller runs or closes it. Errors are *providers.Fault.
 	Realtime(ctx context.Context, group string, call providers.RealtimeCall) (*relay.Session, error)
 }
 
-// Ledger takes what calls used. Record never blocks.
+// Ledger records the usage of calls. Record never blocks.
 type Ledger interface {
 	Record(entry ledger.Entry)
 }
 
-// Options are what Calls work with. They stay the caller's.
+// Options configure Calls, which close none of them.
 type Options struct {
 	Relay  Relay
 	Router *router.Router
 	Limits Limits
 	Ledger Ledger
-	// Prices are what calls cost; nil charges nothing.
+	// Prices are the prices of models; nil: calls cost nothing.
 	Prices *pricing.List
-	// Forbids says what the tokens of a group may not ask for, in the words of providers.Forbiddable; nil: nothing.
+	// Forbids returns the features that the tokens of a group may not request, as in providers.Forbiddable; nil: all are allowed.
 	Forbids func(group string) []string
-	// Priced is what the vendors bill next to tokens, which Forbids is about.
+	// Priced describes the features that vendors bill in addition to tokens. Forbids can forbid them.
 	Priced providers.Priced
 	// Background starts the tasks of background calls; nil: there are none.
 	Background Background
@@ -70,50 +69,50 @@ type Calls struct {
 	sockets atomic.Int64 // open conversations
 
 	buffers sync.Pool // of *[copyBuffer]byte
-	// eventBuffers are of *[eventBuffer]byte.
+	// eventBuffers holds *[eventBuffer]byte.
 	eventBuffers sync.Pool
 }
 
-// New makes the calls of an edge's requests.
+// New returns the Calls for requests of the edge.
 func New(e *edge.Edge, o Options) *Calls {
 	return &Calls{options: o, edge: e, priced: newPriced(o.Priced)}
 }
 
-// Access is that of an operation of Relayed.
+// Access returns the access of an operation whose handler is from Relayed.
 func Access() edge.Access {
 	return edge.Access{Permission: edge.RelayPermission, Meter: edge.MeterCalls, Reserves: true}
 }
 
-// Call is one call as a format reads it from a request.
+// Call is a call that a format has read from a request.
 type Call struct {
 	providers.Call
 
-	// Unlisted is a value of the body that the contract does not list, nil for none: the call is refused where no channel is
-	// open to such.
+	// Unlisted is the fault of an enum value that the contract does not list, nil for none. The call gets it if no channel of the model
+	// accepts such values.
 	Unlisted *providers.Fault
-	// Output is the most tokens of one answer that the call asks for, and N how many answers, or images; 0: it does not say.
+	// Output is the maximum of tokens of one answer, and N the number of answers or images; 0: the call does not specify it.
 	Output, N int64
-	// Sound is how long the sound in the body lasts, 0 where that is not known.
+	// Sound is the length of the sound in the body, 0 if unknown.
 	Sound time.Duration
-	// Background: the upstream works on behind its answer.
+	// Background: the upstream continues its work after its answer.
 	Background bool
-	// Task answers the create of a call that the client requests in the background in the words of its format, as with background: true, with
-	// the body of the request; nil for any other call.
+	// Task answers the create of a task in the client's format, for a call whose body requests the background (background: true); body is
+	// the body of the request. nil for any other call.
 	Task func(x *edge.Request, r *http.Request, started tasks.Task, body []byte) error
 	// Raw is the body as the client sent it. Relayed sets it.
 	Raw    []byte
 	Events Events
-	// Resolve returns the call of a body that names stored responses, in place of this one; nil: the call is complete. It reads a store, so
-	// the call is admitted first.
+	// Resolve returns the complete call of a body that refers to stored responses; nil: this call is complete. It reads a store, so the call
+	// is admitted first.
 	Resolve func() (Call, error)
-	// Rewrite wraps the body of an answer in the client's own format; nil: it stays as it is.
+	// Rewrite wraps the body of an untranslated answer; nil: the body stays unchanged.
 	Rewrite func(body io.ReadCloser) io.ReadCloser
 }
 
 // Reader reads a call from a request and its whole body.
 type Reader func(x *edge.Request, r *http.Request, raw []byte) (Call, error)
 
-// Relayed returns the handler of an operation whose calls read reads. Its Access is Access.
+// Relayed returns the handler of an operation whose calls are read with read. The operation must have the access Access.
 func (c *Calls) Relayed(read Reader) edge.Handler {
 	return c.Charged(func(x *edge.Request, r *http.Request, ch *Charge) error {
 		raw, err := x.ReadBody(r)
@@ -134,7 +133,7 @@ func (c *Calls) Relayed(read Reader) edge.Handler {
 	})
 }
 
-// Do relays one call and copies its answer out.
+// Do relays one call and copies its answer to the client.
 func (c *Calls) Do(x *edge.Request, r *http.Request, ch *Charge, call Call) error {
 	o := &x.Outcome
 	if ch.run != nil {
@@ -151,12 +150,12 @@ func (c *Calls) Do(x *edge.Request, r *http.Request, ch *Charge, call Call) erro
 			return err
 		}
 	}
-	if err := x.WhilePermitted(); err != nil { // since the body began to come
+	if err := x.WhilePermitted(); err != nil { // the token may have been revoked while the body arrived
 		return err
 	}
 	call.RequestID, call.Token, call.Key, call.Trail, o.Sent = x.ID, x.Caller.ID, x.Key(), &o.Trail, time.Now()
 	answer, err := c.options.Relay.Do(r.Context(), x.Caller.Group, call.Call)
-	call.Body, call.Raw, call.Chain.Linked = nil, nil, nil // not used any more, however long the answer takes
+	call.Body, call.Raw, call.Chain.Linked = nil, nil, nil // free the memory during a long answer
 	if answer != nil {
 		x.ShrinkBody(answer.Holds)
 	} else {
@@ -169,7 +168,7 @@ func (c *Calls) Do(x *edge.Request, r *http.Request, ch *Charge, call Call) erro
 			return err
 		}
 		if kind := providers.AsFault(err).Kind; kind != providers.ModelNotFound && kind != providers.NotFound {
-			ch.record(true) // names of a client's own making would grow the ledger
+			ch.record(true) // names that clients invent must not grow the ledger
 		}
 		return err
 	}
@@ -193,9 +192,9 @@ func (c *Calls) Do(x *edge.Request, r *http.Request, ch *Charge, call Call) erro
 	} else {
 		err = c.copyPlain(ch, r, answer, call.Endpoint.Operation == providers.StreamContent)
 	}
-	_ = answer.Body.Close() // what was read has been counted
+	_ = answer.Body.Close() // the bytes that were read are counted
 	if answer.Stream && ch.settled && err != nil && providers.AsFault(err).Kind == providers.Canceled {
-		err = nil // clients leave behind a stream's last event, before its end
+		err = nil // clients disconnect after the last event, before the end of the stream
 	}
 	ch.left = err != nil && r.Context().Err() != nil
 	ch.settle(answer, 0, err != nil)
@@ -207,8 +206,8 @@ func (c *Calls) Do(x *edge.Request, r *http.Request, ch *Charge, call Call) erro
 	return finish(x, answer, err, errors.Is(err, errBroken))
 }
 
-// finish ends an answer that err broke off; nil: it is whole. A client that has seen nothing of it is answered err. Else cut ends the
-// connection, where the client could take a part for the whole.
+// finish ends an answer; err is why it broke off, nil if it is complete. If the client has received nothing, finish returns err for the
+// answer. Otherwise it closes the connection if cut is set, because the client could take the part for a complete answer.
 func finish(x *edge.Request, answer *relay.Answer, err error, cut bool) error {
 	switch {
 	case err == nil:
@@ -226,7 +225,7 @@ func finish(x *edge.Request, answer *relay.Answer, err error, cut bool) error {
 	return nil
 }
 
-// check makes the call one of a public model, and refuses one that its caller may not make.
+// check replaces an alias by its public model, and returns a fault if the caller may not make the call.
 func (c *Calls) check(x *edge.Request, call *Call) error {
 	if err := CheckModel(call.Model); err != nil {
 		return err
@@ -245,7 +244,7 @@ func (c *Calls) check(x *edge.Request, call *Call) error {
 	return c.forbidden(x, *call)
 }
 
-// refusesUnlisted reports whether there are channels for the call's model and none of them takes values that are not listed.
+// refusesUnlisted reports whether channels serve the call's model, but none of them accepts unlisted enum values.
 func (c *Calls) refusesUnlisted(x *edge.Request, call Call) bool {
 	want := router.Request{Group: x.Caller.Group, Model: call.Model, Endpoint: call.Endpoint}
 	if !x.Caller.Allows(call.Model) || !c.options.Router.Serves(want) {
@@ -255,7 +254,7 @@ func (c *Calls) refusesUnlisted(x *edge.Request, call Call) bool {
 	return !c.options.Router.Serves(want)
 }
 
-// JSONCall is the call of a checked JSON body, whatever that says of the model.
+// JSONCall returns the call of a checked JSON body, without a check of the model.
 func JSONCall(endpoint providers.Endpoint, b *body.JSON) Call {
 	return Call{
 		Call: providers.Call{
@@ -266,8 +265,8 @@ func JSONCall(endpoint providers.Endpoint, b *body.JSON) Call {
 	}
 }
 
-// KeepHeader picks the client's headers of these names, which may travel upstream with its call: what opts into features.
-// Credentials and the client's own account never do. It is nil where the client sent none of them.
+// KeepHeader returns the client's headers of these names, nil if there are none. The relay sends them upstream: they enable features of the
+// vendor. The names must not include credentials or headers of an account.
 func KeepHeader(r *http.Request, names ...string) http.Header {
 	var header http.Header
 	for _, name := range names {
@@ -281,11 +280,11 @@ func KeepHeader(r *http.Request, names ...string) http.Header {
 	return header
 }
 
-// maxPrefix bounds what is looked at of each part of a beginning, in bytes. What differs only after it shares a channel.
+// maxPrefix bounds the bytes of each part that Affinity uses. Calls that differ only after them share a channel.
 const maxPrefix = 16 << 10
 
-// Affinity is the number that calls of a model share whose beginning, made of parts, an upstream may still have in its cache.
-// Callers share none.
+// Affinity returns a number that is equal for calls of one caller and model with the same beginning, which an upstream may have in its
+// prompt cache. parts are the parts of the beginning.
 func Affinity(x *edge.Request, model []byte, parts ...[]byte) uint64 {
 	table := crc32.MakeTable(crc32.Castagnoli) // one instruction per eight bytes on common machines
 	sum := crc32.Checksum([]byte(x.Caller.ID), table)
@@ -299,8 +298,8 @@ func Affinity(x *edge.Request, model []byte, parts ...[]byte) uint64 {
 	return uint64(sum)<<32 | uint64(size+1)
 }
 
-// DeclareContent declares the 200 of a relayed call whose body is the upstream's, by media type: JSON objects, event
-// streams and text as such, the rest as bytes.
+// DeclareContent declares the answer 200 with a body of the upstream, by media type: JSON objects, event streams and text have such
+// schemas, others are bytes.
 func DeclareContent(description string, mediaTypes ...string) map[string]*huma.Response {
 	content := make(map[string]*huma.MediaType, len(mediaTypes))
 	for _, mediaType := range mediaTypes {
@@ -316,7 +315,7 @@ func DeclareContent(description string, mediaTypes ...string) map[string]*huma.R
 	return map[string]*huma.Response{"200": {Description: description, Content: content}}
 }
 
-// DeclareAnswer declares the 200 of a relayed call, whose body is the upstream's.
+// DeclareAnswer declares the answer 200 of a relayed call, whose body is the upstream's.
 func DeclareAnswer(description string, streams bool) map[string]*huma.Response {
 	if streams {
 		return DeclareContent(description, "application/json", "text/event-stream")

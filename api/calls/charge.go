@@ -16,46 +16,46 @@ import (
 	"modelrelay/storage/limits"
 )
 
-// Limits holds each token to its limits.
+// Limits enforces the limits of tokens.
 type Limits interface {
-	// Admit says by the grant whether the call may go on; an allowed call's is released when it has ended. The error is
-	// the caller's own cancellation.
+	// Admit returns a grant, which reports whether the call may continue. The grant of an allowed call must be released at its end. The only
+	// error is the cancellation of ctx.
 	Admit(ctx context.Context, caller storage.Allowance, cost limits.Cost) (limits.Grant, error)
-	// Resume returns the grant of a call that has been admitted before, with so many tokens.
+	// Resume returns the grant of a call that was admitted before, with an estimate of so many tokens.
 	Resume(caller storage.Allowance, tokens int) limits.Grant
 }
 
-// Charge is all of the money of one call, and its place among the calls of its caller. It is used in the order of this file: Admit,
-// Reserve, settle, release. One goroutine uses it.
+// Charge handles the limits and the money of one call, in the order of this file: Admit, Reserve, settle, release. Only one goroutine uses
+// it.
 type Charge struct {
 	calls   *Calls
 	request *edge.Request
 	size
 	price pricing.Price
-	// run is the background call that the request serves; nil for a client's own request. Its task has the limits and the money.
+	// run is the background call that the request serves, whose task has the money and its place among the calls; nil for a client's request.
 	run *activities.CallRun
 
-	// tokens is what the limits count of the call before its body is read.
+	// tokens is the estimate that the limits count before the body is read.
 	tokens   int
 	admitted bool
-	// place is the call's among its caller's calls, and money what is reserved of the budget: nothing where there is none, and the same
-	// grant as place where one round trip granted both.
+	// place is the grant of the concurrent call, and money that of the reservation in the budget: zero without a budget, and equal to place
+	// if one round trip granted both.
 	place, money limits.Grant
 
-	left   bool  // the client did not wait for an answer that an upstream was asked for
-	unsent int64 // bytes of the answer that had come when its client had left
-	// outputCounted is what the answer has counted so far, and countedAt how many of its bytes had been sent before that count.
+	left   bool  // the client left before the end of the answer, after an upstream had received the call
+	unsent int64 // bytes of the answer that were received and not sent, because the client had left
+	// outputCounted is the output tokens that the answer has reported so far, and countedAt the number of bytes sent before that report.
 	outputCounted, countedAt int64
 
 	settled bool
-	// spent is what the limits count of the call: 0 of one that cost nothing.
+	// spent is the number of tokens that the limits count for the call.
 	spent int
-	// reservation is what the ledger's entry of a settled call names.
+	// reservation is the reservation in the ledger's entry of a settled call.
 	reservation string
 }
 
-// Charged returns the handler of an operation that is a call, or makes a task. h gets a charge that was admitted, or that Reserve admits. A
-// request counts as a call whatever refuses it, and what it holds at its end is released.
+// Charged returns the handler of an operation that is a call or creates a task. h receives an admitted charge, or one that Reserve admits.
+// A request counts as a call even if it is refused. Charged releases the grants at its end.
 func (c *Calls) Charged(h func(x *edge.Request, r *http.Request, ch *Charge) error) edge.Handler {
 	return func(x *edge.Request, r *http.Request) error {
 		x.Recorded = true
@@ -80,10 +80,10 @@ func (c *Calls) Charged(h func(x *edge.Request, r *http.Request, ch *Charge) err
 	}
 }
 
-// InBackground reports whether the request is that of a worker which serves a background call.
+// InBackground reports whether a worker sent the request to serve a background call.
 func (ch *Charge) InBackground() bool { return ch.run != nil }
 
-// Admit holds the call to its caller's limits of calls. The second time nothing happens.
+// Admit applies the caller's limits of calls. Further calls of Admit do nothing.
 func (ch *Charge) Admit(ctx context.Context) error {
 	if ch.admitted {
 		return nil
@@ -95,7 +95,7 @@ func (ch *Charge) Admit(ctx context.Context) error {
 	return ch.take(grant)
 }
 
-// take takes what the limits granted, and shows it to the client.
+// take stores the grant and adds the state of the limits to the answer. It returns the fault if the grant is refused.
 func (ch *Charge) take(grant limits.Grant) error {
 	x := ch.request
 	ch.admitted = true
@@ -109,7 +109,7 @@ func (ch *Charge) take(grant limits.Grant) error {
 	return nil
 }
 
-// refusal names the limit that was reached, and the message for the client.
+// refusal returns the limit that was reached, and the message for the client.
 func refusal(grant limits.Grant) (limit edge.Limit, message string) {
 	switch {
 	case grant.Busy:
@@ -121,7 +121,7 @@ func refusal(grant limits.Grant) (limit edge.Limit, message string) {
 	return edge.LimitConcurrency, "Rate limit reached: too many calls in flight."
 }
 
-// Reserve looks up what a model costs, reserves of the caller's budget what the call may use, and admits a call that is not admitted yet.
+// Reserve looks up the price of the model, reserves the cost of may in the caller's budget, and admits a call that is not admitted yet.
 func (ch *Charge) Reserve(ctx context.Context, model string, may pricing.Measure) error {
 	o := &ch.request.Outcome
 	ch.price, o.Priced = ch.calls.options.Prices.Of(model)
@@ -132,7 +132,7 @@ func (ch *Charge) Reserve(ctx context.Context, model string, may pricing.Measure
 	return ch.reserve(ctx, cost)
 }
 
-// CheckBudget is Reserve for a task, whose own start reserves what it costs: the budget must not be used up.
+// CheckBudget is Reserve for a create of a task, whose start makes its own reservation: it only requires that the budget is not used up.
 func (ch *Charge) CheckBudget(ctx context.Context) error { return ch.reserve(ctx, limits.Cost{}) }
 
 func (ch *Charge) reserve(ctx context.Context, cost limits.Cost) error {
@@ -151,7 +151,7 @@ func (ch *Charge) reserve(ctx context.Context, cost limits.Cost) error {
 			ch.money = grant
 			return ch.take(grant)
 		}
-		if err := ch.Admit(ctx); err != nil { // a call that only its budget refuses has counted as one
+		if err := ch.Admit(ctx); err != nil { // a call that only its budget refuses still counts as a call
 			return err
 		}
 	}
@@ -170,16 +170,16 @@ func (ch *Charge) reserve(ctx context.Context, cost limits.Cost) error {
 	return nil
 }
 
-// passes notes, before bytes that were read are sent, what the answer has counted.
+// passes records the usage that the answer has reported, before the bytes that were read are sent.
 func (ch *Charge) passes(answer *relay.Answer) {
 	if usage, _ := answer.Usage(); usage.Output > ch.outputCounted {
 		ch.outputCounted, ch.countedAt = usage.Output, ch.request.Sent()
 	}
 }
 
-// settle ends the call's hold on the caller's limits once its answer has ended, but for the last bytes: what it used and cost is known. It
-// comes before the last byte is sent, since the client may send its next call after that one. Where the upstream did not report what was
-// used, it is estimated from the bytes that passed.
+// settle determines the usage and cost of the call and releases its grants, when all but the last bytes of the answer were sent: a client
+// may send its next call after the last byte. If the upstream did not report the usage, settle estimates it from the number of bytes. last
+// is the number of bytes that are still to be sent.
 func (ch *Charge) settle(answer *relay.Answer, last int, broken bool) {
 	if ch.settled {
 		return
@@ -190,13 +190,13 @@ func (ch *Charge) settle(answer *relay.Answer, last int, broken bool) {
 	if o.Usage = usage; counted {
 		ch.spent = int(usage.Input + usage.Output)
 	}
-	served := last > 0 || x.Status() != 0 || ch.left // else the client is answered a fault, which costs nothing
+	served := last > 0 || x.Status() != 0 || ch.left // otherwise the client gets a fault, which costs nothing
 	if served && ch.operation != providers.CountTokens {
 		length := x.Sent() + int64(last) + ch.unsent
 		switch {
 		case !answersText(ch.operation):
 			ch.estimateOthers(counted, length)
-		case !counted || broken && (answer.Stream || ch.operation == providers.StreamContent): // else it counts once, at its end
+		case !counted || broken && (answer.Stream || ch.operation == providers.StreamContent): // other answers report their usage once, at their end
 			ch.estimate(counted, answer.Stream, length-ch.countedAt)
 		}
 		if !counted && (ch.background || ch.left && !ch.stops) {
@@ -207,15 +207,15 @@ func (ch *Charge) settle(answer *relay.Answer, last int, broken bool) {
 		}
 	}
 	if ch.run != nil {
-		ch.place.Spend(ch.spent - ch.tokens) // now, not in the minute in which it began
+		ch.place.Spend(ch.spent - ch.tokens) // counts in the present minute, not in that of the create
 	}
-	ch.money.Settle(ch.spent, int64(o.Cost)) // first: it may be place as well
+	ch.money.Settle(ch.spent, int64(o.Cost)) // first, because it may be the same grant as place
 	ch.place.Release(ch.spent)
 	ch.reservation = ch.money.Reservation()
 }
 
-// leave settles a call that its client or this process ended before the first byte of its answer, once an upstream had all of it: the
-// upstream bills at least the input, and the whole answer where nothing stops it.
+// leave settles a call that its client or this process ended before the first byte of the answer, if an upstream had received the whole
+// call. The upstream bills at least the input, and the whole answer if it does not stop.
 func (ch *Charge) leave(r *http.Request, err error) {
 	gone := (*relay.Left)(nil)
 	if !errors.As(err, &gone) || r.Context().Err() == nil {
@@ -227,8 +227,8 @@ func (ch *Charge) leave(r *http.Request, err error) {
 	ch.settle(new(relay.Answer), 0, true)
 }
 
-// estimate adds what an answer of text did not count: the output in the length bytes since its last count and, where it counted
-// nothing, its input.
+// estimate adds the unreported usage of an answer of text: the output in the length bytes since its last report and, without any report,
+// its input.
 func (ch *Charge) estimate(counted, stream bool, length int64) {
 	per := int64(bytesPerToken)
 	if stream {
@@ -243,8 +243,8 @@ func (ch *Charge) estimate(counted, stream bool, length int64) {
 	o.Estimated = o.Estimated || !counted || more > 0
 }
 
-// estimateOthers estimates what an answer of length bytes that is not a model's text did not count. Sound is charged by its length or by
-// its tokens, whichever the operator prices.
+// estimateOthers estimates the unreported usage of an answer of length bytes that is not text. Sound is charged by its length or by its
+// tokens, depending on the price.
 func (ch *Charge) estimateOthers(counted bool, length int64) {
 	o, images := &ch.request.Outcome, int64(0)
 	if ch.price.Image == nil && (ch.price.Input != nil || ch.price.Output != nil) {
@@ -260,8 +260,8 @@ func (ch *Charge) estimateOthers(counted bool, length int64) {
 	}
 }
 
-// finish makes up for an answer whose end the gateway does not see, though its upstream makes it and is paid for it: it costs
-// what was reserved for it, but for no more than most answers have.
+// finish estimates an answer that the upstream completes and bills although the gateway does not receive its end. Such an answer costs what
+// was reserved, with at most defaultOutput tokens for each answer.
 func (ch *Charge) finish() {
 	o, may := &ch.request.Outcome, ch.mayUse().Usage
 	o.Estimated = true
@@ -270,7 +270,7 @@ func (ch *Charge) finish() {
 	o.Usage.Audio = max(o.Usage.Audio, may.Audio)
 }
 
-// record puts the call into the ledger.
+// record adds the call to the ledger.
 func (ch *Charge) record(failed bool) {
 	o := &ch.request.Outcome
 	ch.calls.options.Ledger.Record(ledger.Entry{
@@ -280,8 +280,8 @@ func (ch *Charge) record(failed bool) {
 	})
 }
 
-// recordTurn puts what one event of a conversation counted into the ledger and the caller's limits at once: a conversation may last for
-// an hour. It reports whether the budget is used up: others spend of it meanwhile.
+// recordTurn adds the usage in one event of a conversation to the ledger and the caller's limits at once, because a conversation may last
+// an hour. It reports whether the budget is used up: other calls of the token use it too.
 func (ch *Charge) recordTurn(ctx context.Context, usage providers.Usage) (overdrawn bool) {
 	o := &ch.request.Outcome
 	o.Usage.Input += usage.Input
@@ -300,8 +300,7 @@ func (ch *Charge) recordTurn(ctx context.Context, usage providers.Usage) (overdr
 	return ch.request.Caller.Budget > 0 && (int64(o.Cost) > ch.money.Left || ch.money.Overdrawn(ctx))
 }
 
-// recordConversation puts the conversation itself into the ledger, as one request, which costs something once an upstream
-// took it.
+// recordConversation adds the conversation itself to the ledger as one request. It has a cost if an upstream accepted it.
 func (ch *Charge) recordConversation(failed bool) {
 	o := &ch.request.Outcome
 	var cost pricing.Money
@@ -317,7 +316,7 @@ func (ch *Charge) recordConversation(failed bool) {
 // keepEstimate is what the limits count of a create: the estimate that they have admitted. The worker counts what the call uses beyond it.
 const keepEstimate = -1
 
-// release gives back what settle did not.
+// release releases the grants that settle has not released.
 func (ch *Charge) release() {
 	ch.money.Release(ch.spent)
 	ch.place.Release(ch.spent)

@@ -14,7 +14,7 @@ import (
 	"modelrelay/storage/limits"
 )
 
-// Why a conversation ends that neither side wanted to end; the peers read it.
+// The reasons for which the gateway ends a conversation. Both peers receive them.
 var (
 	errStopping = errors.New("the gateway is stopping")
 	errRevoked  = errors.New("the API key may no longer be used")
@@ -22,20 +22,20 @@ var (
 	errStricter = errors.New("the API key may ask for less than before; come again")
 )
 
-// Sockets is how many conversations are open.
+// Sockets returns the number of open conversations.
 func (c *Calls) Sockets() int64 { return c.sockets.Load() }
 
-// Dialogue is how a format's conversations look.
+// Dialogue describes a format's conversations.
 type Dialogue struct {
-	// Protocol is the subprotocol that is selected.
+	// Protocol is the selected WebSocket subprotocol.
 	Protocol string
-	// Refusal is the message for a client of which one message went no further.
+	// Refusal returns the message for the client about a message that was refused.
 	Refusal func(message []byte, fault *providers.Fault) []byte
 }
 
-// Converse dials an upstream, takes the client's WebSocket and carries messages until either leaves. Messages that ask for what
-// the caller's group forbids are answered with a refusal. A conversation whose group forbids more while it is open ends within
-// edge.CallerCheck: the settings of its session, from messages that were passed, would stay.
+// Converse dials an upstream, accepts the client's WebSocket and copies messages until one peer leaves. It refuses messages that request
+// what the caller's group forbids. If the group forbids more during the conversation, the conversation ends within edge.CallerCheck,
+// because earlier messages have already set the session.
 func (c *Calls) Converse(x *edge.Request, r *http.Request, ch *Charge, call providers.RealtimeCall, in Dialogue) error { //nolint:contextcheck // see attend
 	o, asked := &x.Outcome, call.Model
 	if public := c.options.Router.Public(asked); public != asked {
@@ -70,9 +70,9 @@ func (c *Calls) Converse(x *edge.Request, r *http.Request, ch *Charge, call prov
 	if err != nil {
 		session.Close()
 		ch.recordConversation(true)
-		return edge.ClientGone(err) // the library has answered
+		return edge.ClientGone(err) // the WebSocket library has answered
 	}
-	words := c.forbids(x) // before the checker asks for them: what comes between the two ends the conversation
+	words := c.forbids(x) // before the checker reads them: a change in between ends the conversation
 	ctx, end, leave := c.attend(x, r, words)
 	defer leave()
 	err = session.Run(ctx, client, c.checker(x, in), func(usage providers.Usage) { //nolint:contextcheck // see attend
@@ -81,7 +81,7 @@ func (c *Calls) Converse(x *edge.Request, r *http.Request, ch *Charge, call prov
 		}
 	})
 	x.Hijacked(session.Sent())
-	if rest := session.Unfinished(); rest != (providers.Usage{}) { // the upstream wants to be paid for it all the same
+	if rest := session.Unfinished(); rest != (providers.Usage{}) { // the upstream bills an unfinished answer too
 		o.Estimated = true
 		ch.recordTurn(ctx, rest) //nolint:contextcheck // the context of attend, as above
 	}
@@ -89,7 +89,7 @@ func (c *Calls) Converse(x *edge.Request, r *http.Request, ch *Charge, call prov
 	return err
 }
 
-// admitSocket takes a place among the caller's open conversations until leave is called.
+// admitSocket counts an open conversation of the caller until leave is called.
 func (c *Calls) admitSocket(x *edge.Request, r *http.Request) (leave func(), err error) {
 	place, err := c.options.Limits.Admit(r.Context(), x.Caller.Sockets(), limits.Cost{})
 	if err != nil {
@@ -105,11 +105,10 @@ func (c *Calls) admitSocket(x *edge.Request, r *http.Request) (leave func(), err
 	return func() { place.Release(0) }, nil
 }
 
-// attend returns a context that ends, with the reason for the peers as its cause, when the process stops, when the client's
-// key is no longer good for this, when its group forbids more than the words that it began with, or when end is called. leave
-// must be called.
+// attend returns the context of a conversation. It ends when the process stops, when the key may no longer be used for conversations, when
+// the group forbids more than words, or when end is called. Its cause is the reason for the peers. leave must be called.
 func (c *Calls) attend(x *edge.Request, r *http.Request, words []string) (attended context.Context, end func(error), leave func()) {
-	// The server's own context of a request says nothing once its connection is taken over.
+	// The request's own context has no meaning after the connection was hijacked.
 	ctx, cancel := context.WithCancelCause(context.WithoutCancel(r.Context()))
 	var watching sync.WaitGroup
 	watching.Go(func() {
@@ -124,7 +123,7 @@ func (c *Calls) attend(x *edge.Request, r *http.Request, words []string) (attend
 				return
 			case <-tick.C:
 			}
-			// Only a clear refusal counts: a store that is unavailable ends no conversation.
+			// An unavailable store ends no conversation.
 			caller, err := x.CallerNow(ctx)
 			if err == nil && (caller == nil || !caller.Allows(x.Outcome.Model) || caller.Group != x.Caller.Group) {
 				cancel(errRevoked)

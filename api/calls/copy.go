@@ -14,20 +14,19 @@ import (
 )
 
 const (
-	// copyBuffer is how much of an answer is carried at once.
+	// copyBuffer is the size of the buffer for an answer, in bytes.
 	copyBuffer = 32 << 10
-	// eventBuffer holds the usual event of a stream. A stream that fills it continues with a copyBuffer; the many that never
-	// do hold little memory while they wait.
+	// eventBuffer is the size of the first buffer of a stream, in bytes. A usual event fits. A stream that fills it continues with a
+	// copyBuffer, so most streams occupy little memory while they wait.
 	eventBuffer = 4 << 10
 )
 
-// errBroken marks an answer of one piece that broke off: its connection is cut, so that no client takes a part for
-// the whole.
+// errBroken reports that an answer which is not a stream broke off. The connection is closed, so that no client takes a part for the whole.
 var errBroken = errors.New("the answer broke off")
 
-// copyPlain carries an answer of one piece; inParts, if it is an array whose elements the client uses as they come. One
-// that fails between two of them ends with the format's error as its last. The error of one that fails before anything
-// was sent is what the client is answered.
+// copyPlain copies an answer that is not a stream. inParts: it is a JSON array whose elements the client uses as they arrive; if it fails
+// between two elements, it ends with the format's error as the last one. If the answer fails before anything was sent, copyPlain returns
+// the error for the client.
 func (c *Calls) copyPlain(ch *Charge, r *http.Request, answer *relay.Answer, inParts bool) error {
 	x := ch.request
 	out := x.Paced()
@@ -38,10 +37,11 @@ func (c *Calls) copyPlain(ch *Charge, r *http.Request, answer *relay.Answer, inP
 		length = -1
 	}
 	isJSON := upstream.MediaType(answer.Header) == "application/json"
-	// Sound and images of unknown length are played as they come; another JSON document is of no use before its end.
+	// Clients play sound and show images of unknown length as they arrive. A JSON document is of no use before its end.
 	eager := length < 0 && (inParts || !isJSON)
 	whole := !eager && (isJSON || length <= copyBuffer)
-	// An upstream that thinks for long sends blanks, so that no proxy closes the connection as idle: they are passed on as they come.
+	// An upstream may send whitespace before a JSON answer that takes long, so that no proxy closes the idle connection. It is sent on at
+	// once.
 	thinking := isJSON
 	var array openArray
 	for {
@@ -62,7 +62,7 @@ func (c *Calls) copyPlain(ch *Charge, r *http.Request, answer *relay.Answer, inP
 		if n > 0 {
 			if err == nil && x.Sent()+int64(n) == length && n < len(buf) {
 				var more int
-				more, err = answer.Body.Read(buf[n : n+1]) // the end, so that the answer is counted
+				more, err = answer.Body.Read(buf[n : n+1]) // reads the end, which completes the usage
 				n += more
 			}
 			if x.Sent()+int64(n) == length {
@@ -75,10 +75,10 @@ func (c *Calls) copyPlain(ch *Charge, r *http.Request, answer *relay.Answer, inP
 			if inParts {
 				array.saw(buf[:n])
 			}
-			// What is left to do for a call is done behind its answer: without a flush, net/http would keep the last bytes until
-			// then. An answer of unknown length has its end to send as well, which goes with them.
+			// Work for the call continues after its answer, and without a flush net/http would hold the last bytes until then. The end of an
+			// answer of unknown length is sent with its last bytes.
 			if eager || thinking || x.Sent() == length {
-				_ = out.Flush() // what it meets, the next write or the end of the answer meets
+				_ = out.Flush() // the next write, or the end of the answer, has the same error
 			}
 		}
 		switch {
@@ -90,7 +90,7 @@ func (c *Calls) copyPlain(ch *Charge, r *http.Request, answer *relay.Answer, inP
 		default:
 			fault := providers.AsFault(err)
 			if end := array.end(x.FaultBody(fault)); end != nil && length < 0 {
-				_, _ = out.Write(end) // a client that is gone needs no error
+				_, _ = out.Write(end) // the client may have left
 				return fault
 			}
 			return errors.Join(errBroken, err)
@@ -98,7 +98,7 @@ func (c *Calls) copyPlain(ch *Charge, r *http.Request, answer *relay.Answer, inP
 	}
 }
 
-// blank reports whether there is nothing but the blanks of JSON.
+// blank reports whether p has only whitespace of JSON.
 func blank(p []byte) bool { return len(bytes.TrimLeft(p, " \t\r\n")) == 0 }
 
 // fill reads until p is full or the reader ends.
@@ -111,7 +111,7 @@ func fill(r io.Reader, p []byte) (n int, err error) {
 	return n, err
 }
 
-// buffer returns copyBuffer bytes, to be put back into buffers.
+// buffer returns a buffer of copyBuffer bytes. The caller puts it back into buffers.
 func (c *Calls) buffer() *[copyBuffer]byte {
 	if buf, ok := c.buffers.Get().(*[copyBuffer]byte); ok {
 		return buf
@@ -119,7 +119,7 @@ func (c *Calls) buffer() *[copyBuffer]byte {
 	return new([copyBuffer]byte)
 }
 
-// smallBuffer returns eventBuffer bytes, to be put back into eventBuffers.
+// smallBuffer returns a buffer of eventBuffer bytes. The caller puts it back into eventBuffers.
 func (c *Calls) smallBuffer() *[eventBuffer]byte {
 	if buf, ok := c.eventBuffers.Get().(*[eventBuffer]byte); ok {
 		return buf
@@ -127,15 +127,15 @@ func (c *Calls) smallBuffer() *[eventBuffer]byte {
 	return new([eventBuffer]byte)
 }
 
-// openArray follows a JSON array of objects that is sent element by element, to report whether another element may be put
-// behind what was sent. It reads quotes and brackets only.
+// openArray follows a JSON array of objects that is sent in parts, to determine whether another element may be appended. It reads only
+// quotes and brackets.
 type openArray struct {
 	depth           int
 	quoted, escaped bool
-	last            byte // of what was seen, white space apart
+	last            byte // the last byte that is not whitespace
 }
 
-// saw follows the next bytes sent.
+// saw reads the next bytes that were sent.
 func (a *openArray) saw(p []byte) {
 	for _, c := range p {
 		switch {
@@ -156,7 +156,7 @@ func (a *openArray) saw(p []byte) {
 	}
 }
 
-// end is what closes the array behind one more element; nil within an element and behind the end.
+// end returns the text that appends one element and closes the array; nil within an element and after the end.
 func (a *openArray) end(element []byte) []byte {
 	if a.depth != 1 {
 		return nil

@@ -8,43 +8,43 @@ import (
 	"modelrelay/providers/pricing"
 )
 
-// What is reserved of a budget before anybody knows what a call costs. The reservation becomes the cost at its end.
+// The estimates of a call's usage. A budget reserves them before the call, and they become its cost if the upstream reports no usage.
 const (
-	// bytesPerToken is about what a token takes of a text.
+	// bytesPerToken is the approximate number of bytes of text for one token.
 	bytesPerToken = 4
-	// maxTokenEstimate bounds what the limits count of a call before its body is read. It is guessed from the length alone: inline media
-	// make a body long without costing what its length says. The true count is settled at the end.
+	// maxTokenEstimate bounds the tokens that the limits count before the body is read. The estimate uses only the length, and inline media
+	// make a body long for few tokens. At the end of the call the reported number replaces it.
 	maxTokenEstimate = 4096
-	// tokensUnknown leaves that estimate as what the call spent.
+	// tokensUnknown keeps that estimate at the end of the call.
 	tokensUnknown = -1
-	// maxInputEstimate is in tokens. It is more than maxTokenEstimate, since money is lost where a long prompt is
-	// underrated, and bounded, since inline media make a body long without costing what its length says.
+	// maxInputEstimate bounds the estimated input, in tokens. It is larger than maxTokenEstimate, because an underestimated prompt costs
+	// money, and bounded, because inline media make a body long for few tokens.
 	maxInputEstimate = 32 << 10
-	// defaultOutput is in tokens, for calls that do not bound their output: most answers are shorter.
+	// defaultOutput is the output in tokens of calls that do not bound it: most answers are shorter.
 	defaultOutput = 4 << 10
-	// soundPerSecond is in bytes: sound at 32 kbit/s, the least that is usual for speech. It is used where a file does not say how
-	// long it lasts. mostPerSecond is sound on two channels at 48 kHz and 16 bits: a file that claims to be shorter than its size
-	// allows at that rate is not believed.
+	// soundPerSecond is the number of bytes for a second of sound of unknown length: 32 kbit/s, the lowest usual rate of speech.
+	// mostPerSecond is that of two channels at 48 kHz and 16 bits. A file that claims to be shorter than its size allows at that rate
+	// is not trusted.
 	soundPerSecond, mostPerSecond = 4 << 10, 192_000
-	// heardPerSecond and spokenPerSecond are tokens of sound: one for 100 ms of a user's sound, one for 50 ms
-	// of an assistant's.
+	// heardPerSecond and spokenPerSecond are the tokens for a second of sound: one for 100 ms of a user's sound, one for 50 ms of an
+	// assistant's.
 	heardPerSecond, spokenPerSecond = 10, 20
-	// imageTokens is what OpenAI counts for a square image of medium quality.
+	// imageTokens is OpenAI's number of tokens for a square image of medium quality.
 	imageTokens = 1056
-	// spokenBytes is about how many bytes of text are spoken in a second, in Latin and in Chinese script.
+	// spokenBytes is the approximate number of bytes of text that are spoken in a second, in Latin and in Chinese script.
 	spokenBytes = 15
-	// streamBytesPerToken is what one token takes of a stream: 200 and more where each is an event, 20 to 60 where an
-	// event holds several. It is used for answers that broke off before they said what they used.
+	// streamBytesPerToken is the number of bytes of a stream for one token: 200 and more if each token is an event, 20 to 60 if an event
+	// has several. It is used for answers that broke off before they reported their usage.
 	streamBytesPerToken = 100
 )
 
-// size is what a call's request says of what it will use; see Call.
+// size is the part of a call's request that determines its usage; see Call.
 type size struct {
 	operation providers.Operation
 	length    int64 // of the request's body, in bytes
 	sound     time.Duration
 	output, n int64
-	// background: see Call. stops: the upstream stops when its connection ends.
+	// background: see Call. stops: the upstream stops its work when its connection ends.
 	background, stops bool
 }
 
@@ -55,7 +55,7 @@ func sizeOf(call Call) size {
 	}
 }
 
-// mayUse is what the call may come to at most, as far as its request says.
+// mayUse returns the most that the call may use, as far as its request specifies it.
 func (s size) mayUse() pricing.Measure {
 	n, output := max(1, s.n), cmp.Or(s.output, defaultOutput)
 	m := pricing.Measure{Requests: 1, Usage: providers.Usage{Input: guessInput(s.length), Output: output * n}}
@@ -74,12 +74,12 @@ func (s size) mayUse() pricing.Measure {
 	return m
 }
 
-// reads is what a call uses that is of text alone and makes none.
+// reads returns the usage of a call with text as input and no text as output.
 func (s size) reads() providers.Usage {
 	return providers.Usage{Input: s.length / bytesPerToken}
 }
 
-// speaks is about what a call uses whose text is spoken.
+// speaks returns the approximate usage of a call whose text is spoken.
 func (s size) speaks() providers.Usage {
 	return providers.Usage{
 		Input: s.length / bytesPerToken, Output: s.length * spokenPerSecond / spokenBytes,
@@ -87,7 +87,7 @@ func (s size) speaks() providers.Usage {
 	}
 }
 
-// heard is how long the sound of a request lasts.
+// heard returns the length of the sound in a request.
 func (s size) heard() time.Duration {
 	if s.sound == 0 {
 		return time.Duration(s.length) * time.Second / soundPerSecond
@@ -97,7 +97,7 @@ func (s size) heard() time.Duration {
 
 func guessInput(length int64) int64 { return min(length/bytesPerToken, maxInputEstimate) }
 
-// answersText reports whether the length of an operation's answers says how many tokens they took.
+// answersText reports whether the length of an answer of the operation determines the number of its tokens.
 func answersText(operation providers.Operation) bool {
 	switch operation {
 	case providers.Chat, providers.Completions, providers.Responses, providers.CompactResponse, providers.Messages,
@@ -108,7 +108,8 @@ func answersText(operation providers.Operation) bool {
 	}
 }
 
-// lengthIsInput reports whether the length of an operation's requests says how many tokens they have. The others upload media.
+// lengthIsInput reports whether the length of a request of the operation determines the number of its tokens. Requests of other operations
+// upload media.
 func lengthIsInput(operation providers.Operation) bool {
 	switch operation {
 	case providers.CountTokens, providers.Transcriptions, providers.Translations, providers.ImageEdit:
@@ -118,9 +119,9 @@ func lengthIsInput(operation providers.Operation) bool {
 	}
 }
 
-// stops reports whether an upstream stops its work when its connection ends. One that writes its answer as it makes it does,
-// and wants to be paid for what it has read and written; one that answers in one piece makes the whole of it first, and
-// pictures are made to their end however they are sent. A response in the background has nothing to do with a connection.
+// stops reports whether an upstream stops its work, and bills only what it has done, when its connection ends. An upstream that streams its
+// answer does. One that answers in one piece makes the whole answer first, images are always completed, and a response in the background
+// does not depend on a connection.
 func stops(call providers.Call, background bool) bool {
 	switch call.Endpoint.Operation {
 	case providers.ImageGeneration, providers.ImageEdit:
@@ -132,22 +133,22 @@ func stops(call providers.Call, background bool) bool {
 	}
 }
 
-// unsaid is what the limits count of an answer that does not say it.
+// unsaid returns the tokens that the limits count for an answer without reported usage.
 func (s size) unsaid() int {
 	if s.operation == providers.CountTokens {
-		return 0 // counting makes no tokens
+		return 0 // the operation generates no tokens
 	}
 	return tokensUnknown
 }
 
-// uses is about what an answer of length bytes that is not a model's text used and did not count; left: its client did not wait for it.
-// images is how many images the answer has that are priced by their tokens.
+// uses returns the approximate usage of an answer of length bytes that is not text and does not report it. images is the number of images
+// that are charged by tokens. left: the client left before the end.
 func (s size) uses(length, images int64, left bool) (guess providers.Usage) {
 	switch s.operation {
 	case providers.Embeddings, providers.BatchEmbeddings, providers.Rerank, providers.Moderations:
 		return s.reads()
 	case providers.Speech:
-		if guess = s.speaks(); length == 0 { // its client left before the sound
+		if guess = s.speaks(); length == 0 { // the client left before any sound
 			guess.Output, guess.Audio = 0, 0
 		}
 	case providers.Transcriptions, providers.Translations:
@@ -163,8 +164,8 @@ func (s size) uses(length, images int64, left bool) (guess providers.Usage) {
 	return guess
 }
 
-// oneTurn is what a conversation has reserved as long as it lasts, so that it may begin at all: about one turn. What its
-// turns cost counts as they end, and the one that exceeds the budget is the last.
+// oneTurn returns the usage that a conversation reserves while it lasts: about one turn. Each turn is charged at its end, and the turn that
+// exceeds the budget is the last.
 func oneTurn() pricing.Measure {
 	return pricing.Measure{Requests: 1, Usage: providers.Usage{Input: defaultOutput, Output: defaultOutput}}
 }

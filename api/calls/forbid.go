@@ -12,7 +12,7 @@ import (
 	"modelrelay/providers/upstream"
 )
 
-// forbids are the words of the caller's group.
+// forbids returns the features that the caller's group forbids.
 func (c *Calls) forbids(x *edge.Request) []string {
 	if c.options.Forbids == nil {
 		return nil
@@ -20,7 +20,7 @@ func (c *Calls) forbids(x *edge.Request) []string {
 	return c.options.Forbids(x.Caller.Group)
 }
 
-// forbidden refuses a call that asks for what its caller's group forbids, before anything is sent. Only calls in JSON can.
+// forbidden returns a fault if the call requests what the caller's group forbids. Only calls in JSON can request it.
 func (c *Calls) forbidden(x *edge.Request, call Call) error {
 	words := c.forbids(x)
 	if len(words) == 0 || call.ContentType != "application/json" {
@@ -34,7 +34,7 @@ func (c *Calls) forbidden(x *edge.Request, call Call) error {
 	return c.priced.find(words, call.Body)
 }
 
-// lists reports whether a call's header lists a word that costs more.
+// lists reports whether a call's header lists a priced feature.
 func lists(header http.Header, priced providers.PricedHeader) bool {
 	for _, line := range header.Values(priced.Name) {
 		for word := range strings.SplitSeq(line, ",") {
@@ -46,8 +46,7 @@ func lists(header http.Header, priced providers.PricedHeader) bool {
 	return false
 }
 
-// Forbidden is nil for a JSON object that asks for nothing of what the group forbids, else a *providers.Fault that names the
-// member.
+// Forbidden returns a *providers.Fault that names the member of a JSON object which requests what the group forbids; nil if there is none.
 func (c *Calls) Forbidden(group string, object []byte) error {
 	if c.options.Forbids == nil {
 		return nil
@@ -55,7 +54,7 @@ func (c *Calls) Forbidden(group string, object []byte) error {
 	return c.priced.find(c.options.Forbids(group), object)
 }
 
-// priced is what the vendors bill next to tokens.
+// priced describes the features that vendors bill in addition to tokens.
 type priced struct {
 	providers.Priced
 
@@ -70,7 +69,7 @@ func newPriced(all providers.Priced) priced {
 	return p
 }
 
-// find is the fault of the first member of a JSON object that the words forbid, nil where there is none.
+// find returns the fault of the first member of a JSON object that the words forbid; nil if there is none.
 func (p priced) find(words []string, body []byte) error {
 	if len(words) == 0 {
 		return nil
@@ -95,12 +94,11 @@ func forbiddenField(param string) *providers.Fault {
 	return providers.InvalidField(param, "Invalid request: '%s' may not be used with this API key.", param)
 }
 
-// withinMost is how many objects of members that are read as the call's own are in one another. Each is read once more for every level,
-// and a body may have thousands.
+// withinMost bounds the depth of nested objects that are checked as the call itself is. Each level reads the object again, and a body may
+// have thousands of levels.
 const withinMost = 2
 
-// in names the first member of an object that the words forbid, "" where there is none. The object is within so many others that are read
-// as the call's own.
+// in returns the first member of an object that the words forbid, "" for none. within is the depth of the object: see withinMost.
 func (p priced) in(words []string, object rawjson.Value, within int) (param string) {
 	for name, value := range object.Members() {
 		if param := p.member(words, name.String(), value, within); param != "" {
@@ -110,7 +108,7 @@ func (p priced) in(words []string, object rawjson.Value, within int) (param stri
 	return ""
 }
 
-// checker checks the messages of a client in a conversation; nil: its group forbids nothing.
+// checker returns the check of a client's messages in a conversation; nil if its group forbids nothing.
 func (c *Calls) checker(x *edge.Request, in Dialogue) *upstream.Check {
 	if len(c.forbids(x)) == 0 {
 		return nil
@@ -126,15 +124,15 @@ func (c *Calls) checker(x *edge.Request, in Dialogue) *upstream.Check {
 	}
 }
 
-// event is why a message of a conversation, nil for one that was not held, goes no further; nil: it may go on. What a
-// vendor does for its answers is in the members of the session, and in those of an answer that is asked for. Some vendors take
-// events in binary messages as well; one that is no JSON is none.
+// event returns the fault of a client's message in a conversation; nil: it may pass. message is nil if it was too large to be held. The
+// features of answers are in the members "session" and "response". Some vendors also accept events in binary messages; a binary message
+// that is not JSON passes.
 func (p priced) event(words []string, message []byte, isText bool) *providers.Fault {
 	switch {
 	case message == nil:
 		return providers.InvalidField("", "Invalid request: with this API key a message may be at most %d MiB long, "+
 			"and there is room for only so many under way together.", upstream.MaxChecked>>20)
-	case len(words) == 0: // nothing is forbidden any more
+	case len(words) == 0: // the group forbids nothing any more
 		return nil
 	case json.Valid(message):
 	case isText:
@@ -153,7 +151,7 @@ func (p priced) event(words []string, message []byte, isText bool) *providers.Fa
 	return nil
 }
 
-// member is the field at fault where a member of a body is forbidden, "" where it is not.
+// member returns the forbidden field in a member of a body, "" if it is allowed.
 func (p priced) member(words []string, field string, value rawjson.Value, within int) (param string) {
 	name := strings.ToLower(field)
 	switch {
@@ -167,7 +165,7 @@ func (p priced) member(words []string, field string, value rawjson.Value, within
 		return ""
 	case name == "tools" && slices.Contains(words, providers.ForbidHostedTools):
 		return p.hostedTool(field, value)
-	case name == "input" && slices.Contains(words, providers.ForbidHostedTools): // its items may bring tools along
+	case name == "input" && slices.Contains(words, providers.ForbidHostedTools): // its items may contain tools
 		return p.carriedTool(field, value)
 	case string(value) == "null" || string(value) == "[]":
 		return ""
@@ -180,7 +178,7 @@ func (p priced) member(words []string, field string, value rawjson.Value, within
 	return ""
 }
 
-// costs reports whether a value of a member costs something.
+// costs reports whether the value of a member is billed.
 func costs(m providers.PricedMember, value rawjson.Value) bool {
 	if m.Begins != 0 && value[0] != m.Begins {
 		return false
@@ -194,7 +192,7 @@ func costs(m providers.PricedMember, value rawjson.Value) bool {
 	return (m.Only == "" || is(m.Only)) && (m.Unless == "" || !is(m.Unless))
 }
 
-// isArguments reports whether a member's objects are the client's own.
+// isArguments reports whether a member holds the client's own objects, such as the arguments of tools.
 func (p priced) isArguments(name rawjson.Text) bool {
 	return slices.ContainsFunc(p.Tools.Arguments, name.Is)
 }

@@ -8,7 +8,7 @@ import (
 	"modelrelay/providers/rawjson"
 )
 
-// carriedTool names the first tool, in an item of the input, that the client does not run itself; "" for none.
+// carriedTool returns the first tool in the items of the input that the client does not run itself; "" for none.
 func (p priced) carriedTool(field string, input rawjson.Value) string {
 	for at, item := range input.Items() {
 		for name, value := range item.Members() {
@@ -24,8 +24,8 @@ func (p priced) carriedTool(field string, input rawjson.Value) string {
 	return ""
 }
 
-// hostedTool names the first of the tools in a field that the client does not run itself, "" for none. A tool without an
-// array is a tool as well: some APIs take it for the only one.
+// hostedTool returns the first of the tools in a field that the client does not run itself; "" for none. A tool that is not in an array
+// counts too: some APIs accept it as the only one.
 func (p priced) hostedTool(field string, tools rawjson.Value) string {
 	if tools.IsObject() && !p.isClients(tools) {
 		return field
@@ -38,8 +38,8 @@ func (p priced) hostedTool(field string, tools rawjson.Value) string {
 	return ""
 }
 
-// isClients reports whether the client runs a tool, in any format. What is not known to be the client's counts as the vendor's, and so does
-// a tool of two types, of which an upstream may read either.
+// isClients reports whether the client runs a tool, in any format. An unknown tool counts as the vendor's. So does a tool with two types,
+// because an upstream may read either.
 func (p priced) isClients(tool rawjson.Value) bool {
 	typed, named, others := false, false, false
 	for name, value := range tool.Members() {
@@ -59,7 +59,7 @@ func (p priced) isClients(tool rawjson.Value) bool {
 	return typed || named || !others
 }
 
-// isClientType reports whether clients run the tools of a type.
+// isClientType reports whether clients run tools of the type.
 func (p priced) isClientType(kind string) bool {
 	return slices.ContainsFunc(p.Tools.Types, func(begins string) bool {
 		rest, is := strings.CutPrefix(kind, begins)

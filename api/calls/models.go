@@ -10,21 +10,21 @@ import (
 	"modelrelay/storage/tokens"
 )
 
-// ModelShape is how a format shows models.
+// ModelShape renders models in a format.
 type ModelShape struct {
 	List                  func(models []router.Model) any
 	One                   func(model router.Model) any
 	ListSchema, OneSchema func(huma.Registry) *huma.Schema
 }
 
-// ModelCreated is the "created" of every model: the gateway knows no better date, and a constant one keeps lists equal
-// over restarts and processes. It is 2023-03-01, 00:00 UTC.
+// ModelCreated is the member "created" of every model: 2023-03-01, 00:00 UTC. The gateway does not know the true date, and with a constant
+// one the lists of all processes are equal.
 const ModelCreated = 1677628800
 
-// maxModelName bounds in bytes what may be in logs and messages as a model's name, and in Temporal's search attributes.
+// maxModelName bounds the name of a model in logs, messages and Temporal's search attributes, in bytes.
 const maxModelName = 255
 
-// CheckModel reports whether a name can be that of a model at all.
+// CheckModel returns a fault for a name that no model can have.
 func CheckModel(name string) error {
 	switch {
 	case name == "":
@@ -35,14 +35,14 @@ func CheckModel(name string) error {
 	return nil
 }
 
-// ModelNotFound is the fault of a model that the caller may not use, or that no client has.
+// ModelNotFound returns the fault of a model that does not exist, or that the caller may not use.
 func ModelNotFound(model string) *providers.Fault {
 	fault := providers.Faultf(providers.ModelNotFound, "The model %q does not exist, or you do not have access to it.", model)
 	fault.Param, fault.Accepted = "model", providers.NotAccepted
 	return fault
 }
 
-// Models lists what a call of the caller would be taken for: what its group can call and its token may see and use.
+// Models lists the models that the caller may call, with the endpoints that it may use.
 func (c *Calls) Models(caller *tokens.Token) []router.Model {
 	all := c.options.Router.Models(caller.Group)
 	seen := make([]router.Model, 0, len(all))
@@ -54,7 +54,7 @@ func (c *Calls) Models(caller *tokens.Token) []router.Model {
 	return seen
 }
 
-// Model is what a call of the caller would be taken for under the name, listed or not.
+// Model returns the model of a name that the caller may call, also one that Models does not list.
 func (c *Calls) Model(caller *tokens.Token, name string) (router.Model, error) {
 	if err := CheckModel(name); err != nil {
 		return router.Model{}, err
@@ -67,7 +67,7 @@ func (c *Calls) Model(caller *tokens.Token, name string) (router.Model, error) {
 	return router.Model{}, ModelNotFound(name)
 }
 
-// visible is the model as the caller sees it: with the endpoints that it may call. Without any there is no such model.
+// visible returns the model with the endpoints that the caller may call. It reports false if there are none.
 func visible(caller *tokens.Token, model router.Model) (router.Model, bool) {
 	if !caller.Allows(model.Public) {
 		return model, false
@@ -80,7 +80,7 @@ func visible(caller *tokens.Token, model router.Model) (router.Model, bool) {
 	return model, len(model.Endpoints) > 0
 }
 
-// permissionFor is the word that a model's endpoint belongs to.
+// permissionFor returns the permission that an endpoint requires.
 func permissionFor(endpoint providers.Endpoint) string {
 	switch endpoint.Operation {
 	case providers.VideoTask:

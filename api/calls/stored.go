@@ -8,14 +8,13 @@ import (
 	"modelrelay/providers"
 )
 
-// storedReads is how many of a token's reads a request to an upstream takes, in addition to the one of every read. The request uses a key
-// that all tokens of the channel share, and no other limit counts it.
+// storedReads is the number of reads that Stored counts, in addition to that of every read. Its request uses the upstream key that all
+// tokens of the channel share, and no other limit applies to it.
 const storedReads = 19
 
-// Stored passes on what the upstream that made an earlier answer for the caller's token says of it. It costs nothing, so the
-// limits of calls do not hold it; it takes twenty reads and, as a wait, counts for the waits that the token may have open at
-// a time. For a token that may not call models there is no such answer. Of a 2xx answer the client gets the status, the headers that
-// describe the body, and the body.
+// Stored relays a request about an earlier answer of the caller's token to the upstream that made it. It costs no money, so the limits of
+// calls do not apply. It counts as twenty reads, and as a wait while it is open. A token without the permission for calls gets NotFound. Of
+// a 2xx answer the client receives the status, the headers that describe the body, and the body.
 func (c *Calls) Stored(x *edge.Request, r *http.Request, request providers.StoredRequest) error {
 	if err := x.Permit(edge.RelayPermission); err != nil {
 		return providers.Faultf(providers.NotFound, "Nothing with the id %q was found.", request.ID)
@@ -28,7 +27,7 @@ func (c *Calls) Stored(x *edge.Request, r *http.Request, request providers.Store
 		return err
 	}
 	defer done()
-	if err := x.WhilePermitted(); err != nil { // a stream may last for hours
+	if err := x.WhilePermitted(); err != nil { // a stream may last hours
 		return err
 	}
 	answer, err := c.options.Relay.Stored(r.Context(), x.Caller.Group, x.Caller.ID, request)
@@ -46,7 +45,7 @@ func (c *Calls) Stored(x *edge.Request, r *http.Request, request providers.Store
 		err = c.copyPlain(&ch, r, answer, false)
 	}
 	if err != nil && answer.Stream && x.Status() != 0 && providers.AsFault(err).Kind == providers.Canceled {
-		return nil // clients leave behind a stream's last event
+		return nil // clients disconnect after the last event of a stream
 	}
 	return finish(x, answer, err, true)
 }

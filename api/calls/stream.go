@@ -11,9 +11,8 @@ import (
 	"modelrelay/providers/sse"
 )
 
-// copyStream carries an event stream and flushes each event at once. A stream that fails ends with the format's error
-// event, in place of the one it broke off in; one whose client is gone just ends. The error of a stream that fails in
-// its first event is what the client is answered.
+// copyStream copies an event stream and flushes each event at once. A stream that fails ends with the format's error event, which replaces
+// the incomplete one. If the stream fails before its first event is complete, copyStream returns the error for the client.
 func (c *Calls) copyStream(ch *Charge, r *http.Request, answer *relay.Answer, format Events) error {
 	x := ch.request
 	out := x.Paced()
@@ -21,7 +20,7 @@ func (c *Calls) copyStream(ch *Charge, r *http.Request, answer *relay.Answer, fo
 	defer c.eventBuffers.Put(small)
 	buf, held := small[:], 0 // buf[:held] is the beginning of an event
 	most := copyBuffer
-	if ch.run != nil { // its events are stored one by one
+	if ch.run != nil { // the events of a background call are stored one by one
 		most = sse.MaxEvent + 1
 	}
 	var events sse.Passer
@@ -49,10 +48,10 @@ func (c *Calls) copyStream(ch *Charge, r *http.Request, answer *relay.Answer, fo
 		switch {
 		case have == eventBuffer && len(buf) == eventBuffer:
 			large := c.buffer()
-			defer c.buffers.Put(large) // once at most: buf is never small again
+			defer c.buffers.Put(large) // runs at most once: buf is never small again
 			copy(large[:], buf[:held])
 			buf = large[:]
-		case err == nil && held == len(buf) && len(buf) < sse.MaxEvent: // of a background call
+		case err == nil && held == len(buf) && len(buf) < sse.MaxEvent: // a background call has a longer event
 			if 2*len(buf) > activities.LargeEvent && len(buf) <= activities.LargeEvent && ch.run.Large != nil {
 				var give func()
 				if give, err = ch.run.Large(r.Context()); err != nil {
@@ -82,7 +81,7 @@ func (c *Calls) copyStream(ch *Charge, r *http.Request, answer *relay.Answer, fo
 				parts = [][]byte{format.Fault(x.Format.StreamWords(fault))}
 			}
 			for _, part := range parts {
-				_, _ = out.Write(events.Failure(part)) // a client that is gone needs no error
+				_, _ = out.Write(events.Failure(part)) // the client may have left
 				_ = out.Flush()
 			}
 			return err
@@ -90,7 +89,7 @@ func (c *Calls) copyStream(ch *Charge, r *http.Request, answer *relay.Answer, fo
 	}
 }
 
-// sendEvents sends the next events of a stream. The error is that of a client that is gone.
+// sendEvents sends the next events of a stream. An error means that the client has left.
 func (ch *Charge) sendEvents(out *edge.Writer, answer *relay.Answer, events []byte, format Events) error {
 	x := ch.request
 	if x.Status() == 0 {
@@ -107,14 +106,14 @@ func (ch *Charge) sendEvents(out *edge.Writer, answer *relay.Answer, events []by
 	return out.Flush()
 }
 
-// Events is what the format of a call says of its event streams.
+// Events describes the event streams of a call's format.
 type Events struct {
-	// Last reports whether bytes end with the event after which a client may send its next call without waiting for the end; nil: none.
+	// Last reports whether events ends with the event after which a client may send its next call without waiting for the end; nil: never.
 	Last func(events []byte) bool
-	// LastCounts: it is the last event that says what was used.
+	// LastCounts: the last event reports the usage.
 	LastCounts bool
-	// Saw, if set, gets all events that pass.
+	// Saw, if set, receives all events that pass.
 	Saw func(events []byte)
-	// Fault is the event that ends a stream that failed; nil: the format's own.
+	// Fault returns the event that ends a failed stream; nil: the format's own.
 	Fault func(fault *providers.Fault) []byte
 }
