@@ -162,7 +162,7 @@ func (b *answerBody) copyTo(ctx context.Context, w io.Writer) error {
 	return err
 }
 
-// reset removes the parts and gives the memory back. The body is empty then. Parts that it cannot remove go with the task.
+// reset removes the parts and releases the memory; the body is then empty. Parts that it cannot remove are removed with the task.
 func (b *answerBody) reset(ctx context.Context) {
 	if b.parts > 0 {
 		ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), archiveTry)

@@ -27,13 +27,13 @@ const (
 	callRetry, callRetryMost = time.Second, 2 * time.Minute
 	// callClaims is the number of times that a call may be sent: a lost answer permits one repeat.
 	callClaims = 2
-	// concludeTimeout bounds the look in the archive for what became of a call.
+	// concludeTimeout bounds Conclude's reads of the archive.
 	concludeTimeout = 30 * time.Second
 	// storeTimeout bounds the writes of an answer to the archive, with their retries. After it the call fails with archive_failed.
 	storeTimeout = 10 * time.Minute
 	// storeRetry is the wait between two such writes.
 	storeRetry = 2 * time.Second
-	// codeLimit bounds the code of a failure, in bytes: codes of vendors are words.
+	// codeLimit bounds the code of a failure, in bytes. Vendors' codes are single words.
 	codeLimit = 128
 	// keptLimit bounds a header of an answer that its readers get again, in bytes.
 	keptLimit = 4 << 10
@@ -125,13 +125,13 @@ const (
 // Caller serves a call as the API serves it to a client, for the token of the run. *api.Server implements it.
 type Caller interface {
 	ServeCall(w http.ResponseWriter, r *http.Request, run *CallRun)
-	// FaultEvents returns what ends a call's stream that failed after n events, in the words of its format.
+	// FaultEvents returns the events that end a call's stream which failed after n events, in the call's format.
 	FaultEvents(call StagedCall, fault *providers.Fault, n int64) []byte
 }
 
-// CallRun is one background call while it is served.
+// CallRun is a background call while the server serves it.
 type CallRun struct {
-	// TaskID is the task, which was created then, and Token the stable id of its token.
+	// TaskID is the task, with the time of its create, and Token the stable id of its token.
 	TaskID  string
 	Created time.Time
 	Token   string
@@ -144,13 +144,13 @@ type CallRun struct {
 	// Large waits for room in the worker for an event of more than LargeEvent bytes. release gives it back. Nil: there is room.
 	Large func(ctx context.Context) (release func(), err error)
 
-	// Fault is how the call failed, nil if it did not. Usage and Cost are what it used. The server sets them.
+	// Fault is the fault of the call, nil for none. Usage and Cost are those of the call. The server sets them.
 	Fault  *providers.Fault
 	Usage  providers.Usage
 	Cost   int64
 	Priced bool
-	// Failure is the failure that an answer reports although its status is 2xx. Event is the last word of the type of the task's event, if it is not
-	// the state. The server sets them.
+	// Failure is the failure in an answer with status 2xx. Event is the last word of the type of the task's event, if it is not the state. The
+	// server sets them.
 	Failure *providers.VideoFailure
 	Event   string
 	// By is the channel and key that answered in the client's format; zero for a translated answer. Copy is what the vendor stores of the
@@ -192,8 +192,8 @@ type Relayer struct {
 	// MaxOutput is the largest answer in bytes. Answers is the memory for answers; nil: unlimited.
 	MaxOutput int64
 	Answers   *Shares
-	// Repeats reports whether a call whose answer is lost at the channel is sent once more. The channel is "" if it is not known. runs: it is one
-	// that vendors run in the background.
+	// Repeats reports whether a call whose answer is lost at the channel is sent once more. The channel is "" if it is not known. runs: it is
+	// one that vendors run in the background.
 	Repeats func(runs bool, channel string) bool
 	// Polls has the pace at which vendors are asked for answers that they make.
 	Polls *Poller
@@ -286,8 +286,8 @@ func (a *Relayer) Relay(ctx context.Context, in RelayInput) (Answered, error) {
 	return c.run(ctx)
 }
 
-// Conclude reports what became of a call whose Relay reported nothing: the answer that is stored, or that an answer is lost, with Unknown. Of a
-// call that was never sent it reports nothing, and no worker sends it any more.
+// Conclude returns the end of a call whose Relay returned no result: the stored answer, or Unknown if an answer is lost. The result of a
+// call that was never sent is empty, and no worker sends it any more.
 func (a *Relayer) Conclude(ctx context.Context, in RelayInput) (Answered, error) {
 	answer, err := (&calling{Relayer: a, in: in, task: ctx}).conclude(ctx, Answered{Failure: tooLate()})
 	if err != nil {
@@ -325,8 +325,8 @@ type calling struct {
 	larges  int
 }
 
-// slot waits for a slot of the worker: lane by lane, within a lane by weight among tokens, within a token first come, first served. A worker
-// that stops gives none.
+// slot waits for a slot of the worker: lane by lane, within a lane by weight among tokens, within a token first come, first served. A
+// worker that stops gives none.
 func (c *calling) slot(ctx context.Context, most time.Duration) error {
 	if c.Slots.Try(c.in.Token, 1) == nil {
 		return nil
@@ -350,8 +350,8 @@ func (c *calling) slot(ctx context.Context, most time.Duration) error {
 // concluded is the owner of the claims of a call that is never sent again.
 const concluded = "concluded"
 
-// conclude takes what is left of the right to send the call, and returns what became of it: see Conclude. A call that its vendor still runs is
-// cancelled there, and ends as given.
+// conclude takes the remaining claims of the call, so that it is not sent any more, and returns its end: see Conclude. A call that its
+// vendor still runs is cancelled there, and ends with as.
 func (c *calling) conclude(ctx context.Context, as Answered) (Answered, error) {
 	lost := 0
 	for n := 1; n-c.unsentClaims <= callClaims; n++ {
@@ -440,7 +440,7 @@ func (c *calling) queued(within time.Duration) {
 	}
 }
 
-// wait ends the try; the next one begins after a delay that grows with the tries.
+// wait ends the try. The delay before the next try grows with the number of tries.
 func (c *calling) wait(reason string) error {
 	delay := callRetry
 	for try := int32(1); try < activity.GetInfo(c.task).Attempt && delay < callRetryMost; try++ {
@@ -515,7 +515,8 @@ func (c *calling) run(ctx context.Context) (Answered, error) {
 	}
 }
 
-// stopped ends the try of a call that outlives the grace of its worker: its answer is lost. Another worker sends a call that may be sent again.
+// stopped ends the try of a call that is still running after the grace of its worker. Its answer is lost. If the call may be sent again,
+// another worker sends it.
 func (c *calling) stopped(ctx context.Context, out *callOutput) (Answered, error) {
 	switch {
 	case c.shown().Ticket != nil:

@@ -21,8 +21,8 @@ import (
 	"modelrelay/storage/eventlog"
 )
 
-// stored returns the answer that an earlier try has stored, or storage.ErrNotFound. Without the record, which is written last, the usage is
-// not known: such an answer costs what was reserved.
+// stored returns the answer that an earlier try has stored, or storage.ErrNotFound. If only the record is missing, which is written last,
+// the usage is unknown: such an answer costs what was reserved.
 func (c *calling) stored(ctx context.Context) (answer Answered, err error) {
 	if err = c.Objects.GetJSON(ctx, c.in.answer(), &answer); !errors.Is(err, storage.ErrNotFound) {
 		return answer, err
@@ -104,7 +104,7 @@ func archiveFailed() *providers.VideoFailure {
 
 const eventStream = "text/event-stream"
 
-// ended completes an answer with the progress and what the call cost.
+// ended adds the progress and the cost of the call to its answer.
 func (c *calling) ended(answer Answered, run *CallRun) Answered {
 	answer.CallProgress, answer.Usage, answer.Priced = c.shown(), run.Usage, run.Priced || c.in.Call.Amount > 0
 	answer.Copy = cmp.Or(answer.Ticket, run.Copy)
@@ -113,7 +113,7 @@ func (c *calling) ended(answer Answered, run *CallRun) Answered {
 	return answer
 }
 
-// store writes the answer to the archive, then its record. as has the failure, if it is known.
+// store writes the answer to the archive, then its record. as.Failure is the failure if it is already known.
 func (c *calling) store(ctx context.Context, out *callOutput, run *CallRun, as Answered) (Answered, error) {
 	c.enter(StageStoring)
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), storeTimeout)
@@ -180,7 +180,8 @@ func (c *calling) write(ctx context.Context, out *callOutput, answer *Answered) 
 	return c.record(ctx, answer)
 }
 
-// streamed returns the answer of a stream whose events are stored. One that the client gets as an array is stored as that, too.
+// streamed returns the output of a stream whose events are stored. If the client receives the stream as a JSON array, it is also stored as
+// one.
 func (c *calling) streamed(ctx context.Context, log eventlog.Object, kind string) (*Output, error) {
 	if !c.in.Call.Array {
 		return &Output{Object: log.Key, ContentType: kind, Size: log.Size, SHA256: log.SHA256}, nil
@@ -206,7 +207,7 @@ func (c *calling) record(ctx context.Context, answer *Answered) error {
 	return nil
 }
 
-// kept returns the headers of an answer that its readers get again. A workflow's result has them: longer ones are dropped.
+// kept returns the headers of an answer that are stored with it. They are in the workflow's result, so long ones are dropped.
 func kept(header http.Header) http.Header {
 	again := make(http.Header)
 	for name, values := range header {
@@ -220,8 +221,8 @@ func kept(header http.Header) http.Header {
 	return again
 }
 
-// FailureOf returns the failure that an error document reports: the code and message of its error, in any format. fault is the gateway's own
-// fault, nil for none.
+// FailureOf returns the failure that an error document reports: the code and message of its error, in any format. fault is the gateway's
+// own fault, nil for none.
 func FailureOf(body []byte, fault *providers.Fault) *providers.VideoFailure {
 	var answer struct {
 		Error struct {

@@ -22,7 +22,7 @@ import (
 )
 
 const (
-	// ticketsFolder has the tickets of calls by their day of expiry: what remains at vendors when a task expires is deleted there.
+	// ticketsFolder has the tickets of calls by their day of expiry. After that day a sweep deletes the vendors' copies of the answers.
 	ticketsFolder = "tickets/"
 	// forgetLimit is how long the deletion of a vendor's copy is tried, and forgetMost the longest wait between two tries.
 	forgetLimit, forgetMost = 24 * time.Hour, 15 * time.Minute
@@ -86,7 +86,7 @@ func (c *calling) ticketing() *providers.Ticketing {
 	return t
 }
 
-// findTicket finds the ticket under which an earlier try has left the call at its vendor, and reports whether there is one.
+// findTicket reads the ticket of an earlier try, which has left the call running at its vendor. It reports whether there is one.
 func (c *calling) findTicket(ctx context.Context) (bool, error) {
 	var ticket CallTicket
 	if c.shown().Ticket != nil {
@@ -108,8 +108,7 @@ func (c *calling) holdTicket(ticket CallTicket) {
 	c.mu.Unlock()
 }
 
-// accept archives the ticket of a call that its vendor has accepted, before anything else is done with it. The heartbeat has it too, and one of
-// the two is enough.
+// accept archives the ticket of an accepted call before any other use of it. The heartbeat also contains it, and one of the two suffices.
 func (c *calling) accept(ctx context.Context, to providers.Target, id string) {
 	ticket := CallTicket{ID: id, Channel: to.Channel.Name, Key: to.Key.Fingerprint(), Object: c.in.ticket(), Runs: true}
 	c.holdTicket(ticket)
@@ -142,18 +141,18 @@ type following struct {
 	by    providers.Ticketer
 	to    providers.Target
 	began time.Time
-	// waits counts the waits between reads, and unknown the reads in a row of which the vendor knew nothing.
+	// waits counts the waits between reads, and unknown the consecutive reads for which the vendor did not know the answer.
 	waits   Progress
 	unknown int
 
-	// body and events are a stream; nil between two of them. last is the latest event, and ended: it was the last one. empty: the stream has had
-	// no event.
+	// body and events are the current stream; nil between two streams. last is the latest event. ended: that was the last one. empty: the
+	// stream has had no event.
 	body         io.Closer
 	events       *sse.Reader
 	last         string
 	ended, empty bool
-	// silent counts the streams in a row without an event, of which empty is one. out has the events that were not read, and release gives back
-	// the room of a large one.
+	// silent counts the streams in a row without an event, of which empty is one. out has the events that were not read, and release gives
+	// back the room of a large one.
 	silent  int
 	out     []byte
 	release func()
@@ -203,13 +202,15 @@ func (f *following) pause(asked time.Duration) error {
 	}
 }
 
-// glance is how much of a document is held to see whether the answer has ended. seenMost bounds an id and a status further behind, in bytes.
+// glance is how much of a document is held to see whether the answer has ended. seenMost bounds an id and a status further behind, in
+// bytes.
 const (
 	glance   = 4 << 10
 	seenMost = 256
 )
 
-// polled returns the document of an answer once that has ended. One that shows its status only further behind is read again: it is not held.
+// polled returns the document of an answer once that has ended. One that shows its status only further behind is read again: it is not
+// held.
 func (f *following) polled(resp *http.Response) (_ *http.Response, err error) {
 	for {
 		if resp == nil {
@@ -319,7 +320,7 @@ func (f *following) leave() {
 	}
 }
 
-// broken prepares to continue a stream that broke off. One that ends without an event, again and again, has none that is the last.
+// broken prepares to continue a stream that broke off. It fails after several consecutive streams without an event.
 func (f *following) broken(by error) error {
 	_ = f.Close() // it is of no use
 	f.events = nil
@@ -416,8 +417,8 @@ func (c *calling) resumed(ctx context.Context) (*Answered, error) {
 	return &stored, nil
 }
 
-// abandon is the end of a call that no worker follows any more: it is cancelled at its vendor. A stream that has begun ends after its last
-// stored event, with an error event if the call failed.
+// abandon ends a call that no worker follows any more, and cancels it at its vendor. A stream that has begun ends after its last stored
+// event, with an error event if the call failed.
 func (c *calling) abandon(ctx context.Context, as Answered) (Answered, error) {
 	c.stopUpstream(ctx)
 	run := &CallRun{Cost: c.in.Call.Amount}
@@ -475,7 +476,7 @@ func (c *calling) leaveEvents() {
 	}
 }
 
-// ask requests something of an answer at the channel and key that have it. The caller closes the body.
+// ask sends a request about an answer to the channel and key that have it. The caller closes the body.
 func (u *Upstreams) ask(ctx context.Context, of CallTicket, request providers.StoredRequest) (*http.Response, error) {
 	pick, err := u.Channels.Resolve(of.Channel, of.Key, "")
 	if err != nil {
@@ -536,7 +537,7 @@ func (a *Remover) forgetCopy(ctx context.Context, taskID string, of CallTicket) 
 	return nil
 }
 
-// sweepTickets deletes at their vendors the answers whose tasks have expired. Later sweeps try again what fails, for a day.
+// sweepTickets deletes the vendors' copies of answers whose tasks have expired. Later sweeps repeat failed deletions for a day.
 func (a *Sweeper) sweepTickets(ctx context.Context) error {
 	for folder, err := range a.Objects.Folders(ctx, ticketsFolder) {
 		if err != nil {
@@ -560,7 +561,8 @@ func (a *Sweeper) sweepTickets(ctx context.Context) error {
 	return nil
 }
 
-// sweepTicket deletes an answer at its vendor, and its ticket unless another sweep is to try again.
+// sweepTicket deletes an answer at its vendor, then its ticket. If another sweep should repeat it, the ticket stays. last: this is the last
+// try.
 func (a *Sweeper) sweepTicket(ctx context.Context, key string, last bool) error {
 	var ticket CallTicket
 	if err := a.Objects.GetJSON(ctx, key, &ticket); err != nil {

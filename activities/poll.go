@@ -49,8 +49,7 @@ var milestones = [...]float64{0.1, 0.5, 0.95} //nolint:gochecknoglobals // a con
 // Durations stores how long jobs usually take. *taskindex.Durations implements it.
 type Durations interface {
 	Observe(ctx context.Context, channel, model string, took time.Duration) error
-	// Usual returns false if nothing was observed yet.
-	// Usual is false where nothing was observed yet.
+	// Usual reports false if nothing was observed yet.
 	Usual(ctx context.Context, channel, model string) (time.Duration, bool, error)
 }
 

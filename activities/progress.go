@@ -18,7 +18,7 @@ type Progress struct {
 	State providers.VideoState `json:"state"`
 	// Percent is the vendor's progress, 0 if it reports none. It never falls.
 	Percent int `json:"percent"`
-	// Recorder: the vendor reports progress, so nothing is estimated any more. Floor is what was shown until then.
+	// Reported: the vendor reports progress, so it is no longer estimated. Floor is the progress that was shown until then.
 	Reported bool `json:"reported,omitempty"`
 	Floor    int  `json:"floor,omitempty"`
 	// VendorStatus is the vendor's own status.

@@ -182,9 +182,10 @@ type removeProgress struct {
 	Asked     deletedRuns `json:"asked,omitzero"`
 }
 
-// Remove cancels a task, erases its objects, deletes what a vendor stores of its answer, then deletes its executions, in this order. It is idempotent; another try continues after
-// the erased objects. Temporal deletes in its own time after one request, and later tries only check. A removal with its task's id does
-// not wait for the deletion of the task's execution: readers cannot find that by the id any more.
+// Remove cancels a task, erases its objects, deletes the vendor's copy of its answer, then deletes its executions, in this order. It is
+// idempotent: another try continues after the erased objects. Temporal deletes an execution some time after one request, and later tries
+// only check. A removal with its task's id does not wait for the deletion of the task's execution, because readers cannot find that by the
+// id.
 func (a *Remover) Remove(ctx context.Context, in RemoveInput) error {
 	var progress removeProgress
 	if activity.HasHeartbeatDetails(ctx) {

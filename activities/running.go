@@ -10,8 +10,8 @@ import (
 	"modelrelay/storage/taskindex"
 )
 
-// RunningCalls are the calls that a worker relays or holds. A cancel ends them at once: Temporal reports it only with the next heartbeat. The
-// zero value is ready, nil holds nothing, and it is safe for concurrent use.
+// RunningCalls are the calls that a worker relays or holds. A cancel ends them at once: Temporal reports it only with the next heartbeat.
+// The zero value is ready, nil holds nothing, and it is safe for concurrent use.
 type RunningCalls struct {
 	mu      sync.Mutex
 	running map[string]*runningCall
@@ -23,7 +23,7 @@ type runningCall struct {
 	done chan struct{}
 }
 
-// Follow ends calls whose cancel other processes report, until ctx ends. ready, if it is not nil, is closed when it hears the first.
+// Follow ends calls whose cancel other processes report, until ctx ends. ready, if it is not nil, is closed when Follow receives reports.
 func (r *RunningCalls) Follow(ctx context.Context, changes *taskindex.Changes, ready chan<- struct{}) {
 	changes.Follow(ctx, ready, func(change taskindex.Change) {
 		if change.Cancelled {
@@ -32,9 +32,9 @@ func (r *RunningCalls) Follow(ctx context.Context, changes *taskindex.Changes, r
 	})
 }
 
-// enter returns a context that a cancel of the task ends. Nothing else ends it that ends ctx, which is the activity's: if Temporal is away for
-// longer than a heartbeat takes, or the process stood still, the try continues although Temporal begins another one. That one waits here for
-// the end of the first if it has the same worker, and then finds the stored answer.
+// enter returns a context that a cancel of the task ends. The activity's ctx may also end because a heartbeat was late: Temporal was
+// unavailable, or the process was stopped for a while. Then the try continues although Temporal begins another one. If that has the same
+// worker, it waits here for the end of the first try and finds the stored answer.
 func (r *RunningCalls) enter(ctx context.Context, taskID string) (context.Context, context.CancelFunc) {
 	ctx, cancel := untilCancelled(ctx)
 	if r == nil {
@@ -62,7 +62,7 @@ func (r *RunningCalls) enter(ctx context.Context, taskID string) (context.Contex
 	}
 }
 
-// begin records the try of a task, and returns nil, or the try that runs.
+// begin records the try of a task and returns nil. If another try of the task is running, begin returns that one.
 func (r *RunningCalls) begin(taskID string, call *runningCall) *runningCall {
 	r.mu.Lock()
 	defer r.mu.Unlock()

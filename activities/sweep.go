@@ -48,8 +48,8 @@ type Swept struct {
 	Objects int      `json:"objects,omitempty"`
 }
 
-// SweepOutputs removes the outputs whose day of expiry has passed, with what vendors store of such answers, and updates the archived days of the audit log and the call log. It
-// is idempotent.
+// SweepOutputs removes the outputs whose day of expiry has passed and the vendors' copies of such answers. It also updates the archived
+// days of the audit log and the call log. It is idempotent.
 func (a *Sweeper) SweepOutputs(ctx context.Context) (Swept, error) {
 	defer heartbeats(func() { activity.RecordHeartbeat(ctx) })()
 	var swept Swept

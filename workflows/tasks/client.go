@@ -198,7 +198,8 @@ func (c *Client) Cancel(ctx context.Context, id, tokenID string) (Task, error) {
 	return c.Find(ctx, id, tokenID)
 }
 
-// cancel cancels a run of a task, the newest for "". The worker of a call hears of it from Redis at once, from Temporal with its next heartbeat.
+// cancel cancels a run of a task, the newest for "". The worker of a call learns of it at once through Redis, and through Temporal with its
+// next heartbeat.
 func (c *Client) cancel(ctx context.Context, id, run string) error {
 	if err := c.temporal.CancelWorkflow(ctx, id, run); err != nil {
 		return err

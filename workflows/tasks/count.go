@@ -13,38 +13,37 @@ import (
 	"modelrelay/workflows"
 )
 
-// Counts is how many tasks there are, as visibility knows them, a moment late.
+// Counts are the numbers of tasks in visibility, with a delay of moments.
 type Counts struct {
-	// Phases counts the tasks that have not ended, by their phase.
+	// Phases counts the unfinished tasks by phase.
 	Phases map[workflows.Phase]int64
-	// Stuck are those of them that have been in their phase for longer than usual.
+	// Stuck counts those that have been in their phase for longer than usual.
 	Stuck int64
-	// Workers are the processes that asked for tasks within the last minutes; none: no worker is running.
+	// Workers counts the processes that polled the task queue within the last minutes; 0: no worker is running.
 	Workers int64
 }
 
 const (
-	// countsTTL is how long the counts are served: they are for people.
+	// countsTTL is how long a result is reused.
 	countsTTL = 10 * time.Second
-	// countsRefresh is the age from which the next counts are taken while these are served: a page that asks again within ten seconds, as the
-	// Overview does every eight, does not wait for it.
+	// countsRefresh is the age from which a result is refreshed in the background while it is still returned. A page that reads within ten
+	// seconds, as the Overview does every eight, does not wait.
 	countsRefresh = 5 * time.Second
-	// countsTimeout bounds one count, of several requests. The first that has no answer ends it.
+	// countsTimeout bounds all requests of one result. The first failed one ends the others.
 	countsTimeout = 10 * time.Second
-	// countsPast is how far back failures are counted.
+	// countsPast is the period for which failures are counted.
 	countsPast = 24 * time.Hour
-	// countsAtOnce is how many counts are asked for at once: callers wait for them, and more would leave a small server
-	// nothing for tasks.
+	// countsAtOnce bounds the concurrent requests, so that a small server has capacity left for tasks.
 	countsAtOnce = 3
 )
 
-// RecentCounts is Counts and what failed lately.
+// RecentCounts are Counts and the recent failures.
 type RecentCounts struct {
 	Counts
 
-	// Failed are the tasks that failed within the last 24 hours, Undelivered the webhooks that were given up in that time.
+	// Failed counts the tasks that failed within the last 24 hours, Undelivered the webhooks that were given up in that time.
 	Failed, Undelivered int64
-	// At is when it was taken.
+	// At is when the requests began.
 	At time.Time
 }
 
@@ -55,15 +54,15 @@ type Counter struct {
 	taken                *sharedCache[struct{}, RecentCounts]
 }
 
-// NewCounter makes a Counter over a Temporal client, which stays the caller's to close.
+// NewCounter returns a Counter over a Temporal client, which the caller closes.
 func NewCounter(temporal client.Client, namespace, taskQueue string) *Counter {
 	c := &Counter{temporal: temporal, namespace: namespace, taskQueue: taskQueue, taken: newSharedCache[struct{}, RecentCounts](countsTTL)}
 	c.taken.refreshAfter = countsRefresh
 	return c
 }
 
-// Counts returns counts that are at most ten seconds old. They cost a handful of visibility requests, which all callers in that time
-// share. Its error is an Overloaded *providers.Fault.
+// Counts returns counts that are at most ten seconds old. They cost about seven visibility requests, which all callers in that time share.
+// Its error is an Overloaded *providers.Fault.
 func (c *Counter) Counts(ctx context.Context) (RecentCounts, error) {
 	return c.taken.do(ctx, struct{}{}, func(ctx context.Context) (RecentCounts, error) {
 		ctx, cancel := context.WithTimeout(ctx, countsTimeout)
@@ -84,7 +83,7 @@ func (c *Counter) Counts(ctx context.Context) (RecentCounts, error) {
 	})
 }
 
-// count asks visibility how many executions a query finds.
+// count returns the number of executions that a visibility query finds.
 func count(ctx context.Context, temporal client.Client, namespace, query string) (int64, error) {
 	ctx, cancel := context.WithTimeout(interactive(ctx), queryTimeout)
 	defer cancel()
@@ -95,14 +94,14 @@ func count(ctx context.Context, temporal client.Client, namespace, query string)
 	return answer.GetCount(), nil
 }
 
-// tally is a query of visibility, and where the number of what it finds goes.
+// tally is a visibility query and the destination of its count.
 type tally struct {
 	into  *int64
 	query string
 }
 
-// CountTasks counts the namespace's tasks, together with other numbers. It costs a handful of visibility requests; the first that fails
-// ends the others.
+// CountTasks counts the namespace's tasks, and others in addition. Each count is one visibility request; the first failed one ends the
+// others.
 func CountTasks(ctx context.Context, temporal client.Client, namespace, taskQueue string, others ...tally) (Counts, error) {
 	var c Counts
 	phases := []workflows.Phase{workflows.PhaseQueued, workflows.PhaseSubmitting, workflows.PhasePolling, workflows.PhaseArchiving, workflows.PhaseCalling}
@@ -133,7 +132,7 @@ func CountTasks(ctx context.Context, temporal client.Client, namespace, taskQueu
 	return c, nil
 }
 
-// countWorkers counts the processes that asked for tasks within the last minutes.
+// countWorkers counts the processes that polled the task queue within the last minutes.
 func countWorkers(ctx context.Context, temporal client.Client, taskQueue string) (int64, error) {
 	queue, err := temporal.DescribeTaskQueue(interactive(ctx), taskQueue, enumspb.TASK_QUEUE_TYPE_WORKFLOW)
 	if err != nil {

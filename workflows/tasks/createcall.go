@@ -9,14 +9,14 @@ import (
 	"modelrelay/workflows"
 )
 
-// CallCreate is the part of a create that only a call has. The Request of such a create holds model and metadata, and one input with
-// the body.
+// CallCreate is the additional part of the create of a call. The Request of such a create has only model, metadata and one input with the
+// body.
 type CallCreate struct {
 	activities.StagedCall
 
 	// Digest identifies the operation, the query and the body.
 	Digest string
-	// Response: the task is a Response, and its id has that prefix.
+	// Response: the task is a Response, so its id has the prefix of one.
 	Response bool
 }
 
@@ -70,8 +70,8 @@ func (c *creation) otherIDs() (ids []string) {
 	return ids
 }
 
-// otherListed refuses a create whose key another create with another prefix has used: of two at the same moment the list has one. An entry may
-// remain of a task that is gone.
+// otherListed refuses a create if the list has a task of its key with another prefix: of two concurrent creates, only one is on the list.
+// The entry of a removed task does not count.
 func (c *creation) otherListed(ctx context.Context, created time.Time) error {
 	if err := c.otherKind(ctx); err != nil || time.Since(created) >= listGrace {
 		return err

@@ -21,21 +21,20 @@ const (
 	listLooks = 8
 	// listMost bounds how many entries of the list one page reads, however many of them Temporal has forgotten.
 	listMost = 1000
-	// listGrace is how long after its creation a task may be on the list and not yet at Temporal: uploads, the request and
-	// the start lie between.
+	// listGrace is how long an entry may be on the list without a task in Temporal: the create makes the entry before the uploads and the
+	// start.
 	listGrace = stageTimeout + startTimeout + time.Minute
-	// freeLooks is how many of the oldest unfinished tasks are looked at when a token has too many: some may have ended
-	// while no process could note it. freeTurn is how many of the others are, those of one second the same and of each another
-	// part: refused creates cost Temporal no more than so many looks a second.
+	// freeLooks is how many of the oldest unfinished tasks are read when a token has too many: some may have ended without a record in Redis.
+	// freeTurn is how many of the other tasks are read. They are another part in each second, and the same part within a second, which
+	// bounds the reads that refused creates cause.
 	freeLooks, freeTurn = 8, 32
-	// tooManyRetry is the Retry-After of a token with too many unfinished tasks. Its tasks take minutes, so asking
-	// sooner does not help.
+	// tooManyRetry is the Retry-After of a token with too many unfinished tasks. Its tasks take minutes, so an earlier retry does not help.
 	tooManyRetry = 5 * time.Second
-	// freeGrace is how long an entry may be older than its workflow: the uploads, the request and the start lie between.
+	// freeGrace is the age from which an entry without a task in Temporal is removed when a token has too many tasks.
 	freeGrace = stageTimeout + startTimeout + 20*time.Second
 )
 
-// ListQuery asks for a page of a token's tasks.
+// ListQuery selects a page of a token's tasks.
 type ListQuery struct {
 	TokenID string
 	// After is the id of the task before the page, "" for the first page.
@@ -52,18 +51,18 @@ type ListQuery struct {
 // Page is a part of a token's list.
 type Page struct {
 	Tasks []Task
-	// More: the list continues after Last, the last task that was looked at.
+	// More: the list continues after Last, the last task that was read.
 	More bool
 	Last string
 }
 
-// List reads a page of the token's tasks by creation, as they are now. Faults: Invalid for an After that is not on the
-// list; Overloaded while Redis or Temporal is away. The list may lack tasks for a while after Redis lost its data.
+// List reads a page of the token's tasks, sorted by creation. Faults: Invalid for an After that is not on the list; Overloaded while Redis
+// or Temporal is unavailable. After Redis lost its data, the list lacks tasks for a while.
 func (c *Client) List(ctx context.Context, query ListQuery) (Page, error) {
 	var page Page
-	after, want := query.After, query.Limit+1 // one more shows whether the list continues
+	after, want := query.After, query.Limit+1 // one more determines whether the list continues
 	var forgotten []string
-	defer func() { // not before the page is whole: it is read on behind one of them
+	defer func() { // after the page is complete, because the list continues after one of them
 		for _, id := range forgotten {
 			if id != page.Last { // the next page begins after it
 				c.delist(ctx, query.TokenID, id)
@@ -111,7 +110,7 @@ func (c *Client) List(ctx context.Context, query ListQuery) (Page, error) {
 	return page, nil
 }
 
-// lookAll reads the tasks of entries, in their order. Those that Temporal has forgotten are gone.
+// lookAll reads the tasks of entries, in their order. gone lists those that Temporal no longer has.
 func (c *Client) lookAll(ctx context.Context, tokenID string, entries []taskindex.Entry) (tasks []Task, gone []string, err error) {
 	c.preload(ctx, tokenID, entries)
 	found := make([]*Task, len(entries))
@@ -147,23 +146,23 @@ func (c *Client) lookAll(ctx context.Context, tokenID string, entries []taskinde
 	return tasks, gone, nil
 }
 
-// entry is what enlist found on the token's list.
+// entry is the outcome of enlist.
 type entry int
 
 const (
-	entryMissing entry = iota // the list is away
-	entryAdded                // it is this create's
-	entryThere                // another create, or one before, made it
+	entryMissing entry = iota // the list is unavailable
+	entryAdded                // this create made the entry
+	entryThere                // another create made it
 )
 
-// listAttempt is how a task came onto its token's list.
+// listAttempt is the outcome of one try to add a task to its token's list.
 type listAttempt struct {
-	added bool // it was not there
+	added bool // false: the entry existed
 	err   error
 }
 
-// mayBeListed reports whether the entry of an id that is new may be on the list: it is, or it is not known, since Redis
-// may do what it did not answer, and does not say that it did it twice.
+// mayBeListed reports whether the entry of a new id may be on the list. After an error that is unknown: Redis may have added the entry
+// without an answer.
 func (a *listAttempt) mayBeListed() bool { return a != nil && !errors.Is(a.err, taskindex.ErrTooMany) }
 
 func (c *creation) add(ctx context.Context, id string, created time.Time, others ...string) (a listAttempt) {
@@ -171,8 +170,8 @@ func (c *creation) add(ctx context.Context, id string, created time.Time, others
 	return a
 }
 
-// enlist puts a task that is about to start on the token's list, which also bounds its unfinished tasks. A list that is
-// away holds up nothing: no task's truth depends on it. first, where it is not nil, is the outcome of the first try.
+// enlist adds a task that is about to start to the token's list, which also bounds the token's unfinished tasks. An unavailable list does
+// not stop the create, because no task depends on it. first is the outcome of an earlier try, nil if there was none.
 func (c *creation) enlist(ctx context.Context, id string, created time.Time, first *listAttempt) (entry, error) {
 	others := c.otherIDs()
 	for again := false; ; first = nil {
@@ -215,21 +214,20 @@ func (c *creation) enlist(ctx context.Context, id string, created time.Time, fir
 	}
 }
 
-// keep makes sure that a task which has started is on the list under whose entry it started: the create that made the entry
-// may have taken it off meanwhile, since its own start was refused.
+// keep restores the list entry of a started task. Another create made the entry, and may have removed it after its own start was refused.
 func (c *creation) keep(ctx context.Context, task Task) {
 	if err := c.opts.Index.Restore(ctx, task.Token, task.ID, task.CreatedAt, true); err != nil {
 		c.opts.Log.WarnContext(ctx, "task not listed", "task", task.ID, "token", task.Token, "err", err)
 	}
 }
 
-// free takes tasks out of the unfinished ones that have ended, or never began, without a note of it. It reads a
-// few of the oldest and at a part of the others, each at most once a second.
+// free removes tasks from the unfinished ones that have ended, or never began, without a record in Redis. It reads a few of the oldest
+// tasks and a part of the others, each at most once a second.
 func (c *creation) free(ctx context.Context) (freed int, err error) {
 	entries, all, err := c.opts.Index.Unfinished(ctx, c.in.TokenID, 0, freeLooks)
 	if others := all - freeLooks; err == nil && others > 0 {
 		parts := (others + freeTurn - 1) / freeTurn
-		part := rand.New(rand.NewPCG(uint64(time.Now().Unix()), 0)).IntN(parts) //nolint:gosec // no secret; the second is never negative
+		part := rand.New(rand.NewPCG(uint64(time.Now().Unix()), 0)).IntN(parts) //nolint:gosec // not security-relevant; the second is never negative
 		var more []taskindex.Entry
 		more, _, err = c.opts.Index.Unfinished(ctx, c.in.TokenID, freeLooks+part*freeTurn, freeTurn)
 		entries = append(entries, more...)
@@ -253,9 +251,9 @@ func (c *creation) free(ctx context.Context) (freed int, err error) {
 	return int(count.Load()), err
 }
 
-// freeOne takes one task out of the unfinished ones; false for one that has not ended.
+// freeOne removes one task from the unfinished ones. It reports false if the task has not ended.
 func (c *creation) freeOne(ctx context.Context, entry taskindex.Entry) (bool, error) {
-	task, err := c.find(ctx, entry.TaskID, c.in.TokenID, nil) // for a create, which waits for no read
+	task, err := c.find(ctx, entry.TaskID, c.in.TokenID, nil) // a create does not wait for a turn
 	switch {
 	case err == nil && task.Ended():
 		if err := c.opts.Index.End(ctx, c.in.TokenID, entry.TaskID); err != nil {
@@ -273,9 +271,8 @@ func (c *creation) freeOne(ctx context.Context, entry taskindex.Entry) (bool, er
 	return false, nil
 }
 
-// relist corrects the entry that a create made on the list whose start did not succeed: of a task that is there, which the
-// list had lost or an earlier try of the start made, it says what is true, and it goes where there is none. Where that
-// cannot be determined the list's readers drop it later.
+// relist corrects the entry of a create whose start failed. If a task with the id exists, the entry gets its state; otherwise relist
+// removes the entry. If that is unknown, readers of the list drop the entry later.
 func (c *creation) relist(ctx context.Context, id string) {
 	task, _, err := c.describe(ctx, id)
 	if isNotFound(err) || task.removed {

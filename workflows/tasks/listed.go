@@ -16,19 +16,19 @@ import (
 )
 
 const (
-	// preloadLeast is from how many unknown tasks of a page one visibility request is cheaper than a Describe of each, and preloadMost how
-	// many tasks one such request has.
+	// preloadLeast is the number of uncached tasks of a page from which one visibility request is cheaper than a Describe of each. preloadMost
+	// bounds the tasks of one such request.
 	preloadLeast, preloadMost = 8, 200
-	// preloadTimeout bounds the request. Its tasks are described one by one if it fails.
+	// preloadTimeout bounds the request. If it fails, its tasks are described one by one.
 	preloadTimeout = time.Second
-	// preloadsOfAll and preloadsOfOne are the visibility requests of all lists and of one token's lists in a process, per second: a cluster
-	// answers ten, which operators' lists need as well.
+	// preloadsOfAll and preloadsOfOne bound the visibility requests of a process per second, for all lists and for those of one token. A
+	// cluster answers ten, and operators' lists need some of them.
 	preloadsOfAll, preloadsOfOne = 4, 2
 )
 
-// preload reads the ended tasks of a page with one visibility request, so that find does not describe each. A task that has ended changes
-// only by a removal or an operator's action; visibility may be late with that. So preload leaves out tasks that Redis reports as changed,
-// and tasks that are not as the list has them. It does nothing where it cannot read them.
+// preload reads the ended tasks of a page with one visibility request, so that find does not describe each. An ended task changes only by a
+// removal or an operator's action, which visibility may report late. So preload skips tasks that Redis reports as changed, and tasks that
+// differ from their list entry. It does nothing if the request fails.
 func (c *Client) preload(ctx context.Context, tokenID string, entries []taskindex.Entry) {
 	created := make(map[string]time.Time, len(entries))
 	var terms []string
@@ -81,7 +81,7 @@ func (c *Client) preload(ctx context.Context, tokenID string, entries []taskinde
 	}
 }
 
-// newestRuns are the newest executions by their ids, but for those that do not have a result.
+// newestRuns returns the newest execution of each id, without executions that have no result.
 func newestRuns(executions []*workflowpb.WorkflowExecutionInfo) map[string]*workflowpb.WorkflowExecutionInfo {
 	newest := make(map[string]*workflowpb.WorkflowExecutionInfo, len(executions))
 	for _, info := range executions {

@@ -6,8 +6,8 @@ import (
 )
 
 const (
-	// renewableFor is how long a process may return what it read of a task without reading again, if nothing could have happened since that
-	// Redis would not report: the task has ended, or the next poll of its job is still to come. Only an operator's action is seen late.
+	// renewableFor is how long a process may return an older read of a task, if Redis would report any change: the task has ended, or the next
+	// poll of its job is not due yet. Only an operator's action is visible late.
 	renewableFor = 5 * time.Second
 	// renewableText bounds the texts of a task that is stored so long, in bytes: there may be thousands.
 	renewableText = 4 << 10
@@ -15,12 +15,12 @@ const (
 	changeTimeout = 250 * time.Millisecond
 )
 
-// renewable reports whether nothing can happen to a task for a while, and whether it is small enough to be stored for so long.
+// renewable reports whether a task cannot change for a while and is small enough to be stored for renewableFor.
 func (t Task) renewable() bool {
 	return (t.poll != nil || t.Ended()) && !t.removed && len(t.Request.Prompt)+len(t.Request.Metadata) <= renewableText
 }
 
-// refreshed returns what was read of a task, updated to the present, and false if Temporal must be read.
+// renewed returns an older read of a task, updated to the present. It reports false if Temporal must be read.
 func (c *Client) renewed(ctx context.Context, old Task) (Task, bool) {
 	now := time.Now()
 	waits := old.poll != nil && now.Before(old.poll.Next)
