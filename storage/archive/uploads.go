@@ -13,12 +13,14 @@ import (
 const uploadsPage = 1000
 
 // AbortUploads aborts the multipart uploads below a prefix that began before a time, and returns their number. Killed processes leave such
-// uploads, and their parts would stay permanently. A store that does not list uploads has none.
+// uploads, and their parts would stay permanently. A store that does not list uploads has none. rclone's S3 server answers NoSuchUpload
+// for a bucket without uploads.
 func (s *Store) AbortUploads(ctx context.Context, prefix string, before time.Time) (aborted int, err error) {
 	keyMarker, idMarker := "", ""
 	for {
 		page, err := s.core.ListMultipartUploads(ctx, s.bucket, prefix, keyMarker, idMarker, "", uploadsPage)
-		if answer, ok := errors.AsType[minio.ErrorResponse](err); ok && answer.StatusCode == http.StatusNotImplemented {
+		if answer, ok := errors.AsType[minio.ErrorResponse](err); ok &&
+			(answer.StatusCode == http.StatusNotImplemented || answer.Code == minio.NoSuchUpload) {
 			return aborted, nil
 		}
 		if err != nil {

@@ -14,7 +14,7 @@ import (
 )
 
 // TestAbortUploads reads the list of unfinished uploads page by page, as S3 documents it, and ends those that are old. A store without
-// such a list has none.
+// such a list has none, and so has one that answers the list with NoSuchUpload.
 func TestAbortUploads(t *testing.T) {
 	t.Parallel()
 	now := time.Now().UTC()
@@ -23,15 +23,15 @@ func TestAbortUploads(t *testing.T) {
 	}
 	var mu sync.Mutex
 	var ended []string
-	listed := true
+	refusal, status := "", 0
 	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		mu.Lock()
 		defer mu.Unlock()
 		query := r.URL.Query()
 		switch {
-		case !listed:
-			w.WriteHeader(http.StatusNotImplemented)
-			_, _ = io.WriteString(w, "<Error><Code>NotImplemented</Code></Error>")
+		case refusal != "":
+			w.WriteHeader(status)
+			_, _ = io.WriteString(w, "<Error><Code>"+refusal+"</Code></Error>")
 		case r.Method == http.MethodDelete:
 			ended = append(ended, query.Get("uploadId"))
 			if query.Get("uploadId") == "u-outputs/gone" { // completed meanwhile
@@ -56,10 +56,16 @@ func TestAbortUploads(t *testing.T) {
 	if got, err := bucket.AbortUploads(t.Context(), "outputs/", now.Add(-time.Hour)); err != nil || got != 2 || !slices.Equal(ended, []string{"u-outputs/a", "u-outputs/gone"}) {
 		t.Errorf("ended %d, %v, %q", got, err, ended)
 	}
-	mu.Lock()
-	listed = false
-	mu.Unlock()
-	if got, err := bucket.AbortUploads(t.Context(), "outputs/", now); err != nil || got != 0 {
-		t.Errorf("of a store without a list: %d, %v", got, err)
+	for _, answer := range []struct {
+		code   string
+		status int
+		works  bool
+	}{{"NotImplemented", http.StatusNotImplemented, true}, {"NoSuchUpload", http.StatusNotFound, true}, {"AccessDenied", http.StatusForbidden, false}} {
+		mu.Lock()
+		refusal, status = answer.code, answer.status
+		mu.Unlock()
+		if got, err := bucket.AbortUploads(t.Context(), "outputs/", now); (err == nil) != answer.works || got != 0 {
+			t.Errorf("%s to the list: %d, %v", answer.code, got, err)
+		}
 	}
 }
