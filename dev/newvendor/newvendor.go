@@ -44,6 +44,7 @@ func tables() []table {
 		{"providers/vendors/vendors.go", []*regexp.Regexp{
 			regexp.MustCompile(`(?m)^\t"modelrelay/providers/zhipu"\n`), regexp.MustCompile(`(?ms)^\t\t"zhipu": \{.*?^\t\t\},\n`),
 		}},
+		{"providers/vendors/pace_test.go", []*regexp.Regexp{regexp.MustCompile(`(?m) "zhipu": \{[^}]*\},`)}},
 		{"dev/upstream/vendors.go", []*regexp.Regexp{
 			regexp.MustCompile(`(?m)^\t"modelrelay/dev/upstream/fakezhipu"\n`), regexp.MustCompile(`(?m)^\t\t\{fakezhipu\.Serve, .*\n`),
 		}},
