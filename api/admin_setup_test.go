@@ -53,7 +53,7 @@ func TestAdminSetup(t *testing.T) {
 			t.Errorf("check %d: got %+v, want %s %s", i, one, want.Name, want.Status)
 		}
 	}
-	if first := got.Data[0].Findings[0].Message; first != "It answers and takes writes; it has 3 tokens." {
+	if first := got.Data[0].Findings[0].Message; first != "It answers and accepts writes. Tokens: 3." {
 		t.Errorf("the sentence %q", first)
 	}
 	if found := got.Data[1].Findings; len(found) != 2 || found[1].Fix != "fix b" {

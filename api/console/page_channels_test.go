@@ -190,9 +190,9 @@ func TestFindingsInChinese(t *testing.T) {
 		checkPage(t, language, rec)
 		return rec.Body.String()
 	}
-	wantAll(t, "English", in("en"), "It answers and takes writes; it has 3 tokens.", "tls.cert: ends on 2026-12-01")
+	wantAll(t, "English", in("en"), "It answers and accepts writes. Tokens: 3.", "tls.cert: ends on 2026-12-01")
 	chinese := in("zh-CN")
-	wantAll(t, "Chinese", chinese, "现有 3 个令牌", "该地址没有服务在监听：dial tcp: connection refused", "tls.cert：将于 2026-12-01 到期", "gateway config check")
+	wantAll(t, "Chinese", chinese, "令牌：3 个", "该地址没有服务在监听：dial tcp: connection refused", "tls.cert：将于 2026-12-01 到期", "gateway config check")
 	if n := strings.Count(chinese, "gateway config check"); n != 1 {
 		t.Errorf("what mends two findings is said %d times", n)
 	}

@@ -137,6 +137,7 @@ func (s *Setup) redis(ctx context.Context) ([]Finding, error) {
 	if err != nil {
 		return nil, storage.RedisError("count tokens", err)
 	}
+	count = max(count, int64(s.Config().Tokens)) // before the first start Redis has none of the file
 	if count == 0 {
 		return found(Warning, "gateway token create --name app", "redis.tokenless"), nil
 	}

@@ -1,4 +1,4 @@
-// Command gateway is Model Relay's one program: the API, the worker of video tasks, the operator's commands and a small
+// Command gateway is Model Relay's one program: the API, the worker of tasks, the operator's commands and a small
 // video client. It is the only package that reads files and the environment, and the only one that knows all others.
 package main
 
@@ -82,7 +82,7 @@ func (m *Main) Run(ctx context.Context) error {
 	ended := false // kong printed a help text and wants to exit
 	parser, err := kong.New(commands, append([]kong.Option{
 		kong.Name("gateway"),
-		kong.Description("One gateway for AI model calls and durable video tasks."),
+		kong.Description("One gateway for AI model calls, with background calls and videos as durable tasks."),
 		kong.Writers(m.Stdout, m.Stderr),
 		kong.Exit(func(int) { ended = true }),
 		kong.ConfigureHelp(kong.HelpOptions{Compact: true, NoExpandSubcommands: true}),
@@ -168,8 +168,8 @@ func ExitCode(err error) int {
 type commands struct {
 	cli.Globals
 
-	Serve    serveCmd     `cmd:"" help:"Serve the API and run video tasks."`
-	Worker   workerCmd    `cmd:"" help:"Run video tasks only."`
+	Serve    serveCmd     `cmd:"" help:"Serve the API and run tasks: videos and background calls."`
+	Worker   workerCmd    `cmd:"" help:"Run tasks only: videos and background calls."`
 	Token    cli.Token    `cmd:"" help:"Make, list and end client tokens."`
 	Task     cli.Task     `cmd:"" help:"Read tasks of every kind through a gateway; list and operate those of all tokens."`
 	Video    cli.Video    `cmd:"" help:"Make and fetch videos through a gateway."`

@@ -16,7 +16,7 @@ import (
 )
 
 type serveCmd struct {
-	Worker bool `help:"Run video tasks in this process as well." default:"true" negatable:""`
+	Worker bool `help:"Run tasks in this process too." default:"true" negatable:""`
 }
 
 // Run serves until ctx ends. Then it takes no new connection, lets open calls end within relay.grace, closes

@@ -14,7 +14,7 @@ func TestWarnings(t *testing.T) {
 		"tokens: [", "tokens: [{name: long, key: "+long+"}, ", 1)
 	path := writeFile(t, "gateway.yaml", "admin: {listen: 127.0.0.1:0}\n"+text)
 	stdout, stderr, code := run(t, nil, "config", "check", "--config", path)
-	for _, want := range []string{"warning   tokens[1].key: has fewer than 20 characters", "warning   admin.listen: opens nothing"} {
+	for _, want := range []string{"warning   tokens[1].key: has fewer than 20 characters", "warning   admin.listen: has no effect"} {
 		if code != 0 || !strings.Contains(stdout, want) {
 			t.Errorf("code %d, want %q in %s%s", code, want, stdout, stderr)
 		}

@@ -184,7 +184,7 @@ func (p *parts) server(m *Main, tokens *tokens.Store, tasks *tasks.Client) (*api
 	return edge, p.metrics.WatchServer(edge, metrics.Stores{Tokens: tokens, Limits: limits, Usage: usage, Calls: callLog})
 }
 
-// tasks makes the starter and reader of video tasks.
+// tasks makes the starter and reader of tasks.
 func (p *parts) tasks() *tasks.Client {
 	return tasks.NewClient(p.temporal, tasks.ClientOptions{
 		TaskQueue: p.cfg.Temporal.TaskQueue, CallQueue: p.cfg.Temporal.CallQueue, MaxCalls: p.cfg.Background.MaxQueued,

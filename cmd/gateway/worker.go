@@ -18,7 +18,7 @@ import (
 
 type workerCmd struct{}
 
-// Run works on video tasks until ctx ends, then lets running submits come to their answer.
+// Run works on tasks until ctx ends, then lets running submits come to their answer.
 func (workerCmd) Run(ctx context.Context, m *Main, g *cli.Globals) error {
 	p, watch, err := m.start(ctx, g)
 	if err != nil {

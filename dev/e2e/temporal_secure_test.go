@@ -140,7 +140,7 @@ func TestTemporalManaged(t *testing.T) {
 	wants := []string{
 		`namespace \"` + s.Namespace + `\" lacks the search attribute TaskModel`, "temporal operator search-attribute create --namespace " + s.Namespace + " --name TaskModel --type Keyword",
 		"temporal operator search-attribute create --namespace " + s.Namespace + " --name TaskDue --type Keyword",
-		"video.retention needs 336h0m0s", "temporal operator namespace update --namespace " + s.Namespace + " --retention 336h",
+		"video.retention and background.retention need 336h0m0s", "temporal operator namespace update --namespace " + s.Namespace + " --retention 336h",
 	}
 	testwait.Eventually(t, "/readyz names what is missing", stack.ReadyTimeout, func() bool {
 		answer, err := g.Send(t.Context(), stack.Request{Path: "/readyz?for=video"})

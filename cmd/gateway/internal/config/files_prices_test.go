@@ -60,8 +60,8 @@ func TestUnpricedModels(t *testing.T) {
 	channels := "channels:\n" + strings.Replace(channel, "NAME", "one", 1) + strings.Replace(channel, "NAME", "two", 1)
 	for prices, want := range map[string]string{
 		"":                          "",
-		"prices: {a: {input: 1}}\n": `prices: has none for "b": their calls cost nothing`,
-		"prices: {x: {input: 1}}\n": `prices: has none for "a", "b": their calls cost nothing`,
+		"prices: {a: {input: 1}}\n": `prices: has no price for "b": their calls cost nothing`,
+		"prices: {x: {input: 1}}\n": `prices: has no price for "a", "b": their calls cost nothing`,
 		"prices: {a: {input: 1}, b: {input: 1}}\n": "",
 	} {
 		cfg, err := config.Parse("gateway.yaml", []byte(prices+channels), testEnv, testVendors())
@@ -86,24 +86,26 @@ func TestTiersThatNeverFit(t *testing.T) {
 		return map[string]providers.VideoModel{
 			"up":   {Resolutions: []string{"720p", "1080p"}, Audio: providers.AudioNever},
 			"size": {Sizes: []string{"1280x720", "2160x3840"}, Audio: providers.AudioAlways},
+			"any":  providers.AnyVideoModel(),
 		}[model], model != "new"
 	}}
-	const channel = "channels: [{name: c, vendor: films, base_url: \"http://u\", keys: [k], models: {m: up, s: size, n: new}}]\n"
+	const channel = "channels: [{name: c, vendor: films, base_url: \"http://u\", keys: [k], models: {m: up, s: size, n: new, chat: any}}]\n"
 	for prices, want := range map[string]string{
-		"m: {tiers: [{resolution: 720p, second: 1}, {video: 1}, {resolution: 1080p, video: 1}]}":                      `prices.m.tiers[2]: can never fit: tiers[1] comes first`,
-		"m: {tiers: [{resolution: 720P, second: 1}, {resolution: 720p, audio: false, second: 1}]}":                    `prices.m.tiers[1]: can never fit: tiers[0] comes first`,
-		"m: {tiers: [{resolution: 4k, second: 1}]}":                                                                   `prices.m.tiers[0]: can never fit: no channel of the model makes such a video`,
-		"m: {tiers: [{audio: true, second: 1}]}":                                                                      `prices.m.tiers[0]: can never fit: no channel`,
-		"s: {tiers: [{resolution: 720p, second: 1}, {resolution: 2160p, second: 1}, {resolution: 1080p, second: 1}]}": `prices.s.tiers[2]: can never fit: no channel`,
-		"s: {tiers: [{audio: false, second: 1}]}":                                                                     `prices.s.tiers[0]: can never fit: no channel`,
+		"m: {tiers: [{resolution: 720p, second: 1}, {video: 1}, {resolution: 1080p, video: 1}]}":                      `prices.m.tiers[2]: never applies: tiers[1] comes first`,
+		"m: {tiers: [{resolution: 720P, second: 1}, {resolution: 720p, audio: false, second: 1}]}":                    `prices.m.tiers[1]: never applies: tiers[0] comes first`,
+		"m: {tiers: [{resolution: 4k, second: 1}]}":                                                                   `prices.m.tiers[0]: never applies: no channel of the model makes such a video`,
+		"m: {tiers: [{audio: true, second: 1}]}":                                                                      `prices.m.tiers[0]: never applies: no channel`,
+		"s: {tiers: [{resolution: 720p, second: 1}, {resolution: 2160p, second: 1}, {resolution: 1080p, second: 1}]}": `prices.s.tiers[2]: never applies: no channel`,
+		"s: {tiers: [{audio: false, second: 1}]}":                                                                     `prices.s.tiers[0]: never applies: no channel`,
 		"n: {tiers: [{resolution: 4k, second: 1}]}":                                                                   "",
 		"absent: {tiers: [{resolution: 4k, second: 1}]}":                                                              "",
 		"m: {output: 1}":            "prices.m: has output, but neither second nor video",
 		"m: {output: 1, second: 1}": "",
-		"m: {tiers: [{audio: false, video: 0}, {audio: false, resolution: 720p, video: 1}]}": `prices.m.tiers[1]: can never fit`,
+		"chat: {output: 1}":         "",
+		"m: {tiers: [{audio: false, video: 0}, {audio: false, resolution: 720p, video: 1}]}": `prices.m.tiers[1]: never applies`,
 	} {
 		all := prices
-		for _, model := range []string{"m", "s", "n"} {
+		for _, model := range []string{"m", "s", "n", "chat"} {
 			if !strings.HasPrefix(prices, model+":") {
 				all += ", " + model + ": {second: 1}"
 			}

@@ -122,25 +122,26 @@ func warnUnpriced(v *validator, c Config) {
 	if more := len(free) - maxUnpriced; more > 0 {
 		list += fmt.Sprintf(" … (+%d)", more)
 	}
-	v.warn("prices", "unpriced", map[string]string{"models": list}, "has none for %s: their calls cost nothing", list)
+	v.warn("prices", "unpriced", map[string]string{"models": list}, "has no price for %s: their calls cost nothing", list)
 }
 
 // warnTiers warns of the tiers of a model's price that no video ever fits.
 func warnTiers(v *validator, c Config, vendors providers.Catalog, model string) {
 	price, _ := c.Prices[model].list()
 	tables, whole := c.videoTables(vendors, model)
-	if len(tables) > 0 && price.Output != nil && price.VideoSecond == nil && price.Video == nil && len(price.Tiers) == 0 {
-		v.warn("prices."+model, "tokens_only", nil, "has output, but neither second nor video: a video reserves nothing of a budget, and its tokens are known only once it is made")
+	if slices.ContainsFunc(tables, providers.VideoModel.Describes) && // other models of these vendors may be chat models
+		price.Output != nil && price.VideoSecond == nil && price.Video == nil && len(price.Tiers) == 0 {
+		v.warn("prices."+model, "tokens_only", nil, "has output, but neither second nor video: a video reserves nothing of the budget, because its tokens are known only at its end")
 	}
 	for i, tier := range price.Tiers {
 		at := key("prices."+model+".tiers", i)
 		if first := slices.IndexFunc(price.Tiers[:i], func(before pricing.Tier) bool { return before.Covers(tier) }); first >= 0 {
-			v.warn(at, "tier_behind", map[string]string{"first": key("tiers", first)}, "can never fit: %s comes first and fits whatever it does", key("tiers", first))
+			v.warn(at, "tier_behind", map[string]string{"first": key("tiers", first)}, "never applies: %s comes first and covers every such video", key("tiers", first))
 			continue
 		}
 		makes := func(table providers.VideoModel) bool { return table.Makes(tier.Resolution, string(tier.Sound)) }
 		if whole && !slices.ContainsFunc(tables, makes) {
-			v.warn(at, "tier_unmade", nil, "can never fit: no channel of the model makes such a video")
+			v.warn(at, "tier_unmade", nil, "never applies: no channel of the model makes such a video")
 		}
 	}
 }

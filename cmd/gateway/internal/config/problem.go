@@ -94,7 +94,7 @@ func (c Config) Warnings(vendors providers.Catalog) []Problem {
 		short(key("tokens", i)+".key", token.Key.Reveal())
 	}
 	if c.Admin.Listen != "" && len(c.AllOperators()) == 0 {
-		v.warn("admin.listen", "admin_listen", nil, "opens nothing as long as admin_key is empty and there are no operators")
+		v.warn("admin.listen", "admin_listen", nil, "has no effect without admin_key or operators")
 	}
 	warnFront(v, c, time.Now())
 	warnPrices(v, c, vendors)

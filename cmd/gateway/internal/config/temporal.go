@@ -9,7 +9,7 @@ import (
 	"modelrelay/workflows/payloads"
 )
 
-// Temporal runs the video tasks.
+// Temporal runs the tasks.
 type Temporal struct {
 	Address   string `yaml:"address" doc:"host:port of the Temporal frontend"`
 	Namespace string `yaml:"namespace" doc:"must keep closed workflows for video.retention and four days more"`
