@@ -29,6 +29,8 @@ type SettleInput struct {
 	// Created is when the task began. Code is the failure code, "" if it did not fail.
 	Created time.Time `json:"created"`
 	Code    string    `json:"code,omitempty"`
+	// Accepted is when an upstream accepted a video; zero for none, and for a call.
+	Accepted time.Time `json:"accepted,omitzero"`
 	// Entry is the task's entry on its token's list. Settle restores a missing one: a create does not wait for an unavailable Redis.
 	Entry Entry `json:"entry"`
 }
@@ -72,8 +74,12 @@ func (in SettleInput) end() Step {
 	if in.Bill.Ending == EndedCompleted {
 		step.Outcome = OutcomeCompleted
 	}
-	if call := in.Bill.Call; call != nil && !call.StartedAt.IsZero() {
-		step.Ran = max(0, in.Bill.At.Sub(call.StartedAt))
+	began := in.Accepted
+	if call := in.Bill.Call; call != nil {
+		began = call.StartedAt
+	}
+	if !began.IsZero() {
+		step.Ran = max(0, in.Bill.At.Sub(began))
 	}
 	if KindOf(in.TaskID) == KindCall && in.Code == cancelledCode {
 		step.Outcome, step.Code = OutcomeCancelled, ""

@@ -16,7 +16,7 @@ type Step struct {
 	// Took is the duration of a copy, of a whole task from its creation, or of its time in the queue; for StepQueued the time within which
 	// the step is reported again; 0 for other steps.
 	Took time.Duration
-	// Ran is the time of a call from its first request to its end, for StepEnd; 0 for a video.
+	// Ran is the time from a call's first request, or from a video's accepted submit, to the end, for StepEnd; 0 for none.
 	Ran time.Duration
 	// Since is when a queued task was created, for StepQueued.
 	Since time.Time

@@ -85,10 +85,10 @@ func TestStepsAreTold(t *testing.T) {
 		}, activities.Step{Name: activities.StepDeliver, Outcome: activities.OutcomeGivenUp}},
 		"end": {nil, func(r *testEnv) {
 			created := time.Now()
-			_ = r.acts.Settler.Settle(t.Context(), activities.SettleInput{TaskID: "video_1", Created: created, Bill: activities.Bill{
+			_ = r.acts.Settler.Settle(t.Context(), activities.SettleInput{TaskID: "video_1", Created: created, Accepted: created.Add(20 * time.Second), Bill: activities.Bill{
 				Channel: "main", Model: "sora-2", Ending: activities.EndedCompleted, At: created.Add(time.Minute),
 			}})
-		}, activities.Step{Name: activities.StepEnd, TaskID: "video_1", Channel: "main", Model: "sora-2", Outcome: activities.OutcomeCompleted, Took: time.Minute}},
+		}, activities.Step{Name: activities.StepEnd, TaskID: "video_1", Channel: "main", Model: "sora-2", Outcome: activities.OutcomeCompleted, Took: time.Minute, Ran: 40 * time.Second}},
 		"failed end": {nil, func(r *testEnv) {
 			now := time.Now()
 			_ = r.acts.Settler.Settle(t.Context(), activities.SettleInput{TaskID: "video_1", Code: "upstream_unknown", Created: now, Bill: activities.Bill{

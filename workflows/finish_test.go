@@ -29,7 +29,7 @@ func TestVideoSettlesOnce(t *testing.T) {
 			s.archives()
 			tries, settled := 0, 0
 			s.OnActivity("Settle", mock.Anything, mock.Anything).Return(func(_ context.Context, in activities.SettleInput) error {
-				if in.TaskID != "video_test" || in.Token != "demo" {
+				if in.TaskID != "video_test" || in.Token != "demo" || in.Accepted.IsZero() {
 					t.Errorf("settles %+v", in)
 				}
 				if tries++; tries <= fails {

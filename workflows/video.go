@@ -154,6 +154,9 @@ func (v *task) release(free workflow.Context, result Result) {
 	if result.Failure != nil {
 		in.Code = result.Failure.Code
 	}
+	if result.Job != nil {
+		in.Accepted = result.Job.AcceptedAt
+	}
 	if err := workflow.ExecuteLocalActivity(localOnce(free, settleNow, "settle"), v.acts.Settler.Settle, in).Get(free, nil); err == nil {
 		return
 	}

@@ -75,9 +75,9 @@ func taskBuckets() []float64 {
 	return []float64{10, 30, 60, 120, 180, 300, 600, 1200, 1800, 3600, 7200, 14400, 21600, 43200, 86400}
 }
 
-// callTaskBuckets go from a call that begins at once to background.deadline.
-func callTaskBuckets() []float64 {
-	return []float64{.1, .25, .5, 1, 2.5, 5, 10, 30, 60, 120, 300, 600, 1200, 1800, 3600}
+// waitBuckets go from a call that begins at once to background.deadline, and on to video.queue_limit.
+func waitBuckets() []float64 {
+	return []float64{.1, .25, .5, 1, 2.5, 5, 10, 30, 60, 120, 300, 600, 1200, 1800, 3600, 21600, 86400}
 }
 
 // archiveBuckets are for a few to some thousand megabytes.
@@ -95,8 +95,8 @@ func newTaskMetrics(in *instruments, names *atomic.Pointer[names]) *taskMetrics 
 		bytes:      in.counter("gateway.task.archived", "By", "Bytes of videos that were archived."),
 		deliveries: in.counter("gateway.webhook.deliveries", "{try}", "Tries to deliver a webhook; given_up: no further attempt follows."),
 		duration:   in.seconds("gateway.task.duration", "From a task's creation to its end, by kind.", taskBuckets()),
-		queued:     in.seconds("gateway.task.queued.duration", "From the creation of a background call to its first request.", callTaskBuckets()),
-		running:    in.seconds("gateway.task.running.duration", "From the first request of a background call to its end.", callTaskBuckets()),
+		queued:     in.seconds("gateway.task.queued.duration", "From a task's creation to its first request to an upstream, of a video to the accepted submit, by kind.", waitBuckets()),
+		running:    in.seconds("gateway.task.running.duration", "From there to the task's end, by kind.", waitBuckets()),
 		lost:       in.counter("gateway.task.answers.lost", "{answer}", "Answers of background calls that were lost; again: the call was sent once more."),
 		archiving:  in.seconds("gateway.task.archive.duration", "Time of one video's copy.", archiveBuckets()),
 	}
@@ -208,14 +208,17 @@ func (t *taskMetrics) told(step activities.Step) {
 			t.duration.Record(ctx, step.Took.Seconds(),
 				records(kindLabel(kind), attribute.String("model", names.model(step.Model)), attribute.String("state", step.Outcome))...)
 		}
+		if step.Ran > 0 && kind == activities.KindVideo { // that of a call is recorded when it begins
+			t.queued.Record(ctx, (step.Took - step.Ran).Seconds(), records(kindLabel(kind))...)
+		}
 		if step.Ran > 0 {
-			t.running.Record(ctx, step.Ran.Seconds(), records(attribute.String("state", step.Outcome))...)
+			t.running.Record(ctx, step.Ran.Seconds(), records(kindLabel(kind), attribute.String("state", step.Outcome))...)
 		}
 	case activities.StepQueued:
 		t.queue.take(step)
 	case activities.StepBegun:
 		t.queue.take(step)
-		t.queued.Record(ctx, step.Took.Seconds())
+		t.queued.Record(ctx, step.Took.Seconds(), records(kindLabel(activities.KindOf(step.TaskID)))...)
 	case activities.StepRelay:
 		t.lost.Add(ctx, 1, stepLabels(channel, step.Outcome)...)
 	}
