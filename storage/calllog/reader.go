@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"context"
 	"errors"
+	"math"
 	"slices"
 	"strings"
 	"sync"
@@ -13,6 +14,7 @@ import (
 	"github.com/redis/go-redis/v9"
 
 	"modelrelay/storage"
+	"modelrelay/storage/fair"
 )
 
 const (
@@ -37,20 +39,23 @@ type Reader struct {
 	client redis.UniversalClient
 	files  HistoryFiles // nil: there is no history
 	zstd   *zstd.Decoder
-	// turns are of scans of Redis' calls and pastTurns of the history's, so that an archive that hangs holds up no other.
-	turns, pastTurns chan struct{}
+	// turns are of scans of Redis' calls and pastTurns of the history's, so that an archive that hangs holds up no other. own has one for
+	// each reader.
+	turns, pastTurns, own *fair.Semaphore[string]
 
-	mu      sync.Mutex
-	chunks  []*chunk                 // the last used at the end
-	looking map[string]chan struct{} // closed when the scan of that one has ended
+	mu     sync.Mutex // for a chunk that is not there to be read once
+	chunks *fair.Cache[struct{}, chunkName, *chunk]
 }
 
 // NewReader reads what Logs have written and, behind Redis' calls, what Histories have put into files; nil: there are none.
 // The client and the files stay the caller's.
 func NewReader(client redis.UniversalClient, files HistoryFiles) *Reader {
+	turns := func(total, share int64) *fair.Semaphore[string] {
+		return fair.New[string](fair.Bounds{Total: total, Share: share, Line: math.MaxInt})
+	}
 	return &Reader{
-		client: client, files: files, zstd: newDecoder(), turns: make(chan struct{}, scansMost), pastTurns: make(chan struct{}, scansMost),
-		looking: make(map[string]chan struct{}),
+		client: client, files: files, zstd: newDecoder(), turns: turns(scansMost, 0), pastTurns: turns(scansMost, 0), own: turns(math.MaxInt64, 1),
+		chunks: fair.NewCache[struct{}, chunkName, *chunk](fair.CacheBounds{Total: keptChunks, Share: keptChunks}),
 	}
 }
 
@@ -139,37 +144,24 @@ func (r *Reader) Scan(ctx context.Context, filter Filter, within Range) (Page, e
 	}
 }
 
-// begin waits for one of the turns, which lasts until done is called.
-func (r *Reader) begin(ctx context.Context, who string, turns chan struct{}) (done func(), err error) {
-	over := make(chan struct{})
-	for waits := who != ""; waits; {
-		r.mu.Lock()
-		before := r.looking[who]
-		if waits = before != nil; !waits {
-			r.looking[who] = over
-		}
-		r.mu.Unlock()
-		if waits {
-			select {
-			case <-before:
-			case <-ctx.Done():
-				return nil, ctx.Err()
-			}
-		}
+// begin waits for one of the turns, which lasts until done is called. A named reader has one turn at a time.
+func (r *Reader) begin(ctx context.Context, reader string, turns *fair.Semaphore[string]) (done func(), err error) {
+	ask := fair.Ask[string]{Key: reader}
+	var own *fair.Semaphore[string]
+	if reader != "" {
+		own = r.own
 	}
-	end := func() {
-		r.mu.Lock()
-		delete(r.looking, who)
-		r.mu.Unlock()
-		close(over)
+	if _, err := fair.Wait(ctx, ask, own); err != nil {
+		return nil, err
 	}
-	select {
-	case turns <- struct{}{}:
-		return func() { <-turns; end() }, nil
-	case <-ctx.Done():
-		end()
-		return nil, ctx.Err()
+	if _, err := fair.Wait(ctx, ask, turns); err != nil {
+		own.Release(reader, 1)
+		return nil, err
 	}
+	return func() {
+		turns.Release(reader, 1)
+		own.Release(reader, 1)
+	}, nil
 }
 
 // seam is the place at which the history begins behind a page that came to the end of Redis' calls, "" where there is none.
@@ -266,10 +258,14 @@ func (s *scan) lookBack(lines string, written func(line string) (time.Time, bool
 // lastLine is where the last of several lines begins.
 func lastLine(lines string) int { return strings.LastIndexByte(lines[:len(lines)-1], '\n') + 1 }
 
+// chunkName is which part of the log a chunk is: so many blocks below one.
+type chunkName struct {
+	below string
+	size  int
+}
+
 // chunk is a part of the log that was read, or is being read.
 type chunk struct {
-	below  string
-	size   int
 	began  time.Time
 	blocks []redis.XMessage
 	err    error
@@ -278,28 +274,19 @@ type chunk struct {
 
 // read reads the next blocks below one; concurrent scans read them with it.
 func (r *Reader) read(ctx context.Context, below string, size int) ([]redis.XMessage, error) {
+	name := chunkName{below, size}
 	r.mu.Lock()
-	var c *chunk
-	for i, known := range r.chunks {
-		if known.below == below && known.size == size && (below != "+" || time.Since(known.began) < fresh) {
-			c = known
-			r.chunks = append(append(r.chunks[:i], r.chunks[i+1:]...), c)
-			break
-		}
-	}
-	reads := c == nil
+	c, known := r.chunks.Get(name)
+	reads := !known || below == "+" && time.Since(c.began) >= fresh
 	if reads {
-		c = &chunk{below: below, size: size, began: time.Now(), done: make(chan struct{})}
-		r.chunks = append(r.chunks, c)
-		if len(r.chunks) > keptChunks {
-			r.chunks = append(r.chunks[:0], r.chunks[1:]...)
-		}
+		c = &chunk{began: time.Now(), done: make(chan struct{})}
+		r.chunks.Put(struct{}{}, name, c, 1)
 	}
 	r.mu.Unlock()
 	if reads {
-		c.blocks, c.err = r.fetch(context.WithoutCancel(ctx), below, size) // others wait for it too; the client's timeouts end it
-		if c.err != nil {
-			r.forget(c)
+		blocks, err := r.client.XRevRangeN(context.WithoutCancel(ctx), streamKey, below, "-", int64(size)).Result() // its timeouts end it
+		if c.blocks, c.err = blocks, storage.RedisError("read calls", err); err != nil {
+			r.chunks.Drop(name)
 		}
 		close(c.done)
 	}
@@ -309,20 +296,4 @@ func (r *Reader) read(ctx context.Context, below string, size int) ([]redis.XMes
 	case <-ctx.Done():
 		return nil, ctx.Err()
 	}
-}
-
-func (r *Reader) forget(c *chunk) {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	for i, known := range r.chunks {
-		if known == c {
-			r.chunks = append(r.chunks[:i], r.chunks[i+1:]...)
-			return
-		}
-	}
-}
-
-func (r *Reader) fetch(ctx context.Context, below string, size int) ([]redis.XMessage, error) {
-	blocks, err := r.client.XRevRangeN(ctx, streamKey, below, "-", int64(size)).Result()
-	return blocks, storage.RedisError("read calls", err)
 }
