@@ -4,7 +4,6 @@ import (
 	"context"
 	"net/http"
 	"strings"
-	"sync"
 	"time"
 
 	"modelrelay/api/admin"
@@ -18,6 +17,8 @@ import (
 	"modelrelay/storage/taskindex"
 	"modelrelay/storage/tokens"
 	"modelrelay/workflows/tasks"
+
+	"golang.org/x/sync/errgroup"
 )
 
 // admin is what the operations under /admin work with: the functions of the operator's commands.
@@ -109,32 +110,30 @@ func (s *settler) Unsettled(ctx context.Context, filter operator.UnsettledFilter
 	if err != nil {
 		return nil, err
 	}
-	whys, errs := make([]string, len(list)), make([]error, len(list))
-	var looks sync.WaitGroup
-	turns := make(chan struct{}, looksAtOnce)
+	whys := make([]string, len(list))
+	var looks errgroup.Group
+	looks.SetLimit(looksAtOnce)
 	for i, r := range list {
 		switch {
 		case filter.Model != "" && r.Model != filter.Model, filter.ID != "" && r.ID != filter.ID:
 		case r.Lost:
 			whys[i] = "its gateway is gone"
 		case r.Task && time.Since(r.Since) > startsWithin:
-			turns <- struct{}{}
-			looks.Go(func() {
-				defer func() { <-turns }()
+			looks.Go(func() error {
 				task, _, _ := strings.Cut(r.ID, ".")
 				runs, err := s.tasks.Runs(ctx, task)
-				if errs[i] = err; err == nil && !runs {
+				if err == nil && !runs {
 					whys[i] = "the task does not run"
 				}
+				return err
 			})
 		}
 	}
-	looks.Wait()
+	if err := looks.Wait(); err != nil {
+		return nil, err
+	}
 	var found []operator.Unsettled
 	for i, r := range list {
-		if errs[i] != nil {
-			return nil, errs[i]
-		}
 		if whys[i] != "" {
 			found = append(found, operator.Unsettled{Reservation: r, Why: whys[i]})
 		}
