@@ -77,11 +77,7 @@ type channelsTestCmd struct {
 func (c *channelsTestCmd) Run(ctx context.Context, p *Program) error {
 	names := []string{c.Name}
 	if c.Name == "" {
-		list, err := p.askPages(ctx, "/admin/channels", url.Values{}, 0)
-		if err != nil {
-			return err
-		}
-		channels, err := entries[health.ChannelState](list)
+		_, channels, err := askPages[health.ChannelState](ctx, p, "/admin/channels", url.Values{}, 0)
 		if err != nil {
 			return err
 		}

@@ -29,11 +29,7 @@ type channelsListCmd struct {
 
 // Run shows how the processes that serve find the channels.
 func (c *channelsListCmd) Run(ctx context.Context, p *Program) error {
-	list, err := p.askPages(ctx, "/admin/channels", filters("q", c.Q), c.Limit)
-	if err != nil {
-		return err
-	}
-	channels, err := entries[health.ChannelState](list)
+	list, channels, err := askPages[health.ChannelState](ctx, p, "/admin/channels", filters("q", c.Q), c.Limit)
 	if err != nil {
 		return err
 	}

@@ -36,14 +36,11 @@ func (c *Models) Run(ctx context.Context, p *Program) error {
 			return []string{u.Model, number(u.Requests), number(u.Tasks), number(u.Failed)}
 		})
 	}
-	models, err := p.askPages(ctx, "/admin/models", filters("q", c.Q), c.Limit)
+	_, models, err := askPages[operator.Model](ctx, p, "/admin/models", filters("q", c.Q), c.Limit)
 	if err != nil {
 		return err
 	}
-	list.HasMore, list.After = false, nil
-	if list.Data, err = entries[operator.Model](models); err != nil {
-		return err
-	}
+	list.Data, list.HasMore, list.After = models, false, nil
 	head := []string{"MODEL", "FORMATS", "GROUPS", "CHANNELS", "PRICE", "CALLS 30D", "TASKS 30D", "COST 30D"}
 	err = p.show(list, func() error { return printTable(p.Stdout, head, rowsOf(list.Data, modelCells)) })
 	if err != nil || p.JSON {

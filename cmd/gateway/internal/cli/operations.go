@@ -142,12 +142,12 @@ type page struct {
 	After *string           `json:"after"`
 }
 
-// askPages reads limit entries of a list, page by page; 0: all.
-func (p *Program) askPages(ctx context.Context, path string, query url.Values, limit int) ([]json.RawMessage, error) {
+// askPages reads limit entries of a list, page by page; 0: all. It returns them as they came, for machines, as well.
+func askPages[T any](ctx context.Context, p *Program, path string, query url.Values, limit int) (list []json.RawMessage, entries []T, err error) {
 	if limit < 0 {
-		return nil, &UsageError{Err: errors.New("--limit: is negative; 0 lists all")}
+		return nil, nil, &UsageError{Err: errors.New("--limit: is negative; 0 lists all")}
 	}
-	list := []json.RawMessage{}
+	list, entries = []json.RawMessage{}, []T{}
 	for {
 		wanted := mostRows
 		if limit > 0 {
@@ -156,33 +156,29 @@ func (p *Program) askPages(ctx context.Context, path string, query url.Values, l
 		query.Set("limit", strconv.Itoa(wanted))
 		var next page
 		if err := p.ask(ctx, path, query, &next); err != nil {
-			return nil, err
+			return nil, nil, err
 		}
-		list = append(list, next.Data...)
+		for _, raw := range next.Data {
+			var entry T
+			if err := json.Unmarshal(raw, &entry); err != nil {
+				return nil, nil, fmt.Errorf("read the list: %w", err)
+			}
+			list, entries = append(list, raw), append(entries, entry)
+		}
 		if next.After == nil || *next.After == "" || limit > 0 && len(list) >= limit {
-			return list, nil
+			return list, entries, nil
 		}
 		query.Set("after", *next.After)
 	}
 }
 
-func entries[T any](list []json.RawMessage) ([]T, error) {
-	read := make([]T, len(list))
-	for i, raw := range list {
-		if err := json.Unmarshal(raw, &read[i]); err != nil {
-			return nil, fmt.Errorf("read the list: %w", err)
-		}
-	}
-	return read, nil
-}
-
-// printRows prints a list: as it is for machines, else as rows of a table.
-func printRows[T any](p *Program, list []json.RawMessage, head []string, row func(T) []string) error {
-	read, err := entries[T](list)
+// printPages prints limit entries of a list: as they came for machines, else as rows of a table.
+func printPages[T any](ctx context.Context, p *Program, path string, query url.Values, limit int, head []string, row func(T) []string) error {
+	list, entries, err := askPages[T](ctx, p, path, query, limit)
 	if err != nil {
 		return err
 	}
-	return p.show(list, func() error { return printTable(p.Stdout, head, rowsOf(read, row)) })
+	return p.show(list, func() error { return printTable(p.Stdout, head, rowsOf(entries, row)) })
 }
 
 // filters are the flags that have a value, by their names in a query.
@@ -231,11 +227,8 @@ func (c *Audit) Run(ctx context.Context, p *Program) error {
 	if err := setTimes(query, "since", c.Since, "until", c.Until); err != nil {
 		return err
 	}
-	list, err := p.askPages(ctx, "/admin/audit", query, c.Limit)
-	if err != nil {
-		return err
-	}
-	return printRows(p, list, []string{"TIME", "BY", "WHO", "FROM", "WHAT", "SUBJECT", "OUTCOME", "CHANGES"}, func(e audit.Entry) []string {
+	head := []string{"TIME", "BY", "WHO", "FROM", "WHAT", "SUBJECT", "OUTCOME", "CHANGES"}
+	return printPages(ctx, p, "/admin/audit", query, c.Limit, head, func(e audit.Entry) []string {
 		changes := e.Reason
 		for _, change := range e.Changes {
 			if changes != "" {
@@ -328,11 +321,8 @@ func (c *taskDeliveriesCmd) Run(ctx context.Context, p *Program) error {
 	if err := setTimes(query, "since", c.Since, "until", c.Until); err != nil {
 		return err
 	}
-	list, err := p.askPages(ctx, "/admin/deliveries", query, c.Limit)
-	if err != nil {
-		return err
-	}
-	return printRows(p, list, []string{"TASK", "EVENT", "STATE", "TOKEN", "MODEL", "BEGUN", "ENDED"}, func(d tasks.ListedDelivery) []string {
+	head := []string{"TASK", "EVENT", "STATE", "TOKEN", "MODEL", "BEGUN", "ENDED"}
+	return printPages(ctx, p, "/admin/deliveries", query, c.Limit, head, func(d tasks.ListedDelivery) []string {
 		return []string{d.Task, d.Event, string(d.State), d.Token, d.Model, moment(d.Created), moment(d.Closed)}
 	})
 }

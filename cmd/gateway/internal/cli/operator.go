@@ -59,18 +59,15 @@ func (c *taskListCmd) Run(ctx context.Context, p *Program) error {
 	if c.Stuck {
 		query.Set("stuck", "true")
 	}
-	list, err := p.askPages(ctx, "/admin/tasks", query, c.Limit)
-	if err != nil {
-		return ofFlag(err)
-	}
 	now := time.Now()
-	return printRows(p, list, []string{"ID", "STATE", "OPERATION", "MODEL", "TOKEN", "CHANNEL", "CREATED", "ENDED", "NOTE"}, func(task tasks.Listed) []string {
+	head := []string{"ID", "STATE", "OPERATION", "MODEL", "TOKEN", "CHANNEL", "CREATED", "ENDED", "NOTE"}
+	return ofFlag(printPages(ctx, p, "/admin/tasks", query, c.Limit, head, func(task tasks.Listed) []string {
 		note := task.Code
 		if !task.Due.IsZero() && task.Due.Before(now) {
 			note = "stuck, due " + moment(task.Due)
 		}
 		return []string{task.ID, string(task.Phase), cmp.Or(task.Operation, string(task.Kind)), task.Model, task.Token, task.Channel, moment(task.Created), moment(task.Closed), note}
-	})
+	}))
 }
 
 // printQuery prints the query for the Temporal UI.

@@ -94,11 +94,8 @@ type tokenListCmd struct {
 
 // Run lists tokens.
 func (c *tokenListCmd) Run(ctx context.Context, p *Program) error {
-	list, err := p.askPages(ctx, "/admin/tokens", filters("q", c.Q, "group", c.Group, "state", c.State, "sort", c.Sort), c.Limit)
-	if err != nil {
-		return err
-	}
-	return printRows(p, list, []string{"NAME", "ID", "KEY", "GROUP", "MODELS", "STATE", "CREATED"}, func(t operator.Token) []string {
+	query := filters("q", c.Q, "group", c.Group, "state", c.State, "sort", c.Sort)
+	return printPages(ctx, p, "/admin/tokens", query, c.Limit, []string{"NAME", "ID", "KEY", "GROUP", "MODELS", "STATE", "CREATED"}, func(t operator.Token) []string {
 		return []string{t.Name, t.ID, t.Hint, t.Group, orAll(t.Models), standing(t), moment(of(t.CreatedAt))}
 	})
 }
@@ -247,11 +244,7 @@ type tokenGroupsCmd struct{ remote }
 
 // Run lists the groups.
 func (c *tokenGroupsCmd) Run(ctx context.Context, p *Program) error {
-	var list page
-	if err := p.ask(ctx, "/admin/groups", nil, &list); err != nil {
-		return err
-	}
-	return printRows(p, list.Data, []string{"GROUP", "CHANNELS", "DEFAULTS", "CEILINGS", "FORBIDS"}, func(group operator.Group) []string {
+	return printPages(ctx, p, "/admin/groups", url.Values{}, 0, []string{"GROUP", "CHANNELS", "DEFAULTS", "CEILINGS", "FORBIDS"}, func(group operator.Group) []string {
 		return []string{group.Name, strings.Join(group.Channels, ", "), limitWords(group.Defaults), limitWords(group.Ceilings), strings.Join(group.Forbid, ", ")}
 	})
 }

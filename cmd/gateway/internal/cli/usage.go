@@ -46,13 +46,9 @@ func (c *Usage) Run(ctx context.Context, p *Program) error {
 	case c.Refund != "":
 		return c.end(ctx, p, c.Refund, "refund", "refunded")
 	}
-	list, err := p.askPages(ctx, "/admin/usage", query, 0)
+	_, rows, err := askPages[operator.UsageRow](ctx, p, "/admin/usage", query, 0)
 	if err != nil {
 		return ofFlag(err)
-	}
-	rows, err := entries[operator.UsageRow](list)
-	if err != nil {
-		return err
 	}
 	return c.print(p, rows)
 }
@@ -94,11 +90,8 @@ func (c *Usage) print(p *Program, rows []operator.UsageRow) error {
 
 // unsettled lists reservations that no process is going to settle.
 func (c *Usage) unsettled(ctx context.Context, p *Program) error {
-	var list page
-	if err := p.ask(ctx, "/admin/usage/unsettled", filters("token", c.Token, "model", c.Model), &list); err != nil {
-		return err
-	}
-	return printRows(p, list.Data, []string{"ID", "TOKEN", "MODEL", "AMOUNT", "SINCE", "WHY"}, func(row operator.UnsettledRow) []string {
+	query := filters("token", c.Token, "model", c.Model)
+	return printPages(ctx, p, "/admin/usage/unsettled", query, 0, []string{"ID", "TOKEN", "MODEL", "AMOUNT", "SINCE", "WHY"}, func(row operator.UnsettledRow) []string {
 		return []string{row.ID, row.Token, row.Model, row.Amount.String(), moment(row.Since), row.Why}
 	})
 }
