@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
 	"log/slog"
 	"net/http"
 	"sync"
@@ -50,6 +51,8 @@ type StagedCall struct {
 	// Body is the archive object of the body, and Size its length.
 	Body string `json:"body"`
 	Size int64  `json:"size"`
+	// Chain is what the call continues from, as its create found it; nil for nothing.
+	Chain *StagedChain `json:"chain,omitempty"`
 	// Format is the client's format. Stream: the client asked for a stream of events.
 	Format providers.Format `json:"format"`
 	Stream bool             `json:"stream,omitempty"`
@@ -62,6 +65,18 @@ type StagedCall struct {
 	Budget float64 `json:"budget,omitempty"`
 	// WebhookURL is the webhook of the create, "" for the token's, or if the stored request has it.
 	WebhookURL string `json:"webhook_url,omitempty"`
+}
+
+// StagedChain is a response from which a call continues. It may be deleted before the call is sent.
+type StagedChain struct {
+	// Previous is its id. Upstream is the upstream's id, and Channel and Key are those that made it; "" if no upstream stores it.
+	Previous string `json:"previous"`
+	Upstream string `json:"upstream,omitempty"`
+	Channel  string `json:"channel,omitempty"`
+	Key      string `json:"key,omitempty"`
+	// Items is the archive object of its items, and Size its length.
+	Items string `json:"items"`
+	Size  int64  `json:"size"`
 }
 
 // Operation returns the method and the path.
@@ -135,6 +150,9 @@ type CallRun struct {
 	TaskID  string
 	Created time.Time
 	Token   string
+	// Chain is what the call continues from, and Items reads its items; nil for nothing.
+	Chain *StagedChain
+	Items func(ctx context.Context) ([]byte, error)
 	// Begin is called before each request to an upstream. An error ends the call without the request.
 	Begin func(ctx context.Context, channel string) error
 	// Sent reports that the upstream's answer has begun.
@@ -157,6 +175,8 @@ type CallRun struct {
 	// answer. The server sets them.
 	By   providers.KeyRef
 	Copy *CallTicket
+	// Holds is the number of bytes of the request that the server holds until the end. The server sets it.
+	Holds int
 	// Earlier are the items of the stored response that the call continues from, with commas between them; nil for none, and if they are too
 	// many to be stored again. The server sets them.
 	Earlier []byte
@@ -566,6 +586,7 @@ func (c *calling) serve(ctx context.Context) (*callOutput, *CallRun) {
 	run := &CallRun{
 		TaskID: c.in.TaskID, Created: c.in.Entry.Created, Token: c.in.Token,
 		Begin: c.begin, Sent: func() { c.enter(StageAnswering) }, Ticketing: c.ticketing(), Large: c.large,
+		Chain: c.in.Call.Chain, Items: c.chainItems,
 	}
 	body, err := c.Objects.Open(ctx, c.in.Call.Body)
 	if err != nil {
@@ -596,6 +617,18 @@ func (c *calling) serve(ctx context.Context) (*callOutput, *CallRun) {
 		c.Caller.ServeCall(out, r, run)
 	}()
 	return out, run
+}
+
+// chainItems reads the items from which the call continues.
+func (c *calling) chainItems(ctx context.Context) ([]byte, error) {
+	object, err := c.Objects.Open(ctx, c.in.Call.Chain.Items)
+	if err != nil {
+		return nil, err
+	}
+	defer func() { _ = object.Close() }() // it was only read
+	items := make([]byte, c.in.Call.Chain.Size)
+	_, err = io.ReadFull(object, items)
+	return items, err
 }
 
 // openEvents opens the log of the call's stream.

@@ -1055,3 +1055,25 @@ func TestRelayLargeEvents(t *testing.T) {
 		t.Errorf("got %+v, %v; %d places were taken, then %d", got, err, taken, large.Taken())
 	}
 }
+
+// TestRelayChain: a call has the items from which it continues.
+func TestRelayChain(t *testing.T) {
+	t.Parallel()
+	caller := new(fakeCaller)
+	c := newCalls(t, caller)
+	c.in.Call.Chain = &activities.StagedChain{Previous: "resp_1", Items: "tasks/call_1/one/inputs/items", Size: 9}
+	if _, err := c.archive.Put(t.Context(), c.in.Call.Chain.Items, strings.NewReader("the items"), 9, archive.PutOptions{}); err != nil {
+		t.Fatal(err)
+	}
+	caller.serve = func(w http.ResponseWriter, r *http.Request, run *activities.CallRun) {
+		if items, err := run.Items(r.Context()); err != nil || string(items) != "the items" || run.Chain.Previous != "resp_1" {
+			t.Errorf("got %q of %+v, %v", items, run.Chain, err)
+		}
+		if caller.send(r, run) {
+			_, _ = io.WriteString(w, "{}") // of memory
+		}
+	}
+	if got, err := c.try(t); err != nil || got.Failure != nil {
+		t.Errorf("got %+v, %v", got, err)
+	}
+}

@@ -575,18 +575,28 @@ func (w *writes) Write(p []byte) (int, error) {
 	return w.ResponseRecorder.Write(p)
 }
 
-// TestReadCall: what is sent of a call is not held any more once it is read.
+// TestReadCall: what is sent of a call is not held any more once it is read. It counts as the token's until it is read, or given up.
 func TestReadCall(t *testing.T) {
 	t.Parallel()
 	const text = `{"model":"m"}`
+	g := newGateway(t, nil, func(_ *gateway, o *api.Options) { o.BodyMemory = 4 * int64(len(text)) })
 	var sent weak.Pointer[byte]
 	r := httptest.NewRequest("POST", "/v1/responses", strings.NewReader(text))
-	if request, ok := api.ReadCall(r, func(request []byte) []byte {
+	if request, ok := g.ReadCall(r, "good", func(request []byte) []byte {
 		out := bytes.Repeat(request, 1000)
 		sent = weak.Make(&out[0])
 		return out
 	}); !ok || string(request) != text {
 		t.Fatalf("got %q, %v", request, ok)
+	}
+	again := func() *http.Request { return httptest.NewRequest("POST", "/v1/responses", strings.NewReader(text)) }
+	same := func(request []byte) []byte { return request }
+	if _, ok := g.ReadCall(again(), "good", same); ok || g.BodiesTaken() != int64(len(text)) {
+		t.Errorf("a second call of the token is read, %d bytes are held", g.BodiesTaken())
+	}
+	other := again()
+	if _, ok := g.ReadCall(other, "other", same); !ok || other.Body.Close() != nil || g.BodiesTaken() != int64(len(text)) {
+		t.Errorf("after another token's call %d bytes are held", g.BodiesTaken())
 	}
 	got := make([]byte, r.ContentLength)
 	if _, err := io.ReadFull(r.Body, got); err != nil || string(got) != strings.Repeat(text, 1000) {
@@ -596,8 +606,8 @@ func TestReadCall(t *testing.T) {
 	if sent.Value() != nil {
 		t.Error("the bytes that are read are held")
 	}
-	if n, err := r.Body.Read(got); n != 0 || !errors.Is(err, io.EOF) {
-		t.Errorf("after the end: %d, %v", n, err)
+	if n, err := r.Body.Read(got); n != 0 || !errors.Is(err, io.EOF) || g.BodiesTaken() != 0 {
+		t.Errorf("after the end: %d, %v; %d bytes are held", n, err, g.BodiesTaken())
 	}
 }
 

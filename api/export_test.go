@@ -47,9 +47,9 @@ func answer(format providers.Format, requestID string, serve func(x *edge.Reques
 	return rec
 }
 
-// ReadCall reads the body of a background call.
-func ReadCall(r *http.Request, send func([]byte) []byte) ([]byte, bool) {
-	return readCall(r, new(activities.CallRun), send)
+// ReadCall reads the body of a background call of the token.
+func (s *Server) ReadCall(r *http.Request, token string, send func([]byte) []byte) ([]byte, bool) {
+	return readCall(s.edge, r, &activities.CallRun{Token: token}, send)
 }
 
 // SetEventsEvery shortens the silence of event streams. Before the first request.

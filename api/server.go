@@ -5,7 +5,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"io"
 	"io/fs"
 	"log/slog"
 	"net/http"
@@ -272,33 +271,52 @@ func (s *Server) ServeCall(w http.ResponseWriter, r *http.Request, run *activiti
 	}
 }
 
-// readCall reads the body of a background call, and makes the request one with the body that send returns; false if it cannot be read.
-func readCall(r *http.Request, run *activities.CallRun, send func([]byte) []byte) (request []byte, ok bool) {
+// readCall reads the body of a background call, and makes the request one with the body that send returns; false if it cannot be read now. The
+// edge counts it until that body is read, which is counted then.
+func readCall(e *edge.Edge, r *http.Request, run *activities.CallRun, send func([]byte) []byte) (request []byte, ok bool) {
+	release, err := e.HoldBackground(run.Token, max(0, r.ContentLength))
+	if err != nil {
+		run.Fault = &providers.Fault{Kind: providers.Overloaded, Message: "The worker has no room for the call.", Accepted: providers.NotAccepted, Err: err}
+		return nil, false
+	}
 	var read bytes.Buffer
 	if r.ContentLength > 0 {
 		read.Grow(int(r.ContentLength) + bytes.MinRead)
 	}
 	if _, err := read.ReadFrom(r.Body); err != nil {
+		release()
 		run.Fault = &providers.Fault{Kind: providers.Overloaded, Message: "The call cannot be read from the archive.", Accepted: providers.NotAccepted, Err: err}
 		return nil, false
 	}
 	sent := send(read.Bytes())
-	body := new(releasing)
+	body := &releasing{release: release}
 	body.Reset(sent)
-	r.Body, r.ContentLength = io.NopCloser(body), int64(len(sent))
+	r.Body, r.ContentLength = body, int64(len(sent))
 	return read.Bytes(), true
 }
 
-// releasing reads bytes, and holds them only until its end.
-type releasing struct{ bytes.Reader }
+// releasing reads bytes, and holds them only until its end. release is called at the first read.
+type releasing struct {
+	bytes.Reader
+
+	release func()
+}
 
 // Read implements io.Reader.
 func (b *releasing) Read(p []byte) (int, error) {
+	b.release()
 	n, err := b.Reader.Read(p)
 	if b.Len() == 0 {
 		b.Reset(nil)
 	}
 	return n, err
+}
+
+// Close implements io.Closer.
+func (b *releasing) Close() error {
+	b.release()
+	b.Reset(nil)
+	return nil
 }
 
 // serveInteraction serves an interaction with background: true under the id of its task.
@@ -307,10 +325,11 @@ func (s *Server) serveInteraction(w http.ResponseWriter, r *http.Request, run *a
 	if t := run.Ticketing; t != nil && t.At != (providers.KeyRef{}) {
 		send = gemini.RunningInteraction
 	}
-	request, ok := readCall(r, run, send)
+	request, ok := readCall(s.edge, r, run, send)
 	if !ok {
 		return
 	}
+	defer func() { _ = r.Body.Close() }() // it never fails
 	worker := gemini.NewInteractionWorker(w, run.TaskID, run.Created, request)
 	defer func() { run.Copy = activities.TicketOf(run.By, worker.CopyID()) }()
 	s.inside.ServeHTTP(worker, r)
@@ -342,11 +361,13 @@ func (s *Server) serveResponse(w http.ResponseWriter, r *http.Request, run *acti
 	if t := run.Ticketing; t != nil && t.At != (providers.KeyRef{}) {
 		send = openai.Running
 	}
-	request, ok := readCall(r, run, send)
+	request, ok := readCall(s.edge, r, run, send)
 	if !ok {
 		return
 	}
+	defer func() { _ = r.Body.Close() }() // it never fails
 	worker := openai.NewWorker(w, run.TaskID, run.Created, request)
+	run.Holds = worker.Holds()
 	s.serveReported(worker, r, run)
 	status := worker.End()
 	run.Copy = activities.TicketOf(run.By, worker.Made())

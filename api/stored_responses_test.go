@@ -544,33 +544,93 @@ func TestFollowsBackgroundOfAnother(t *testing.T) {
 	}
 }
 
-// putResponse adds a completed response in the background that its upstream does not store.
-func putResponse(g *gateway, id, request, text string) {
+// putResponse adds a completed response in the background that its upstream does not store. items are those from which it continues, "" for
+// none.
+func putResponse(g *gateway, id, request, items, text string) {
 	object := `{"id":"` + id + `","background":true,"status":"completed","output":[{"type":"message","role":"assistant","content":"` + text + `"}]}`
 	task := endedCall(g, 200, object)
 	task.ID, task.Operation, task.Body = id, "POST /v1/responses", "body of "+id
 	task.Outputs[0].Object = "answer of " + id
 	g.archive[task.Body], g.archive[task.Outputs[0].Object] = []byte(request), []byte(object)
+	if items != "" {
+		task.Items = "items of " + id
+		g.archive[task.Items] = []byte(items)
+	}
 	g.tasks.put(task)
 }
 
-// TestFollowsChain: a call that continues from responses which only their tasks have gets all of their items, or is refused.
+// TestFollowsChain: a call that continues from responses which only their tasks have gets all of their items, though the first is deleted, or
+// is refused if they are not stored.
 func TestFollowsChain(t *testing.T) {
 	t.Parallel()
 	s := newStoring(t, nil)
-	first, second := "resp_"+strings.Repeat("1", 26), "resp_"+strings.Repeat("2", 26)
-	putResponse(s.gateway, first, `{"model":"gpt","input":"one"}`, "two")
-	putResponse(s.gateway, second, `{"model":"gpt","input":"three","previous_response_id":"`+first+`"}`, "four")
+	second, third := "resp_"+strings.Repeat("2", 26), "resp_"+strings.Repeat("3", 26)
+	const items = `{"type":"message","role":"user","content":"one"},{"type":"message","role":"assistant","content":"two"}`
+	putResponse(s.gateway, second, `{"model":"gpt","input":"three","previous_response_id":"resp_first"}`, items, "four")
+	putResponse(s.gateway, third, `{"model":"gpt","input":"three","previous_response_id":"resp_first"}`, "", "four")
 	body := `{"model":"claude","input":"five","previous_response_id":"` + second + `"}`
 	s.ask(t, body)
 	if got := fmt.Sprint(texts(t, s.sent())); got != "[user one assistant two user three assistant four user five]" {
 		t.Errorf("sent %s", got)
 	}
 	before := s.sent()
-	s.tasks.drop(first)
-	rec := s.do(t, request("POST", "/v1/responses", body))
+	rec := s.do(t, request("POST", "/v1/responses", strings.Replace(body, second, third, 1)))
 	if _, param := fault(t, rec); rec.Code != http.StatusBadRequest || param != "previous_response_id" || s.sent() != before {
-		t.Errorf("without the first: got %d %s", rec.Code, rec.Body)
+		t.Errorf("without the items: got %d %s", rec.Code, rec.Body)
+	}
+}
+
+// TestChainIsStaged: a response from which a background call continues may be deleted before the call is sent.
+func TestChainIsStaged(t *testing.T) {
+	t.Parallel()
+	const first, upstreams = "resp_11111111111111111111111111", "resp_up00000000000000000000000000000000000000000000"
+	for name, test := range map[string]struct{ model, made, sent string }{
+		"translated":              {"claude", "", "[user one assistant two user three]"},
+		"of an upstream":          {"gpt", "", `"content":"one"},{"type":"message","role":"assistant","content":"two"}`},
+		"stored by that upstream": {"gpt", upstreams, `"previous_response_id":"` + upstreams + `"`},
+		"stored by another's":     {"claude", upstreams, "[user one assistant two user three]"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			var g *gateway
+			s := newStoring(t, func(o *api.Options) {
+				o.TokenByID = func(ctx context.Context, id string) (*tokens.Token, error) { return tokenByID(g)(ctx, id) }
+			})
+			g = s.gateway
+			putResponse(g, first, `{"model":"gpt","input":"one"}`, "", "two")
+			if test.made != "" {
+				task, err := g.tasks.Find(t.Context(), first, "good")
+				if err != nil {
+					t.Fatal(err)
+				}
+				task.Call.Copy = &activities.CallTicket{ID: test.made, Channel: "gpt", Key: providers.Secret(channelKey).Fingerprint()}
+				g.tasks.put(task)
+			}
+			body := `{"model":"` + test.model + `","input":"three","previous_response_id":"` + first + `","background":true}`
+			if rec := s.do(t, request("POST", "/v1/responses", body)); rec.Code != http.StatusOK {
+				t.Fatalf("got %d %s", rec.Code, rec.Body)
+			}
+			create := g.tasks.creates[len(g.tasks.creates)-1]
+			if create.Call.Chain == nil || len(create.Request.Inputs) != 2 || string(create.Request.Inputs[0].Data) != body {
+				t.Fatalf("created %+v with %+v", create, create.Call.Chain)
+			}
+			g.tasks.drop(first)
+			run := &activities.CallRun{
+				TaskID: "resp_22222222222222222222222222", Token: "good", Sent: func() {}, Begin: func(context.Context, string) error { return nil },
+				Chain: create.Call.Chain, Items: func(context.Context) ([]byte, error) { return create.Request.Inputs[1].Data, nil },
+			}
+			r := httptest.NewRequest("POST", "/v1/responses", strings.NewReader(body)).WithContext(t.Context())
+			r.Header = http.Header{"Content-Type": {"application/json"}}
+			rec := httptest.NewRecorder()
+			g.ServeCall(rec, r, run)
+			got := s.sent()
+			if test.model == "claude" {
+				got = fmt.Sprint(texts(t, got))
+			}
+			if run.Fault != nil || !strings.Contains(got, test.sent) || !strings.Contains(rec.Body.String(), first) {
+				t.Errorf("sent %s, got %s, %v", got, rec.Body, run.Fault)
+			}
+		})
 	}
 }
 
@@ -601,7 +661,7 @@ func TestSavesChain(t *testing.T) {
 				}
 			})
 			g = s.gateway
-			putResponse(g, first, `{"model":"gpt","input":"one"}`, strings.Repeat("x", test.text))
+			putResponse(g, first, `{"model":"gpt","input":"one"}`, "", strings.Repeat("x", test.text))
 			run := &activities.CallRun{TaskID: id, Token: "good", Sent: func() {}, Begin: func(context.Context, string) error {
 				g.tasks.drop(first)
 				return nil

@@ -101,8 +101,10 @@ type Made struct {
 type Chain struct {
 	// Previous is the id of the stored response that the client continues from; "" for none.
 	Previous string
-	// Earlier is the number of items of that response's input and output. They begin the input in Body.
+	// Earlier is the number of items of that response's input and output. They begin the input in Body. Items are those, with commas between
+	// them; nil once the call is sent.
 	Earlier int
+	Items   []byte
 	// Upstream is the id that the channel and key which made the response have for it; "" if no upstream stores it.
 	Upstream string
 	// By is that channel and key, where the gateway has a record of its own. Any other may have the call too, with the items.

@@ -38,6 +38,8 @@ type BackgroundCall struct {
 	// Staged lacks the body's object.
 	Staged activities.StagedCall
 	Body   []byte
+	// Items are those of Staged.Chain.
+	Items []byte
 	// Digest identifies the operation, the query and the body.
 	Digest string
 	// Started is called after the task was created, before its client waits for it.
@@ -77,6 +79,12 @@ func (c *Calls) background(x *edge.Request, r *http.Request, ch *Charge, call Ca
 			Method: r.Method, Path: strings.TrimSuffix(r.URL.EscapedPath(), "/async"), Query: queryWithoutKey(r.URL), Format: x.Format.Name, Stream: call.Stream || call.Endpoint.Operation == providers.StreamContent,
 			Header: stagedHeader(x, r.Header), Hosted: call.Hosted, Amount: c.cost(call, x.Caller.Budget > 0), WebhookURL: r.Header.Get("X-Webhook-Url"),
 		},
+	}
+	if chain := call.Chain; chain.Previous != "" {
+		create.Items = chain.Items
+		create.Staged.Chain = &activities.StagedChain{
+			Previous: chain.Previous, Upstream: chain.Upstream, Channel: chain.By.Channel, Key: chain.By.Fingerprint, Size: int64(len(chain.Items)),
+		}
 	}
 	create.Staged.Array = create.Staged.Stream && !call.Stream
 	if wait, named := preferences["wait"]; named && call.Task == nil {
@@ -150,11 +158,38 @@ func (c *Calls) begin(x *edge.Request, ch *Charge, call *Call) {
 	}
 }
 
+// StagedChain returns what a background call continues from as its create found it, with its items; nil for any other call, and if it does not
+// continue from the response. hold is called with the size of the items before they are read.
+func StagedChain(ctx context.Context, previous string, hold func(n int) error) (*activities.StagedChain, []byte, error) {
+	run := activities.CallRunOf(ctx)
+	if run == nil || run.Chain == nil || run.Chain.Previous != previous {
+		return nil, nil, nil
+	}
+	if err := hold(int(run.Chain.Size)); err != nil {
+		return nil, nil, err
+	}
+	items, err := run.Items(ctx)
+	if err != nil {
+		return nil, nil, &providers.Fault{
+			Kind: providers.Overloaded, Message: "The response before the call cannot be read from the archive.", Accepted: providers.NotAccepted, Err: err,
+		}
+	}
+	return run.Chain, items, nil
+}
+
 // KeepEarlier records the items of the response from which a background call continues, so that its answer is stored with them.
 func KeepEarlier(ctx context.Context, items []byte) {
 	if run := activities.CallRunOf(ctx); run != nil {
 		run.Earlier = items
 	}
+}
+
+// holds is the number of bytes of the request that a background call holds until its end.
+func (ch *Charge) holds() int {
+	if ch.run == nil {
+		return 0
+	}
+	return ch.run.Holds + len(ch.run.Earlier)
 }
 
 // report reports the end of a background call to its task.

@@ -155,9 +155,9 @@ func (c *Calls) Do(x *edge.Request, r *http.Request, ch *Charge, call Call) erro
 	}
 	call.RequestID, call.Token, call.Key, call.Trail, o.Sent = x.ID, x.Caller.ID, x.Key(), &o.Trail, time.Now()
 	answer, err := c.options.Relay.Do(r.Context(), x.Caller.Group, call.Call)
-	call.Body, call.Raw, call.Chain.Linked = nil, nil, nil // free the memory during a long answer
+	call.Body, call.Raw, call.Chain.Linked, call.Chain.Items = nil, nil, nil, nil // free the memory during a long answer
 	if answer != nil {
-		x.ShrinkBody(answer.Holds)
+		x.ShrinkBody(answer.Holds + ch.holds())
 	} else {
 		x.ReleaseBody()
 	}

@@ -2,6 +2,7 @@ package edge
 
 import (
 	"errors"
+	"sync"
 	"time"
 
 	"modelrelay/providers"
@@ -38,12 +39,7 @@ func (x *Request) growBody(n int) error {
 // Hold reserves n more bytes of the memory for bodies. The error is a fault: RateLimited if the token holds its share, Overloaded if no
 // memory is left.
 func (x *Request) Hold(n int) error {
-	err := x.edge.bodies.Try(x.Caller.ID, int64(n))
-	if err == nil && x.presence.background() {
-		if err = x.edge.backgroundBodies.Try(x.Caller.ID, int64(n)); err != nil {
-			x.edge.bodies.Release(x.Caller.ID, int64(n))
-		}
-	}
+	err := x.edge.hold(x.Caller.ID, int64(n), x.presence.background())
 	switch {
 	case errors.Is(err, fair.ErrShare):
 		return &providers.Fault{
@@ -58,6 +54,33 @@ func (x *Request) Hold(n int) error {
 	}
 	x.held += int64(n)
 	return nil
+}
+
+// hold counts n bytes of a token, and unhold gives them back. background: they are those of a background call.
+func (e *Edge) hold(token string, n int64, background bool) error {
+	err := e.bodies.Try(token, n)
+	if err == nil && background {
+		if err = e.backgroundBodies.Try(token, n); err != nil {
+			e.bodies.Release(token, n)
+		}
+	}
+	return err
+}
+
+func (e *Edge) unhold(token string, n int64, background bool) {
+	e.bodies.Release(token, n)
+	if background {
+		e.backgroundBodies.Release(token, n)
+	}
+}
+
+// HoldBackground counts n bytes that the worker of a background call of the token holds, until release is called. The error is fair.ErrShare or
+// fair.ErrFull.
+func (e *Edge) HoldBackground(token string, n int64) (release func(), err error) {
+	if err := e.hold(token, n, true); err != nil {
+		return nil, err
+	}
+	return sync.OnceFunc(func() { e.unhold(token, n, true) }), nil
 }
 
 // FitBody reserves memory for a body of n bytes that the gateway makes from the request's own. The error is a fault: TooLarge for a body
@@ -75,10 +98,7 @@ func (x *Request) ReleaseBody() { x.ShrinkBody(0) }
 // ShrinkBody releases the memory of the request's body above n bytes.
 func (x *Request) ShrinkBody(n int) {
 	if more := x.held - int64(n); more > 0 {
-		x.edge.bodies.Release(x.Caller.ID, more)
-		if x.presence.background() {
-			x.edge.backgroundBodies.Release(x.Caller.ID, more)
-		}
+		x.edge.unhold(x.Caller.ID, more, x.presence.background())
 		x.held = int64(n)
 	}
 }

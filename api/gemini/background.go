@@ -314,9 +314,9 @@ type InteractionWorker struct {
 	*apitasks.Rewriter
 
 	task    tasks.Task
-	request []byte
-	next    int64 // the number of the next event
-	done    bool  // [DONE] was sent
+	request []byte // what events repeat of it
+	next    int64  // the number of the next event
+	done    bool   // [DONE] was sent
 	id      string
 	ended   bool // the interaction, or that of the last event, was seen
 	failure *providers.VideoFailure
@@ -324,7 +324,7 @@ type InteractionWorker struct {
 
 // NewInteractionWorker returns an InteractionWorker for the task with the id, which was created then. request is the body of the create.
 func NewInteractionWorker(to http.ResponseWriter, id string, created time.Time, request []byte) *InteractionWorker {
-	w := &InteractionWorker{task: tasks.Task{ID: id, CreatedAt: created}, request: request}
+	w := &InteractionWorker{task: tasks.Task{ID: id, CreatedAt: created}, request: repeated(request)}
 	edits := []rawjson.Edit{{Name: "id", Value: rawjson.Quote(id)}}
 	if previous := rawjson.Trim(request).Get(previousField); !previous.Absent() {
 		edits = append(edits, rawjson.Edit{Name: previousField, Value: previous, Only: true})
@@ -338,6 +338,17 @@ const (
 	maxID     = 256
 	maxErrors = 64 << 10
 )
+
+// repeated returns the members of a request that the events of its interaction repeat.
+func repeated(request []byte) []byte {
+	var members []body.Member
+	for _, name := range [...]string{"model", "agent", previousField} {
+		if value := rawjson.Trim(request).Get(name); len(value) > 0 {
+			members = append(members, body.Named(name, bytes.Clone(value)))
+		}
+	}
+	return body.WithMembers(nil, members...)
+}
 
 // event returns the task's events for one of the upstream. The first one begins the stream.
 func (w *InteractionWorker) event(upstream sse.Event) (out []byte) {

@@ -382,6 +382,9 @@ func (w *Worker) members() []body.Member {
 	}
 }
 
+// Holds is the number of bytes of the request that the worker holds.
+func (w *Worker) Holds() int { return len(w.request) + len(w.input) }
+
 // Made returns the id of the response at an upstream that stores it, "" for none.
 func (w *Worker) Made() string { return w.made }
 
@@ -406,17 +409,14 @@ func (s *stored) ended(x *edge.Request, r *http.Request, id string) (response re
 			return err
 		}
 		response.Input, made = ownInput(request), apitasks.MadeBy(t)
-		if previous := previousOf(request); previous != "" {
-			before, _, found, err := s.previous(x, r, previous)
-			switch {
-			case err != nil:
+		switch previous := previousOf(request); {
+		case t.Items != "":
+			response.Earlier, err = s.background.tasks.Items(r.Context(), t)
+			if err != nil {
 				return err
-			case found:
-				response.Earlier = earlierItems(before)
-			case made.ID == "": // else the upstream may have it
-				return providers.InvalidField("previous_response_id",
-					"Invalid request: the response %q continues from %q, which does not exist any more.", id, previous)
 			}
+		case previous != "" && made.ID == "": // else the upstream may have it
+			return providers.InvalidField("previous_response_id", "Invalid request: the response %q continues from %q, which is not stored.", id, previous)
 		}
 		response.Object, err = s.background.final(r.Context(), t)
 		return err

@@ -351,16 +351,15 @@ func (s *stored) resolve(x *edge.Request, r *http.Request, b *body.JSON) (raw []
 	}
 	links := slices.Clip(edits)
 	if previous := b.Text("previous_response_id"); previous != "" {
-		response, made, found, err := s.previous(x, r, previous)
+		earlier, made, found, err := s.earlier(x, r, previous)
 		if err != nil {
 			return nil, chain, err
 		}
 		if found {
-			earlier := earlierItems(response)
 			if len(earlier) <= responses.MaxSize {
 				calls.KeepEarlier(r.Context(), earlier)
 			}
-			chain = providers.Chain{Previous: previous, Earlier: list(earlier).Len()}
+			chain = providers.Chain{Previous: previous, Earlier: list(earlier).Len(), Items: earlier}
 			if chain.Upstream, chain.By = made.ID, made.By; made.ID != "" {
 				links = append(links, providers.Edit{At: b.Span("previous_response_id"), Text: rawjson.Quote(made.ID)})
 				linked := calls.JSONCall(providers.Endpoint{}, b).Content
@@ -380,6 +379,23 @@ func (s *stored) resolve(x *edge.Request, r *http.Request, b *body.JSON) (raw []
 		return nil, chain, err
 	}
 	return slices.Concat(pieces...), chain, nil
+}
+
+// earlier returns the items of a response of the caller from which a call continues, and its upstream's id. A background call has those that its
+// create found.
+func (s *stored) earlier(x *edge.Request, r *http.Request, previous string) (items []byte, made providers.Made, found bool, err error) {
+	staged, items, err := calls.StagedChain(r.Context(), previous, x.Hold)
+	if staged != nil || err != nil {
+		if err == nil && staged.Upstream != "" {
+			made = providers.Made{ID: staged.Upstream, By: providers.KeyRef{Channel: staged.Channel, Fingerprint: staged.Key}}
+		}
+		return items, made, err == nil, err
+	}
+	response, made, found, err := s.previous(x, r, previous)
+	if err != nil || !found {
+		return nil, made, false, err
+	}
+	return earlierItems(response), made, true, nil
 }
 
 // references returns the edits that replace items of the input which refer to a stored item.

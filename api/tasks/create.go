@@ -78,6 +78,12 @@ func (s *Service) Start(x *edge.Request, r *http.Request, call calls.BackgroundC
 		Model: call.Model, Asked: call.Asked, Metadata: call.Metadata, WebhookURL: call.Staged.WebhookURL,
 		Inputs: []providers.Media{{Data: call.Body, ContentType: call.Staged.Header.Get("Content-Type")}},
 	}
+	if call.Staged.Chain != nil {
+		if call.Items == nil { // a response without items
+			call.Items = []byte{}
+		}
+		create.Request.Inputs = append(create.Request.Inputs, providers.Media{Data: call.Items, ContentType: "application/json"})
+	}
 	create.Call = &tasks.CallCreate{StagedCall: call.Staged, Digest: call.Digest, Response: call.Answer != nil && call.Operation == providers.Responses}
 	started, err := s.create(r.Context(), create, call.Refusal)
 	x.Outcome.Task = started.ID
@@ -87,7 +93,7 @@ func (s *Service) Start(x *edge.Request, r *http.Request, call calls.BackgroundC
 	}
 	call.Started()
 	body := call.Body
-	create.Request, create.Call, call.Body = providers.VideoRequest{}, nil, nil
+	create.Request, create.Call, call.Body, call.Items = providers.VideoRequest{}, nil, nil, nil
 	if call.Answer != nil {
 		return call.Answer(x, r, started, body)
 	}

@@ -48,6 +48,11 @@ func (s *Service) Request(ctx context.Context, of tasks.Task) ([]byte, error) {
 	return s.read(ctx, of, of.Body, io.ReadAll)
 }
 
+// Items returns the items from which a call continues.
+func (s *Service) Items(ctx context.Context, of tasks.Task) ([]byte, error) {
+	return s.read(ctx, of, of.Items, io.ReadAll)
+}
+
 // Output returns what read does of the archived answer of a call.
 func (s *Service) Output(ctx context.Context, of tasks.Task, read func(io.Reader) ([]byte, error)) ([]byte, error) {
 	if len(of.Outputs) == 0 {

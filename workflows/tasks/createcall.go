@@ -9,8 +9,8 @@ import (
 	"modelrelay/workflows"
 )
 
-// CallCreate is the additional part of the create of a call. The Request of such a create has only model, metadata and one input with the
-// body.
+// CallCreate is the additional part of the create of a call. The Request of such a create has only model, metadata, one input with the
+// body and, if it has a chain, one with the items of that.
 type CallCreate struct {
 	activities.StagedCall
 
@@ -32,10 +32,15 @@ func (in Create) prefix() string {
 	}
 }
 
-// placeCall puts the call into the workflow's input. Its body is the only upload.
+// placeCall puts the call into the workflow's input. Its body, and the items of its chain, are the uploads.
 func (c *creation) placeCall(l load, start *workflows.Input, m *memo) {
 	call := c.in.Call.StagedCall
 	call.Body, call.Size, call.Budget = l.uploads[0].Object, l.uploads[0].Size, c.in.Budget
+	if call.Chain != nil {
+		chain := *call.Chain
+		chain.Items = l.uploads[1].Object
+		call.Chain, m.Items = &chain, chain.Items
+	}
 	if start.Request != nil {
 		call.WebhookURL = start.Request.WebhookURL
 	}

@@ -3,6 +3,7 @@ package tasks_test
 import (
 	"context"
 	"fmt"
+	"io"
 	"net/http"
 	"strings"
 	"sync"
@@ -189,5 +190,29 @@ func TestKeyOverKinds(t *testing.T) {
 	mustCreate(t, service, call("k", "a"))
 	if _, err := service.Create(t.Context(), call("k", "b")); kindOf(err) != providers.Mismatch {
 		t.Errorf("another request with the key: %v", err)
+	}
+}
+
+// TestChainOfCall: the items from which a call continues are an object of the task, which its readers and its worker find.
+func TestChainOfCall(t *testing.T) {
+	t.Parallel()
+	service, _ := newCallClient(t, 0, 0)
+	in := call("k", "the body")
+	in.Request.Inputs = append(in.Request.Inputs, providers.Media{Data: []byte("the items")})
+	in.Call.Chain = &activities.StagedChain{Previous: "resp_1", Size: 9}
+	made := mustCreate(t, service, in)
+	found, err := service.Find(t.Context(), made.ID, in.TokenID)
+	if err != nil || found.Items != made.Items || in.Call.Chain.Items != "" {
+		t.Fatalf("found %q, want %q; %v", found.Items, made.Items, err)
+	}
+	for object, want := range map[string]string{found.Body: "the body", found.Items: "the items"} {
+		content, err := service.Options().Objects.Open(t.Context(), object)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if got, err := io.ReadAll(content); err != nil || string(got) != want || !strings.HasPrefix(object, found.Folder()) {
+			t.Errorf("%s is %q, %v", object, got, err)
+		}
+		_ = content.Close() // it was only read
 	}
 }

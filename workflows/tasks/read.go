@@ -31,7 +31,7 @@ func read(id string, answer *workflowservice.DescribeWorkflowExecutionResponse, 
 		return Task{}, memo{}, fmt.Errorf("read the memo of task %s: %w", id, err)
 	}
 	task := Task{
-		ID: id, Token: m.Token, Format: m.Format, Operation: m.Operation, Stream: m.Stream, Body: m.Body, CreatedAt: m.CreatedAt, State: workflows.Queued,
+		ID: id, Token: m.Token, Format: m.Format, Operation: m.Operation, Stream: m.Stream, Body: m.Body, Items: m.Items, CreatedAt: m.CreatedAt, State: workflows.Queued,
 		readState: readState{readAt: now, run: info.GetExecution().GetRunId(), incarnation: m.Incarnation},
 	}
 	task.removed = marked(answer, m.CreatedAt)

@@ -23,8 +23,9 @@ type memo struct {
 	// Operation is the method and path of a call; Stream: it is a stream.
 	Operation string `json:"operation,omitempty"`
 	Stream    bool   `json:"stream,omitempty"`
-	// Body is the archive object of a call's body.
-	Body string `json:"body,omitempty"`
+	// Body is the archive object of a call's body, and Items that of the items from which it continues, "" for none.
+	Body  string `json:"body,omitempty"`
+	Items string `json:"items,omitempty"`
 	// Request lacks media and vendor parameters. If RequestObject is set, prompt, size, user and metadata are in that archive object:
 	// they are too large or too private for a memo.
 	Request       *providers.VideoRequest `json:"request,omitempty"`
@@ -41,8 +42,8 @@ type Task struct {
 	// Operation is the method and path of the create of a call, "" of a video; Stream: the call is a stream of events.
 	Operation string
 	Stream    bool
-	// Body is the archive object of a call's body.
-	Body string
+	// Body is the archive object of a call's body, and Items that of the items from which it continues, "" for none.
+	Body, Items string
 	// Request is the request of a video. That of a call has only model and metadata.
 	Request providers.VideoRequest
 	State   workflows.State
