@@ -39,7 +39,7 @@ func LargeCalls() *Shares {
 	return fair.New[string](fair.Bounds{Total: largeCalls, Share: largeShare, Line: largeLine})
 }
 
-// large waits for a place among the calls with a large event, unless the call has one. release gives back what the call has it for.
+// large waits for a place among the calls with a large event, unless the call has one. release ends that.
 func (c *calling) large(ctx context.Context) (release func(), err error) {
 	c.largeMu.Lock()
 	defer c.largeMu.Unlock()

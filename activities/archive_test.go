@@ -68,7 +68,7 @@ func (s *fakeShelf) deletePrefix(_ context.Context, prefix string) error {
 
 func (s *fakeShelf) fakes() fakeObjects { return fakeObjects{put: s.put, deletePrefix: s.deletePrefix} }
 
-// body is an upstream's video under way; it remembers whether it was closed.
+// body is the body of an upstream's video. It records whether it was closed.
 type body struct {
 	io.Reader
 	closed bool

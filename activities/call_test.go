@@ -361,7 +361,7 @@ func (a losingArchive) Claim(ctx context.Context, key, owner string) (string, er
 	return holder, err
 }
 
-// TestRelayLostClaim: a try that does not hear of its claim sends nothing, and the next one does not count it as lost.
+// TestRelayLostClaim: a try whose claim gets no answer sends nothing, and the next try does not count it as lost.
 func TestRelayLostClaim(t *testing.T) {
 	t.Parallel()
 	// losing runs a try that loses the reply to the n-th claim, and returns the owner of the claim as the third try of the same run.

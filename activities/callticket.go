@@ -151,8 +151,8 @@ type following struct {
 	events       *sse.Reader
 	last         string
 	ended, empty bool
-	// silent counts the streams in a row without an event, of which empty is one. out has the events that were not read, and release gives
-	// back the room of a large one.
+	// silent counts the consecutive streams without an event. out has the events that were not read yet, and release releases the memory of
+	// a large one.
 	silent  int
 	out     []byte
 	release func()
@@ -202,14 +202,14 @@ func (f *following) pause(asked time.Duration) error {
 	}
 }
 
-// glance is how much of a document is held to see whether the answer has ended. seenMost bounds an id and a status further behind, in
-// bytes.
+// glance is the part of a document that is held to determine whether the answer has ended. seenMost bounds an id and a status later in the
+// document, in bytes.
 const (
 	glance   = 4 << 10
 	seenMost = 256
 )
 
-// polled returns the document of an answer once that has ended. One that shows its status only further behind is read again: it is not
+// polled returns the document of an answer after the answer has ended. A document whose status comes later is read again, because it is not
 // held.
 func (f *following) polled(resp *http.Response) (_ *http.Response, err error) {
 	for {
@@ -219,7 +219,7 @@ func (f *following) polled(resp *http.Response) (_ *http.Response, err error) {
 			}
 		}
 		body := bufio.NewReaderSize(resp.Body, glance)
-		begin, _ := body.Peek(glance) // an error comes again
+		begin, _ := body.Peek(glance) // the next read returns the error again
 		sight := f.by.Sight(resp.Header, begin)
 		far := !sight.Shown
 		if far {
@@ -311,7 +311,7 @@ func (f *following) open(resp *http.Response) {
 	}
 }
 
-// leave gives back the room of a large event that was read.
+// leave drops the event that was read, and releases the place of a large one.
 func (f *following) leave() {
 	f.out = nil
 	if f.release != nil {

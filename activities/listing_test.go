@@ -68,7 +68,7 @@ func TestPollRestoresTheEntry(t *testing.T) {
 	listed(1, 0)
 }
 
-// TestPollWithoutTheList: a list that is away holds up no look, and the next one restores the entry.
+// TestPollWithoutTheList: an unavailable list does not delay a poll, and the next poll restores the entry.
 func TestPollWithoutTheList(t *testing.T) {
 	t.Parallel()
 	r := newTestEnv(t, fakeAdapter{})

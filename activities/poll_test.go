@@ -16,7 +16,7 @@ import (
 	"modelrelay/providers/router"
 )
 
-// watch is a job that is looked at until it ends: it plays the server's part between the tries of one activity.
+// watch polls a job until it ends. It acts as the Temporal server between the tries of one activity.
 type watch struct {
 	*testEnv
 	in activities.PollInput
@@ -232,7 +232,7 @@ func TestPollSchedule(t *testing.T) {
 	}
 }
 
-// TestPollBeforeResultsDie: a job whose results live for minutes is looked at in time, however long such jobs take.
+// TestPollBeforeResultsDie: a job whose results expire within minutes is polled in time, however long such jobs take.
 func TestPollBeforeResultsDie(t *testing.T) {
 	t.Parallel()
 	const most = 4 * time.Minute
@@ -475,8 +475,8 @@ func TestPollFaults(t *testing.T) {
 	})
 }
 
-// TestPollForgotten: a job is given up that was unknown for ten times poll_max, at five looks in a row or more, and not
-// one that comes back, as behind an upstream's front that answers 404 for everything for a while.
+// TestPollForgotten: a job is given up if it is unknown for ten times poll_max, at five consecutive polls or more. A job that is known
+// again is not, for example after an upstream's load balancer has answered 404 for a while.
 func TestPollForgotten(t *testing.T) {
 	t.Parallel()
 	forgotten := providers.VideoStatus{State: providers.JobForgotten, Progress: -1, Failure: &providers.VideoFailure{Code: "job_not_found", Message: "Gone."}}

@@ -90,7 +90,7 @@ func TestDeliverCrowdedLastTry(t *testing.T) {
 	}
 }
 
-// TestSubmitCrowded: a submit whose token has as much under way as it may sends nothing, and its task tries again.
+// TestSubmitCrowded: a submit whose token is at its share sends nothing, and its task tries again.
 func TestSubmitCrowded(t *testing.T) {
 	t.Parallel()
 	r := newTestEnv(t, fakeAdapter{}) // which panics when it is asked

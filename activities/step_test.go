@@ -17,8 +17,8 @@ import (
 	"modelrelay/storage/tokens"
 )
 
-// TestStepsAreTold: who counts learns what became of each step, at which channel, and nothing of what was asked for.
-func TestStepsAreTold(t *testing.T) {
+// TestStepsAreRecorded: the recorder receives the outcome and the channel of each step, and nothing of the request.
+func TestStepsAreRecorded(t *testing.T) {
 	t.Parallel()
 	refused := &providers.Fault{Kind: providers.RateLimited, Message: "full", Accepted: providers.NotAccepted}
 	lost := &providers.Fault{Kind: providers.Timeout, Message: "gone"}

@@ -32,7 +32,7 @@ func picture(contentType, data string) providers.Video {
 	return providers.Video{Body: io.NopCloser(strings.NewReader(data)), Length: int64(len(data)), ContentType: contentType}
 }
 
-// TestArchiveVariants: pictures go with their video, and what cannot be had of them holds up nothing.
+// TestArchiveVariants: the pictures of a video are archived with it. A picture that fails does not delay the video.
 func TestArchiveVariants(t *testing.T) {
 	t.Parallel()
 	var opened []string

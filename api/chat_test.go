@@ -268,7 +268,7 @@ func TestClientGone(t *testing.T) {
 	testwait.Eventually(t, "the log tells", patience, func() bool { return strings.Contains(g.log.String(), `"status":499`) })
 }
 
-// TestSlowClient: a client that stops reading does not hold the upstream for ever.
+// TestSlowClient: if a client stops reading, the upstream's connection is closed after the write timeout.
 func TestSlowClient(t *testing.T) {
 	t.Parallel()
 	upstreamEnded := make(chan struct{})

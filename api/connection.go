@@ -35,7 +35,7 @@ type placed struct {
 
 	listener *listener
 	leave    func()
-	// begun: its first bytes were looked at.
+	// begun: its first bytes were checked.
 	begun bool
 }
 

@@ -29,7 +29,7 @@ var leftOut = map[string]string{
 	"POST /v1beta/models/{model}:generateContent generationConfig.responseModalities": "real SDKs leave it out",
 }
 
-// samples are right values of fields whose content is looked at.
+// samples are valid values of the fields whose content is checked.
 var samples = map[string]any{
 	"POST /v1/videos seconds":           "4",
 	"POST /v1/videos input_reference":   asFile{png},

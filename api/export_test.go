@@ -55,5 +55,5 @@ func (s *Server) ReadCall(r *http.Request, token string, send func([]byte) []byt
 // SetEventsEvery shortens the silence of event streams. Before the first request.
 func (s *Server) SetEventsEvery(d time.Duration) { s.videos.SetEventsEvery(d) }
 
-// BodiesTaken is what the request bodies under way hold, in bytes.
+// BodiesTaken returns the size of the request bodies in memory, in bytes.
 func (s *Server) BodiesTaken() int64 { return s.edge.BodyMemory() }

@@ -282,9 +282,9 @@ func TestProxyProtocol(t *testing.T) {
 	}
 }
 
-// TestProxyProtocolWaitsForNobody: connections whose header does not come hold up no other, and the shares of networks are
-// those of clients.
-func TestProxyProtocolWaitsForNobody(t *testing.T) {
+// TestProxyProtocolDelaysNoOther: a connection whose header does not arrive delays no other one. The shares of networks are those of the
+// clients.
+func TestProxyProtocolDelaysNoOther(t *testing.T) {
 	t.Parallel()
 	g := serveAt(t, newGateway(t, nil, func(_ *gateway, o *api.Options) { o.Proxies = proxiesOf("127.0.0.1/32") }),
 		frontOptions{places: 12, listen: &api.ListenOptions{ProxyProtocol: true}})

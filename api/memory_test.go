@@ -86,8 +86,8 @@ func TestSizedBodyMemory(t *testing.T) { //nolint:paralleltest // see above
 	}
 }
 
-// TestBodyMemory: the bodies under way are bounded together and for each token, whatever the format, and what is given
-// back is free.
+// TestBodyMemory: the request bodies in memory are bounded in total and for each token, in every format. Released memory can be used
+// again.
 func TestBodyMemory(t *testing.T) {
 	t.Parallel()
 	const room = 1 << 20

@@ -23,7 +23,7 @@ func TestRealtimeSharesTheBudget(t *testing.T) {
 	t.Parallel()
 	const (
 		turn, budget = 3_000, 20_000 // alone either conversation could have five turns and more
-		// counted is the event after a turn's end: when it comes, the turn was counted and the budget was looked at.
+		// counted is the event after a turn's end: when it arrives, the turn was counted and the budget checked.
 		counted = `{"type":"session.updated"}`
 	)
 	client := storagetest.Redis(t)
@@ -47,8 +47,8 @@ func TestRealtimeSharesTheBudget(t *testing.T) {
 	})
 	d.tokens[goodKey] = &tokens.Token{ID: "one", Name: "one", Group: "default", Budget: budget / 1e9}
 	one, two := d.dial(t), d.dial(t)
-	// converse has one turn, and lets the ledger know of it once the gateway has looked at the budget: a look that saw the
-	// turn itself as well would end the conversation earlier. The error is that with which it ends, nil while it continues.
+	// converse has one turn, and writes it to the ledger after the gateway has checked the budget. If the check included the turn, the
+	// conversation would end earlier. The error is the reason of the end, nil while the conversation continues.
 	converse := func(conn *websocket.Conn) error {
 		t.Helper()
 		if err := conn.Write(within(t), websocket.MessageText, []byte(`{"type":"response.create"}`)); err != nil {

@@ -149,7 +149,7 @@ func TestRealtimeHoldsWithinItsShare(t *testing.T) {
 		o.Forbids = func(string) []string { return providers.Forbiddable() }
 	}}, echo)
 	conn := d.dial(t)
-	for range 3 { // what was held is given back
+	for range 3 { // the memory of each message is released
 		if got := mustAsk(t, conn, websocket.MessageText, `{"audio":"`+strings.Repeat("A", 200<<10)+`"}`); !strings.Contains(got, `"error"`) || !strings.Contains(got, "under way together") {
 			t.Errorf("without room: got %.300s", got)
 		}

@@ -119,8 +119,8 @@ type Defaults struct {
 type Bodies struct {
 	// MaxBody is the largest request body in bytes; 0 means edge.DefaultMaxBody.
 	MaxBody int64
-	// BodyMemory is what all request bodies under way may hold together, in bytes, and half of it what those of one token
-	// may; 0 means edge.DefaultBodyMemory. It should be four times MaxBody at least.
+	// BodyMemory bounds the request bodies in memory, in bytes; those of one token may use half of it. 0 means edge.DefaultBodyMemory. It
+	// should be at least four times MaxBody.
 	BodyMemory int64
 	// BodyTimeout is how long a request body may take to arrive; 0 means edge.DefaultBodyTimeout.
 	BodyTimeout time.Duration

@@ -18,7 +18,7 @@ import (
 	"modelrelay/storage/testwait"
 )
 
-// A body that never comes must not keep its connection and its answer for ever, whichever client sends it.
+// TestBodyThatNeverComes: if a body does not arrive, the request is answered and its connection closed in time, with or without a token.
 func TestBodyThatNeverComes(t *testing.T) {
 	t.Parallel()
 	g := newGateway(t, nil, func(_ *gateway, o *api.Options) { o.BodyTimeout = 100 * time.Millisecond })
@@ -100,7 +100,7 @@ func bodyTimeoutSparesTheAnswer(t *testing.T) {
 	}
 }
 
-// A client that asks and never reads must not keep its connection for ever, with or without a token.
+// TestAnswersThatNobodyReads: if a client does not read its answer, the connection is closed in time, with or without a token.
 func TestAnswersThatNobodyReads(t *testing.T) {
 	t.Parallel()
 	g := newGateway(t, nil, func(_ *gateway, o *api.Options) { o.WriteTimeout = 200 * time.Millisecond })

@@ -85,7 +85,7 @@ func failed(progress int) tasks.Task {
 	return task
 }
 
-// eventServer serves a gateway over a socket, with a task under way.
+// eventServer serves a gateway over a socket, with a running task.
 func eventServer(t *testing.T) (*gateway, string) {
 	t.Helper()
 	g := newGateway(t, nil, nil)

@@ -19,7 +19,7 @@ import (
 	"modelrelay/workflows/tasks"
 )
 
-// png is the start of a PNG file, which is all that is looked at.
+// png is the start of a PNG file, the only part that is checked.
 const png = "\x89PNG\r\n\x1a\n0000"
 
 func created(t *testing.T, g *gateway, req *http.Request) tasks.Create {

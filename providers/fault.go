@@ -171,8 +171,8 @@ func (f *Fault) Retryable() bool {
 	}
 }
 
-// Lost reports whether the request may have been accepted and its answer was lost: it is not known what became of it. An answer that
-// makes no sense is not lost.
+// Lost reports whether the request may have been accepted and its answer was lost, so that its outcome is unknown. A malformed answer is
+// not lost.
 func (f *Fault) Lost() bool {
 	return f.Accepted == AcceptedUnknown && f.Upstream == nil && !f.Malformed && (f.Kind == Upstream || f.Kind == Timeout)
 }

@@ -52,7 +52,7 @@ func (b *Batch[T]) Do(ctx context.Context, item T, wake chan bool) {
 	b.waiting = slices.Delete(b.waiting, 0, n)
 	b.mu.Unlock()
 
-	defer b.pass(others) // also when Work panics: no call may wait for ever
+	defer b.pass(others) // also if Work panics: otherwise calls would wait without end
 	b.Work(context.WithoutCancel(ctx), b.items)
 }
 

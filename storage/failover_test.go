@@ -84,7 +84,7 @@ func TestSentinel(t *testing.T) {
 		if role(ctx, promoted) == "slave" {
 			return true
 		}
-		// A sentinel takes the order and gives it up without a word where the replica is not ready for it yet.
+		// A sentinel accepts the order and drops it silently if the replica is not ready yet.
 		if time.Since(ordered) > failoverAgain && sentinel.Do(ctx, "SENTINEL", "FAILOVER", storagetest.FailoverMaster).Err() == nil {
 			ordered = time.Now()
 		}

@@ -55,8 +55,8 @@ func (v *task) relay(ctx workflow.Context) Result {
 	return result
 }
 
-// conclude returns what became of a call whose activity reported nothing: first as a local activity, and if that fails as an activity with
-// retries. A call about which the archive says nothing may have been sent.
+// conclude returns the end of a call whose activity returned no result: first by a local activity, and if that fails by an activity with
+// retries. If the archive has no record of a call, the call may have been sent.
 func (v *task) conclude(ctx workflow.Context, in activities.RelayInput) (answer activities.Answered) {
 	free, _ := workflow.NewDisconnectedContext(ctx)
 	if workflow.ExecuteLocalActivity(localOnce(free, concludeNow, "conclude"), v.acts.Relayer.Conclude, in).Get(free, &answer) == nil {

@@ -78,7 +78,7 @@ const (
 	relayMargin = time.Minute
 	// stopMargin is the time after the grace of a stopping worker in which its calls report that their answers are lost.
 	stopMargin = 5 * time.Second
-	// concludeNow bounds the look in the archive for what became of a call within the step of the workflow, and concludeLimit the later tries.
+	// concludeNow bounds the search for the end of a call in the archive within the step of the workflow, and concludeLimit the later tries.
 	concludeNow, concludeLimit = 5 * time.Second, time.Hour
 	// concludeTry bounds one of them.
 	concludeTry = time.Minute

@@ -54,7 +54,7 @@ func (s *testEnv) awaits(times int, channel string) *[]activities.AwaitInput {
 	return &seen
 }
 
-// settles records what the task gives back at its end.
+// settles records the settlements of the task.
 func (s *testEnv) settles() *[]activities.SettleInput {
 	var seen []activities.SettleInput
 	s.OnActivity("Settle", mock.Anything, mock.Anything).Return(func(_ context.Context, in activities.SettleInput) error {

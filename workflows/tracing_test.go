@@ -52,7 +52,7 @@ func (s *testEnv) traced(t *testing.T, header map[string]string) *tracetest.InMe
 	return kept
 }
 
-// TestLooksAreBounded: a job that is looked at for hours shows the first tries and the last in its trace.
+// TestLooksAreBounded: the trace of a job that is polled for hours has the first polls and the last one.
 func TestLooksAreBounded(t *testing.T) {
 	t.Parallel()
 	s := newTestEnv(t)

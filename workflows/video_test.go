@@ -293,8 +293,7 @@ func TestVideoSubmitsAgainWhenTheVendorNeverHadIt(t *testing.T) {
 	}
 }
 
-// TestVideoLostWorker: a submit whose worker is lost may still be under way, so the look for its ticket lasts as long
-// as a submit may.
+// TestVideoLostWorker: a submit whose worker is lost may still be in progress, so the search for its ticket lasts as long as a submit may.
 func TestVideoLostWorker(t *testing.T) {
 	t.Parallel()
 	s := newTestEnv(t)

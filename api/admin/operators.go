@@ -113,7 +113,7 @@ func (o *Operators) Wrong(source netip.Addr) time.Duration {
 	return o.wrong.Take(edge.NetworkOf(source), 1, wrongKeys(), time.Now())
 }
 
-// letIn lets in operators: those who send their key, and those for whom this process asks itself.
+// letIn authenticates operators: by the key of the request, or as the internal caller of a request of this process.
 func (o *Operators) letIn(x *edge.Request, r *http.Request, op *huma.Operation) error {
 	by, err := o.operatorOf(x.Source(), r)
 	if err != nil {

@@ -119,7 +119,7 @@ func (c *Checker) Check(raw []byte) (*JSON, error) {
 		memory = new(reading)
 	}
 	defer func() {
-		memory.buf = bytes.Buffer{} // let go of the body
+		memory.buf = bytes.Buffer{} // release the body
 		memory.dec.Reset(&memory.buf)
 		c.readings.Put(memory)
 	}()

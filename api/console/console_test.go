@@ -403,7 +403,7 @@ func TestEntryPages(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	for range 2 { // looking at a link uses nothing up
+	for range 2 { // a GET does not use the link up
 		rec := b.get("/console/enter/" + code)
 		checkPage(t, "enter", rec)
 		if rec.Code != http.StatusOK || !strings.Contains(rec.Body.String(), "anna") {
@@ -611,7 +611,7 @@ func TestWhoPaysIsSaid(t *testing.T) {
 	for _, test := range []struct {
 		user, method, token, path, pays string
 		status                          int
-		noted                           string // what, and of whom
+		noted                           string // the action and its subject
 	}{
 		{"anna", "POST", "tok_app", "/v1/chat/completions", "", 428, ""},
 		{"anna", "POST", "tok_app", "/v1/chat/completions", "tok_other", 428, ""},

@@ -223,7 +223,7 @@ func (d *taskStory) tables() {
 	}
 }
 
-// waitState is the state of an activity under way, in Temporal's words where the console has none.
+// waitState returns the state of a running activity, in Temporal's words if the console has none.
 func waitState(state string) Cell {
 	switch state {
 	case "scheduled":

@@ -39,7 +39,7 @@ func (s *Server) view(w http.ResponseWriter, r *http.Request) *View {
 	return &View{W: w, R: r, Form: new(Form), Appearance: appearanceOf(r), s: s}
 }
 
-// readerOf is the reader of what is a token's own: its holder, or an operator or viewer, for whom no limit of the token counts.
+// readerOf returns the reader of a token's data: its holder, or an operator or viewer, to which the token's limits do not apply.
 func (v *View) readerOf(token string) User {
 	return User{Kind: TokenKind, Owner: token, Role: v.User.Role}
 }

@@ -10,8 +10,8 @@ import (
 	"modelrelay/api/setup"
 )
 
-// TestRun: a check that hangs ends after its time and holds up no other, an error is no finding of its part, and the results are in
-// the order of the checks.
+// TestRun: a check that hangs ends at its timeout and delays no other. An error is not a finding about its part. The results are in the
+// order of the checks.
 func TestRun(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {

@@ -79,7 +79,7 @@ func TestChannelVerbs(t *testing.T) {
 	for _, s := range []*serving{here, there, late} {
 		become(s, "resumed by a command", 200)
 	}
-	// Who hears of a pause late, and not of its end, learns of that when the line to Redis stands anew.
+	// A process that learns of a pause late, and missed its end, learns of the end when it is connected to Redis again.
 	server.Publish(storage.Prefix+"cooldown-news", `{"process":"x","name":"pause main","left":3600000,"text":{"paused":"main"}}`)
 	become(there, "paused by word alone", 503)
 	server.Close()

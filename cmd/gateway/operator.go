@@ -84,7 +84,7 @@ func (m *Main) open(file string) (*cli.Services, error) {
 // startsWithin is how long after its reservation a task surely runs, if it ever does.
 const startsWithin = time.Minute
 
-// looksAtOnce is how many tasks are looked at together: thousands may be running.
+// looksAtOnce is how many tasks are read at a time: thousands may be running.
 const looksAtOnce = 16
 
 // settler finds reservations that no process will settle. It implements operator.Settler.

@@ -19,7 +19,7 @@ import (
 	"modelrelay/storage/tokens"
 )
 
-// settle is how long a file must be left alone before it is read: editors and mounts change it in several steps.
+// settle is how long a file must stay unchanged before it is read: editors and mounts change it in several steps.
 const settle = 200 * time.Millisecond
 
 // watcher reloads what a running process may change when the configuration file, or a file with one of its secrets, changes, or on SIGHUP.

@@ -8,8 +8,8 @@ import (
 	"modelrelay/storage/storagetest"
 )
 
-// TestSetup: each part of what the gateway stands on is looked at for itself; what is away or doubtful is named with the command
-// that fixes it, and nothing secret is in it.
+// TestSetup: each service that the gateway needs is checked separately. A failed or doubtful check has the command that fixes it, and no
+// secret.
 func TestSetup(t *testing.T) {
 	t.Parallel()
 	server, _ := storagetest.Miniredis(t)

@@ -214,7 +214,7 @@ func TestKillWorkerBeforeCall(t *testing.T) {
 	wantSent(t, s.Stack, "never begun", 1)
 }
 
-// TestKillWorkerAfterCall: the answer is in the archive, but Temporal never heard of it.
+// TestKillWorkerAfterCall: the worker dies after it has archived the answer, before it reports to Temporal.
 func TestKillWorkerAfterCall(t *testing.T) {
 	t.Parallel()
 	s := newCallSplit(stack.Shared(t), "lost_answer: fail")

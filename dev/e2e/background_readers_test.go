@@ -122,7 +122,7 @@ func TestReadersUnderKills(t *testing.T) {
 	}
 }
 
-// stepEvents is how many events the stream goes on between two kills.
+// stepEvents is how many events of the stream pass between two kills.
 const stepEvents = 8
 
 func readUnderKills(t *testing.T, runs bool) {

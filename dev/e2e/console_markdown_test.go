@@ -46,7 +46,7 @@ const shapeTexts = `(async () => {
 	return wrong;
 })()`
 
-// The renderer of answers makes nothing of models' texts but what it knows, loses no word, and is not held up.
+// TestConsoleMarkdown: the renderer of answers produces only known markup, loses no word of a model's text, and ends in time.
 func TestConsoleMarkdown(t *testing.T) {
 	t.Parallel()
 	stack.Full(t)

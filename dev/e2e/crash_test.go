@@ -35,7 +35,7 @@ func TestKillWorkerDuringSubmit(t *testing.T) {
 	s.WantSubmittedOnce(1)
 }
 
-// TestKillWorkerAfterSubmit: the ticket is in the archive, but Temporal never heard of it.
+// TestKillWorkerAfterSubmit: the worker dies after it has archived the ticket, before it reports to Temporal.
 func TestKillWorkerAfterSubmit(t *testing.T) {
 	t.Parallel()
 	s := stack.NewSplit(stack.Shared(t))
@@ -79,8 +79,8 @@ func TestKillWorkerDuringArchive(t *testing.T) {
 	s.WantSubmittedOnce(1)
 }
 
-// TestKillGatewayDuringCreate: the workflow was started, the client never heard of it and asks again, once by its
-// idempotency key and once as its SDK does by itself.
+// TestKillGatewayDuringCreate: the gateway dies after it has started the workflow, before it answers. The client repeats the create, once
+// with its idempotency key and once as its SDK does.
 func TestKillGatewayDuringCreate(t *testing.T) {
 	t.Parallel()
 	for name, options := range map[string][]option.RequestOption{

@@ -16,8 +16,8 @@ import (
 	"modelrelay/workflows"
 )
 
-// TestExpiry: an expired video is no longer to be had, its task is still answered, and the sweep, whose schedule several
-// workers keep, removes the days that are over.
+// TestExpiry: an expired video cannot be downloaded, and its task can still be read. The sweep removes expired days; several workers share
+// its schedule.
 func TestExpiry(t *testing.T) {
 	t.Parallel()
 	stack.Full(t)

@@ -26,7 +26,7 @@ const (
 	moneyCallers = 12
 	// exactChannels is how many channels the token has whose calls fall over.
 	exactChannels = 3
-	// heldCalls are under way for certain when their gateway is killed.
+	// heldCalls is how many calls are certainly in progress when their gateway is killed.
 	heldCalls = 3
 )
 
@@ -242,7 +242,7 @@ func (m *money) checkBroken() {
 	m.t.Logf("broken: %d answers, %d estimated, %s", calls, estimated, pricing.Money(cost))
 }
 
-// killWithCalls kills a gateway that has calls under way.
+// killWithCalls kills a gateway with calls in progress.
 func (m *money) killWithCalls(work *sync.WaitGroup) {
 	m.t.Helper()
 	random := m.random(2, 0)

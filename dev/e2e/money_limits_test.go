@@ -129,7 +129,7 @@ func (m *money) checkLimits() {
 	m.checkBudget()
 }
 
-// checkAtOnce has more calls under way than a token may: those beyond the limit are refused.
+// checkAtOnce makes more concurrent calls than a token may: those beyond the limit are refused.
 func (m *money) checkAtOnce() {
 	m.t.Helper()
 	rule := m.s.Control.AddRule(map[string]any{"operation": "chat", "key": upstreamKeyOf("narrow", 0), "action": "hang"})

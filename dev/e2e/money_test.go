@@ -103,8 +103,8 @@ func newMoney(t *testing.T) *money {
 	return m
 }
 
-// options give each token a group of its own, and each group channels with keys of their own, so that the upstreams can
-// tell whom they served.
+// options give each token its own group, and each group channels with their own keys, so that the upstreams can count the calls of each
+// token.
 func (m *money) options() stack.GatewayOptions {
 	o := stack.GatewayOptions{AdminKey: stack.AdminKey, Relay: "cooldown: 5ms, max_attempts: 4", RedisQuery: moneyRedis}
 	var tokens, channels strings.Builder

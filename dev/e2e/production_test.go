@@ -115,7 +115,7 @@ func (s *siege) sameBytes(task besieged) {
 	}
 }
 
-// TestKillProduction kills each process of Temporal, its database and the store while tasks are under way.
+// TestKillProduction: tasks survive a kill of each process of Temporal, of its database and of the store.
 func TestKillProduction(t *testing.T) {
 	t.Parallel()
 	s := newSiege(t)
@@ -137,8 +137,8 @@ func TestKillProduction(t *testing.T) {
 	}
 }
 
-// TestFailover kills the primary of Redis while tasks are under way, twice, so that each of the two servers takes the other's
-// place, and at the end all of Redis: what was written after a failover is there when it starts again.
+// TestFailover: tasks survive a failover of Redis. The test kills the primary twice, so that each of the two servers replaces the other,
+// and then all of Redis: what was written after a failover is there after its restart.
 func TestFailover(t *testing.T) {
 	t.Parallel()
 	s := newSiege(t)

@@ -300,7 +300,7 @@ func TestSlowReader(t *testing.T) {
 	if err := wholeStream(t.Context(), http.DefaultClient, g.URL()); err != nil {
 		t.Errorf("another client, while the first does not read: %v", err)
 	}
-	for stream.bytes < sent+1<<20 { // what was held up, and some more
+	for stream.bytes < sent+1<<20 { // the delayed bytes, and some more
 		if err := stream.next(); err != nil {
 			t.Fatal(err)
 		}

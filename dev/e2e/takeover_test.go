@@ -17,10 +17,9 @@ import (
 	"modelrelay/workflows"
 )
 
-// TestTakeover replaces a gateway and two workers of the version before by those of this one while 100 tasks are under way: some
-// wait for a place at a full channel, some are being submitted, polled or archived. One of the old workers gets SIGTERM, the
-// other one is killed: whether a submit that died with it was taken is unknown, and so its task says. Every other task must
-// complete, each must be listed and delivered, and none may be submitted twice.
+// TestTakeover: a gateway and two workers of this version replace those of the previous one while 100 tasks run. Some tasks wait for a
+// slot, others are being submitted, polled or archived. One of the old workers gets SIGTERM, the other one is killed. A submit that died
+// with it has an unknown outcome. Every other task must complete, each must be listed and delivered, and none may be submitted twice.
 //
 // Without -previous, the absolute path of a gateway of the version before, the test is skipped. To build one and run it:
 //
@@ -50,7 +49,8 @@ func TestTakeover(t *testing.T) {
 		testwait.Eventually(t, "the worker works", stack.ReadyTimeout, func() bool { return strings.Contains(worker.Out.Text(), `"worker started"`) })
 	}
 
-	// Under way in the version before. Answers are not held to this version's document: past the transport of the others.
+	// The tasks start in the previous version. Its answers are not checked against this version's OpenAPI document, so they need another
+	// client.
 	plain := &http.Client{Transport: new(http.Transport)}
 	t.Cleanup(plain.CloseIdleConnections)
 	s.Control.AddRule(map[string]any{"operation": "video.create", "model": "sora-2-pro", "action": "hang", "accept": true})

@@ -90,7 +90,7 @@ func TestActionsOfATask(t *testing.T) {
 	front := stack.NewTemporalFront(t, s.TemporalAt, stack.FrontOptions{})
 	hook := stack.NewReceiver(t, nil)
 	o := stack.WithReceiver(hook.URL)
-	// A job of ten seconds is looked at as often as one of two minutes with the usual poll_min of two seconds.
+	// A job of ten seconds is polled as often as one of two minutes with the usual poll_min of two seconds.
 	o.TemporalAt, o.Video = front.Address, "poll_min: 200ms, poll_max: 3s"
 	o.Channels = strings.Replace(s.Channel("main", "sk-upstream-main", ""), "sora-2-fast: ,", "sora-2-fast: , sora-2-10s: ,", 1)
 	g := s.StartGateway(o)

@@ -18,8 +18,8 @@ import (
 	"modelrelay/workflows"
 )
 
-// TestTerminatedTaskIsSettled: a task that an operator terminates in Temporal's own tools gives back its money, its slot and
-// its place among the unfinished ones, and its webhook gets the end, once; one that is reset continues and is left alone.
+// TestTerminatedTaskIsSettled: if an operator terminates a task in Temporal's own tools, its reservation and its slot are released, it no
+// longer counts as unfinished, and its webhook gets the end once. A task that was reset continues and is not settled.
 func TestTerminatedTaskIsSettled(t *testing.T) {
 	t.Parallel()
 	stack.Full(t)

@@ -125,8 +125,8 @@ func wantStatus(t *testing.T, what string, err error, status int) {
 	}
 }
 
-// TestVideoEvents: clients hear of changes soon after they happen, in either format, and waiting reads are answered then;
-// a gateway that is stopped ends its streams cleanly.
+// TestVideoEvents: event streams report changes soon after they happen, in either format, and waiting reads are answered then. A gateway
+// that stops ends its streams cleanly.
 func TestVideoEvents(t *testing.T) {
 	t.Parallel()
 	stack.Full(t)

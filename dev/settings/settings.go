@@ -57,7 +57,7 @@ func DynamicConfig() map[string]any {
 		// One machine under load should show its own limits, not the frontend's default of 2,400 calls a second.
 		"frontend.rps":          20000,
 		"frontend.namespaceRPS": 20000,
-		// The workers' queue takes turns among tokens, so that one that creates very many tasks at once holds up its own.
+		// The workers' queue serves tokens in turn, so that a token that creates very many tasks at once delays only its own.
 		"matching.enableFairness": true,
 		// A task queue of one process gains nothing by four parts, between which tasks and those who wait for them are sent on.
 		"matching.numTaskqueueReadPartitions":  1,

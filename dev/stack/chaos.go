@@ -14,8 +14,7 @@ import (
 	"modelrelay/dev/process"
 )
 
-// chaosCommand lets everything fail at random while tasks run, and judges what became of them. The judge is TestChaos of
-// dev/e2e: this command is a way to start it.
+// chaosCommand makes every service fail at random while tasks run, and checks their ends. It starts TestChaos of dev/e2e.
 type chaosCommand struct {
 	Parts   kinds  `enum:"embedded,production" default:"production" help:"The kind of services: embedded or production."`
 	Tasks   int    `default:"300" help:"How many tasks clients ask for; 5000 is a load for a machine of eight cores."`

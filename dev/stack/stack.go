@@ -24,7 +24,7 @@ import (
 const (
 	// partGrace is what a part gets to end in order.
 	partGrace = 20 * time.Second
-	// gatewayGrace is longer than the gateway lets open streams and a submit under way go on.
+	// gatewayGrace is longer than the gateway's own grace for open streams and submits.
 	gatewayGrace = 3 * time.Minute
 	// gatewayStart bounds the time until the gateway says it is ready.
 	gatewayStart = 2 * time.Minute

@@ -306,7 +306,7 @@ func TestServed(t *testing.T) {
 	})
 }
 
-// TestSent: the bytes of a stream count while it is under way, so that a test sees how far an upstream gets.
+// TestSent: the bytes of a stream count while it is in progress, so that a test knows how much an upstream has sent.
 func TestSent(t *testing.T) {
 	t.Parallel()
 	f := start(t, upstream.Options{})

@@ -8,7 +8,7 @@ import (
 	"modelrelay/dev/upstream"
 )
 
-// TestSignatures gives back what the fakes issued, as it came and changed: the first is taken, the second refused.
+// TestSignatures: the fakes accept a signature that they have issued, and refuse a changed one.
 func TestSignatures(t *testing.T) {
 	t.Parallel()
 	f := start(t, upstream.Options{})

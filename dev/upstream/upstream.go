@@ -49,10 +49,10 @@ func (o Options) withDefaults() Options {
 	return o
 }
 
-// stopGrace is how long Run waits for calls under way once ctx ends; their own contexts have ended by then.
+// stopGrace is how long Run waits for calls in progress after ctx and their own contexts have ended.
 const stopGrace = 2 * time.Second
 
-// Run serves the fakes until ctx ends, then returns nil. Calls still under way then, hanging ones as well, are cut.
+// Run serves the fakes until ctx ends, then returns nil. It cuts calls that are still in progress, also those that hang.
 func Run(ctx context.Context, o Options) error {
 	o = o.withDefaults()
 	store, err := jobs.Open(o.Data)

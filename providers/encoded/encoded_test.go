@@ -38,8 +38,8 @@ func pack(t *testing.T, encoding, text string) []byte {
 	return out.Bytes()
 }
 
-// TestDecode: a text comes back from each encoding. What does not fit its encoding fails apart from a body that breaks off, and an
-// encoding that is not known is left alone.
+// TestDecode: Decode decodes each encoding. Malformed data has another error than a body that breaks off. Decode does not accept an unknown
+// encoding.
 func TestDecode(t *testing.T) {
 	t.Parallel()
 	text := strings.Repeat("plain text ", 1000)

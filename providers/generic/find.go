@@ -14,10 +14,9 @@ import (
 // errNoKeys is the fault of an upstream that may make a second task of a repeated create.
 var errNoKeys = fmt.Errorf("%w: its description declares no Idempotency-Key for its creates", providers.ErrNoLookup)
 
-// Find asks what became of a create by repeating it under the same Idempotency-Key: the upstream answers with the task
-// it made, or makes it now; there is never a second one. Other gateways have the path and know no such key, and would be
-// paid again, so an upstream must first declare it in its own OpenAPI document. A failure says nothing about the lost
-// create, so each is AcceptedUnknown.
+// Find repeats a create with the same Idempotency-Key to find its outcome: the upstream returns the task that it made, or makes it now, and
+// never makes a second one. Other gateways have the same path but ignore the key, and would be paid twice. So the upstream must first
+// declare the key in its own OpenAPI document. A failure has no meaning for the lost create, so every fault is AcceptedUnknown.
 func (v *Videos) Find(ctx context.Context, to providers.Target, req providers.VideoRequest) (providers.Ticket, error) {
 	if err := v.honorsKeys(ctx, to, req.Source != nil); err != nil {
 		return providers.Ticket{}, upstream.Undecided(err)

@@ -248,7 +248,7 @@ func TestVideoRefusals(t *testing.T) {
 	}
 }
 
-// TestVideoCodes: the vendor's own code says what became of a create, whatever the status below 500.
+// TestVideoCodes: the vendor's own code decides the outcome of a create, for every status below 500.
 func TestVideoCodes(t *testing.T) {
 	t.Parallel()
 	for _, tc := range []struct {

@@ -12,7 +12,7 @@ import (
 	"modelrelay/providers/router"
 )
 
-// TestCircuitOpens: what it takes to open a circuit, and for whom it is then open.
+// TestCircuitOpens: the calls that open a circuit, and the tokens for which it is then open.
 func TestCircuitOpens(t *testing.T) {
 	t.Parallel()
 	type step struct {

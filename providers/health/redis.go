@@ -103,7 +103,7 @@ func (s *Sharer) sendEvent(ctx context.Context, e Event) error {
 	return storage.RedisError("publish an event", s.script.Run(ctx, s.client, keys, e.Name(), left, string(text), eventTTL.Milliseconds(), message, byOperator).Err())
 }
 
-// events lists the stored events. Those that are over have Left 0.
+// events lists the stored events. Left is 0 for those that have ended.
 func (s *Sharer) events(ctx context.Context) ([]Event, error) {
 	ctx, cancel := context.WithTimeout(ctx, timeout)
 	defer cancel()

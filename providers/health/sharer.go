@@ -115,7 +115,7 @@ func (s *Sharer) Run(ctx context.Context) {
 	}
 }
 
-// send sends the unsent events, then the new states. After an error, events stay unsent until they are over.
+// send sends the unsent events, then the new states. After an error, events stay unsent until they have ended.
 func (s *Sharer) send(ctx context.Context) error {
 	s.mu.Lock()
 	unsent := s.unsent
@@ -143,7 +143,7 @@ func (s *Sharer) send(ctx context.Context) error {
 	return s.publishStates(ctx)
 }
 
-// catchUp applies the events that this process has missed. It ignores cooldowns that are over, because each process sends its own
+// catchUp applies the events that this process has missed. It ignores cooldowns that have ended, because each process sends its own
 // probes.
 func (s *Sharer) catchUp(ctx context.Context) error {
 	events, err := s.events(ctx)

@@ -29,7 +29,7 @@ func (f *reader) frames() float64 {
 	}
 }
 
-// frameHeader is how much of a frame is looked at: the header, and where a Xing header can be.
+// frameHeader is the part of a frame that is read, in bytes: the header, and the place of a Xing header.
 const frameHeader = 7
 
 // frame reads the header of a frame: its length in bytes, 0 if there is none, and its duration in seconds. info reports a frame

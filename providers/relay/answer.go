@@ -221,7 +221,7 @@ func (b *body) read(p []byte) (int, error) {
 	return n, b.err
 }
 
-// ending turns what ended the upstream's body into what ends ours, and lets go of the request.
+// ending converts the error that ended the upstream's body to that of the answer, and releases the request.
 func (b *body) ending(err error) error {
 	b.clock.stop()
 	b.inFlight.End()

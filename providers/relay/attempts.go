@@ -130,8 +130,8 @@ func (l *Left) Error() string { return l.Fault.Error() }
 // Unwrap returns the fault.
 func (l *Left) Unwrap() error { return l.Fault }
 
-// attempts are those of one call at the targets that the router picks, one after the other, until one succeeds. In a loop over next,
-// each target is skipped, given back, or asked between begin and end, which report the attempt to the router, the log and the trace.
+// attempts makes the attempts of one call at the targets that the router picks, one after the other, until one succeeds. In a loop over
+// next, each target is skipped, released, or called between begin and end, which report the attempt to the router, the log and the trace.
 type attempts struct {
 	relay *Relay
 	want  router.Request
@@ -188,7 +188,7 @@ func (a *attempts) next(ctx context.Context) bool {
 	return false
 }
 
-// skip gives back a target that the call cannot be sent to, which is no attempt.
+// skip releases a target to which the call cannot be sent. That does not count as an attempt.
 func (a *attempts) skip(fault *providers.Fault) {
 	a.want.Exclude = append(a.want.Exclude, a.to.Channel.Name)
 	if a.unfit == nil {
@@ -198,7 +198,7 @@ func (a *attempts) skip(fault *providers.Fault) {
 	a.giveBack()
 }
 
-// giveBack gives back a target that is not asked.
+// giveBack releases a target that is not called.
 func (a *attempts) giveBack() {
 	a.relay.picker.unasked(a.to)
 	a.to = router.Pick{}

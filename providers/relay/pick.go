@@ -31,7 +31,7 @@ type picker struct {
 	slots map[string]*slots // by channel; there are as many as the configuration has named
 }
 
-// slots are the calls that a channel may have under way, shared by tokens.
+// slots bounds the concurrent calls of a channel, and shares them among tokens.
 type slots = fair.Semaphore[string]
 
 // at returns the slots of a channel, of which there are so many now.

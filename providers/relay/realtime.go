@@ -110,8 +110,8 @@ func (s *Session) Close() {
 	s.upstream.Close(websocket.StatusGoingAway, reasonClientGone)
 }
 
-// Unfinished is about what the turn has used that was under way when Run returned, from the pieces of its answer that
-// had come: nothing has counted it. Zero where no answer was under way.
+// Unfinished returns the approximate usage of the turn that was in progress when Run returned, by the pieces of its answer. The upstream
+// has not reported it. It is zero if there was no such turn.
 func (s *Session) Unfinished() providers.Usage {
 	if s.usage == nil {
 		return providers.Usage{}
@@ -133,11 +133,10 @@ const (
 	reasonAway         = "going away: "
 )
 
-// Run carries messages both ways, unchanged, until one side closes, breaks off, or says nothing for too long, or ctx
-// ends; then both sides get a close frame and are closed. Codes and reasons pass from side to side. At the end of ctx both get 1001
-// with its cause for the reason. used, called from another goroutine but never after Run has returned, gets what each
-// event of the upstream counted. check, nil for none, reads each message of the client.
-// The error is a *providers.Fault where a side broke off without a word.
+// Run copies messages in both directions, unchanged, until one side closes, breaks off or is silent for too long, or ctx ends. Then both
+// sides get a close frame and are closed. Run passes codes and reasons from side to side; at the end of ctx both sides get 1001 with its
+// cause as the reason. used receives the usage in each event of the upstream, in another goroutine, but never after Run has returned.
+// check, nil for none, reads each message of the client. The error is a *providers.Fault if a side broke off without a close frame.
 func (s *Session) Run(ctx context.Context, client *upstream.Socket, check *upstream.Check, used func(providers.Usage)) error {
 	defer s.inFlight.End()
 	idle := time.NewTimer(s.sockets.idle)
@@ -248,7 +247,7 @@ func lastWord(first *upstream.Broken, ends <-chan *upstream.Broken) *upstream.Br
 		if second.Socket == first.Socket {
 			return second
 		}
-	case <-timer.C: // the other way is held up by the other side
+	case <-timer.C: // the other side delays the other direction
 	}
 	return first
 }

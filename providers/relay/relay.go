@@ -36,7 +36,7 @@ type Options struct {
 	FirstByte time.Duration
 	// Idle bounds each wait for more bytes after the first. The time a client takes to accept them does not count.
 	Idle time.Duration
-	// SlotWait bounds the wait for a slot at channels that have as many calls under way as they may.
+	// SlotWait bounds the wait for a slot at channels that have as many calls in progress as they may.
 	SlotWait time.Duration
 	// SocketIdle is how long a realtime conversation may stay without a message from either side.
 	SocketIdle time.Duration

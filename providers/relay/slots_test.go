@@ -15,7 +15,7 @@ import (
 	"modelrelay/storage/testwait"
 )
 
-// bounded is a channel that may have so many calls under way.
+// bounded returns a channel that may have most calls at a time.
 func bounded(t *testing.T, name string, priority, most int, serve http.HandlerFunc) providers.Channel {
 	t.Helper()
 	server := httptest.NewServer(serve)

@@ -27,8 +27,7 @@ func newTracer(tb testing.TB, options ...sdktrace.TracerProviderOption) (trace.T
 	return provider.Tracer("test"), kept
 }
 
-// TestAttemptsAreSpans: each attempt of a call is a span of its own within the request's, with what became of it and
-// nothing that was said.
+// TestAttemptsAreSpans: each attempt of a call has a span within the request's, with its outcome and no text of the prompt or answer.
 func TestAttemptsAreSpans(t *testing.T) {
 	t.Parallel()
 	var headers []http.Header

@@ -10,7 +10,7 @@ import (
 	"modelrelay/providers/relay"
 )
 
-// TestInFlight: a call is under way at its channel until its answer has ended or was closed, and at no channel that failed.
+// TestInFlight: a call counts at its channel until its answer has ended or was closed. A channel that failed has no such call.
 func TestInFlight(t *testing.T) {
 	t.Parallel()
 	seen := make(chan struct{})

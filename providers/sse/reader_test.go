@@ -146,8 +146,8 @@ func TestStreamReadsTogether(t *testing.T) {
 	}
 }
 
-// TestStreamRoom: a stream that waits asks for a few KiB, also behind a long event, whose memory is given back, and takes an event of
-// 15 MiB, as a picture within one is.
+// TestStreamRoom: a stream that waits occupies a few KiB, also after a long event, whose memory is released. An event may have 15 MiB, as
+// one with a picture.
 func TestStreamRoom(t *testing.T) {
 	t.Parallel()
 	const room = 4 << 10

@@ -169,7 +169,7 @@ func TestFieldsOfEveryClient(t *testing.T) {
 		{client: "gemini", model: "responses:gpt-4o", body: `"generationConfig":{"candidateCount":2}`, refused: "generationConfig.candidateCount"},
 		{client: "gemini", model: "claude-opus-4-8", body: `"generationConfig":{"responseLogprobs":true}`, refused: "generationConfig.responseLogprobs"},
 
-		// Whom the call is made for.
+		// The user for which the call is made.
 		{client: "chat", model: "responses:gpt-4o", body: `"user":"u"`, has: `"safety_identifier":"u"`},
 		{client: "chat", model: "claude-opus-4-8", body: `"safety_identifier":"s","user":"u"`, has: `"metadata":{"user_id":"s"}`, dropped: "user"},
 		{client: "chat", model: "gemini-2.5-pro", body: `"user":"u"`, dropped: "user"},

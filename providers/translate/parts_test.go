@@ -198,7 +198,7 @@ func TestMediaOfEveryClient(t *testing.T) {
 	add("messages", `{"type":"image","source":{"type":"file","file_id":"file_1"}}`, "gemini-2.5-pro", "", "messages[0].content[0]")
 	checkRows(t, rows)
 
-	// What only tunes how media are looked at.
+	// Options that only tune how a model reads media.
 	checkRows(t, []fieldRow{
 		{client: "chat", model: "claude-opus-4-8", body: sayingParts("chat", `{"type":"image_url","image_url":{"url":"https://x.example/a.png","detail":"low"}}`), dropped: "messages[].content[].image_url.detail"},
 		{client: "responses", model: "claude-opus-4-8", body: sayingParts("responses", `{"type":"input_image","image_url":"https://x.example/a.png","detail":"low"}`), dropped: "input[].content[].detail"},

@@ -75,7 +75,7 @@ func setTrait(traits *providers.Traits, word string) error {
 	return nil
 }
 
-// traitFields are the traits by their words. Of one channel only those of its vendor are looked at.
+// traitFields maps the names of traits to their fields. Only the traits of a channel's vendor are read.
 func traitFields(t *providers.Traits) map[string][]*bool {
 	return map[string][]*bool{
 		"sampling": {&t.Anthropic.Sampling}, "one_sampler": {&t.Anthropic.OneSampler}, "budget": {&t.Anthropic.Budget},

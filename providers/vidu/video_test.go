@@ -202,7 +202,7 @@ func TestVideoRefusals(t *testing.T) {
 	providertest.VideoExchange{New: newVideos, Model: "viduq3", Answer: `{"task_id":"1"}`}.Refuses(t, "image", with(large, large))
 }
 
-// TestVideoReasons: the vendor's reason says what became of a create.
+// TestVideoReasons: the vendor's reason decides the outcome of a create.
 func TestVideoReasons(t *testing.T) {
 	t.Parallel()
 	for _, tc := range []struct {

@@ -22,7 +22,7 @@ import (
 //	calls-seq:<process>  string  the last batch of one process, see outbox
 //
 // A usual record has 520 bytes as a line, and takes Redis 100 bytes in a full block and some 360 in a block of its own. It costs the
-// process some 4 µs from the relay until Redis has it, 3 of them to compress, and 100,000 calls are looked at in 0.15 s of CPU
+// process some 4 µs from the relay until Redis has it, 3 of them to compress, and 100,000 calls are scanned in 0.15 s of CPU
 // (BenchmarkWrite and BenchmarkScan).
 const (
 	streamKey = storage.Prefix + "calls"

@@ -81,7 +81,7 @@ func (f historyFile) read(ctx context.Context, files HistoryFiles) (lines string
 
 // pastPlace is where a scan is in the history: after what is above the seam, and after a line of a file.
 type pastPlace struct {
-	// seam is the place of the oldest call that was looked at in Redis: it and those above it are read there.
+	// seam is the place of the oldest call that was read in Redis: it and the newer ones are read there.
 	seam place
 	// hour is the folder, such as 2026-11-22/16; "": the newest. file is the base of a file's name in it without its ending;
 	// "": the folder's newest. offset is where the line begins in it.
@@ -131,7 +131,7 @@ func parsePast(text string) (pastPlace, error) {
 	return p, nil
 }
 
-// pastScan is one page of the history under way.
+// pastScan is the read of one page of the history.
 type pastScan struct {
 	scan
 
@@ -252,7 +252,7 @@ func (r *Reader) scanHour(ctx context.Context, p *pastScan, hour string) (enough
 	for _, file := range files {
 		below := unpackedMost + 1
 		if hour == p.at.hour && p.at.file != "" {
-			at, _ := parseHistory(p.at.file + historyEnding) // it was looked at
+			at, _ := parseHistory(p.at.file + historyEnding) // the name was checked
 			at.name = HistoryFolder + hour + "/" + p.at.file + historyEnding
 			switch order := compareFiles(file, at); {
 			case order < 0:

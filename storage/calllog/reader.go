@@ -39,8 +39,8 @@ type Reader struct {
 	client redis.UniversalClient
 	files  HistoryFiles // nil: there is no history
 	zstd   *zstd.Decoder
-	// turns are of scans of Redis' calls and pastTurns of the history's, so that an archive that hangs holds up no other. own has one for
-	// each reader.
+	// turns bounds the scans of the calls in Redis, and pastTurns those of the history, so that an archive that hangs delays only the latter.
+	// own has one for each reader.
 	turns, pastTurns, own *fair.Semaphore[string]
 
 	mu     sync.Mutex // for a chunk that is not there to be read once
@@ -70,12 +70,12 @@ type Call struct {
 // Page is what one scan found, the newest call first.
 type Page struct {
 	Calls []Call
-	// Looked is how many calls were looked at, and Back when the last of them was written; the zero time where there were none.
+	// Looked is how many calls were read, and Back when the last of them was written; zero for none.
 	Looked int
 	Back   time.Time
 	// Next is the place after which the next page continues, "" at the log's end or where the filter's time ends.
 	Next string
-	// Newest is the place of the newest call that was looked at, "" for none.
+	// Newest is the place of the newest call that was read, "" for none.
 	Newest string
 }
 

@@ -1,5 +1,5 @@
-// Package calllog is the log of requests: what was asked of whom, how it went and what it cost, never what was said. The newest
-// calls are in a stream of Redis, which readers filter by searching for bytes.
+// Package calllog is the log of calls: their callers and channels, their outcome and cost, and never the text of prompts or answers. The
+// newest calls are in a stream of Redis, which readers filter by a search for bytes.
 package calllog
 
 import (

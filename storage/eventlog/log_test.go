@@ -764,7 +764,7 @@ func TestMemory(t *testing.T) {
 		}
 	}
 	away.Store(false)
-	for _, w := range writers { // it does not wait for ever
+	for _, w := range writers { // the wait is bounded
 		if err := w.Append(t.Context(), event); err != nil {
 			t.Fatal(err)
 		}

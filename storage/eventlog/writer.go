@@ -153,7 +153,7 @@ func (w *Writer) take(n int) bool {
 	return true
 }
 
-// give gives back the memory that is not needed any more. The caller holds mu.
+// give releases the memory that is not needed any more. The caller holds mu.
 func (w *Writer) give() {
 	if more := w.taken - max(0, int64(w.held)-heldFree); more > 0 {
 		w.memory.Release(w.owner, more)
@@ -212,7 +212,7 @@ func (w *Writer) Append(ctx context.Context, events []byte) error {
 		w.archiving.Wake()
 		w.mu.Unlock()
 		var err error
-		pause := time.NewTimer(roomPause) // for the memory that others give back
+		pause := time.NewTimer(roomPause) // for the memory that others release
 		select {
 		case <-w.room:
 		case <-pause.C:

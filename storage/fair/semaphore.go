@@ -101,7 +101,7 @@ func (s *Semaphore[K]) TryShare(key K, n, share int64) error {
 	return nil
 }
 
-// Release gives back n units of the key.
+// Release releases n units of the key.
 func (s *Semaphore[K]) Release(key K, n int64) {
 	if s == nil {
 		return

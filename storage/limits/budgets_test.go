@@ -371,7 +371,7 @@ func TestReservationIsRepeatable(t *testing.T) {
 	}
 }
 
-// While Redis is away a process goes by what it last knew of a budget.
+// TestBudgetWithoutRedis: while Redis is unavailable, a process uses the last known state of a budget.
 func TestBudgetWithoutRedis(t *testing.T) {
 	t.Parallel()
 	server := storagetest.NewServer(t)

@@ -26,7 +26,7 @@ type memory struct {
 	used    map[string]int64                          // spent and reserved of budgets, by token id
 }
 
-// settlement is what a released call gives back, or with renew the renewal of a running call's lease.
+// settlement is the release of a call, or with renew the renewal of a running call's lease.
 type settlement struct {
 	token  storage.Allowance
 	lease  string

@@ -44,9 +44,8 @@ func (c *Changes) Publish(ctx context.Context, change Change) error {
 	return storage.RedisError("publish change", c.client.Publish(ctx, changesChannel, text).Err())
 }
 
-// Follow calls hear for every hint until ctx ends or the client is closed, one after the other; hear must not block. While Redis is away nothing
-// is heard; after that hints come again, those of the meantime are lost. ready, where not nil, is closed when the first
-// subscription stands.
+// Follow calls hear for every hint, one after the other, until ctx ends or the client is closed; hear must not block. Hints that are
+// published while Redis is unavailable are lost. ready, if it is not nil, is closed after the first subscription.
 func (c *Changes) Follow(ctx context.Context, ready chan<- struct{}, hear func(Change)) {
 	subscribed := func() {
 		if ready != nil {

@@ -19,7 +19,7 @@ const (
 	// process may have died.
 	noteLease = time.Minute
 	// retryLead is how much older a first try is than its retry, at least: SDKs wait half a second, less a quarter of it. It
-	// distinguishes a first try from another equal create that is under way at the time of the retry.
+	// distinguishes a first try from another equal create that is in progress at the time of the retry.
 	retryLead = 300 * time.Millisecond
 	// notesMost bounds the open notes of one request.
 	notesMost = 100

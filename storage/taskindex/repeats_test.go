@@ -96,7 +96,7 @@ func TestOpenNotes(t *testing.T) {
 	begin("b", "")
 	begin("a", "video_1")
 	begin("a", "video_2")
-	begin("a", "") // both are under way
+	begin("a", "") // both are in progress
 	note("video_1", true)
 	begin("a", "video_1")
 	note("video_1", false)

@@ -7,7 +7,7 @@ import (
 	"time"
 )
 
-// A condition is looked at again after firstPause, then after twice as long each time, up to longestPause.
+// A condition is checked again after firstPause, then after twice as long each time, up to longestPause.
 const firstPause, longestPause = time.Millisecond, 25 * time.Millisecond
 
 // Eventually looks until the condition holds, and fails the test where it does not within the limit. Only what fails waits so

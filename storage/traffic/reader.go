@@ -31,7 +31,7 @@ type Row struct {
 	Sums
 }
 
-// Reader reads what Traffic has written, and remembers minutes that are over. Safe for concurrent use.
+// Reader reads what Traffic has written, and caches minutes that have ended. It is safe for concurrent use.
 type Reader struct {
 	client redis.UniversalClient
 

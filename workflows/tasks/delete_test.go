@@ -57,7 +57,7 @@ func deleteATask(t *testing.T) {
 		}
 	}
 	for name, c := range map[string]*tasks.Client{"here": here, "there": there} {
-		synctest.Wait() // no time goes by: its look of before would serve for a second
+		synctest.Wait() // no time passes: the cached read would be returned for a second
 		if _, err := c.Find(t.Context(), task.ID, "demo"); kindOf(err) != providers.NotFound {
 			t.Fatalf("%s: read after delete: %v, want not found", name, err)
 		}

@@ -34,8 +34,8 @@ func removed(acts *activities.Remover, in activities.RemoveInput) error {
 	return env.GetWorkflowError()
 }
 
-// TestRemovalThatCameLate: a delete that is held up on its way, until its task was removed and the next task of its key has ended,
-// hides nothing of that one, neither before nor after it has run; and that one can be deleted as any other.
+// TestRemovalThatCameLate: a delete is delayed until its task was removed and the next task of its key has ended. It does not hide that
+// task, before or after it has run, and that task can be deleted.
 func TestRemovalThatCameLate(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {

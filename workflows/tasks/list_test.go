@@ -63,7 +63,7 @@ func list(t *testing.T) {
 		ids = append(ids, mustCreate(t, service, keyed(fmt.Sprint("k", i), 0)).ID)
 		<-time.After(time.Millisecond) // the unit of the list
 	}
-	// One that Temporal has forgotten long ago, and one whose start is just under way.
+	// The entry of a task that Temporal has forgotten, and that of a task whose start is in progress.
 	for id, age := range map[string]time.Duration{tasks.RandomID(): time.Hour, tasks.RandomID(): 0} {
 		if err := index.Restore(t.Context(), "demo", id, time.Now().Add(-age), true); err != nil {
 			t.Fatal(err)
@@ -102,7 +102,7 @@ func list(t *testing.T) {
 		}
 	}
 	if left, err := index.Page(t.Context(), "demo", "", 100, false); err != nil || len(left) != 6 {
-		t.Errorf("%d entries left, %v; want the five and the one under way", len(left), err)
+		t.Errorf("%d entries left, %v; want the five and the one that starts", len(left), err)
 	}
 	if _, err := service.List(t.Context(), tasks.ListQuery{TokenID: "demo", Limit: 2, After: "video_x"}); kindOf(err) != providers.Invalid {
 		t.Errorf("an unknown cursor: %v, want invalid", err)
@@ -143,7 +143,7 @@ func TestListReadsEndedTasksTogether(t *testing.T) {
 	if err := index.Bury(t.Context(), "demo", ids[20], removed.CreatedAt); err != nil {
 		t.Fatal(err)
 	}
-	if err := index.Restore(t.Context(), "demo", tasks.RandomID(), time.Now(), true); err != nil { // its start is just under way
+	if err := index.Restore(t.Context(), "demo", tasks.RandomID(), time.Now(), true); err != nil { // its start is in progress
 		t.Fatal(err)
 	}
 	service := tasks.NewClient(engine, options(&fakeArchive{docs: make(map[string][]byte)}, connection)) // which has read nothing

@@ -24,7 +24,7 @@ const retryReason = "retry archive"
 type Operator struct {
 	// Charges returns what a settled task was charged, for Show; nil: Show does not report charges.
 	Charges *ledger.Budgets
-	// Changes reports the end of a call to its worker at once; nil: the worker hears of it with its next heartbeat.
+	// Changes reports the end of a call to its worker at once; nil: the worker learns of it with its next heartbeat.
 	Changes *taskindex.Changes
 
 	temporal   client.Client

@@ -48,7 +48,7 @@ func TestOperatorEndsATask(t *testing.T) {
 	}
 }
 
-// TestOperatorEndsACall: its worker hears of it at once, as of a client's cancel.
+// TestOperatorEndsACall: the worker of a call learns at once that an operator ended it, as of a client's cancel.
 func TestOperatorEndsACall(t *testing.T) {
 	t.Parallel()
 	for name, do := range map[string]func(context.Context, *tasks.Operator, string) error{

@@ -148,7 +148,7 @@ func TestCreateLeavesTheNoteOpen(t *testing.T) {
 	}
 }
 
-// TestCreatesAtOnce: equal creates that are merely under way together are as many tasks.
+// TestCreatesAtOnce: concurrent equal creates each make a task.
 func TestCreatesAtOnce(t *testing.T) {
 	t.Parallel()
 	s, e := newUnsure(t)

@@ -17,8 +17,8 @@ import (
 //go:embed *.css *.js *.svg
 var embedded embed.FS
 
-// Files are all of them in memory, plain and packed. Their folder is named by the hash of all of them, so
-// that a browser may keep them for ever and modules find one another by plain names.
+// Files holds all assets in memory, plain and compressed. The name of their folder is the hash of all of them, so a browser may cache them
+// permanently and modules import one another by plain names.
 type Files struct {
 	folder string
 	byName map[string]file

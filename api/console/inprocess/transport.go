@@ -60,7 +60,7 @@ func (b body) Close() error {
 	return err
 }
 
-// streamed is the answer under way. Its body is written when it is read.
+// streamed is an answer in progress. Its body is produced while it is read.
 type streamed struct {
 	header, sent http.Header
 	status       int

@@ -86,7 +86,7 @@ func (w Texts) Finding(language, code string, values map[string]string) string {
 	return w.Say(language, "finding."+code, pairs...)
 }
 
-// fill puts values in their places. What a value says is never looked at for places.
+// fill replaces the placeholders by the values. It does not replace placeholders in a value.
 func fill(text string, values map[string]string) string {
 	var out strings.Builder
 	for {

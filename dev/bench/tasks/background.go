@@ -37,7 +37,7 @@ const (
 	shareCalls = 10
 	// lookEvery is the pause between two checks of what has arrived.
 	lookEvery = 5 * time.Millisecond
-	// callsOver is Temporal's query for the calls that are over.
+	// callsOver is Temporal's query for ended calls.
 	callsOver = "WorkflowType = 'Call' AND ExecutionStatus != 'Running'"
 )
 

@@ -33,7 +33,7 @@ const (
 	countEvery = 2 * time.Second
 	// listPage is how many tasks Temporal lists in one page.
 	listPage = 1000
-	// over is Temporal's query for the workflows of tasks that are over.
+	// over is Temporal's query for the workflows of ended tasks.
 	over = "WorkflowType = 'Video' AND ExecutionStatus != 'Running'"
 )
 

@@ -23,7 +23,7 @@ func longJob(n int, rate float64) string {
 	return fmt.Sprintf("clip-%ds", int((submitted + submitSpare).Seconds()))
 }
 
-// inFlight measures many tasks in flight while clients read them, until all are over.
+// inFlight measures many tasks in flight while clients read them, until all have ended.
 func inFlight(ctx context.Context, b *Bench, report *figures.Report) error {
 	n, places := b.sizes.InFlight, b.sizes.Places
 	d, err := b.deploy(ctx, setting{parts: embedded, apis: 1, workers: 1, places: places})

@@ -8,8 +8,8 @@ import (
 	"time"
 )
 
-// Link is a TCP proxy in front of one process, which a test makes slow, cuts, holds up in a direction, or leaves half open, and
-// restores again. It may be changed at any time, while bytes are under way. The test's end closes it.
+// Link is a TCP proxy in front of one process. A test can make it slow, cut it, stop one direction or leave it half open, and restore it,
+// at any time. It is closed at the end of the test.
 type Link struct {
 	listener net.Listener
 	target   string
@@ -33,7 +33,7 @@ const (
 	Back                     // from it
 )
 
-// linkChunks bounds what is under way in one direction of one connection, in reads of linkBuffer bytes.
+// linkChunks bounds the data in transit in one direction of one connection, in reads of linkBuffer bytes.
 const (
 	linkChunks = 256
 	linkBuffer = 16 << 10
@@ -62,7 +62,7 @@ func (l *Link) Slow(delay time.Duration) {
 	l.delay = delay
 }
 
-// Cut closes all connections, with what is under way, and refuses new ones.
+// Cut closes all connections, drops the data in transit, and refuses new connections.
 func (l *Link) Cut() {
 	l.mu.Lock()
 	defer l.mu.Unlock()

@@ -57,7 +57,7 @@ const (
 	CrashTimeout = 5 * time.Minute
 	// DeliveryTimeout is how long a first retry, or the replacement of a worker that died during a delivery, may take.
 	DeliveryTimeout = 2 * time.Minute
-	// ExportTimeout is how long spans may be under way once what they describe has ended.
+	// ExportTimeout bounds the time from the end of a span to its arrival.
 	ExportTimeout = time.Minute
 )
 

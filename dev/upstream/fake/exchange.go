@@ -47,7 +47,7 @@ type Exchange struct {
 // orders are the rules that an exchange falls under.
 type orders struct {
 	Rule   *rule           // the one that spoils this answer, or nil
-	gate   <-chan struct{} // opens to let go what rule holds
+	gate   <-chan struct{} // is closed to release the calls that rule holds
 	shapes []*rule         // those that shape its job
 }
 

@@ -214,7 +214,7 @@ func (l *ledger) wait(ctx context.Context, f tallyFilter, phase string, count in
 	}
 }
 
-// reset forgets the counts; calls under way end in tallies that are not read any more.
+// reset drops the counts. Calls in progress then count in tallies that are not read any more.
 func (l *ledger) reset() {
 	l.mu.Lock()
 	defer l.mu.Unlock()

@@ -220,7 +220,7 @@ func (s *rules) release(id string) bool {
 	return true
 }
 
-// reset ends all rules and lets go what they hold.
+// reset ends all rules and releases the calls that they hold.
 func (s *rules) reset() {
 	s.remove("")
 	s.release("")

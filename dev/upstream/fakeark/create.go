@@ -76,7 +76,7 @@ type family struct {
 	adaptive    bool
 }
 
-// familyOf goes by a model's name without the site's prefix; an endpoint takes anything.
+// familyOf returns the family of a model by its name without the site's prefix. An endpoint accepts every field.
 func familyOf(model string) (family, bool) {
 	all := []string{"480p", "720p", "1080p", "4k"}
 	model = strings.TrimPrefix(strings.TrimPrefix(model, "doubao-"), "dreamina-")

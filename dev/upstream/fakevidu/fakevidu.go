@@ -20,8 +20,8 @@ const (
 
 type api struct{ *fake.Server }
 
-// Serve serves the API under /vidu/ent/v2. As there, a member that is of another mode is refused, and a payload is given back in
-// the list of jobs but makes none of two creates one.
+// Serve serves the API under /vidu/ent/v2. As there, a member of another mode is refused. The list of jobs returns the payload of a create,
+// but two creates with one payload are two jobs.
 func Serve(server *fake.Server) {
 	s := &api{server}
 	v := &fake.Vendor{Name: name, Authenticate: fake.SchemeKey("Token"), Refuse: refuse, Unknown: func(string) fake.Problem {

@@ -114,7 +114,7 @@ func (j *journal) flush() {
 	}
 }
 
-// clear empties the file. Lines under way may end up before or after.
+// clear empties the file. A concurrent line is written before or after that.
 func (j *journal) clear() error {
 	if err := j.file.Truncate(0); err != nil {
 		return err

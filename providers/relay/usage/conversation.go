@@ -35,8 +35,8 @@ func (c *Conversation) Observe(piece []byte, last bool) (providers.Usage, bool) 
 	return usage, counted
 }
 
-// Unfinished is about how many tokens of output the turn under way has made so far, which nothing has counted; 0 where none
-// is.
+// Unfinished returns the approximate number of output tokens of the current turn, which the upstream has not reported; 0 if there is no
+// turn.
 func (c *Conversation) Unfinished() int64 { return c.turn.tokens() }
 
 // markWithin is how far from the beginning of an event its marks are looked for, in bytes: past its own id.

@@ -11,7 +11,7 @@ const (
 	maxPath = 10
 	// maxAnswer bounds the name of an answer; vendors' have about 60 bytes.
 	maxAnswer = 200
-	// maxWord bounds a member name or number worth looking at.
+	// maxWord bounds a member name or number that is read.
 	maxWord = 40
 )
 

@@ -70,7 +70,7 @@ func aboutRequest(code, class string) bool {
 		strings.HasSuffix(code, "_policy") || strings.HasSuffix(code, "_policy_violation")
 }
 
-// tryAgainIn reads how long an upstream asks to be left alone in the words of its message: "Please try again in 1m2.5s."
+// tryAgainIn returns the wait that an upstream requests in the text of its message: "Please try again in 1m2.5s."
 func tryAgainIn(message string) time.Duration {
 	_, rest, _ := strings.Cut(message, "try again in ")
 	word, _, _ := strings.Cut(rest, " ")

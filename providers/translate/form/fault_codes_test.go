@@ -8,11 +8,10 @@ import (
 	"modelrelay/providers/translate/form"
 )
 
-// TestOpenAIFaultCodes is what each code of an error within an answer means for whom else is asked. The codes of keys and money are
-// those of https://platform.openai.com/docs/guides/error-codes, those of requests ResponseError's of openai-node 7.55, "slow_down" and
-// "server_is_overloaded" those that openai/codex knows (codex-rs/codex-api/src/sse/responses.rs); statuses as codes are those of
-// OpenRouter's streams (https://openrouter.ai/docs/api-reference/errors), the names with _error those of Anthropic's own endpoint of
-// this dialect.
+// TestOpenAIFaultCodes: the code of an error within an answer decides whether another channel is tried. The sources of the codes: for keys
+// and money https://platform.openai.com/docs/guides/error-codes; for requests ResponseError of openai-node 7.55; for "slow_down" and
+// "server_is_overloaded" openai/codex (codex-rs/codex-api/src/sse/responses.rs); for statuses as codes the streams of OpenRouter
+// (https://openrouter.ai/docs/api-reference/errors); for names with _error Anthropic's own endpoint of this format.
 func TestOpenAIFaultCodes(t *testing.T) {
 	t.Parallel()
 	type meaning struct {

@@ -37,7 +37,7 @@ func (w *message) whole(content []byte) {
 func (w *message) end() {
 	w.close()
 	if w.ask.Stream {
-		w.begin() // of an answer without a word, which has not ended then
+		w.begin() // an empty answer, which has not ended yet
 	}
 	w.done = true
 	if !w.ask.Stream {

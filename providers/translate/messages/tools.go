@@ -243,7 +243,7 @@ func writeSchema(out *form.Out, schema rawjson.Value) {
 	}
 }
 
-// writeChoice writes which tools must be called. A call without a word of it gets none.
+// writeChoice writes tool_choice. It writes nothing if the call does not specify one.
 func (w *writer) writeChoice() {
 	choice, single := w.p.Choice, w.p.Parallel != nil && !*w.p.Parallel
 	kind := "auto"

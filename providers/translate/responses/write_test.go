@@ -85,7 +85,7 @@ func TestWrite(t *testing.T) {
 				`{"type":"function_call_output","call_id":"c2","output":"two"},` +
 				`{"type":"message","role":"user","content":[{"type":"input_text","text":"so?"}]}],` + think,
 		},
-		// Foreign state is dropped without a word, and so are thoughts that are not sealed.
+		// Foreign state is dropped silently, and so are thoughts that are not sealed.
 		"foreign thoughts": {
 			body: `"input":[{"role":"user","content":"hi"},{"type":"reasoning","summary":[{"type":"summary_text","text":"hm"}],"encrypted_content":"` +
 				(form.State{Kind: form.StateAnthropic, Data: []byte("s")}).Envelope() + `"},{"role":"assistant","content":"a"},{"role":"user","content":"b"}]`,

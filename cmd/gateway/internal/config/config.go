@@ -54,7 +54,7 @@ type Config struct {
 	Currency string           `yaml:"currency" doc:"unit of prices, as the console writes it behind amounts, such as USD; empty: none"`
 	Channels []Channel        `yaml:"channels" live:"true"`
 	// Aliases are public names of models by the names that clients may ask for in their place.
-	Aliases map[string]string `yaml:"aliases" live:"true" doc:"name that clients ask for: public name that it stands for, before anything else is looked at; permissions, prices and limits are the public name's"`
+	Aliases map[string]string `yaml:"aliases" live:"true" doc:"name that clients ask for: public name that it stands for, before any other rule applies; permissions, prices and limits are the public name's"`
 
 	secretFiles []string
 }
@@ -76,7 +76,7 @@ type Operator struct {
 
 // Audit is the log of what operators change.
 type Audit struct {
-	Retention time.Duration `yaml:"retention" doc:"how long the archive keeps a finished day of the audit log (audit/<day>.jsonl); 0: for ever"`
+	Retention time.Duration `yaml:"retention" doc:"how long the archive keeps a finished day of the audit log (audit/<day>.jsonl); 0: permanently"`
 }
 
 // CORS opens the API to pages of other origins.
@@ -138,7 +138,7 @@ type Webhooks struct {
 // Relay bounds synchronous calls.
 type Relay struct {
 	MaxBody          Size          `yaml:"max_body" doc:"largest request body"`
-	MaxBodyMemory    Size          `yaml:"max_body_memory" doc:"what all request bodies under way may hold together, half of it those of one token; beyond: 503, of one token 429; 0: a quarter of the memory limit (the least of GOMEMLIMIT, the control group's, and the machine's memory), and four times max_body at least"`
+	MaxBodyMemory    Size          `yaml:"max_body_memory" doc:"what all request bodies in memory may hold together, half of it those of one token; beyond: 503, of one token 429; 0: a quarter of the memory limit (the least of GOMEMLIMIT, the control group's, and the machine's memory), and four times max_body at least"`
 	FirstByteTimeout time.Duration `yaml:"first_byte_timeout" doc:"longest wait for an upstream's first byte"`
 	IdleTimeout      time.Duration `yaml:"idle_timeout" doc:"longest silence within an answer"`
 	MaxAttempts      int           `yaml:"max_attempts" doc:"channels tried for one call"`

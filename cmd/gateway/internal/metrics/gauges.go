@@ -24,7 +24,7 @@ func (m *Metrics) WatchChannels(monitor *health.Monitor) error {
 	states := in.gauge("gateway.channel.state", "1 for the state that the channel is in: closed, half-open (its cooldown has ended, and no call succeeded since), open or disabled.")
 	keys := in.gauge("gateway.channel.keys", "Keys of the channel by their state.")
 	models := in.gauge("gateway.channel.model.state", "1 for the state of a model of the channel that is not closed: half-open or open; other: how many pairs without labels of their own are in the state.")
-	inFlight := in.gauge("gateway.channel.in_flight", "Relayed calls and conversations under way at the channel.")
+	inFlight := in.gauge("gateway.channel.in_flight", "Relayed calls and conversations in progress at the channel.")
 	all := in.gauge("gateway.model.channels", "Channels that the configuration has for the model; other: for the model that has the fewest available ones.")
 	fit := in.gauge("gateway.model.channels.available", "Channels of the model that are not open for it, nor have all their keys open; other: the fewest of a model without a label of its own.")
 	return m.observe(in, func(_ context.Context, o metric.Observer) {
@@ -99,8 +99,8 @@ func (m *Metrics) WatchSlots(monitor *health.Monitor, waiting func(channel strin
 		return nil
 	}
 	in := &instruments{meter: m.meter}
-	most := in.gauge("gateway.channel.max_calls", "Relayed calls and conversations that this process may have under way at the channel, where that is limited.")
-	line := in.gauge("gateway.channel.calls_waiting", "Calls that wait for a slot at a channel with as many under way as it may have.")
+	most := in.gauge("gateway.channel.max_calls", "Relayed calls and conversations that this process may have in progress at the channel, where that is limited.")
+	line := in.gauge("gateway.channel.calls_waiting", "Calls that wait for a slot at a channel with as many in progress as it may have.")
 	return m.observe(in, func(_ context.Context, o metric.Observer) {
 		names := m.names.Load()
 		for _, channel := range monitor.States() {

@@ -89,7 +89,7 @@ func newTaskMetrics(in *instruments, names *atomic.Pointer[names]) *taskMetrics 
 		created:    in.counter("gateway.tasks.created", "{task}", "Tasks that were started, by kind."),
 		ended:      in.counter("gateway.tasks.ended", "{task}", "Tasks that ended, by kind and state, and by code where they failed."),
 		submits:    in.counter("gateway.task.submits", "{submit}", "Submits to upstreams; of an unknown one its job is looked for."),
-		reconciles: in.counter("gateway.task.reconciles", "{look}", "What became of submits whose answer was lost; unknown ends the task."),
+		reconciles: in.counter("gateway.task.reconciles", "{look}", "Outcomes of submits whose answer was lost; unknown ends the task."),
 		polls:      in.counter("gateway.task.polls", "{poll}", "Polls of jobs."),
 		archives:   in.counter("gateway.task.archives", "{video}", "Copies of finished videos; a failed one is tried again."),
 		bytes:      in.counter("gateway.task.archived", "By", "Bytes of videos that were archived."),

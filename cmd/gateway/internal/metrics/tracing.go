@@ -22,8 +22,8 @@ import (
 	"modelrelay/workflows/tracing"
 )
 
-// The variables that say whether and how traces are sent. Those that say where, to whom and how many (OTEL_EXPORTER_OTLP_*,
-// OTEL_SERVICE_NAME, OTEL_RESOURCE_ATTRIBUTES, OTEL_TRACES_SAMPLER, OTEL_BSP_*, OTEL_SPAN_*) the SDK reads for itself.
+// The variables that determine whether and how traces are sent. The SDK itself reads those for the address, the names and the rates
+// (OTEL_EXPORTER_OTLP_*, OTEL_SERVICE_NAME, OTEL_RESOURCE_ATTRIBUTES, OTEL_TRACES_SAMPLER, OTEL_BSP_*, OTEL_SPAN_*).
 const (
 	otelDisabled       = "OTEL_SDK_DISABLED"
 	otelExporter       = "OTEL_TRACES_EXPORTER"
