@@ -202,7 +202,8 @@ func TestReconcileWaitsBeforeItClaims(t *testing.T) {
 	}
 }
 
-// TestRefusedSubmitGivesItsClaimBack, so that a task an operator resets may try the same attempt again.
+// TestRefusedSubmitGivesItsClaimBack: a submit that certainly was not accepted releases its claim, so that an operator's reset may repeat
+// the attempt.
 func TestRefusedSubmitGivesItsClaimBack(t *testing.T) {
 	t.Parallel()
 	c := newClaimed()

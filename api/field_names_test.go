@@ -9,7 +9,8 @@ import (
 	"modelrelay/api"
 )
 
-// Names that readers written in Go take for one of the contract's are refused, wherever the body is checked.
+// TestNamesInAnotherCase: a name that differs from one of the contract only in case is refused, because decoders in Go accept it as that
+// name.
 func TestNamesInAnotherCase(t *testing.T) {
 	t.Parallel()
 	const (
@@ -93,7 +94,7 @@ func TestFormNamesInAnotherCase(t *testing.T) {
 	}
 }
 
-// A name may be given once, whatever it says.
+// TestNamesGivenTwice: an object that has a name twice is refused.
 func TestNamesGivenTwice(t *testing.T) {
 	t.Parallel()
 	const turns = `"contents":[{"parts":[{"text":"hi"}]}]`
@@ -114,7 +115,7 @@ func TestNamesGivenTwice(t *testing.T) {
 	}
 }
 
-// A body of format B may not name another model than its path.
+// TestGeminiBodyNamesThePathsModel: a Gemini body that names another model than its path is refused.
 func TestGeminiBodyNamesThePathsModel(t *testing.T) {
 	t.Parallel()
 	const turns = `"contents":[{"parts":[{"text":"hi"}]}]`

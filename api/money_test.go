@@ -75,7 +75,8 @@ func TestBudgetReservesWhatACallMayCost(t *testing.T) {
 	}
 }
 
-// Whatever name an upstream may read, the largest number counts, and one too large to be read is no small one.
+// TestBudgetReservesTheLargestThatIsAskedFor: if a call bounds its output under several names, the largest number is reserved. A number
+// that is too large for an integer counts as the largest.
 func TestBudgetReservesTheLargestThatIsAskedFor(t *testing.T) {
 	t.Parallel()
 	endpoints := []providers.Endpoint{
@@ -157,7 +158,7 @@ func TestBudgetReservesTheLargestThatIsAskedFor(t *testing.T) {
 	}
 }
 
-// Several images are reserved for wherever the request asks for them.
+// TestBudgetReservesEveryImage: the reservation covers all requested images, for each place of a request that may specify their number.
 func TestBudgetReservesEveryImage(t *testing.T) {
 	t.Parallel()
 	image := pricing.Price{Image: rate(t, "0.00001")}
@@ -194,7 +195,7 @@ func TestBudgetUsedUp(t *testing.T) {
 	}
 }
 
-// Whatever becomes of an answer, the ledger's entry has what it cost.
+// TestCost: the ledger has the cost of a call, also if its answer breaks off or its client leaves.
 func TestCost(t *testing.T) {
 	t.Parallel()
 	const plain, stream = "application/json", "text/event-stream"
@@ -241,7 +242,7 @@ func TestCost(t *testing.T) {
 	}
 }
 
-// Images that are priced by their tokens cost an estimate where the upstream does not report the tokens.
+// TestCostOfImagesWithoutUsage: images that are charged by tokens cost an estimate if the upstream does not report the tokens.
 func TestCostOfImagesWithoutUsage(t *testing.T) {
 	t.Parallel()
 	g := newGateway(t, func(context.Context, providers.Target, providers.Call) (*http.Response, error) {
@@ -268,7 +269,8 @@ func TestCostOfImagesWithoutUsage(t *testing.T) {
 	}
 }
 
-// With the real limits: an answer's reservation is its cost before the client has the last byte, and the ledger ends it.
+// TestBudgetOfAnAnswer: with the real limits, the reservation of a call is its cost before the client receives the last byte. The ledger's
+// entry ends the reservation.
 func TestBudgetOfAnAnswer(t *testing.T) {
 	t.Parallel()
 	client := storagetest.Redis(t)
@@ -297,7 +299,7 @@ func TestBudgetOfAnAnswer(t *testing.T) {
 	}
 }
 
-// A client that leaves behind the last event of its stream has got all of it.
+// TestClientLeavesBehindTheLastEvent: a stream whose client leaves after the last event counts as complete.
 func TestClientLeavesBehindTheLastEvent(t *testing.T) {
 	t.Parallel()
 	g := newGateway(t, func(ctx context.Context, _ providers.Target, _ providers.Call) (*http.Response, error) {

@@ -28,7 +28,7 @@ func (owners) Find(_ context.Context, ids ...string) []relay.Origin {
 	return makers
 }
 
-// What was made for another token is not found, wherever a call names it and however it writes that.
+// TestMadeForAnotherToken: the objects of another token are not found, for every place and spelling of their id in a call.
 func TestMadeForAnotherToken(t *testing.T) {
 	t.Parallel()
 	responses := providers.Endpoint{Format: providers.OpenAI, Operation: providers.Responses}

@@ -65,7 +65,7 @@ func TestBodyThatNeverComes(t *testing.T) {
 	}
 }
 
-// The time limits of a body end with it: an answer may take as long as it likes.
+// TestBodyTimeoutSparesTheAnswer: the timeout of a body ends with the body, so a long answer is not cut off.
 func TestBodyTimeoutSparesTheAnswer(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, bodyTimeoutSparesTheAnswer)

@@ -16,8 +16,8 @@ import (
 	"modelrelay/storage/storagetest"
 )
 
-// Names of a client's own making, which a channel that is open to every name passes on, grow nothing without end, whatever the
-// upstream says to them.
+// TestModelNamesMadeUp: model names that a client invents do not grow the ledger, the metrics or other state without bound, although a
+// channel with an open pattern passes them on.
 func TestModelNamesMadeUp(t *testing.T) {
 	t.Parallel()
 	const names = 10_000

@@ -13,7 +13,7 @@ import (
 	"modelrelay/providers/router"
 )
 
-// A field of another video format means what it means there, so that nothing of a video's price passes by.
+// TestFieldsOfAnotherVideoFormat: a field of another video format has the meaning of that format, so that the price of a video is complete.
 func TestFieldsOfAnotherVideoFormat(t *testing.T) {
 	t.Parallel()
 	bare := base64.StdEncoding.EncodeToString([]byte(png))
@@ -145,7 +145,7 @@ func TestFieldsOfAnotherVideoFormatAtFault(t *testing.T) {
 	}
 }
 
-// A remix is charged as its source: it cannot say otherwise.
+// TestRemixSaysNothingOfItsSource: a remix is charged like its source. A field that would change its price is refused.
 func TestRemixSaysNothingOfItsSource(t *testing.T) {
 	t.Parallel()
 	for _, member := range []string{

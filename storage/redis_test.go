@@ -47,7 +47,7 @@ func TestOpenRedis(t *testing.T) {
 	}
 }
 
-// A Redis that takes connections and never answers delays the calls of one moment, and later ones not.
+// TestHangingRedisHoldsNobodyLong: a Redis that accepts connections and never answers delays only the first concurrent calls.
 func TestHangingRedisHoldsNobodyLong(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {

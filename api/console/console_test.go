@@ -354,7 +354,7 @@ func checkPage(t *testing.T, what string, rec *httptest.ResponseRecorder) {
 // params of paths, for pages of one thing.
 var pathParameter = regexp.MustCompile(`\{[a-z]+\}`)
 
-// Every page, for every role, where the API has nothing and where it is away.
+// TestEveryPage: every page renders for every role, also if the API has no data or is unavailable.
 func TestEveryPage(t *testing.T) {
 	t.Parallel()
 	for state, api := range map[string]http.HandlerFunc{
@@ -392,7 +392,7 @@ func TestEveryPage(t *testing.T) {
 	}
 }
 
-// What needs no session.
+// TestEntryPages: the pages that need no session.
 func TestEntryPages(t *testing.T) {
 	t.Parallel()
 	h := newHouse(t, nil)
@@ -424,7 +424,7 @@ func TestEntryPages(t *testing.T) {
 	}
 }
 
-// A user without the right reads nothing, and learns nothing of what is there.
+// TestGuard: the console answers only at its own host, refuses forms of other sites, and leads a browser without a session to the sign-in.
 func TestGuard(t *testing.T) {
 	t.Parallel()
 	h := newHouse(t, nil)
@@ -512,7 +512,7 @@ func TestLandingAnywhere(t *testing.T) {
 	}
 }
 
-// Sessions begin anew at each sign-in, and end with their key.
+// TestSessions: each sign-in starts a new session, and a session ends with its key.
 func TestSessions(t *testing.T) {
 	t.Parallel()
 	h := newHouse(t, nil)

@@ -140,7 +140,7 @@ func TestSeveralTokens(t *testing.T) {
 	}
 }
 
-// Each shortcut leads to one page.
+// TestShortcuts: each shortcut leads to one page.
 func TestShortcuts(t *testing.T) {
 	t.Parallel()
 	seen := make(map[string]string)

@@ -81,7 +81,7 @@ func TestCallsPage(t *testing.T) {
 	}
 }
 
-// A filter with nonsense keeps what was typed.
+// TestCallsPageWithNonsense: an invalid filter is shown again as it was typed.
 func TestCallsPageWithNonsense(t *testing.T) {
 	t.Parallel()
 	h := newHouse(t, nil)
@@ -135,7 +135,7 @@ func TestHome(t *testing.T) {
 	wantAll(t, "home", rec.Body.String(), "7.90 USD", "92.10 USD of 100.00 USD", "599 of 600", "gpt-4o", "sk-…TKar", "1.9 s", `width="47.4"`, `/try?kind=chat&amp;model=gpt-4o" aria-label="Try: gpt-4o"`)
 }
 
-// FuzzChart draws whatever the numbers are.
+// FuzzPartBars: any numbers make a chart.
 func FuzzPartBars(f *testing.F) {
 	f.Add(1.0, 2.0, 3.0)
 	f.Fuzz(func(t *testing.T, before, attempt, whole float64) {
@@ -149,7 +149,8 @@ func FuzzPartBars(f *testing.F) {
 	})
 }
 
-// A call leads operators to its channel, and to its page in their tracing where they have one; its token is shown neither.
+// TestCallLeadsOn: the page of a call links operators to its channel, and to its trace if tracing is configured. The holder of the token
+// gets neither link.
 func TestCallLeadsOn(t *testing.T) {
 	t.Parallel()
 	call := aCall()

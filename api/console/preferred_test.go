@@ -6,7 +6,7 @@ import (
 	"modelrelay/api/console/snippets"
 )
 
-// A form begins with a model that a channel answers for, as far as there is one.
+// TestPreferredModel: a form preselects a model that an available channel serves, if there is one.
 func TestPreferredModel(t *testing.T) {
 	t.Parallel()
 	down, fine, usual := tryModel{ID: "a", Down: true}, tryModel{ID: "b"}, tryModel{ID: usualChat}

@@ -110,7 +110,7 @@ func TestWhatOthersWroteIsText(t *testing.T) {
 	}
 }
 
-// A spreadsheet takes no cell for a formula.
+// TestCellsAreHarmless: a spreadsheet executes no cell as a formula.
 func TestCellsAreHarmless(t *testing.T) {
 	t.Parallel()
 	for text, want := range map[string]string{

@@ -83,7 +83,7 @@ func TestUsageSums(t *testing.T) {
 
 func first(stdout, _ string, _ int) string { return stdout }
 
-// Money that a killed gateway had in hand is listed until an operator ends it.
+// TestUsageUnsettled: the reservations of a killed gateway are listed until an operator settles them.
 func TestUsageUnsettled(t *testing.T) {
 	t.Parallel()
 	server, _ := storagetest.Miniredis(t)

@@ -40,7 +40,7 @@ func chatOnce(t *testing.T, g *stack.Gateway, model string) string {
 	return answer.Header.Get("X-Request-Id")
 }
 
-// The history continues beyond Redis' window, in the real store, for the command and for /admin/calls.
+// TestCallsHistory: the command and /admin/calls continue in the archive with calls that Redis no longer has.
 func TestCallsHistory(t *testing.T) {
 	t.Parallel()
 	stack.Full(t)
@@ -131,7 +131,7 @@ func TestCallsHistory(t *testing.T) {
 	}
 }
 
-// gateway calls lists, filters, follows, prints CSV, and finds one call by each of its ids.
+// TestCallsCommand: the command "gateway calls" lists, filters and follows calls, prints CSV, and finds a call by each of its ids.
 func TestCallsCommand(t *testing.T) {
 	t.Parallel()
 	stack.Full(t)

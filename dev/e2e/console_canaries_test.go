@@ -100,8 +100,9 @@ func (p *person) shownOnce(body, pattern string) string {
 	return html.UnescapeString(found[1])
 }
 
-// Every kind of key and secret: each is in the one answer that made it, and in no page, asset, address, log line, entry of the
-// audit log, answer of the API, or value of Redis. Redis has a token's webhook secret, which signs, in the token's own record.
+// TestConsoleCanaries: each kind of key and secret is only in the answer that made it, and in no page, asset, address, log line, entry of
+// the audit log, other answer of the API or value of Redis. One exception: Redis has a token's webhook secret in the token's record,
+// because it signs.
 func TestConsoleCanaries(t *testing.T) {
 	t.Parallel()
 	stack.Full(t)

@@ -9,8 +9,8 @@ import (
 	"modelrelay/dev/e2e/stack"
 )
 
-// Questions before something dangerous are modal dialogs: the focus is on the answer that does nothing, Escape gives it, what was chosen
-// stays chosen, and a refusal opens the dialog again with what was typed. Without scripts the same questions are asked and answered.
+// TestConsoleQuestions: the confirmation of a dangerous action is a modal dialog. The focus is on the button that cancels, as Escape does.
+// The selection stays, and a refusal opens the dialog again with the typed text. The confirmation also works without scripts.
 func TestConsoleQuestions(t *testing.T) {
 	t.Parallel()
 	stack.Full(t)

@@ -13,7 +13,7 @@ import (
 	"modelrelay/storage/testwait"
 )
 
-// What happens to tasks is shown without a reload: on the list a task that is made, that ends; on its page how far it is, and its video.
+// TestLiveTasks: the console shows changes without a reload: new and ended tasks on the list, the progress and the video on a task's page.
 func TestLiveTasks(t *testing.T) {
 	t.Parallel()
 	s := stack.Shared(t)

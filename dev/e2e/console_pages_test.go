@@ -79,8 +79,8 @@ func (b *chromiumTab) look(name, path string) {
 	}
 }
 
-// Every page, empty, full of hostile texts and of faults, and with services away, in both themes and languages, wide
-// and narrow: no violation of WCAG 2.2 AA, no report of the policy, no error of a script, no secret, nothing sideways.
+// TestConsolePages: every page meets WCAG 2.2 AA, violates no security policy, and has no script error, no secret and no horizontal
+// scrolling. It is tested empty, with hostile texts, with faults and without services, in both themes and languages, wide and narrow.
 func TestConsolePages(t *testing.T) {
 	t.Parallel()
 	stack.Full(t)
@@ -177,7 +177,7 @@ func (b *chromiumTab) tabTo(selector string) {
 	b.t.Fatalf("no way to %s with the keyboard\n%s", selector, b.text("main"))
 }
 
-// The main path with the keyboard alone: from page to page, a token made, found and its page left, a chat sent.
+// TestConsoleKeyboard: the main path works with the keyboard alone: navigation, a new token, its page, and a chat.
 func TestConsoleKeyboard(t *testing.T) {
 	t.Parallel()
 	stack.Full(t)

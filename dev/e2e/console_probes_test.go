@@ -120,9 +120,9 @@ func (b *chromiumTab) probed(plain plainPage, where string) {
 	}
 }
 
-// Hostile text stays text on every page, in a real browser: as name of a token, a model and a channel, prompt, answer, a
-// vendor's error, user agent, webhook's host, a pause's reason, name of a file, Markdown, a filter and a cell of CSV. No script
-// runs, no dialog opens, nothing is reported and nothing is loaded.
+// TestConsoleProbes: hostile text stays text on every page in a real browser: no script runs, no dialog opens, no policy reports, nothing
+// is loaded. The text is in the name of a token, a model, a channel and a file, in a prompt, an answer, a vendor's error, a user agent, the
+// host of a webhook, the reason of a pause, Markdown, a filter and a cell of CSV.
 func TestConsoleProbes(t *testing.T) {
 	t.Parallel()
 	stack.Full(t)

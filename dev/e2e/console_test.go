@@ -25,7 +25,7 @@ func consoleGateway(t *testing.T, s *stack.Stack) *stack.Gateway {
 	})
 }
 
-// From the printed link to a chat that is answered and a video that plays, and all of it again after a reload.
+// TestConsoleFirstMinute: the printed link leads to an answered chat and a video that plays, also after a reload.
 func TestConsoleFirstMinute(t *testing.T) {
 	t.Parallel()
 	stack.Full(t)
@@ -72,7 +72,7 @@ func (b *chromiumTab) record(name string) {
 	}
 }
 
-// A token is made, copied, used, changed, rotated and revoked in the browser, and its key is in one answer alone.
+// TestConsoleTokens: a token is created, copied, used, changed, rotated and revoked in the browser. Its key is in only one answer.
 func TestConsoleTokens(t *testing.T) {
 	t.Parallel()
 	stack.Full(t)
@@ -139,7 +139,7 @@ func TestConsoleTokens(t *testing.T) {
 	g.WantNoSecretsLogged(t, key)
 }
 
-// A holder signs in with a link, sees what is theirs, and is out as soon as the token is.
+// TestConsoleHolder: a holder signs in with a link and sees only the data of its token. The session ends when the token is revoked.
 func TestConsoleHolder(t *testing.T) {
 	t.Parallel()
 	stack.Full(t)

@@ -16,8 +16,8 @@ import (
 	"modelrelay/storage/testwait"
 )
 
-// What operators come for at night, in the browser: a task whose archive failed is fixed from its page, one that hangs is
-// ended with a reason, a call is found by each of its ids, and money that no process settles is refunded and charged.
+// TestConsoleWork: the usual repairs work in the browser. An operator retries the archive of a failed task, ends a task that hangs, finds a
+// call by each of its ids, and refunds or charges reservations that no process settles.
 func TestConsoleWork(t *testing.T) {
 	t.Parallel()
 	stack.Full(t)

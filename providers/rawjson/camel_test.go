@@ -6,7 +6,7 @@ import (
 	"modelrelay/providers/rawjson"
 )
 
-// Google's APIs take each name in camel case and in snake case.
+// TestCamel: a name matches in camel case and in snake case, as in Google's APIs.
 func TestCamel(t *testing.T) {
 	t.Parallel()
 	for name, want := range map[string]string{"a": "a", "max_items": "maxItems", "maxItems": "maxItems", "_x_": "X", "a__b2_c": "aB2C"} {

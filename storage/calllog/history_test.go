@@ -112,7 +112,8 @@ func every(t *testing.T, r *calllog.Reader, f calllog.Filter, limit int) (ids []
 	}
 }
 
-// The history has what Redis has forgotten, and each call is read once, over the seam and over the pages.
+// TestHistoryGoesOnWhereRedisEnds: the history has the calls that Redis has dropped. Each call is read once, across the boundary and across
+// pages.
 func TestHistoryGoesOnWhereRedisEnds(t *testing.T) {
 	t.Parallel()
 	client, files := storagetest.Redis(t), new(memoryFiles)
@@ -165,7 +166,7 @@ func TestHistoryGoesOnWhereRedisEnds(t *testing.T) {
 	}
 }
 
-// A page that ended within a block continues in the history when Redis has dropped the block meanwhile.
+// TestHistoryGoesOnWithinABlock: if Redis has dropped the block in which a page ended, the next page continues in the history.
 func TestHistoryGoesOnWithinABlock(t *testing.T) {
 	t.Parallel()
 	client, files := storagetest.Redis(t), new(memoryFiles)
@@ -194,7 +195,7 @@ func TestHistoryGoesOnWithinABlock(t *testing.T) {
 	}
 }
 
-// A time is looked for in the files that may have it alone, and what a record holds comes back whole.
+// TestHistoryOpensWhatATimeNeeds: a search by time opens only the files that may have it. Records are read completely.
 func TestHistoryOpensWhatATimeNeeds(t *testing.T) {
 	t.Parallel()
 	client, files := storagetest.Redis(t), new(memoryFiles)
@@ -236,7 +237,7 @@ func TestHistoryOpensWhatATimeNeeds(t *testing.T) {
 	}
 }
 
-// A page reads so many folders; the next one continues after them.
+// TestHistoryOfManyHours: a page reads a bounded number of folders; the next page continues after them.
 func TestHistoryOfManyHours(t *testing.T) {
 	t.Parallel()
 	client, files := storagetest.Redis(t), new(memoryFiles)
@@ -262,7 +263,7 @@ func TestHistoryOfManyHours(t *testing.T) {
 	}
 }
 
-// An archive that is away costs nothing but the oldest files, and the relay no wait.
+// TestHistoryWaitsForTheArchive: while the archive is unavailable, at most the oldest files are lost, and the relay does not wait.
 func TestHistoryWaitsForTheArchive(t *testing.T) {
 	t.Parallel()
 	client, files := storagetest.Redis(t), &memoryFiles{away: true, stored: make(chan string, 10)}
@@ -312,7 +313,7 @@ func (h *hungFiles) Folders(ctx context.Context, _ string) iter.Seq2[string, err
 	}
 }
 
-// A read of the history of an archive that hangs takes no turn of the reads of the newest calls.
+// TestHistoryThatHangs: a read of the history that hangs does not delay reads of the newest calls.
 func TestHistoryThatHangs(t *testing.T) {
 	t.Parallel()
 	client, files := storagetest.Redis(t), &hungFiles{asked: make(chan struct{})}
@@ -336,7 +337,7 @@ func TestHistoryThatHangs(t *testing.T) {
 	}
 }
 
-// Files and places of another form are ignored.
+// TestHistoryOfStrangers: files and places of another form are ignored.
 func TestHistoryOfStrangers(t *testing.T) {
 	t.Parallel()
 	client, files := storagetest.Redis(t), new(memoryFiles)

@@ -282,7 +282,7 @@ func TestResumeWhileRunning(t *testing.T) {
 	})
 }
 
-// A reader begins when Redis has lost the stream, others follow over the loss.
+// TestRedisLost: readers that follow a stream continue after Redis has lost it. A reader may also begin then.
 func TestRedisLost(t *testing.T) {
 	bubble(t, func(t *testing.T, server *storagetest.Server, _ objects, log *eventlog.Log) {
 		t.Helper()
@@ -414,7 +414,7 @@ func TestAppendIsBounded(t *testing.T) {
 	})
 }
 
-// A writer ends without Close, and another continues.
+// TestCrash: after a writer ends without Close, another writer continues the log.
 func TestCrash(t *testing.T) {
 	bubble(t, func(t *testing.T, _ *storagetest.Server, _ objects, log *eventlog.Log) {
 		t.Helper()
@@ -482,7 +482,7 @@ func TestCrashWithRedis(t *testing.T) {
 	})
 }
 
-// A writer that was taken for dead notices that another has the log.
+// TestReplaced: a writer fails if another writer has taken over its log.
 func TestReplaced(t *testing.T) {
 	bubble(t, func(t *testing.T, _ *storagetest.Server, _ objects, log *eventlog.Log) {
 		t.Helper()

@@ -74,7 +74,7 @@ func TestBudgetOfCalls(t *testing.T) {
 	}
 }
 
-// A budget that is given later covers what was spent before.
+// TestSpentWithoutBudget: a budget that a token gets later includes the money that it spent before.
 func TestSpentWithoutBudget(t *testing.T) {
 	t.Parallel()
 	client := storagetest.Redis(t)
@@ -91,7 +91,7 @@ func TestSpentWithoutBudget(t *testing.T) {
 	}
 }
 
-// Of a process that is gone the reservations stand, are listed as lost, and an operator ends them.
+// TestLostReservations: the reservations of an ended process remain and are listed as lost, until an operator settles them.
 func TestLostReservations(t *testing.T) {
 	t.Parallel()
 	client := storagetest.Redis(t)
@@ -222,8 +222,7 @@ func TestMoneyOfTasks(t *testing.T) {
 	want(unit*7/4, 0, ledger.Row{})
 }
 
-// What an operator charged of a call or a task that was taken for gone, and that ends after all, counts once: as what it
-// came to.
+// TestChargedAndSettledAfterAll: if an operator has charged a call or task as lost and it ends later, it counts once, with its own cost.
 func TestChargedAndSettledAfterAll(t *testing.T) {
 	t.Parallel()
 	today := time.Now()
@@ -298,7 +297,8 @@ func TestChargedAndSettledAfterAll(t *testing.T) {
 	}
 }
 
-// A create whose gateway is killed leaves its claim behind. The repeat has its own, and when the task ends both do.
+// TestClaimsOfBrokenCreates: the claim of a create whose gateway is killed remains. The repeat has its own claim, and the end of the task
+// ends both.
 func TestClaimsOfBrokenCreates(t *testing.T) {
 	t.Parallel()
 	client := storagetest.Redis(t)
@@ -344,7 +344,7 @@ func TestClaimsOfBrokenCreates(t *testing.T) {
 	}
 }
 
-// When the answer to an admission is lost the call is asked for again, and reserves once.
+// TestReservationIsRepeatable: if the answer to an admission is lost, the script runs again and reserves once.
 func TestReservationIsRepeatable(t *testing.T) {
 	t.Parallel()
 	client, proxy := lossyRedis(t)

@@ -141,7 +141,7 @@ func TestLink(t *testing.T) {
 	}
 }
 
-// An owner has a bounded number of sessions, begins them at a bounded rate, and does not affect other owners.
+// TestSessionsAreBounded: an owner has a bounded number of sessions, begins them at a bounded rate, and does not affect other owners.
 func TestSessionsAreBounded(t *testing.T) {
 	t.Parallel()
 	const (

@@ -14,7 +14,7 @@ import (
 // pass lets time go by: within a bubble at once, and exactly so much.
 func pass(d time.Duration) { <-time.NewTimer(d).C }
 
-// TestChangesOfTokensHoldWithinASecond, in every process, and not one moment later.
+// TestChangesOfTokensHoldWithinASecond: a change of a token applies in every process within a second.
 func TestChangesOfTokensHoldWithinASecond(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, changesOfTokensHoldWithinASecond)

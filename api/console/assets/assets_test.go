@@ -5,7 +5,7 @@ import (
 	"testing"
 )
 
-// What every page loads stays small.
+// TestAssetsAreSmall: the assets that every page loads have a size limit.
 func TestAssetsAreSmall(t *testing.T) {
 	t.Parallel()
 	a := Load()

@@ -10,7 +10,7 @@ import (
 
 var placeholder = regexp.MustCompile(`\{[a-z_]+\}`)
 
-// A number decides between one and several; a value that looks like a place is none.
+// TestSay: a number selects the singular or the plural. A value that looks like a placeholder is not replaced.
 func TestSay(t *testing.T) {
 	t.Parallel()
 	texts := Texts{"en": {"many": "{n} {n:token is|tokens are} of {who}", "plain": "{n} and {"}}
@@ -35,7 +35,7 @@ func TestSay(t *testing.T) {
 	}
 }
 
-// Every text is there in every language, with the same places for values.
+// TestWordsAreComplete: every text exists in every language, with the same placeholders.
 func TestWordsAreComplete(t *testing.T) {
 	t.Parallel()
 	all := Load()

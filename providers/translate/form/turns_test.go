@@ -240,7 +240,7 @@ func TestArrangeRefuses(t *testing.T) {
 	}
 }
 
-// braintrustdata/braintrust-proxy #250: only system messages.
+// TestArrangeOnlySystem: a prompt with only system messages gets a user's turn (braintrustdata/braintrust-proxy #250).
 func TestArrangeOnlySystem(t *testing.T) {
 	t.Parallel()
 	p := prompt("u: ")

@@ -14,7 +14,7 @@ import (
 
 type reads = func(providers.Call, *form.Loss) (*form.Prompt, form.Ask, *providers.Fault)
 
-// What clients of the other dialects say, as a Gemini upstream gets it.
+// TestWritesForOthers: the calls of clients of the other formats, as a Gemini upstream receives them.
 func TestWritesForOthers(t *testing.T) {
 	t.Parallel()
 	for name, test := range map[string]struct {

@@ -112,7 +112,8 @@ func TestReadsContents(t *testing.T) {
 	}
 }
 
-// Other vendors' state comes back from where the writer put it, and is in front of what was said since the call before.
+// TestReadsForeignState: the reader restores other vendors' state from the place where the writer put it, before the turns since the last
+// call.
 func TestReadsForeignState(t *testing.T) {
 	t.Parallel()
 	sealed := func(states ...form.State) string {
@@ -324,7 +325,7 @@ func TestReadsHowToAnswer(t *testing.T) {
 	}
 }
 
-// Results of clients without ids are matched by name, the first call without one first. A result of no call is refused.
+// TestMatchesResults: a result without an id belongs to the first call of its name without a result. A result without a call is refused.
 func TestMatchesResults(t *testing.T) {
 	t.Parallel()
 	const calls = `{"role":"model","parts":[{"functionCall":{"name":"f","args":{"n":1}}},{"functionCall":{"name":"g"}},{"functionCall":{"name":"f","args":{"n":2}}}]}`

@@ -70,8 +70,8 @@ func client(t *testing.T, s *script) *genai.Client {
 	return c
 }
 
-// The vendor's own SDK takes what the writer writes, and sends back what the reader reads: thoughts, calls in parallel with
-// another vendor's state on the first, and their results.
+// TestSDKChat: the vendor's own SDK accepts the writer's output, and the reader accepts what the SDK sends back: thoughts, parallel calls
+// with another vendor's state on the first, and their results.
 func TestSDKChat(t *testing.T) {
 	t.Parallel()
 	signed := form.State{Kind: form.StateAnthropic, Data: []byte("sig=="), Text: rawjson.Quote("plan")}

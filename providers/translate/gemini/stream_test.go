@@ -90,7 +90,7 @@ func TestWritesDocument(t *testing.T) {
 	}
 }
 
-// Without alt=sse a stream is one array, whose elements come one by one.
+// TestWritesArray: without alt=sse a stream is one JSON array whose elements are sent one by one.
 func TestWritesArray(t *testing.T) {
 	t.Parallel()
 	ask := form.Ask{Model: "m", Stream: true, Array: true}
@@ -110,7 +110,7 @@ func TestWritesArray(t *testing.T) {
 	}
 }
 
-// Whatever the writer writes, streamed or not, reads as the same answer.
+// TestReadsItsOwn: the reader reads the writer's output, streamed or not, as the same answer.
 func TestReadsItsOwn(t *testing.T) {
 	t.Parallel()
 	for name, events := range map[string][]form.Event{
@@ -189,7 +189,8 @@ func choiceOf(line string) string {
 	return rest[:1]
 }
 
-// State of other vendors stands on the first call, because clients send calls back; without calls, at the end.
+// TestWritesForeignState: the state of other vendors is on the first call, because clients send calls back. Without a call it is at the
+// end.
 func TestWritesForeignState(t *testing.T) {
 	t.Parallel()
 	signed := form.State{Kind: form.StateAnthropic, Data: []byte("sig=="), Text: rawjson.Quote("plan")}
@@ -223,7 +224,8 @@ func TestWritesFinishReasons(t *testing.T) {
 	}
 }
 
-// The pieces so far are sent before an error, whose own words are not the writer's; of a document nothing is.
+// TestWritesNothingOfFailures: before an error, the writer sends the pieces of a stream so far, and nothing of a document. It does not
+// write the error itself.
 func TestWritesNothingOfFailures(t *testing.T) {
 	t.Parallel()
 	failed := form.Event{Kind: form.EventFailed, Fault: providers.Faultf(providers.Upstream, "x")}
@@ -239,7 +241,8 @@ func TestWritesNothingOfFailures(t *testing.T) {
 	}
 }
 
-// Calls of the chat dialect may come in turns; a call is written when it is whole. What is no object is kept as text.
+// TestWritesInterleavedCalls: the pieces of several calls may alternate; each call is written when it is complete. Arguments that are not
+// an object are kept as text.
 func TestWritesInterleavedCalls(t *testing.T) {
 	t.Parallel()
 	arg := func(block int, s string) form.Event {

@@ -268,7 +268,7 @@ func TestWrites(t *testing.T) {
 	}
 }
 
-// What each model takes is on https://ai.google.dev/gemini-api/docs/thinking.
+// TestWritesThinking: the thinking options that each model accepts, by https://ai.google.dev/gemini-api/docs/thinking.
 func TestWritesThinking(t *testing.T) {
 	t.Parallel()
 	effort := func(word string) form.Thinking { return form.Thinking{Mode: form.ThinkingEffort, Effort: word} }
@@ -354,7 +354,7 @@ func TestWriteRefuses(t *testing.T) {
 	}
 }
 
-// kaitranntt/ccs#25: names that the vendor refuses are sent as others, everywhere alike.
+// TestWritesNames: a name that the vendor would refuse is replaced by the same other name everywhere (kaitranntt/ccs#25).
 func TestWritesNames(t *testing.T) {
 	t.Parallel()
 	p := form.Prompt{
@@ -376,7 +376,7 @@ func TestWritesNames(t *testing.T) {
 	}
 }
 
-// Media are referred to, never copied.
+// TestWriteRefersToMedia: the writer refers to media in the client's body and does not copy them.
 func TestWriteRefersToMedia(t *testing.T) {
 	t.Parallel()
 	data := make([]byte, 1<<20)

@@ -106,7 +106,7 @@ func joined(events []string) []string {
 	return append(all, counts)
 }
 
-// A streamed and a whole answer say the same.
+// TestAnswer: a streamed answer and a complete one are read as the same events.
 func TestAnswer(t *testing.T) {
 	t.Parallel()
 	files, err := filepath.Glob("testdata/answer/*.sse")
@@ -241,7 +241,7 @@ func ending(reason string) []string {
 	return []string{`{"type":"message_delta","delta":{"stop_reason":"` + reason + `"}}`, `{"type":"message_stop"}`}
 }
 
-// An input that stands whole in the start of its block counts where no delta comes.
+// TestAnswerWholeInput: the input in the start of a block counts if no delta follows.
 func TestAnswerWholeInput(t *testing.T) {
 	t.Parallel()
 	reader := messages.NewReader()
@@ -288,7 +288,7 @@ func TestMessage(t *testing.T) {
 	}
 }
 
-// An upstream that is full lets another be tried.
+// TestFaultsFallOver: after an overloaded error another channel is tried.
 func TestFaultsFallOver(t *testing.T) {
 	t.Parallel()
 	for kind, want := range map[string]bool{"overloaded_error": true, "rate_limit_error": true, "api_error": true, "invalid_request_error": false} {

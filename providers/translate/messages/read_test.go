@@ -10,7 +10,7 @@ import (
 	"modelrelay/providers/translate/messages"
 )
 
-// Each file of testdata/read is a client's call, with what is read of it and lost next to it.
+// TestRead: each file of testdata/read has a client's call, and what the reader makes of it and drops.
 func TestRead(t *testing.T) {
 	t.Parallel()
 	files, err := filepath.Glob("testdata/read/*.json")
@@ -74,7 +74,7 @@ func TestReadRefuses(t *testing.T) {
 	}
 }
 
-// What only the vendor knows is refused where it would be another answer without it, and named elsewhere.
+// TestReadOwn: a feature that only the vendor has is refused if the answer would differ without it, and otherwise reported as dropped.
 func TestReadOwn(t *testing.T) {
 	t.Parallel()
 	refused := map[string]string{
@@ -119,7 +119,7 @@ func TestReadOwn(t *testing.T) {
 	}
 }
 
-// State of other vendors is in thinking blocks.
+// TestReadEnvelopes: the reader finds the state of other vendors in thinking blocks.
 func TestReadEnvelopes(t *testing.T) {
 	t.Parallel()
 	gemini := form.State{Kind: form.StateGemini, Data: []byte("sig")}.Envelope()

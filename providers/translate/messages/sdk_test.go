@@ -10,7 +10,7 @@ import (
 	"github.com/anthropics/anthropic-sdk-go"
 )
 
-// The vendor's own SDK makes the same message of a stream that we write as of the whole message.
+// TestWriterForSDK: the vendor's own SDK makes the same message from the writer's stream and from its document.
 func TestWriterForSDK(t *testing.T) {
 	t.Parallel()
 	files, err := filepath.Glob("testdata/stream/*.sse")

@@ -159,7 +159,7 @@ func TestWriterStops(t *testing.T) {
 	}
 }
 
-// The first bytes leave with the upstream's first event, and count what is known by then: the estimate, or more.
+// TestWriterStarts: the first bytes are sent with the upstream's first event. Their usage is the known one, or else the estimate.
 func TestWriterStarts(t *testing.T) {
 	t.Parallel()
 	first := func(events ...form.Event) rawjson.Value {
@@ -196,7 +196,7 @@ func TestWriterFails(t *testing.T) {
 	}
 }
 
-// A call held behind another one is bounded.
+// TestWriterGivesUp: the size of a call that waits for the end of another one is bounded.
 func TestWriterGivesUp(t *testing.T) {
 	t.Parallel()
 	writer := messages.NewWriter(form.Ask{Stream: true, Model: "m"})

@@ -15,8 +15,8 @@ import (
 	"modelrelay/providers/translate/messages"
 )
 
-// What a client of this dialect says comes back out of the form: the files of testdata/read as a modern model's upstream and one
-// that thinks by budgets gets them.
+// TestWriteRoundTrip: the calls of testdata/read, read and written again for the same format: for a modern model, and for one with thinking
+// budgets.
 func TestWriteRoundTrip(t *testing.T) {
 	t.Parallel()
 	for name, traits := range map[string]providers.AnthropicTraits{"agent": budget, "media": modern} {
@@ -378,7 +378,7 @@ func TestWriteRefuses(t *testing.T) {
 	}
 }
 
-// Renamed tools are sent under one name everywhere, and remembered.
+// TestWriteRenames: a renamed tool has the same name everywhere, and the prompt records its own name.
 func TestWriteRenames(t *testing.T) {
 	t.Parallel()
 	p, _, loss := read(t, `{`+hello+`,"tools":[{"name":"mcp.list/all"}],"tool_choice":{"type":"tool","name":"mcp.list/all"}}`)
@@ -393,7 +393,7 @@ func TestWriteRenames(t *testing.T) {
 	}
 }
 
-// The bytes that are sent are a function of the call, and long values are no copies.
+// TestWriteRefersToLongValues: the same call makes the same bytes, and long values are not copied.
 func TestWriteRefersToLongValues(t *testing.T) {
 	t.Parallel()
 	data := strings.Repeat("iVBORw0K", 10_000)

@@ -218,7 +218,7 @@ func TestReaderDocuments(t *testing.T) {
 	}
 }
 
-// What the writer writes, the reader reads as the same events, streamed and whole.
+// TestReaderReadsWriter: the reader reads the writer's output, streamed or complete, as the same events.
 func TestReaderReadsWriter(t *testing.T) {
 	t.Parallel()
 	ask := form.Ask{Model: "m", Stream: true, ShowThought: true, Custom: map[string]bool{"patch": true}}
@@ -265,7 +265,7 @@ func TestReaderAllocatesNothing(t *testing.T) {
 	}
 }
 
-// A reader never panics, and ends what it begins: each call, and the answer.
+// FuzzAnswer: the reader never panics, and ends each call and answer that it begins.
 func FuzzAnswer(f *testing.F) {
 	for _, seed := range []string{
 		`{"type":"response.output_item.added","output_index":0,"item":{"type":"function_call","call_id":"c","name":"f"}}` + "\n" + `{"type":"response.function_call_arguments.delta","output_index":0,"delta":"{"}` + "\n" + `{"type":"response.completed","response":{"output":[{"type":"custom_tool_call","input":"x"}]}}`,

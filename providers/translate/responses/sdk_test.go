@@ -52,7 +52,7 @@ func (s *script) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	_, _ = w.Write(wire)
 }
 
-// OpenAI's own SDK takes an answer, and gives it back in the next call, with the state that is in it.
+// TestSDK: OpenAI's own SDK accepts an answer and sends it back in the next call, with its state.
 func TestSDK(t *testing.T) {
 	t.Parallel()
 	for name, streamed := range map[string]bool{"streamed": true, "whole": false} {

@@ -11,7 +11,7 @@ import (
 	"modelrelay/providers/translate/responses"
 )
 
-// The files of testdata hold a call, what is read of it, and the call that is written of that for the same dialect.
+// TestTrip: each file of testdata has a call, what the reader makes of it, and the call that the writer makes of that for the same format.
 func TestTrip(t *testing.T) {
 	t.Parallel()
 	files, err := filepath.Glob("testdata/*.txt")

@@ -276,7 +276,7 @@ func TestWriteRefuses(t *testing.T) {
 	}
 }
 
-// Media are not copied: the payload refers to the client's body.
+// TestWriteRefersToMedia: media are not copied: the payload refers to the client's body.
 func TestWriteRefersToMedia(t *testing.T) {
 	t.Parallel()
 	data := strings.Repeat("A", 1<<20)
