@@ -275,8 +275,8 @@ func (in RelayInput) answer() string {
 }
 
 // Relay sends the call as the API does, stores the answer and reports what it used. If its worker dies before the claim of the archive,
-// nothing was sent and the call is sent again. If it dies between the claim and the record of the answer, the answer is lost: the call is
-// sent once more, or fails with upstream_unknown. An answer whose record is stored is never sent again.
+// nothing was sent and the call is sent again. If it dies between the claim and the end of the answer's storage, the answer is lost: the call is
+// sent once more, or fails with upstream_unknown. A call whose answer is stored is never sent again.
 func (a *Relayer) Relay(ctx context.Context, in RelayInput) (Answered, error) {
 	c := &calling{Relayer: a, in: in, task: context.WithoutCancel(ctx), body: answerBody{objects: a.Objects, memory: a.Answers, token: in.Token, folder: in.parts()}}
 	defer c.body.reset(ctx)

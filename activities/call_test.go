@@ -10,6 +10,7 @@ import (
 	"iter"
 	"log/slog"
 	"net/http"
+	"reflect"
 	"slices"
 	"strings"
 	"sync"
@@ -943,15 +944,62 @@ func TestRelayArray(t *testing.T) {
 		got, err := c.try(t)
 		stored := map[bool]string{false: kind, true: "application/json"}[array]
 		check(got, err, stored)
-		c.dies(t, 1) // before the record of the answer
-		if err := c.archive.Delete(t.Context(), activities.SubmitInput{TaskID: "call_1", Incarnation: "one"}.TicketObject()); err != nil {
-			t.Fatal(err)
-		}
-		if !array {
-			stored = "text/event-stream"
-		}
+		c.dies(t, 1) // after the answer was stored
 		got, err = c.try(t)
 		check(got, err, stored)
+	}
+}
+
+// TestRelayDiesWhileStoring: an answer that is stored has its usage and cost, and those of lost ones, wherever its worker dies. One of which only
+// the record is stored is lost.
+func TestRelayDiesWhileStoring(t *testing.T) {
+	t.Parallel()
+	for name, test := range map[string]struct {
+		stored     bool
+		sent, lost int
+		cost       int64
+	}{"the answer is stored": {true, 2, 1, 1070}, "only the record is stored": {false, 2, 2, 2000}} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			c := newCalls(t, new(fakeCaller).answers(http.StatusOK, `{"ok":true}`))
+			var sent int
+			answer := c.caller.serve
+			c.caller.serve = func(w http.ResponseWriter, r *http.Request, run *activities.CallRun) {
+				if sent++; sent > 1 {
+					answer(w, r, run)
+				} else if c.caller.send(r, run) {
+					run.Fault = &providers.Fault{Kind: providers.Upstream, Message: "broken"}
+				}
+			}
+			var puts []string
+			c.archive.Fail = func(operation, key string) error {
+				if operation == "put" && !strings.HasSuffix(key, ".begun") {
+					puts = append(puts, key)
+				}
+				return nil
+			}
+			first, err := c.try(t)
+			if record := (activities.SubmitInput{TaskID: "call_1", Incarnation: "one"}).TicketObject(); first.Output == nil || !slices.Equal(puts, []string{record, first.Output.Object}) {
+				t.Errorf("stored %q: a worker that dies before the last one has not stored the answer", puts)
+			}
+			if err != nil || first.Cost != 1070 || first.Lost != 1 || first.Output == nil {
+				t.Fatalf("got %+v, %v", first, err)
+			}
+			c.dies(t, 1)
+			c.dies(t, 2)
+			if !test.stored {
+				if err := c.archive.Delete(t.Context(), first.Output.Object); err != nil {
+					t.Fatal(err)
+				}
+			}
+			got, err := c.try(t)
+			if err != nil || got.Cost != test.cost || got.Lost != test.lost || got.Unknown == test.stored || int(c.caller.sent.Load()) != test.sent {
+				t.Errorf("got %+v, %v after %d requests", got, err, c.caller.sent.Load())
+			}
+			if test.stored && (got.Usage != first.Usage || !reflect.DeepEqual(got.Output, first.Output)) {
+				t.Errorf("got %+v with %+v, want %+v with %+v", got, got.Output, first, first.Output)
+			}
+		})
 	}
 }
 

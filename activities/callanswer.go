@@ -6,7 +6,6 @@ import (
 	"crypto/sha256"
 	"encoding/hex"
 	"encoding/json"
-	"errors"
 	"fmt"
 	"io"
 	"net/http"
@@ -16,55 +15,33 @@ import (
 
 	"modelrelay/providers"
 	"modelrelay/providers/sse"
-	"modelrelay/storage"
 	"modelrelay/storage/archive"
 	"modelrelay/storage/eventlog"
 )
 
-// stored returns the answer that an earlier try has stored, or storage.ErrNotFound. If only the record is missing, which is written last,
-// the usage is unknown: such an answer costs what was reserved.
+// stored returns the answer that an earlier try has stored, or storage.ErrNotFound. An answer of which there is only the record is lost.
 func (c *calling) stored(ctx context.Context) (answer Answered, err error) {
-	if err = c.Objects.GetJSON(ctx, c.in.answer(), &answer); !errors.Is(err, storage.ErrNotFound) {
-		return answer, err
+	if err := c.Objects.GetJSON(ctx, c.in.answer(), &answer); err != nil {
+		return Answered{}, err
 	}
-	answer = c.ended(Answered{Status: http.StatusOK}, &CallRun{Cost: c.in.Call.Amount})
-	answer.Cost = c.in.Call.Amount
-	if c.in.Call.Stream {
+	if answer.Output.Object == "" {
 		log, err := c.Events.Ended(ctx, c.in.events())
-		if err == nil {
-			answer.Output, err = c.streamed(ctx, log, eventStream)
-		}
-		if answer.Events = log.Events; !log.Complete {
-			answer.Unknown, answer.Failure = true, lostFailure()
-		}
-		if !errors.Is(err, storage.ErrNotFound) {
-			return answer, err
-		}
-	}
-	for object, err := range c.Objects.List(ctx, c.in.output("")) {
 		if err != nil {
 			return Answered{}, err
 		}
-		status, err := strconv.Atoi(strings.TrimPrefix(object.Key, c.in.output("")))
-		if err != nil {
-			continue
-		}
-		body, err := c.Objects.Open(ctx, object.Key)
-		if err != nil {
-			return Answered{}, err
-		}
-		defer func() { _ = body.Close() }() // it was only read
-		sum := sha256.New()
-		size, err := io.Copy(sum, body)
-		answer.Status, answer.Output = status, &Output{
-			Object: object.Key, ContentType: body.Object().ContentType, Size: size, SHA256: hex.EncodeToString(sum.Sum(nil)),
-		}
-		if status/100 != 2 {
-			answer.Cost, answer.Failure = 0, FailureOf(nil, nil)
-		}
+		answer.Events = log.Events
+		answer.Output, err = c.streamed(ctx, log, answer.Output.ContentType)
 		return answer, err
 	}
-	return Answered{}, storage.ErrNotFound
+	body, err := c.Objects.Open(ctx, answer.Output.Object)
+	if err != nil {
+		return Answered{}, err
+	}
+	defer func() { _ = body.Close() }() // it was only read
+	sum := sha256.New()
+	answer.Output.Size, err = io.Copy(sum, body)
+	answer.Output.SHA256 = hex.EncodeToString(sum.Sum(nil))
+	return answer, err
 }
 
 func tooLate() *providers.VideoFailure {
@@ -113,7 +90,7 @@ func (c *calling) ended(answer Answered, run *CallRun) Answered {
 	return answer
 }
 
-// store writes the answer to the archive, then its record. as.Failure is the failure if it is already known.
+// store writes the record of the answer to the archive, then the answer. as.Failure is the failure if it is already known.
 func (c *calling) store(ctx context.Context, out *callOutput, run *CallRun, as Answered) (Answered, error) {
 	c.enter(StageStoring)
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), storeTimeout)
@@ -162,22 +139,28 @@ func (c *calling) write(ctx context.Context, out *callOutput, answer *Answered) 
 			}
 			defer release()
 		}
+		if err := c.record(ctx, answer, Output{ContentType: kind}); err != nil {
+			return err
+		}
 		log, err := c.events.Close(ctx, answer.Failure == nil && !answer.Cancelled)
 		if err != nil {
 			return fmt.Errorf("end the log of events: %w", err)
 		}
 		answer.Events = log.Events
-		if answer.Output, err = c.streamed(ctx, log, kind); err != nil {
-			return err
-		}
-		return c.record(ctx, answer)
+		answer.Output, err = c.streamed(ctx, log, kind)
+		return err
 	}
-	object, err := c.body.store(ctx, c.in.output(strconv.Itoa(out.status)), kind)
+	output := Output{Object: c.in.output(strconv.Itoa(out.status)), ContentType: kind}
+	if err := c.record(ctx, answer, output); err != nil {
+		return err
+	}
+	object, err := c.body.store(ctx, output.Object, kind)
 	if err != nil {
 		return fmt.Errorf("write the answer: %w", err)
 	}
-	answer.Output = &Output{Object: object.Key, ContentType: kind, Size: object.Size, SHA256: object.SHA256}
-	return c.record(ctx, answer)
+	output.Size, output.SHA256 = object.Size, object.SHA256
+	answer.Output = &output
+	return nil
 }
 
 // streamed returns the output of a stream whose events are stored. If the client receives the stream as a JSON array, it is also stored as
@@ -199,8 +182,10 @@ func (c *calling) streamed(ctx context.Context, log eventlog.Object, kind string
 	return &Output{Object: object.Key, ContentType: kind, Size: object.Size, SHA256: object.SHA256}, nil
 }
 
-// record writes the record of the answer, after which the call is never sent again.
-func (c *calling) record(ctx context.Context, answer *Answered) error {
+// record writes the record of the answer before its output, so that no answer is stored without what it used and costs. The output has no object if
+// it is the log of events. Once both are stored, the call is never sent again.
+func (c *calling) record(ctx context.Context, answer *Answered, output Output) error {
+	answer.Output = &output
 	if err := c.Objects.PutJSON(ctx, c.in.answer(), answer); err != nil {
 		return fmt.Errorf("write the record of the answer: %w", err)
 	}
