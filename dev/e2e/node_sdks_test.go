@@ -15,21 +15,20 @@ import (
 	"modelrelay/storage/testwait"
 )
 
-// nodeDir holds the vendors' Node SDKs and their tests, and, after npm ci, a Node that they support. For the gate's set
-// "npm ci --omit=dev" is enough.
+// nodeDir holds the vendors' Node SDKs and their tests, and, after npm ci, a Node that they support.
 const nodeDir = repo + "/dev/node"
 
-// TestNodeSDKs runs the tests of dev/node, the vendors' unmodified Node SDKs, against a gateway. The gate's set has those of one SDK.
+// TestNodeSDKs runs the tests of dev/node, the vendors' unmodified Node SDKs, against a gateway. The gate's set has those of OpenAI's, and the
+// loop of tools of the AI SDK.
 func TestNodeSDKs(t *testing.T) {
 	t.Parallel()
 	node := installedNode(t)
-	pattern := "openai.test.js"
+	files := []string{"openai.test.js", "ai_loop.test.js"}
 	if stack.IsFull() {
-		pattern = "*.test.js"
-	}
-	files, err := filepath.Glob(nodeDir + "/test/" + pattern)
-	if err != nil || len(files) == 0 {
-		t.Fatalf("no tests in %s: %v", nodeDir, err)
+		var err error
+		if files, err = filepath.Glob(nodeDir + "/test/*.test.js"); err != nil || len(files) == 0 {
+			t.Fatalf("no tests in %s: %v", nodeDir, err)
+		}
 	}
 	const public = "https://gateway.example"
 	g := newFormats(t, "public_url: "+public+"\n")

@@ -57,7 +57,7 @@ func newFormats(t *testing.T, sections ...string) *stack.Gateway {
 	t.Helper()
 	s := stack.Shared(t)
 	models := map[string]string{
-		"openai": "gpt-4o: , mapped: gpt-4o-mini, \"org/llama:70b\": , text-embedding-3-small: , gpt-3.5-turbo-instruct: , whisper-1: , tts-1: , " +
+		"openai": "gpt-4o: , gpt-4o-2s: , mapped: gpt-4o-mini, \"org/llama:70b\": , text-embedding-3-small: , gpt-3.5-turbo-instruct: , whisper-1: , tts-1: , " +
 			"gpt-image-1: , omni-moderation-latest: , rerank-v3.5: , gpt-realtime: , sora-2: , sora-2-fast: , sora-2-fast-fail: ",
 		"anthropic": "claude-sonnet-4-5: , claude-mapped: claude-haiku-4-5",
 		"gemini":    "gemini-2.5-flash: , gemini-mapped: gemini-2.5-pro, gemini-embedding-001: ",

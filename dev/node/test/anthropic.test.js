@@ -85,3 +85,23 @@ test('errors within streams', async () => {
 	assert.ok(error instanceof Anthropic.APIError, error.stack)
 	assert.equal(error.type, 'api_error')
 })
+
+test('messages in the background by a header', async () => {
+	for (const model of [ask.model, 'gpt-4o', 'gemini-2.5-flash']) {
+		const {data, response} = await client.messages.create({...ask, model}, {headers: {Prefer: 'respond-async, wait=60'}}).withResponse()
+		assert.equal(data.content[0].text, said)
+		assert.match(response.headers.get('content-location'), /^\/v1\/tasks\/call_\w+\/result$/)
+
+		const started = await client.messages.create({...ask, model, stream: true}, {headers: {Prefer: 'respond-async'}}).asResponse()
+		assert.equal(started.status, 202)
+		let task = await started.json()
+		assert.equal(task.kind, 'call')
+		const types = (await collect(await client.get(`/v1/tasks/${task.id}/events`, {stream: true}))).map(event => event.type)
+		assert.deepEqual([types[0], types.at(-1)], ['message_start', 'message_stop'])
+		while (['queued', 'in_progress'].includes(task.status)) task = await client.get(`/v1/tasks/${task.id}`, {query: {wait: 30}})
+		assert.equal(task.status, 'completed')
+		assert.ok(task.usage.total_tokens > 0)
+	}
+	const failed = client.messages.create({...ask, model: 'anthropic-says-400'}, {headers: {Prefer: 'respond-async, wait=60'}, maxRetries: 2})
+	await assert.rejects(failed, {status: 400, type: 'invalid_request_error'})
+})

@@ -110,3 +110,22 @@ test('interactions in the background', async () => {
 	await assert.rejects(interactions.get(id), {status: 404})
 	await assert.rejects(interactions.create({...create, store: false}), {status: 400})
 })
+
+test('calls in the background by a header', async () => {
+	for (const model of ['gemini-2.5-flash', 'gpt-4o', 'claude-sonnet-4-5']) {
+		const answer = await client.models.generateContent({model, contents: question, config: {httpOptions: {headers: {Prefer: 'respond-async, wait=60'}}}})
+		assert.equal(answer.text, said)
+		assert.match(answer.sdkHttpResponse.headers['content-location'], /^\/v1\/tasks\/call_\w+\/result$/)
+
+		const started = await client.models.generateContent({model, contents: question, config: {httpOptions: {headers: {Prefer: 'respond-async'}}}})
+		const {location} = started.sdkHttpResponse.headers
+		assert.match(location, /^\/v1\/tasks\/call_\w+$/)
+		const read = async path => (await fetch(url + path, {headers: {'x-goog-api-key': token}})).json()
+		let status = 'queued'
+		while (['queued', 'in_progress'].includes(status)) ({status} = await read(`${location}?wait=60`))
+		assert.equal(status, 'completed')
+		assert.equal((await read(`${location}/result`)).candidates[0].content.parts.at(-1).text, said)
+	}
+	const failed = client.models.generateContent({model: 'gemini-says-400', contents: question, config: {httpOptions: {headers: {Prefer: 'respond-async, wait=60'}}}})
+	await assert.rejects(failed, error => error instanceof ApiError && error.status === 400)
+})

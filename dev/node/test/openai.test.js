@@ -179,3 +179,52 @@ for (const model of ['gpt-4o', 'claude-sonnet-4-5', 'gemini-2.5-flash']) {
 		await assert.rejects(client.responses.retrieve(id), {status: 404})
 	})
 }
+
+test('calls in the background by a header', async () => {
+	const ask = headers => client.chat.completions.create({model: 'claude-sonnet-4-5', messages}, {headers})
+	const {data, response} = await ask({Prefer: 'respond-async, wait=60'}).withResponse()
+	assert.equal(data.choices[0].message.content, said)
+	assert.equal(response.headers.get('preference-applied'), 'respond-async, wait=60')
+	assert.match(response.headers.get('content-location'), /^\/v1\/tasks\/call_\w+\/result$/)
+
+	const started = await ask({Prefer: 'respond-async'}).asResponse()
+	assert.equal(started.status, 202)
+	let task = await started.json()
+	assert.equal(started.headers.get('location'), `/v1/tasks/${task.id}`)
+	while (['queued', 'in_progress'].includes(task.status)) task = await client.get(`/tasks/${task.id}`, {query: {wait: 30}})
+	assert.equal((await client.get(`/tasks/${task.id}/result`)).choices[0].message.content, said)
+
+	const streamed = await client.chat.completions.create({model: 'gpt-4o', messages, stream: true}, {headers: {Prefer: 'respond-async'}}).asResponse()
+	assert.equal(streamed.status, 202)
+	const {id} = await streamed.json()
+	const events = await collect(await client.get(`/tasks/${id}/events`, {stream: true}))
+	assert.equal(events.map(chunk => chunk.choices[0]?.delta.content ?? '').join(''), said)
+
+	const image = await client.images.generate({model: 'gpt-image-1', prompt: 'a lighthouse'}, {headers: {Prefer: 'respond-async, wait=60'}})
+	assert.ok(image.data[0].b64_json)
+	const file = await OpenAI.toFile(picture(), 'lighthouse.wav')
+	const heard = await client.audio.transcriptions.create({model: 'whisper-1', file}, {headers: {Prefer: 'respond-async, wait=60'}})
+	assert.match(heard.text, /lighthouse/)
+
+	const failed = client.chat.completions.create({model: 'openai-says-400', messages}, {headers: {Prefer: 'respond-async, wait=60'}, maxRetries: 2})
+	await assert.rejects(failed, error => {
+		assert.ok(error instanceof OpenAI.BadRequestError, error.stack)
+		assert.equal(error.headers.get('x-should-retry'), 'false')
+		return true
+	})
+})
+
+test('a response in the background is cancelled, its stream ends', async () => {
+	const stream = await client.responses.create({model: 'gpt-4o-2s', input: question, background: true, stream: true})
+	let id
+	const kinds = []
+	for await (const event of stream) {
+		kinds.push(event.type)
+		if (id) continue
+		id = event.response.id
+		assert.equal((await client.responses.cancel(id)).status, 'cancelled')
+	}
+	assert.ok(kinds.length >= 2 && !kinds.some(kind => /completed|failed|error/.test(kind)), kinds)
+	assert.equal((await client.responses.retrieve(id)).status, 'cancelled')
+	await client.responses.delete(id)
+})
