@@ -26,6 +26,8 @@ const (
 	// callRetry and callRetryMost bound the wait between two tries of a call that found no slot or no channel. A try costs engine and worker
 	// a hundredth of a second: ten thousand waiting calls take most of one processor with this longest wait.
 	callRetry, callRetryMost = time.Second, 2 * time.Minute
+	// leastCallRoom is the least number of calls that may wait for a slot of a worker.
+	leastCallRoom = 100
 	// callClaims is the number of times that a call may be sent: a lost answer permits one repeat.
 	callClaims = 2
 	// concludeTimeout bounds Conclude's reads of the archive.
@@ -228,9 +230,12 @@ type Relayer struct {
 // CallShares returns the slots of a worker that relays so many calls at a time. The calls of one token take three quarters of them at most,
 // because a call may run for an hour and no slot is taken back. No token may have more than half of the waiting room.
 func CallShares(calls int64) *Shares {
-	share := max(1, calls-max(1, calls/4))
-	return fair.New[string](fair.Bounds{Total: calls, Share: share, Line: int(calls / 2), Lines: int(calls)})
+	share, room := max(1, calls-max(1, calls/4)), CallRoom(int(calls))
+	return fair.New[string](fair.Bounds{Total: calls, Share: share, Line: room / 2, Lines: room})
 }
+
+// CallRoom returns how many calls may wait for a slot of such a worker. Lanes and weights hold among these, so a small worker has room too.
+func CallRoom(calls int) int { return max(calls, leastCallRoom) }
 
 // RelayInput is a background call.
 type RelayInput struct {

@@ -16,6 +16,7 @@ import (
 	"sync"
 	"sync/atomic"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"go.temporal.io/api/serviceerror"
@@ -247,6 +248,33 @@ func TestCallShares(t *testing.T) {
 			t.Errorf("of %d slots one token takes %d, want %d", total, taken, share)
 		}
 	}
+}
+
+// TestSmallWorkerHasALine: the calls that wait for the only slot of a worker get it lane by lane.
+func TestSmallWorkerHasALine(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		slots := activities.CallShares(1)
+		_ = slots.Try("first", 1)
+		got := make(chan string)
+		for _, name := range []string{"low", "normal", "high"} {
+			go func() {
+				ask := fair.Ask[string]{Key: name, Lane: activities.LaneIndex(name)}
+				if _, err := fair.Wait(t.Context(), ask, slots); err != nil {
+					t.Errorf("%s: %v", name, err)
+				}
+				got <- name
+			}()
+			synctest.Wait()
+		}
+		held := "first"
+		for _, want := range []string{"high", "normal", "low"} {
+			slots.Release(held, 1)
+			if held = <-got; held != want {
+				t.Errorf("got %s, want %s", held, want)
+			}
+		}
+	})
 }
 
 // TestRelayRule: a lost answer is requested once more under the rule repeat, and never under fail.
@@ -486,7 +514,7 @@ func TestRelayWaits(t *testing.T) {
 			}
 		}},
 		"no slot": {caller: new(fakeCaller).answers(http.StatusOK, "{}"), prepare: func(c *calls) {
-			c.relayer.Slots = activities.CallShares(0)
+			c.relayer.Slots = fair.New[string](fair.Bounds{})
 		}},
 		"worker stops": {caller: new(fakeCaller).answers(http.StatusOK, "{}"), prepare: func(c *calls) {
 			c.relayer.Slots = activities.CallShares(1)

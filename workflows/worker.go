@@ -96,7 +96,7 @@ func (w *Worker) Run(ctx context.Context) error {
 	RegisterRemovals(removals, w.acts)
 	relays := options
 	relays.WorkerStopTimeout = w.opts.Grace + stopMargin
-	relays.MaxConcurrentActivityExecutionSize = 2 * w.opts.Calls // half of them wait for a slot
+	relays.MaxConcurrentActivityExecutionSize = w.opts.Calls + activities.CallRoom(w.opts.Calls)
 	calls := worker.New(w.temporal, w.opts.CallQueue, relays)
 	Register(calls, w.acts)
 	following, stopFollowing := context.WithCancel(context.WithoutCancel(ctx))
