@@ -439,7 +439,7 @@ func TestServeCall(t *testing.T) {
 	})
 	serve := func(token string) (*httptest.ResponseRecorder, *activities.CallRun) {
 		began := 0
-		run := &activities.CallRun{Token: token, Begin: func(context.Context, string) error { began++; return nil }, Sent: func() {}}
+		run := &activities.CallRun{TaskID: "call_1", Token: token, Begin: func(context.Context, string) error { began++; return nil }, Sent: func() {}}
 		rec := httptest.NewRecorder()
 		r := httptest.NewRequest("POST", "/v1/chat/completions", strings.NewReader(chatBody)).WithContext(t.Context())
 		r.Header = http.Header{"Content-Type": {"application/json"}}
@@ -451,6 +451,9 @@ func TestServeCall(t *testing.T) {
 	}
 	if len(g.ledger.entries) != 0 {
 		t.Error("the worker's request is charged besides its task")
+	}
+	if log := g.log.String(); !strings.Contains(log, `"msg":"request"`) || !strings.Contains(log, `"task":"call_1"`) {
+		t.Errorf("the access log does not name the task:\n%s", log)
 	}
 	for token, status := range map[string]int{"off": http.StatusUnauthorized, "lost": http.StatusServiceUnavailable} {
 		if rec, _ := serve(token); rec.Code != status {

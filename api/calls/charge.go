@@ -61,6 +61,7 @@ func (c *Calls) Charged(h func(x *edge.Request, r *http.Request, ch *Charge) err
 		x.Recorded = true
 		ch := &Charge{calls: c, request: x, run: activities.CallRunOf(r.Context()), tokens: int(min(max(r.ContentLength, 0)/bytesPerToken, maxTokenEstimate))}
 		if ch.run != nil {
+			x.Outcome.Task = ch.run.TaskID
 			ch.admitted, ch.place = true, c.options.Limits.Resume(x.Caller.Counted(), ch.tokens)
 		}
 		defer ch.release()

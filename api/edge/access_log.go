@@ -37,6 +37,9 @@ func (x report) log() {
 	if x.Caller != nil {
 		attrs = append(attrs, slog.String("token", x.Caller.Name))
 	}
+	if o.Task != "" {
+		attrs = append(attrs, slog.String("task", o.Task))
+	}
 	if x.Act.By != nil {
 		attrs = append(attrs, slog.String("operator", x.Act.By.Name))
 	}

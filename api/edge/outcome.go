@@ -65,7 +65,7 @@ type Outcome struct {
 	Model, Channel string
 	// Translated is the upstream's endpoint of a translated call; zero for others.
 	Translated providers.Endpoint
-	// Provider is the vendor's name in OpenTelemetry's conventions. Task is the id of the task of a create.
+	// Provider is the vendor's name in OpenTelemetry's conventions. Task is the id of the task that a create makes, or that a worker serves.
 	Provider, Task string
 	Attempts       int
 	// Trail has the attempts of a call.

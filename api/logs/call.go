@@ -32,7 +32,7 @@ type CallNames struct {
 	ClientID  string `json:"client_request_id,omitempty" doc:"The value that the client sent as x-request-id. Calls of several tokens may have it"`
 	TraceID   string `json:"trace_id,omitempty" doc:"Id of the trace"`
 	VendorID  string `json:"vendor_request_id,omitempty" doc:"The upstream's id of the request"`
-	TaskID    string `json:"task_id,omitempty" doc:"The task that the call created"`
+	TaskID    string `json:"task_id,omitempty" doc:"The task that the call created, or of which it is a request to upstreams"`
 	Token     string `json:"token,omitempty" doc:"Token id; absent if no token was accepted"`
 	TokenName string `json:"token_name,omitempty" doc:"Token name"`
 	UserAgent string `json:"user_agent,omitempty" doc:"First 80 bytes of the header User-Agent"`
