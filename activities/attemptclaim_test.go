@@ -81,7 +81,7 @@ func TestSubmitWithoutArchiveSendsNothing(t *testing.T) {
 	}
 }
 
-// TestAwaitArchive asks seldom while the archive is away, and never beyond the task's time.
+// TestAwaitArchive: while the archive is unavailable, the waits between two checks grow. They end at the task's queue limit.
 func TestAwaitArchive(t *testing.T) {
 	t.Parallel()
 	c := newClaimed()
@@ -217,7 +217,7 @@ func TestRefusedSubmitGivesItsClaimBack(t *testing.T) {
 	}
 }
 
-// TestClaimRace lets a late submit and the look for it meet: never is a job sent that the look says was not.
+// TestClaimRace: a late submit and Reconcile run concurrently. A job that Reconcile reports as not accepted is never sent.
 func TestClaimRace(t *testing.T) {
 	t.Parallel()
 	began, never := 0, 0

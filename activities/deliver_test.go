@@ -101,7 +101,7 @@ func deliver() activities.DeliverInput {
 	}
 }
 
-// TestDeliverVerifies lets two receivers' libraries judge the signature: the OpenAI SDK's and Standard Webhooks' own.
+// TestDeliverVerifies: two libraries of receivers accept the signature: the OpenAI SDK and Standard Webhooks' own.
 func TestDeliverVerifies(t *testing.T) {
 	t.Parallel()
 	current, before := tokens.NewWebhookSecret(), tokens.NewWebhookSecret()
@@ -148,7 +148,7 @@ func TestDeliverVerifies(t *testing.T) {
 	}
 }
 
-// TestDeliverSignsAsTheReference compares the header with what the library of Standard Webhooks signs itself.
+// TestDeliverSignsAsTheReference: the signature is equal to that of the library of Standard Webhooks.
 func TestDeliverSignsAsTheReference(t *testing.T) {
 	t.Parallel()
 	const shared = "whsec_MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSw" // 24 bytes, the least there may be
@@ -172,7 +172,7 @@ func TestDeliverSignsAsTheReference(t *testing.T) {
 	}
 }
 
-// TestDeliverAgain goes through the waits after failed tries.
+// TestDeliverAgain: the waits after failed tries follow the schedule.
 func TestDeliverAgain(t *testing.T) {
 	t.Parallel()
 	for name, test := range map[string]struct {

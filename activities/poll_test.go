@@ -190,8 +190,8 @@ func TestPollNotesHowLongItTook(t *testing.T) {
 	}
 }
 
-// TestPollSchedule is the promise about polls: few for a job of usual length, none noticed late after its expected end, and none
-// more often than the vendor wants.
+// TestPollSchedule: a job of usual length needs few polls, its end is noticed soon after the expected time, and no poll is more frequent
+// than the vendor permits.
 func TestPollSchedule(t *testing.T) {
 	t.Parallel()
 	const most = 8
@@ -583,7 +583,7 @@ func TestPollFailedJob(t *testing.T) {
 	}
 }
 
-// TestPollProgressDoesNotFall when the job ends badly, whatever the vendor says of it then.
+// TestPollProgressDoesNotFall: the progress does not fall when a job fails, whatever progress the vendor reports.
 func TestPollProgressDoesNotFall(t *testing.T) {
 	t.Parallel()
 	for name, last := range map[string]providers.VideoState{"failed": providers.JobFailed, "deadline": providers.JobRunning} {

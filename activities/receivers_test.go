@@ -85,7 +85,7 @@ func TestCheckReceiver(t *testing.T) {
 	}
 }
 
-// FuzzCheckReceiver looks for an address that is let through although the number in it is not one of the internet.
+// FuzzCheckReceiver: CheckReceiver accepts no address with an IP address outside of the public internet.
 func FuzzCheckReceiver(f *testing.F) {
 	for _, seed := range []string{
 		"https://client.example/", "http://127.0.0.1", "http://[::ffff:10.0.0.1]:80/x", "http://[64:ff9b::7f00:1]/", "http://2130706433/",

@@ -39,7 +39,7 @@ func sweep(t *testing.T, r *testEnv, fn any) (swept activities.Swept, err error)
 	return swept, value.Get(&swept)
 }
 
-// TestSweepOutputs removes whole days, from the one on in which everything has expired.
+// TestSweepOutputs: the sweep removes whole days in which everything has expired.
 func TestSweepOutputs(t *testing.T) {
 	t.Parallel()
 	day := func(ago int) string {
@@ -71,7 +71,7 @@ func TestSweepOutputs(t *testing.T) {
 	}
 }
 
-// TestSweepUploads ends uploads that no copy can be at any more. A store that does not let it stops no other sweep.
+// TestSweepUploads: the sweep aborts uploads that are too old for a running copy. If the store forbids that, the other sweeps continue.
 func TestSweepUploads(t *testing.T) {
 	t.Parallel()
 	r, bucket := sweeper(t)
@@ -92,7 +92,7 @@ func TestSweepUploads(t *testing.T) {
 	}
 }
 
-// TestSweepTasks removes what is older than any task, and nothing where no life is known.
+// TestSweepTasks: the sweep removes objects that are older than any task can be, and none if TaskAge is not set.
 func TestSweepTasks(t *testing.T) {
 	t.Parallel()
 	all := []string{"outputs/2020-01-01/video_a/0.mp4", "tasks/video_a/attempts/1", "tasks/video_a/inputs/x"}
@@ -171,7 +171,7 @@ func TestRemoveOneIncarnation(t *testing.T) {
 	}
 }
 
-// TestSweepLosers removes what a create staged that lost the id to the task that has it.
+// TestSweepLosers: the sweep removes the staged objects of a create whose id another create got.
 func TestSweepLosers(t *testing.T) {
 	t.Parallel()
 	request := func(id, incarnation string) string {

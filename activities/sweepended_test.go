@@ -21,7 +21,8 @@ func (e fakeEndings) Finish(_ context.Context, since time.Time, cursor []byte) (
 	return e.finish(since, cursor)
 }
 
-// TestSweepEnded goes through the pages, so many at a time, and looks back from where the last whole round began.
+// TestSweepEnded: a search reads a bounded number of pages, and the next one continues there. A new search starts shortly before the start
+// of the last complete one.
 func TestSweepEnded(t *testing.T) {
 	t.Parallel()
 	const pages = 45

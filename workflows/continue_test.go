@@ -113,7 +113,7 @@ func TestVideoOfAWeek(t *testing.T) {
 	}
 }
 
-// TestVideoOfALaterRun is called off as any other, by whatever arrives around the switch.
+// TestVideoOfALaterRun: a cancel or fail also ends a task that has continued in a new run, and one that arrives in the last step of a run.
 func TestVideoOfALaterRun(t *testing.T) {
 	t.Parallel()
 	for name, tc := range map[string]struct {
@@ -233,7 +233,7 @@ func TestVideoCancelledWhileItIsCopied(t *testing.T) {
 	}
 }
 
-// TestVideoWithoutAnAnswerIsNotStuck while its lost submit is looked for.
+// TestVideoWithoutAnAnswerIsNotStuck: a task does not count as stuck while Reconcile searches for its lost submit.
 func TestVideoWithoutAnAnswerIsNotStuck(t *testing.T) {
 	t.Parallel()
 	s := newTestEnv(t)

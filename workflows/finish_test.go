@@ -84,8 +84,8 @@ func TestVideoTellsItsEnd(t *testing.T) {
 	}
 }
 
-// TestVideoNamesItsDelivery after its incarnation, so that one which still delivers the end of a deleted task with the same id is
-// not in its way.
+// TestVideoNamesItsDelivery: the id of a delivery contains the task's incarnation. So it does not collide with a running delivery of a
+// deleted task with the same id.
 func TestVideoNamesItsDelivery(t *testing.T) {
 	t.Parallel()
 	for _, incarnation := range []string{"one", "two"} {

@@ -13,8 +13,8 @@ import (
 	"modelrelay/storage/archive"
 )
 
-// TestAbortUploads reads the list of unfinished uploads page by page, as S3 documents it, and ends those that are old. A store without
-// such a list has none, and so has one that answers the list with NoSuchUpload.
+// TestAbortUploads: AbortUploads reads the list of incomplete uploads page by page, as S3 documents it, and aborts the old ones. A store
+// without such a list, or one that answers NoSuchUpload, has none.
 func TestAbortUploads(t *testing.T) {
 	t.Parallel()
 	now := time.Now().UTC()

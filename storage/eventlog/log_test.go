@@ -609,7 +609,7 @@ func TestAppendRefuses(t *testing.T) {
 	})
 }
 
-// TestAtOnce has one writer and readers that come and go, in two processes, while Redis is emptied.
+// TestAtOnce: readers that begin and end in two processes receive all events of one writer, while Redis loses its data.
 func TestAtOnce(t *testing.T) {
 	t.Parallel()
 	client, files := storagetest.Redis(t), newObjects()
@@ -668,7 +668,7 @@ func TestPrefix(t *testing.T) {
 	}
 }
 
-// TestKilled kills a real Redis, which comes back with nothing.
+// TestKilled: the log survives a kill of a real Redis that restarts empty.
 func TestKilled(t *testing.T) {
 	t.Parallel()
 	server := storagetest.StartProcess(t, `save ""`)

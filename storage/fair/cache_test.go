@@ -45,7 +45,7 @@ func TestCache(t *testing.T) {
 	})
 }
 
-// TestCacheConcurrent is for the race detector; what is held stays within the bounds.
+// TestCacheConcurrent: the cache stays within its bounds under concurrent use. The race detector checks the rest.
 func TestCacheConcurrent(t *testing.T) {
 	t.Parallel()
 	c := fair.NewCache[int, int, int](fair.CacheBounds{Total: 100, Share: 30})

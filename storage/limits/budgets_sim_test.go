@@ -46,9 +46,9 @@ func (g *gateway) close(ctx context.Context, t *testing.T) {
 	}
 }
 
-// TestMoneyAddsUp lets random calls and tasks of tokens with random limits run over gateways of which some are killed.
-// Never is more admitted than a budget allows, never are more calls in flight than allowed, and at the end the ledger and
-// the balance say to the unit what was served by gateways that lived; what the killed ones had in hand stays reserved.
+// TestMoneyAddsUp: no budget and no limit of concurrent calls is exceeded. At the end, the ledger and the balances are exactly what the
+// living gateways have served, and the reservations of killed gateways remain. Random calls and tasks of tokens with random limits run at
+// several gateways, some of which are killed.
 func TestMoneyAddsUp(t *testing.T) {
 	t.Parallel()
 	for seed := range uint64(3) {

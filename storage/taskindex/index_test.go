@@ -168,7 +168,7 @@ func TestTaskIndexForgetsOld(t *testing.T) {
 	}
 }
 
-// TestTaskIndexBuries one task, and not another that has its id.
+// TestTaskIndexBuries: the mark of a removal hides one task, and not a later task with the same id.
 func TestTaskIndexBuries(t *testing.T) {
 	t.Parallel()
 	var (

@@ -32,7 +32,7 @@ func names(t *testing.T, store *tokens.Store, limit int, wanted func(*tokens.Tok
 	}
 }
 
-// TestPageOfTokens walks the tokens by name: each once, revoked ones too, whatever is between two pages.
+// TestPageOfTokens: the pages list each token once by name, also revoked ones, and also if tokens change between two pages.
 func TestPageOfTokens(t *testing.T) {
 	t.Parallel()
 	ctx, client := t.Context(), storagetest.Redis(t)
@@ -130,7 +130,7 @@ func TestPageIsBounded(t *testing.T) {
 	}
 }
 
-// TestVersionOfAToken grows by one with each change of any process.
+// TestVersionOfAToken: the version of a token grows by one with each change by any process.
 func TestVersionOfAToken(t *testing.T) {
 	t.Parallel()
 	ctx, client := t.Context(), storagetest.Redis(t)

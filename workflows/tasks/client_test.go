@@ -102,8 +102,8 @@ func TestPrivateRequestReadsWithoutArchive(t *testing.T) {
 	}
 }
 
-// TestLongPromptIsReadFromTheArchive by a process that did not make the task, and the task is answered without it while the
-// archive is away.
+// TestLongPromptIsReadFromTheArchive: a process that did not create the task reads its long prompt from the archive. While the archive is
+// unavailable, the task is returned without the prompt.
 func TestLongPromptIsReadFromTheArchive(t *testing.T) {
 	t.Parallel()
 	for _, away := range []bool{false, true} {
@@ -129,7 +129,7 @@ func TestLongPromptIsReadFromTheArchive(t *testing.T) {
 	}
 }
 
-// TestCreateRefuses what no task could carry.
+// TestCreateRefuses: a request that is too large or too deep for a task is refused.
 func TestCreateRefuses(t *testing.T) {
 	t.Parallel()
 	nested := `{"a":` + strings.Repeat("[", 9_997) + strings.Repeat("]", 9_997) + `}`
@@ -151,7 +151,7 @@ func TestCreateRefuses(t *testing.T) {
 	}
 }
 
-// TestCreateDoesNotWaitForTheArchive for longer than a client would: a store that hangs is a 503.
+// TestCreateDoesNotWaitForTheArchive: if the store hangs, a create fails with 503 before a usual client gives up.
 func TestCreateDoesNotWaitForTheArchive(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {

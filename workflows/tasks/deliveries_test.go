@@ -102,7 +102,7 @@ func listedExecution(t *testing.T, id string, status enumspb.WorkflowExecutionSt
 	}
 }
 
-// TestDeliveries lists webhooks by where they stand, with the task that each is of.
+// TestDeliveries: Deliveries lists webhooks by phase, each with its task.
 func TestDeliveries(t *testing.T) {
 	t.Parallel()
 	engine := &fakeCatalogue{executions: []*workflowpb.WorkflowExecutionInfo{

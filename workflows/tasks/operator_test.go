@@ -22,7 +22,7 @@ import (
 	"modelrelay/workflows/tasks"
 )
 
-// TestOperatorEndsATask by a signal or a cancel.
+// TestOperatorEndsATask: Fail sends a signal, and Cancel cancels the workflow.
 func TestOperatorEndsATask(t *testing.T) {
 	t.Parallel()
 	for name, do := range map[string]func(context.Context, *tasks.Operator, string) error{
@@ -79,7 +79,7 @@ func TestOperatorEndsACall(t *testing.T) {
 	}
 }
 
-// TestWaitOutlivesALongPoll that the server ended before its caller's deadline: the task has not ended by that.
+// TestWaitOutlivesALongPoll: Wait continues if the server ends a long poll before the caller's deadline.
 func TestWaitOutlivesALongPoll(t *testing.T) {
 	t.Parallel()
 	e := &fakeHastyEngine{fakeEngine: &fakeEngine{}}
@@ -94,7 +94,8 @@ func TestWaitOutlivesALongPoll(t *testing.T) {
 	}
 }
 
-// TestRetryArchiveOfADeletedTask is refused: the removal has seen the execution that failed, and would leave the new one.
+// TestRetryArchiveOfADeletedTask: RetryArchive is refused during a removal, which has read the failed execution and would leave the new
+// one.
 func TestRetryArchiveOfADeletedTask(t *testing.T) {
 	t.Parallel()
 	service, engine, _ := newListing(storagetest.Redis(t))

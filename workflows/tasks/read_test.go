@@ -52,7 +52,7 @@ func execution(t *testing.T, phase workflows.Phase, beat *activities.Progress) *
 	return answer
 }
 
-// TestReadNoTask reads an execution that is not a task.
+// TestReadNoTask: an execution that is not a task is refused.
 func TestReadNoTask(t *testing.T) {
 	t.Parallel()
 	answer := execution(t, workflows.PhasePolling, nil)
@@ -63,7 +63,7 @@ func TestReadNoTask(t *testing.T) {
 	}
 }
 
-// TestReadNeverFalls plays a task's answers in the order of its life: state and progress only go up.
+// TestReadNeverFalls: state and progress never fall from one answer of Temporal to the next.
 func TestReadNeverFalls(t *testing.T) {
 	t.Parallel()
 	since := created.Add(5 * time.Second)
@@ -231,7 +231,7 @@ func TestReadCallPosition(t *testing.T) {
 	}
 }
 
-// TestDetailsOfACall are its heartbeat while it runs, then its end.
+// TestDetailsOfACall: the details of a running call are its heartbeat; those of an ended call are its result.
 func TestDetailsOfACall(t *testing.T) {
 	t.Parallel()
 	running := tasks.Task{ID: "call_1", Stream: true, Progressed: activities.CallProgress{Stage: activities.StageAnswering, Attempts: 2, Channel: "main"}}

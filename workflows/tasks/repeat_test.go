@@ -16,7 +16,7 @@ import (
 	"modelrelay/workflows/tasks"
 )
 
-// TestRepeated finds the task of a repeat and makes none.
+// TestRepeated: Repeated finds the task of a repeat and creates none.
 func TestRepeated(t *testing.T) {
 	t.Parallel()
 	service, engine, _ := newListing(storagetest.Redis(t))

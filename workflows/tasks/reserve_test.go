@@ -38,7 +38,7 @@ func newPaying(t *testing.T, redis redis.UniversalClient) (*tasks.Client, *fakeE
 	return tasks.NewClient(e, opts), e
 }
 
-// TestCreateReserves what a task may cost, once for a task however often it is created.
+// TestCreateReserves: a create reserves what the task may cost. Repeats of the create reserve nothing more.
 func TestCreateReserves(t *testing.T) {
 	t.Parallel()
 	redis := storagetest.Redis(t)
