@@ -57,7 +57,7 @@ func TestCORS(t *testing.T) {
 			t.Errorf("%s: got methods %q", test.name, got)
 		}
 		exposed := strings.ToLower(header.Get("Access-Control-Expose-Headers"))
-		for _, name := range []string{"x-request-id", "retry-after", "x-ratelimit-remaining-requests"} {
+		for _, name := range []string{"x-request-id", "retry-after", "x-ratelimit-remaining-requests", "preference-applied"} {
 			if strings.Contains(exposed, name) != (test.allowed != "" && !preflight) {
 				t.Errorf("%s: got exposed %q", test.name, exposed)
 			}

@@ -88,10 +88,10 @@ type Left struct {
 type TokenLimit struct {
 	Requests    Window `json:"requests_per_minute"`
 	Tokens      Window `json:"tokens_per_minute" doc:"Model tokens, input and output"`
-	Concurrency int    `json:"concurrency" doc:"Calls at a time; 0: no limit"`
-	MaxTasks    int    `json:"max_tasks" doc:"Unfinished video tasks; 0: no limit"`
+	Concurrency int    `json:"concurrency" doc:"Calls at a time, without background calls; 0: no limit"`
+	MaxTasks    int    `json:"max_tasks" doc:"Unfinished tasks, videos and background calls; 0: no limit"`
 	MaxSockets  int    `json:"max_sockets" doc:"Open realtime conversations of each gateway process; 0: no limit"`
-	Reads       int    `json:"reads_per_minute" doc:"Reads of video tasks, of each gateway process; 0: no limit"`
+	Reads       int    `json:"reads_per_minute" doc:"Reads of tasks, of each gateway process; 0: no limit"`
 }
 
 // Window is a limit per minute.

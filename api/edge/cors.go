@@ -20,7 +20,7 @@ func (e *Edge) CORS(next http.Handler) http.Handler {
 		AllowedOrigins: e.options.Origins, AllowedHeaders: []string{"*"}, MaxAge: corsMaxAge,
 		AllowedMethods: []string{http.MethodGet, http.MethodHead, http.MethodPost, http.MethodPut, http.MethodPatch, http.MethodDelete},
 		ExposedHeaders: []string{ // in addition to those that every page may read
-			"X-Request-Id", "Request-Id", "Retry-After", "X-Should-Retry",
+			"X-Request-Id", "Request-Id", "Retry-After", "X-Should-Retry", "Location", "Preference-Applied", "Content-Location",
 			"X-Ratelimit-Limit-Requests", "X-Ratelimit-Remaining-Requests", "X-Ratelimit-Reset-Requests",
 			"X-Ratelimit-Limit-Tokens", "X-Ratelimit-Remaining-Tokens", "X-Ratelimit-Reset-Tokens",
 			"Anthropic-Ratelimit-Requests-Limit", "Anthropic-Ratelimit-Requests-Remaining", "Anthropic-Ratelimit-Requests-Reset",

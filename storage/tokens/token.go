@@ -25,8 +25,8 @@ var (
 
 // The words of Token.Operations.
 const (
-	OperationRelay    = "relay"    // every call that is relayed at once
-	OperationVideo    = "video"    // all that is done with video tasks
+	OperationRelay    = "relay"    // every relayed call, also in the background
+	OperationVideo    = "video"    // all that is done with videos
 	OperationRealtime = "realtime" // realtime conversations
 )
 

@@ -12,7 +12,7 @@ import (
 type Change struct {
 	Group      *string   `json:"group,omitempty" minLength:"1" placeholder:"NAME" doc:"Which channels it may use; of a new token: default"`
 	Models     *[]string `json:"models,omitempty" type:"list" placeholder:"LIST" doc:"Public model names with * patterns; empty: every model of the group"`
-	Operations *[]string `json:"operations,omitempty" type:"list" placeholder:"LIST" doc:"What it may do: relay (all synchronous calls), video (all of tasks), realtime; empty: everything"`
+	Operations *[]string `json:"operations,omitempty" type:"list" placeholder:"LIST" doc:"What it may do: relay (calls, also in the background), video (videos), realtime; empty: everything"`
 	Networks   *[]string `json:"networks,omitempty" type:"list" placeholder:"LIST" doc:"Addresses or CIDR ranges its connections come from; empty: anywhere"`
 	LimitChange
 	Budget     *float64 `json:"budget,omitempty" placeholder:"N" doc:"Money, in the unit of prices; 0: no limit"`

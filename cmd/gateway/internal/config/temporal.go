@@ -12,7 +12,7 @@ import (
 // Temporal runs the tasks.
 type Temporal struct {
 	Address   string `yaml:"address" doc:"host:port of the Temporal frontend"`
-	Namespace string `yaml:"namespace" doc:"must keep closed workflows for video.retention and four days more"`
+	Namespace string `yaml:"namespace" doc:"must keep closed workflows for video.retention or background.retention, whichever is longer, and four days more"`
 	TaskQueue string `yaml:"task_queue" doc:"task queue that gateway and workers share"`
 	CallQueue string `yaml:"call_queue" doc:"task queue of background calls"`
 	// APIKey implies TLS.
