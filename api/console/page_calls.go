@@ -80,19 +80,15 @@ func readCalls(v *View, q logs.Query) (logs.List, error) {
 
 // callsTable is calls as rows.
 func callsTable(v *View, calls []logs.Call) *Table {
-	table := &Table{ID: "calls", Caption: "calls.caption", Empty: "calls.empty", CSV: true}
-	table.Columns = columns("call.at", "call.status")
-	if v.Staff() {
-		table.Columns = append(table.Columns, Column{Word: "call.token"})
+	table := &Table{
+		ID: "calls", Caption: "calls.caption", Empty: "calls.empty", CSV: true,
+		Columns: columns("call.at", "call.status", "call.token", "call.model", "call.channel", "#call.first", "#call.took", "#call.tokens", "#call.cost"),
 	}
-	table.Columns = append(table.Columns, Column{Word: "call.model"})
-	if v.Staff() {
-		table.Columns = append(table.Columns, Column{Word: "call.channel"})
-	}
-	table.Columns = append(table.Columns, Column{Word: "call.first", Number: true}, Column{Word: "call.took", Number: true},
-		Column{Word: "call.tokens", Number: true}, Column{Word: "call.cost", Number: true})
 	for _, call := range calls {
 		table.Rows = append(table.Rows, callRow(v, call))
+	}
+	if !v.Staff() {
+		table.drop("call.token", "call.channel")
 	}
 	return table
 }
@@ -109,14 +105,6 @@ func callRow(v *View, c logs.Call) Row {
 	if c.TaskID != "" {
 		model.Note = c.TaskID
 	}
-	cells := []Cell{{Time: c.At, Link: v.To("calls", c.ID)}, status}
-	if v.Staff() {
-		cells = append(cells, Cell{Text: c.TokenName, Link: linkOf(v, "tokens", c.Token)})
-	}
-	cells = append(cells, model)
-	if v.Staff() {
-		cells = append(cells, Cell{Text: through(c)})
-	}
 	tokens, cost := Cell{}, Cell{}
 	if c.InputTokens+c.OutputTokens > 0 {
 		tokens.Text = number(c.InputTokens) + " / " + number(c.OutputTokens)
@@ -128,7 +116,10 @@ func callRow(v *View, c logs.Call) Row {
 	if c.FirstByte != nil {
 		first.Text = Lasted(*c.FirstByte)
 	}
-	return Row{ID: c.ID, Cells: append(cells, first, Cell{Text: Lasted(c.MS)}, tokens, cost)}
+	return Row{ID: c.ID, Cells: []Cell{
+		{Time: c.At, Link: v.To("calls", c.ID)}, status, {Text: c.TokenName, Link: linkOf(v, "tokens", c.Token)}, model, {Text: through(c)},
+		first, {Text: Lasted(c.MS)}, tokens, cost,
+	}}
 }
 
 // linkOf is To with a part that may be "", which leads nowhere.
@@ -272,10 +263,7 @@ func took(ms float64) string {
 func attemptsTable(v *View, c logs.Call) *Table {
 	table := &Table{
 		ID: "attempts", Caption: "call.attempts", Empty: "call.attempts.none",
-		Columns: columns("call.attempt", "call.outcome", "#call.took"),
-	}
-	if v.Staff() {
-		table.Columns = append(table.Columns, Column{Word: "call.key"}, Column{Word: "call.vendor"})
+		Columns: columns("call.attempt", "call.outcome", "#call.took", "call.key", "call.vendor"),
 	}
 	for i, attempt := range c.Attempts {
 		outcome := Cell{Word: "call.ok", Mark: "done"}
@@ -286,11 +274,12 @@ func attemptsTable(v *View, c logs.Call) *Table {
 		if name == "" {
 			name = strconv.Itoa(i + 1)
 		}
-		cells := []Cell{{Text: name}, outcome, {Text: took(attempt.MS)}}
-		if v.Staff() {
-			cells = append(cells, Cell{Text: attempt.Key, Code: true}, Cell{Text: attempt.VendorID, Code: true})
-		}
-		table.Rows = append(table.Rows, Row{Cells: cells})
+		table.Rows = append(table.Rows, Row{Cells: []Cell{
+			{Text: name}, outcome, {Text: took(attempt.MS)}, {Text: attempt.Key, Code: true}, {Text: attempt.VendorID, Code: true},
+		}})
+	}
+	if !v.Staff() {
+		table.drop("call.key", "call.vendor")
 	}
 	return table
 }

@@ -31,15 +31,16 @@ type Table struct {
 // Ticked reports whether a row is chosen.
 func (t *Table) Ticked(id string) bool { return slices.Contains(t.Chosen, id) }
 
-// drop leaves a column out.
-func (t *Table) drop(word string) {
-	at := slices.IndexFunc(t.Columns, func(c Column) bool { return c.Word == word })
-	if at < 0 {
-		return
-	}
-	t.Columns = slices.Delete(t.Columns, at, at+1)
-	for i := range t.Rows {
-		t.Rows[i].Cells = slices.Delete(t.Rows[i].Cells, at, at+1)
+// drop leaves columns out.
+func (t *Table) drop(words ...string) {
+	for at, column := range slices.Backward(t.Columns) {
+		if !slices.Contains(words, column.Word) {
+			continue
+		}
+		t.Columns = slices.Delete(t.Columns, at, at+1)
+		for i := range t.Rows {
+			t.Rows[i].Cells = slices.Delete(t.Rows[i].Cells, at, at+1)
+		}
 	}
 }
 
