@@ -23,7 +23,6 @@ import (
 	main "modelrelay/cmd/gateway"
 	"modelrelay/cmd/gateway/docs"
 	"modelrelay/cmd/gateway/internal/buildinfo"
-	"modelrelay/cmd/gateway/internal/config"
 )
 
 var update = flag.Bool("update", false, "write the generated pages of the manual")
@@ -35,7 +34,7 @@ const pageWords = 1200
 func TestManualGenerated(t *testing.T) {
 	t.Parallel()
 	for name, page := range map[string]string{
-		"config": configReference(), "cli": commandReference(t), "metrics": metricReference(t), "json-output": jsonReference(t),
+		"cli": commandReference(t), "metrics": metricReference(t), "json-output": jsonReference(t),
 	} {
 		file := filepath.Join("docs", "reference", name+".md")
 		if *update {
@@ -48,35 +47,6 @@ func TestManualGenerated(t *testing.T) {
 			t.Errorf("%s differs from the code (%v): go test ./cmd/gateway -run TestManualGenerated -update", file, err)
 		}
 	}
-}
-
-// configReference returns the page of the configuration file: a table of keys for each section.
-func configReference() string {
-	var b strings.Builder
-	b.WriteString("# Configuration\n\nFor an operator. Every key of the configuration file, generated from the code.\n\n" +
-		"The file is YAML. The gateway refuses an unknown key with its line and column. `${NAME}` is the value of an environment " +
-		"variable, and `${file:PATH}` the text of a file, relative to the configuration's folder. A reload applies the keys marked " +
-		"*live*; the others apply at a restart.\n")
-	section := ""
-	for _, key := range config.Keys() {
-		name, _, nested := strings.Cut(key.Path, ".")
-		if name = strings.TrimSuffix(name, "[]"); !nested {
-			name = "top level"
-		}
-		if name != section {
-			section = name
-			fmt.Fprintf(&b, "\n## %s\n\n| key | default | meaning |\n|---|---|---|\n", section)
-		}
-		standard, live := "", ""
-		if key.Default != "" {
-			standard = "`" + key.Default + "`"
-		}
-		if key.Live {
-			live = " *(live)*"
-		}
-		fmt.Fprintf(&b, "| `%s` | %s | %s%s |\n", key.Path, standard, key.Doc, live)
-	}
-	return b.String()
 }
 
 // commandReference returns the page of commands and flags.
