@@ -84,9 +84,9 @@ func (c *collector) tune() {
 	}
 }
 
-// growth is the percentage at which a heap with so much live, and so many other roots, grows to floor bytes. Go's own
-// goal is live + (live + roots) * percent / 100.
+// growth is the percentage at which a heap with so much live, and so many other roots, grows to floor bytes, or doubles. Go's own goal is
+// live + (live + roots) * percent / 100: the stacks of a thousand waiting calls would let a heap of 75 MB grow to 265 MB.
 func growth(floor, live, roots int64) int64 {
 	live = max(live, 1<<20)
-	return min(max((floor-live)*100/(live+roots), heapPercent), mostPercent)
+	return min(max((floor-live)*100, live*heapPercent)/(live+roots), mostPercent)
 }
