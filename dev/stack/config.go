@@ -1,11 +1,14 @@
 package main
 
 import (
+	"cmp"
 	"crypto/rand"
 	"errors"
 	"fmt"
+	"maps"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 
 	"go.yaml.in/yaml/v4"
@@ -13,6 +16,7 @@ import (
 	"modelrelay/dev/gatewayyaml"
 	"modelrelay/dev/redis"
 	"modelrelay/dev/settings"
+	"modelrelay/dev/upstream"
 )
 
 // gatewayConfig is the configuration the gateway will run with, before the stack fills it in.
@@ -119,7 +123,7 @@ func (s *stack) sections(at places, config *gatewayConfig) []gatewayyaml.Section
 	}
 	if len(config.text) == 0 { // the prices of the user's own channels are not ours to guess
 		sections = append(
-			sections, gatewayyaml.Section{Key: "prices", Text: demoPrices},
+			sections, gatewayyaml.Section{Key: "prices", Text: demoPrices()},
 			// What a client may leave out, it may leave out here.
 			gatewayyaml.Section{Key: "relay", Fields: []gatewayyaml.Field{
 				{Key: "realtime_model", Value: "gpt-realtime"}, {Key: "moderation_model", Value: "omni-moderation-latest"},
@@ -130,11 +134,24 @@ func (s *stack) sections(at places, config *gatewayConfig) []gatewayyaml.Section
 	return sections
 }
 
-// demoPrices give budgets and usage something to count.
-const demoPrices = `  gpt-4o: {input: 2.5, cached_input: 1.25, output: 10}
-  gpt-4o-mini: {input: 0.15, cached_input: 0.075, output: 0.6}
-  sora-2: {second: 0.1}
-`
+// demoPrices returns prices for all models, so that budgets and usage have something to count.
+func demoPrices() string {
+	prices := map[string]string{
+		"gpt-4o":      "{input: 2.5, cached_input: 1.25, output: 10}",
+		"gpt-4o-mini": "{input: 0.15, cached_input: 0.075, output: 0.6}",
+		"sora-2":      "{second: 0.1}",
+	}
+	for _, channel := range upstream.Channels() {
+		for model := range channel.Models {
+			prices[model] = cmp.Or(prices[model], "{request: 0.01}")
+		}
+	}
+	var text strings.Builder
+	for _, model := range slices.Sorted(maps.Keys(prices)) {
+		fmt.Fprintf(&text, "  %s: %s\n", model, prices[model])
+	}
+	return text.String()
+}
 
 // redisFields say where Redis is, with sentinels who knows that.
 func redisFields(at places) []gatewayyaml.Field {

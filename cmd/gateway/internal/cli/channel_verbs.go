@@ -51,7 +51,7 @@ type channelWakeCmd struct{ channelName }
 
 // Run ends the channel's cooldowns.
 func (c *channelWakeCmd) Run(ctx context.Context, p *Program) error {
-	return p.channelVerb(ctx, c.Name, "wake", nil, func(health.ChannelState) string { return "awake: it has no cooldowns any more" })
+	return p.channelVerb(ctx, c.Name, "wake", nil, func(health.ChannelState) string { return "awake: its cooldowns have ended" })
 }
 
 // channelVerb calls an operation on a channel, and prints the state that done reads from the answer.

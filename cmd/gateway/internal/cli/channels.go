@@ -104,7 +104,7 @@ func printChannels(p *Program, states []health.ChannelState) error {
 		return err
 	}
 	if unseen > 0 {
-		fmt.Fprintf(p.Stderr, "No running gateway has told of %d of these channels lately.\n", unseen)
+		fmt.Fprintf(p.Stderr, "No running gateway has reported %d of these channels recently.\n", unseen)
 	}
 	return nil
 }
