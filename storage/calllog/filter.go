@@ -10,9 +10,8 @@ import (
 type Filter struct {
 	// Request is the request's id. ID is any id of the call: the request's, the client's own, its trace's, a vendor's, or its task's.
 	Request, ID string
-	// Token is a token's id, Tokenless the calls that no token made.
-	Token     string
-	Tokenless bool
+	// Token is a token's id.
+	Token string
 	// Channel is one that answered, or was asked and did not.
 	Model, Channel, Operation string
 	// Fault is a kind of fault; Failed selects all that have one, or a status of 400 and more.
@@ -75,8 +74,6 @@ func (m *matcher) fits(line string) bool {
 	case m.asked != "" && !strings.Contains(line, m.asked) && !strings.Contains(line, m.tried):
 		return false
 	case f.Stream != nil && !*f.Stream && numberOf(line, "stream") != 0:
-		return false
-	case f.Tokenless && strings.Contains(line, `,"token":`):
 		return false
 	case f.Status >= classes && status != int64(f.Status), 0 < f.Status && f.Status < classes && status/100 != int64(f.Status):
 		return false

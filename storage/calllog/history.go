@@ -250,6 +250,3 @@ func (h *History) Close(ctx context.Context) error {
 	h.loop.Stop()
 	return h.Flush(ctx)
 }
-
-// Dropped counts the calls that were lost because the archive was away for too long.
-func (h *History) Dropped() int64 { return h.dropped.Load() }
