@@ -32,9 +32,10 @@ func Message(body []byte) string {
 func NewReader() form.AnswerReader { return new(answer) }
 
 type answer struct {
-	begun, over bool
-	choices     []*choice
-	counts      form.Counts
+	form.Course
+
+	choices []*choice
+	counts  form.Counts
 }
 
 // choice is one answer of several.
@@ -65,12 +66,12 @@ type call struct {
 // Event implements form.AnswerReader.
 func (a *answer) Event(_, data []byte, to []form.Event) []form.Event {
 	value := rawjson.Trim(data)
-	if a.over {
+	if a.Over {
 		return to
 	}
 	if string(value) == "[DONE]" {
-		if !a.begun {
-			return a.fail(form.BrokenOff(), to)
+		if !a.Begun {
+			return a.Fail(form.BrokenOff(), to)
 		}
 		return a.finish(to)
 	}
@@ -79,14 +80,14 @@ func (a *answer) Event(_, data []byte, to []form.Event) []form.Event {
 
 // Document implements form.AnswerReader.
 func (a *answer) Document(document rawjson.Value, to []form.Event) []form.Event {
-	if a.over {
+	if a.Over {
 		return to
 	}
-	if to = a.take(document, "message", to); a.over {
+	if to = a.take(document, "message", to); a.Over {
 		return to
 	}
 	if len(a.choices) == 0 {
-		return a.fail(&providers.Fault{
+		return a.Fail(&providers.Fault{
 			Kind: providers.Upstream, Message: "The upstream gave no answer.", Blame: providers.BlameChannel, Malformed: true,
 		}, to)
 	}
@@ -95,23 +96,18 @@ func (a *answer) Document(document rawjson.Value, to []form.Event) []form.Event 
 
 // End implements form.AnswerReader.
 func (a *answer) End(to []form.Event) []form.Event {
-	if a.over {
+	if a.Over {
 		return to
 	}
 	if len(a.choices) == 0 || slices.ContainsFunc(a.choices, func(c *choice) bool { return !c.stopped }) {
-		return a.fail(form.BrokenOff(), to)
+		return a.Fail(form.BrokenOff(), to)
 	}
 	return a.finish(to)
 }
 
-func (a *answer) fail(fault *providers.Fault, to []form.Event) []form.Event {
-	a.over = true
-	return append(to, form.Event{Kind: form.EventFailed, Fault: fault})
-}
-
 // finish ends the answer: only now is it known that no counts follow.
 func (a *answer) finish(to []form.Event) []form.Event {
-	a.over = true
+	a.Over = true
 	if len(a.choices) == 0 {
 		a.choice(0)
 	}
@@ -146,13 +142,12 @@ func (a *answer) take(value rawjson.Value, said string, to []form.Event) []form.
 			usage = member
 		case "error":
 			if !member.Absent() {
-				return a.fail(form.OpenAIFault(member), to)
+				return a.Fail(form.OpenAIFault(member), to)
 			}
 		}
 	}
-	if !a.begun && (choices.IsArray() || said == "delta") {
-		a.begun = true
-		to = append(to, form.Event{Kind: form.EventStart})
+	if choices.IsArray() || said == "delta" {
+		to = a.Start(to)
 	}
 	for i, item := range choices.Items() {
 		to = a.takeChoice(i, item, said, to)

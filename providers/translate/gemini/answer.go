@@ -20,9 +20,11 @@ func NewReader() form.AnswerReader { return new(reader) }
 const maxChoice = 127
 
 type reader struct {
-	started, blocked, over bool
-	choices                []*candidate
-	counts                 form.Counts
+	form.Course
+
+	blocked bool
+	choices []*candidate
+	counts  form.Counts
 }
 
 // candidate is one of the answers.
@@ -54,7 +56,7 @@ func (r *reader) Document(document rawjson.Value, to []form.Event) []form.Event 
 }
 
 func (r *reader) chunk(v rawjson.Value, to []form.Event) []form.Event {
-	if r.over || !v.IsObject() {
+	if r.Over || !v.IsObject() {
 		return to
 	}
 	var failed, candidates, feedback, usage rawjson.Value
@@ -71,18 +73,14 @@ func (r *reader) chunk(v rawjson.Value, to []form.Event) []form.Event {
 		}
 	}
 	if failed.IsObject() {
-		r.over = true
-		return append(to, form.Event{Kind: form.EventFailed, Fault: FaultOf(failed)})
+		return r.Fail(FaultOf(failed), to)
 	}
-	if !r.started {
-		r.started = true
-		to = append(to, form.Event{Kind: form.EventStart})
-	}
+	to = r.Start(to)
 	for i, candidate := range candidates.Items() {
 		to = r.candidate(candidate, i, to)
 	}
 	r.blocked = r.blocked || !feedback.Get("blockReason").Text().Empty()
-	if usage.IsObject() && !r.over {
+	if usage.IsObject() && !r.Over {
 		r.counts = countsOf(usage)
 		to = append(to, form.Event{Kind: form.EventCounts, Counts: &r.counts})
 	}
@@ -169,7 +167,7 @@ func (r *reader) candidate(v rawjson.Value, index int, to []form.Event) []form.E
 	}
 	if !reason.Empty() {
 		if broken(reason) {
-			r.over = true
+			r.Over = true
 			return append(to, form.Event{Kind: form.EventFailed, Choice: index, Fault: &providers.Fault{
 				Kind: providers.Upstream, Message: "The model's answer could not be read by its vendor.",
 				Code: providers.Cut(reason.String(), providers.WordLimit),
@@ -305,18 +303,18 @@ func (c *candidate) call(v rawjson.Value, to []form.Event) []form.Event {
 
 // End implements form.AnswerReader.
 func (r *reader) End(to []form.Event) []form.Event {
-	if r.over {
+	if r.Over {
 		return to
 	}
-	r.over = true
-	if !r.started {
-		return append(to, brokeOff())
+	r.Over = true
+	if !r.Begun {
+		return r.Fail(form.BrokenOff(), to)
 	}
 	if len(r.choices) == 0 && r.blocked {
 		return append(to, form.Event{Kind: form.EventStop, Stop: form.Stop{Reason: form.StopFiltered}})
 	}
 	if len(r.choices) == 0 || slices.ContainsFunc(r.choices, func(c *candidate) bool { return c.reason == nil && !r.blocked }) {
-		return append(to, brokeOff())
+		return r.Fail(form.BrokenOff(), to)
 	}
 	for _, c := range r.choices {
 		stop := form.Stop{Reason: form.StopFiltered}
@@ -327,8 +325,6 @@ func (r *reader) End(to []form.Event) []form.Event {
 	}
 	return to
 }
-
-func brokeOff() form.Event { return form.Event{Kind: form.EventFailed, Fault: form.BrokenOff()} }
 
 // broken reports whether an answer ended because the vendor could not read what its model made.
 func broken(reason rawjson.Text) bool {

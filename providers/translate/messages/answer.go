@@ -12,15 +12,16 @@ func NewReader() form.AnswerReader { return new(answer) }
 
 // answer reads one message. An index of a block is a place in the message; blocks of kinds that are not known are skipped.
 type answer struct {
-	begun, ended bool
-	open         []openBlock
-	next         int // block
-	calls, text  bool
-	refused      bool // known before the text: the text is the refusal
-	counts       usage
-	stop         form.Stop
-	sequence     []byte
-	counted      form.Counts
+	form.Course
+
+	open        []openBlock
+	next        int // block
+	calls, text bool
+	refused     bool // known before the text: the text is the refusal
+	counts      usage
+	stop        form.Stop
+	sequence    []byte
+	counted     form.Counts
 	// queries are what was searched for, by the ids of the searches.
 	queries map[string]string
 	// event and delta are the members of what is read at the moment.
@@ -45,7 +46,7 @@ type openBlock struct {
 // Event implements form.AnswerReader.
 func (a *answer) Event(name, data []byte, to []form.Event) []form.Event {
 	event := rawjson.Trim(data)
-	if a.ended || !event.IsObject() {
+	if a.Over || !event.IsObject() {
 		return to
 	}
 	a.event = a.event.read(event)
@@ -56,23 +57,22 @@ func (a *answer) Event(name, data []byte, to []form.Event) []form.Event {
 	index, _ := a.event.get("index").Int()
 	switch string(kind) {
 	case "message_start":
-		return a.count(a.event.get("message").Get("usage"), a.start(to))
+		return a.count(a.event.get("message").Get("usage"), a.Start(to))
 	case "content_block_start":
-		return a.blockStart(index, a.event.get("content_block"), a.start(to))
+		return a.blockStart(index, a.event.get("content_block"), a.Start(to))
 	case "content_block_delta":
 		return a.blockDelta(index, a.event.get("delta"), to)
 	case "content_block_stop":
 		return a.blockStop(index, to)
 	case "message_delta":
-		to = a.count(a.event.get("usage"), a.start(to))
+		to = a.count(a.event.get("usage"), a.Start(to))
 		return a.stopped(a.event.get("delta"), to)
 	case "message_stop":
-		return a.end(a.start(to))
+		return a.end(a.Start(to))
 	case "ping":
 		return append(to, form.Event{Kind: form.EventPing})
 	case "error":
-		a.ended = true
-		return append(to, form.Event{Kind: form.EventFailed, Fault: FaultOf(a.event.get("error"))})
+		return a.Fail(FaultOf(a.event.get("error")), to)
 	}
 	return to
 }
@@ -81,15 +81,14 @@ func (a *answer) Event(name, data []byte, to []form.Event) []form.Event {
 func (a *answer) Document(document rawjson.Value, to []form.Event) []form.Event {
 	content := document.Get("content")
 	switch {
-	case a.ended:
+	case a.Over:
 		return to
 	case !document.Get("error").Absent() && document.Get("type").Text().Is("error"):
-		a.ended = true
-		return append(to, form.Event{Kind: form.EventFailed, Fault: FaultOf(document.Get("error"))})
+		return a.Fail(FaultOf(document.Get("error")), to)
 	case !content.IsArray():
 		return a.End(to)
 	}
-	to = a.count(document.Get("usage"), a.start(to))
+	to = a.count(document.Get("usage"), a.Start(to))
 	a.refused = reasonOf(document.Get("stop_reason").Text()) == form.StopRefusal
 	for i, block := range content.Items() {
 		to = a.blockStop(int64(i), a.blockStart(int64(i), block, to))
@@ -99,19 +98,10 @@ func (a *answer) Document(document rawjson.Value, to []form.Event) []form.Event 
 
 // End implements form.AnswerReader.
 func (a *answer) End(to []form.Event) []form.Event {
-	if a.ended {
+	if a.Over {
 		return to
 	}
-	a.ended = true
-	return append(to, form.Event{Kind: form.EventFailed, Fault: form.BrokenOff()})
-}
-
-func (a *answer) start(to []form.Event) []form.Event {
-	if a.begun {
-		return to
-	}
-	a.begun = true
-	return append(to, form.Event{Kind: form.EventStart})
+	return a.Fail(form.BrokenOff(), to)
 }
 
 // blockStart begins a block, with what it has already.
@@ -300,7 +290,7 @@ func (a *answer) end(to []form.Event) []form.Event {
 	for len(a.open) > 0 {
 		to = a.blockStop(a.open[0].index, to)
 	}
-	a.ended = true
+	a.Over = true
 	return append(to, form.Event{Kind: form.EventStop, Stop: a.stop.WithCalls(a.calls)})
 }
 

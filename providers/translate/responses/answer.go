@@ -1,7 +1,6 @@
 package responses
 
 import (
-	"modelrelay/providers"
 	"modelrelay/providers/rawjson"
 	"modelrelay/providers/translate/form"
 )
@@ -14,7 +13,8 @@ func NewReader() form.AnswerReader { return new(answer) }
 
 // answer reads one response. What has been said of an item in pieces is not said again at its end; what has not is.
 type answer struct {
-	begun, ended   bool
+	form.Course
+
 	items          []readItem
 	blocks         int // begun so far
 	calls, refused bool
@@ -45,7 +45,7 @@ type readPart struct {
 // Event implements form.AnswerReader.
 func (a *answer) Event(name, data []byte, to []form.Event) []form.Event {
 	event := rawjson.Trim(data)
-	if a.ended || !event.IsObject() {
+	if a.Over || !event.IsObject() {
 		return to
 	}
 	p := pieceOf(event)
@@ -55,35 +55,35 @@ func (a *answer) Event(name, data []byte, to []form.Event) []form.Event {
 	}
 	switch string(kind) {
 	case "response.created", "response.in_progress", "response.queued":
-		return a.start(to)
+		return a.Start(to)
 	case "response.output_item.added":
-		_, to = a.item(&p, a.start(to))
+		_, to = a.item(&p, a.Start(to))
 		return to
 	case "response.output_item.done":
-		return a.endItem(&p, a.start(to))
+		return a.endItem(&p, a.Start(to))
 	case "response.output_text.delta":
-		return a.text(&p, form.EventText, p.delta, a.start(to))
+		return a.text(&p, form.EventText, p.delta, a.Start(to))
 	case "response.output_text.done":
-		return a.rest(&p, form.EventText, p.text, a.start(to))
+		return a.rest(&p, form.EventText, p.text, a.Start(to))
 	case "response.output_text.annotation.added":
-		return a.cite(&p, event.Get("annotation"), a.start(to))
+		return a.cite(&p, event.Get("annotation"), a.Start(to))
 	case "response.refusal.delta":
-		return a.text(&p, form.EventRefusal, p.delta, a.start(to))
+		return a.text(&p, form.EventRefusal, p.delta, a.Start(to))
 	case "response.refusal.done":
-		return a.rest(&p, form.EventRefusal, event.Get("refusal").Text(), a.start(to))
+		return a.rest(&p, form.EventRefusal, event.Get("refusal").Text(), a.Start(to))
 	case "response.reasoning_summary_text.delta", "response.reasoning_text.delta":
-		return a.text(&p, form.EventThought, p.delta, a.start(to))
+		return a.text(&p, form.EventThought, p.delta, a.Start(to))
 	case "response.reasoning_summary_text.done", "response.reasoning_text.done":
-		return a.rest(&p, form.EventThought, p.text, a.start(to))
+		return a.rest(&p, form.EventThought, p.text, a.Start(to))
 	case "response.function_call_arguments.delta", "response.custom_tool_call_input.delta":
-		return a.input(&p, p.delta, a.start(to))
+		return a.input(&p, p.delta, a.Start(to))
 	case "response.completed", "response.incomplete", "response.failed", "response.cancelled":
-		return a.end(event.Get("response"), a.start(to))
+		return a.end(event.Get("response"), a.Start(to))
 	case "error":
 		if inside := event.Get("error"); inside.IsObject() {
 			event = inside
 		}
-		return a.fail(form.OpenAIFault(event), to)
+		return a.Fail(form.OpenAIFault(event), to)
 	case "keepalive":
 		return append(to, form.Event{Kind: form.EventPing})
 	}
@@ -92,37 +92,24 @@ func (a *answer) Event(name, data []byte, to []form.Event) []form.Event {
 
 // Document implements form.AnswerReader.
 func (a *answer) Document(document rawjson.Value, to []form.Event) []form.Event {
-	if a.ended {
+	if a.Over {
 		return to
 	}
 	if status := document.Get("status").Text(); !document.IsObject() || status == nil && !document.Get("output").IsArray() {
 		if failed := document.Get("error"); failed.IsObject() {
-			return a.fail(form.OpenAIFault(failed), to)
+			return a.Fail(form.OpenAIFault(failed), to)
 		}
 		return a.End(to)
 	}
-	return a.end(document, a.start(to))
+	return a.end(document, a.Start(to))
 }
 
 // End implements form.AnswerReader.
 func (a *answer) End(to []form.Event) []form.Event {
-	if a.ended {
+	if a.Over {
 		return to
 	}
-	return a.fail(form.BrokenOff(), to)
-}
-
-func (a *answer) fail(fault *providers.Fault, to []form.Event) []form.Event {
-	a.ended = true
-	return append(to, form.Event{Kind: form.EventFailed, Fault: fault})
-}
-
-func (a *answer) start(to []form.Event) []form.Event {
-	if a.begun {
-		return to
-	}
-	a.begun = true
-	return append(to, form.Event{Kind: form.EventStart})
+	return a.Fail(form.BrokenOff(), to)
 }
 
 // end reads the whole response, of which most has been said by now.
@@ -130,9 +117,9 @@ func (a *answer) end(response rawjson.Value, to []form.Event) []form.Event {
 	status := response.Get("status").Text()
 	switch {
 	case status.Is(statusFailed), status.Is("cancelled"):
-		return a.fail(form.OpenAIFault(response.Get("error")), to)
+		return a.Fail(form.OpenAIFault(response.Get("error")), to)
 	case status.Is(statusInProgress), status.Is("queued"): // it would have to be asked for again
-		return a.fail(form.BrokenOff(), to)
+		return a.Fail(form.BrokenOff(), to)
 	}
 	for i, item := range response.Get("output").Items() {
 		p := piece{item: item, id: item.Get("id").Text(), index: int64(i)}
@@ -155,7 +142,7 @@ func (a *answer) end(response rawjson.Value, to []form.Event) []form.Event {
 	if a.refused && (stop.Reason == form.StopEnd || stop.Reason == form.StopFiltered) {
 		stop.Reason = form.StopRefusal
 	}
-	a.ended = true
+	a.Over = true
 	return append(to, form.Event{Kind: form.EventStop, Stop: stop.WithCalls(a.calls)})
 }
 
