@@ -117,8 +117,14 @@ func callRow(v *View, c logs.Call) Row {
 		first.Text = Lasted(*c.FirstByte)
 	}
 	return Row{ID: c.ID, Cells: []Cell{
-		{Time: c.At, Link: v.To("calls", c.ID)}, status, {Text: c.TokenName, Link: linkOf(v, "tokens", c.Token)}, model, {Text: through(c)},
-		first, {Text: Lasted(c.MS)}, tokens, cost,
+		{Time: c.At, Link: v.To("calls", c.ID)},
+		status,
+		{Text: c.TokenName, Link: linkOf(v, "tokens", c.Token)},
+		model,
+		{Text: through(c)},
+		first,
+		{Text: Lasted(c.MS)},
+		tokens, cost,
 	}}
 }
 

@@ -10,9 +10,9 @@ import (
 	"strings"
 	"time"
 
-	"modelrelay/providers"
-
 	"github.com/danielgtaylor/huma/v2"
+
+	"modelrelay/providers"
 )
 
 // Query reads the parameters of a list, for an operation whose input huma does not decode. It continues after an invalid parameter; Err

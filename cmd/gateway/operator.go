@@ -6,6 +6,8 @@ import (
 	"strings"
 	"time"
 
+	"golang.org/x/sync/errgroup"
+
 	"modelrelay/api/admin"
 	"modelrelay/api/edge"
 	"modelrelay/api/operator"
@@ -17,8 +19,6 @@ import (
 	"modelrelay/storage/taskindex"
 	"modelrelay/storage/tokens"
 	"modelrelay/workflows/tasks"
-
-	"golang.org/x/sync/errgroup"
 )
 
 // admin is what the operations under /admin work with: the functions of the operator's commands.

@@ -32,7 +32,7 @@ func diffKeys(changed *[]string, path string, before, after reflect.Value) {
 }
 
 // visibleFields holds reflect.VisibleFields of each type: a configuration has thousands of sections of a few types.
-var visibleFields sync.Map
+var visibleFields sync.Map //nolint:gochecknoglobals // types live as long as the process
 
 // keyFields are the fields of a section that keys of the file stand for, those of embedded structs among them.
 func keyFields(section reflect.Value) iter.Seq2[reflect.StructField, reflect.Value] {
