@@ -18,7 +18,7 @@ type Change struct {
 	Budget     *float64 `json:"budget,omitempty" placeholder:"N" doc:"Money, in the unit of prices; 0: no limit"`
 	Weight     *int     `json:"weight,omitempty" placeholder:"N" doc:"Share of a full channel's video jobs, and of a full worker's background calls, among the tokens of a lane that wait; of a new token: 1"`
 	Lane       *string  `json:"lane,omitempty" placeholder:"LANE" doc:"high, normal or low: its tasks wait while a task waits in an earlier lane; of a new token: normal"`
-	WebhookURL *string  `json:"webhook_url,omitempty" name:"webhook-url" placeholder:"URL" doc:"Where its video events go; empty: nowhere"`
+	WebhookURL *string  `json:"webhook_url,omitempty" name:"webhook-url" placeholder:"URL" doc:"Where the events of its tasks go; empty: nowhere"`
 	Disabled   *bool    `json:"disabled,omitempty" placeholder:"BOOL" doc:"Refuse it (true) or accept it again (false)"`
 }
 

@@ -36,7 +36,7 @@ type OldSecret struct {
 	Until  time.Time   `json:"until"`
 }
 
-// Webhook is where a token's video events go and what signs them.
+// Webhook is where the events of a token's tasks go and what signs them.
 type Webhook struct {
 	// URL is "" for a token without a webhook of its own; a task may still name one.
 	URL string

@@ -30,7 +30,7 @@ type Token struct {
 	Expires       time.Time        `yaml:"expires" doc:"date or RFC 3339 time; empty: never"`
 	Networks      []string         `yaml:"networks" doc:"addresses or CIDR ranges its connections come from; empty: any"`
 	Operations    []string         `yaml:"operations" doc:"what it may do: relay (calls, also in the background), video (videos), realtime; empty: everything"`
-	WebhookURL    string           `yaml:"webhook_url" doc:"where video events go; empty: nowhere"`
+	WebhookURL    string           `yaml:"webhook_url" doc:"where the events of its tasks go; empty: nowhere"`
 	WebhookSecret providers.Secret `yaml:"webhook_secret" doc:"whsec_ and 24 to 64 bytes in Base64, which signs them; a replaced one also signs for one more day"`
 	Disabled      bool             `yaml:"disabled" doc:"refuse the token"`
 }
