@@ -319,6 +319,11 @@ func TestTaskResult(t *testing.T) {
 				t.Errorf("%s: %s is %q, want %q", name, header, got, want)
 			}
 		}
+		if name == "cancelled" {
+			if shown := g.do(t, request("GET", callPath, "")); !strings.Contains(shown.Body.String(), `"result":null`) {
+				t.Errorf("a cancelled call has a result: %s", shown.Body)
+			}
+		}
 		if test.code != "" && test.code != "-" {
 			if code, _ := fault(t, rec); code != test.code {
 				t.Errorf("%s: got the code %q, want %q", name, code, test.code)

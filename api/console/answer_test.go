@@ -7,6 +7,8 @@ import (
 	"strings"
 	"testing"
 
+	"modelrelay/activities"
+	"modelrelay/workflows"
 	"modelrelay/workflows/tasks"
 )
 
@@ -45,6 +47,25 @@ func TestAnswersOfCalls(t *testing.T) {
 	long := &callAnswer{Type: "text/plain"}
 	if long.show([]byte(strings.Repeat("x", 2*answerText))); len(long.Text) != answerText || !long.Cut {
 		t.Errorf("a long answer: %d bytes, cut %t", len(long.Text), long.Cut)
+	}
+}
+
+// TestCancelledCall: a cancelled stream has no result, but the text that came.
+func TestCancelledCall(t *testing.T) {
+	t.Parallel()
+	h := newHouse(t, func(http.ResponseWriter, *http.Request) { t.Error("the API is asked for its result") })
+	for events, want := range map[int64]bool{0: false, 3: true} {
+		h.own = []tasks.Task{{
+			ID: "call_x", State: workflows.Cancelled, Stream: true, Operation: "POST /v1/responses",
+			Ending: tasks.Ending{Outputs: []activities.Output{{ContentType: "text/event-stream"}}, Call: &activities.Answered{Status: 200, Events: events}},
+		}}
+		page := h.as(t, "app").get("/console/tasks/call_x").Body.String()
+		if strings.Contains(page, "<live-text") != want || strings.Contains(page, "download=1") {
+			t.Errorf("%d events: %s", events, page)
+		}
+		if list := h.as(t, "app").get("/console/tasks").Body.String(); strings.Count(list, ">cancelled<") > 1 {
+			t.Errorf("the list says it twice: %s", list)
+		}
 	}
 }
 

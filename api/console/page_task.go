@@ -129,7 +129,10 @@ func showTask(v *View) (any, error) {
 	}
 	data, err := read(v, id)
 	if err == nil && data.Call != nil {
-		data.Call.Answer, data.Outputs = readAnswer(v, id, data.Outputs), nil
+		if data.State != workflows.Cancelled { // it has events, but no result
+			data.Call.Answer = readAnswer(v, id, data.Outputs)
+		}
+		data.Outputs = nil
 	}
 	do := v.Form.Value("do")
 	if problem := v.problem(err); problem != nil && problem.Away() && (do == "fail" || do == "remix") {

@@ -163,7 +163,7 @@ func taskTabs(v *View, counts *operator.TaskCounts) []taskTab {
 
 func taskRow(v *View, t tasks.Listed, names map[string]string) Row {
 	state := taskState(string(t.Phase))
-	state.Note = t.Code
+	state.Note = codeNote(string(t.Phase), t.Code)
 	due := Cell{}
 	if t.Closed.IsZero() {
 		due = When(t.Due)
@@ -180,6 +180,14 @@ func taskRow(v *View, t tasks.Listed, names map[string]string) Row {
 		tokensCell(t.Tokens), costCell(v, t.Cost),
 		When(t.Created), due, When(t.Closed),
 	}}
+}
+
+// codeNote is the code of a failure below a state, "" where the state says it.
+func codeNote(state, code string) string {
+	if code == state {
+		return ""
+	}
+	return code
 }
 
 // operationCell is the operation of a call, or the kind of a video.
@@ -267,7 +275,7 @@ func ownTasksTable(v *View, page tasks.Page) *Table {
 	for _, task := range page.Tasks {
 		state := taskState(string(task.State))
 		if task.Failure != nil {
-			state.Note = task.Failure.Code
+			state.Note = codeNote(string(task.State), task.Failure.Code)
 		}
 		progress, call := Text(v.T("task.percent", "n", strconv.Itoa(task.Progress))), callTask{}
 		if details := task.CallDetails(); details != nil {

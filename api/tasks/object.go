@@ -128,7 +128,7 @@ func newTask(t tasks.Task) task {
 			shown.Cost = &cost
 		}
 	}
-	if len(t.Outputs) > 0 {
+	if len(t.Outputs) > 0 && shown.Status != string(workflows.Cancelled) { // whose result is a conflict
 		output, status := t.Outputs[0], 200
 		if t.Call != nil {
 			status = t.Call.Status

@@ -96,7 +96,7 @@ func newTaskMetrics(in *instruments, names *atomic.Pointer[names]) *taskMetrics 
 		deliveries: in.counter("gateway.webhook.deliveries", "{try}", "Tries to deliver a webhook; given_up: no further attempt follows."),
 		duration:   in.seconds("gateway.task.duration", "From a task's creation to its end, by kind.", taskBuckets()),
 		queued:     in.seconds("gateway.task.queued.duration", "From a task's creation to its first request to an upstream, of a video to the accepted submit, by kind.", waitBuckets()),
-		running:    in.seconds("gateway.task.running.duration", "From there to the task's end, by kind.", waitBuckets()),
+		running:    in.seconds("gateway.task.running.duration", "From a task's first request to an upstream, of a video from the accepted submit, to its end, by kind.", waitBuckets()),
 		lost:       in.counter("gateway.task.answers.lost", "{answer}", "Answers of background calls that were lost; again: the call was sent once more."),
 		archiving:  in.seconds("gateway.task.archive.duration", "Time of one video's copy.", archiveBuckets()),
 	}
