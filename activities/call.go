@@ -378,25 +378,11 @@ const concluded = "concluded"
 // conclude takes the remaining claims of the call, so that it is not sent any more, and returns its end: see Conclude. A call that its
 // vendor still runs is cancelled there, and ends with as.
 func (c *calling) conclude(ctx context.Context, as Answered) (Answered, error) {
-	lost := 0
-	for n := 1; n-c.unsentClaims <= callClaims; n++ {
-		try, cancel := context.WithTimeout(ctx, claimTimeout)
-		holder, err := c.Objects.Claim(try, c.in.claim(n), concluded)
-		cancel()
-		if err != nil {
-			return Answered{}, fmt.Errorf("conclude the call: %w", err)
-		}
-		if holder == concluded {
-			break
-		}
-		c.claimed = n
-		if c.isUnsent(holder) {
-			c.unsentClaims++
-			continue
-		}
-		c.lostAt(holder)
-		lost++
+	c.claimed, c.unsentClaims = 0, 0
+	if err := c.takeClaims(ctx); err != nil {
+		return Answered{}, fmt.Errorf("conclude the call: %w", err)
 	}
+	lost := c.sent()
 	if lost == 0 {
 		return Answered{}, nil
 	}

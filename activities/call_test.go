@@ -1031,6 +1031,36 @@ func TestRelayDiesWhileStoring(t *testing.T) {
 	}
 }
 
+// TestRelayCountsLostStreams: a stream of which readers have seen events is not sent again, and each of its lost answers costs what was reserved.
+func TestRelayCountsLostStreams(t *testing.T) {
+	t.Parallel()
+	for lost := 1; lost <= 2; lost++ {
+		c := newCalls(t, new(fakeCaller).answers(http.StatusOK, "{}"))
+		c.relayer.Events = eventlog.New(storagetest.Redis(t), eventObjects{c.archive}, nil)
+		c.in.Call.Stream = true
+		folder := activities.EventsFolder(activities.IncarnationPrefix("call_1", "one"))
+		w, err := c.relayer.Events.Write(t.Context(), "call_1", folder)
+		if err == nil {
+			err = w.Append(t.Context(), []byte("data: 1\n\n"))
+		}
+		if err != nil {
+			t.Fatal(err)
+		}
+		testwait.Eventually(t, "the event is stored", 10*time.Second, func() bool {
+			n, err := c.relayer.Events.Stored(t.Context(), "call_1", folder)
+			return err == nil && n == 1
+		})
+		w.Abandon()
+		for n := range lost {
+			c.dies(t, n+1)
+		}
+		got, err := c.try(t)
+		if err != nil || !got.Unknown || got.Lost != lost || got.Attempts != lost || got.Cost != int64(lost)*1000 || c.caller.sent.Load() != 0 {
+			t.Errorf("got %+v, %v after %d requests, want %d lost answers", got, err, c.caller.sent.Load(), lost)
+		}
+	}
+}
+
 // TestRelayGivenUp: Temporal gives up a try whose heartbeats it does not hear. The try continues, and the next one in the same worker has its
 // answer.
 func TestRelayGivenUp(t *testing.T) {

@@ -56,6 +56,9 @@ func lostFailure() *providers.VideoFailure {
 
 // unknown is the end of a call whose answer is lost and which is not sent again.
 func (c *calling) unknown(ctx context.Context) (Answered, error) {
+	if err := c.takeClaims(context.WithoutCancel(ctx)); err != nil { // a repeat may have been lost too
+		return Answered{}, again(record(err), storeRetry)
+	}
 	c.mu.Lock()
 	c.progress.Lost = max(1, c.sent())
 	c.progress.Attempts = max(c.progress.Attempts, c.progress.Lost)

@@ -122,6 +122,28 @@ func (c *calling) claimNext(ctx context.Context, owner string) error {
 	return &providers.Fault{Kind: providers.Upstream, Message: lostMessage, Err: errLost}
 }
 
+// takeClaims takes what is left of the right to send the call. The claims of other tries then count as sent, unless nothing was sent under them.
+func (c *calling) takeClaims(ctx context.Context) error {
+	for c.sent() < callClaims {
+		try, cancel := context.WithTimeout(ctx, claimTimeout)
+		holder, err := c.Objects.Claim(try, c.in.claim(c.claimed+1), concluded)
+		cancel()
+		if err != nil {
+			return err
+		}
+		if holder == concluded {
+			return nil
+		}
+		c.claimed++
+		if c.isUnsent(holder) {
+			c.unsentClaims++
+		} else {
+			c.lostAt(holder)
+		}
+	}
+	return nil
+}
+
 // seen reports whether readers may have seen events of an earlier try.
 func (c *calling) seen(ctx context.Context) (bool, error) {
 	if !c.in.Call.Stream {
