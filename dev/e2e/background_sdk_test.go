@@ -67,14 +67,25 @@ func TestBackgroundResponsesSDK(t *testing.T) {
 	}
 	t.Run("cancelled", func(t *testing.T) {
 		t.Parallel()
+		const model = "org/llama:70b"
+		control := f.Stack.Control.For(t)
+		control.AddRule(map[string]any{"operation": "responses", "model": model, "action": "hang", "accept": true})
 		made, err := sdk.Responses.New(t.Context(), responses.ResponseNewParams{
-			Model: "gpt-4o-2s", Background: openai.Bool(true), Input: responses.ResponseNewParamsInputUnion{OfString: openai.String("Where is the lighthouse?")},
+			Model: model, Background: openai.Bool(true), Input: responses.ResponseNewParamsInputUnion{OfString: openai.String("Where is the lighthouse?")},
 		})
 		if err != nil {
 			t.Fatal(err)
 		}
-		if cancelled, err := sdk.Responses.Cancel(t.Context(), made.ID); err != nil || cancelled.Status != responses.ResponseStatusCancelled {
-			t.Errorf("cancelled %+v, %v", cancelled, err)
+		control.Await("responses", model, "accepted", 1)
+		if _, err := sdk.Responses.Cancel(t.Context(), made.ID); err != nil {
+			t.Error(err)
+		}
+		testwait.Eventually(t, "the response is cancelled", stack.TaskTimeout, func() bool {
+			made, err = sdk.Responses.Get(t.Context(), made.ID, responses.ResponseGetParams{})
+			return err != nil || made.Status == responses.ResponseStatusCancelled
+		})
+		if err != nil {
+			t.Error(err)
 		}
 	})
 }
