@@ -1,6 +1,7 @@
 package calls
 
 import (
+	"errors"
 	"io"
 	"net/http"
 
@@ -28,15 +29,15 @@ func (c *Calls) copyStream(ch *Charge, r *http.Request, answer *relay.Answer, fo
 	defer func() { release() }()
 	for {
 		n, err := answer.Body.Read(buf[held:])
-		have := held + n
+		have, ended := held+n, errors.Is(err, io.EOF)
 		pass := events.Next(buf[:have], held, most)
 		switch {
-		case err == io.EOF:
+		case ended:
 			pass = have
 		case pass == 0 && have == sse.MaxEvent:
 			err = &providers.Fault{Kind: providers.Upstream, Message: "The upstream sent an event that is too large.", Err: sse.ErrTooLong}
 		}
-		if pass > 0 || err == io.EOF {
+		if pass > 0 || ended {
 			if format.Saw != nil {
 				format.Saw(buf[:pass])
 			}
@@ -67,7 +68,7 @@ func (c *Calls) copyStream(ch *Charge, r *http.Request, answer *relay.Answer, fo
 		}
 		switch {
 		case err == nil:
-		case err == io.EOF:
+		case ended:
 			return nil
 		case edge.Left(r.Context()):
 			ch.unsent = int64(held)
