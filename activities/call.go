@@ -362,7 +362,7 @@ func (c *calling) slot(ctx context.Context, most time.Duration) error {
 	c.mu.Lock()
 	c.place = &ask
 	c.mu.Unlock()
-	activity.RecordHeartbeat(c.task, c.shown())
+	activity.RecordHeartbeat(c.task, c.shown()) //nolint:contextcheck // the heartbeat is the activity's
 	if _, err := fair.Wait(ctx, ask, c.Slots); err != nil {
 		return c.wait("no free slot")
 	}

@@ -3,6 +3,7 @@ package rawjson
 import (
 	"bytes"
 	"io"
+	"slices"
 )
 
 // Edit is what an Editor does with a member: it replaces the value, and adds the member at the end of an object without it, unless Only is set.
@@ -62,7 +63,7 @@ func (e *Editor) Kept() Value {
 	if e.kept == nil {
 		return Value("{}")
 	}
-	return append(e.kept[:len(e.kept):len(e.kept)], '}')
+	return append(slices.Clip(e.kept), '}')
 }
 
 // Write implements io.Writer. The error is that of To.

@@ -11,14 +11,14 @@ import (
 )
 
 // edited passes a document through an Editor in pieces of one size.
-func edited(t testing.TB, document string, size int, edits []rawjson.Edit, keep map[string]int) (string, *rawjson.Editor) {
-	t.Helper()
+func edited(tb testing.TB, document string, size int, edits []rawjson.Edit, keep map[string]int) (string, *rawjson.Editor) {
+	tb.Helper()
 	var out bytes.Buffer
 	e := &rawjson.Editor{To: &out, Edits: edits, Keep: keep}
 	for rest := []byte(document); len(rest) > 0; {
 		n := min(size, len(rest))
 		if wrote, err := e.Write(rest[:n]); err != nil || wrote != n {
-			t.Fatalf("wrote %d, %v", wrote, err)
+			tb.Fatalf("wrote %d, %v", wrote, err)
 		}
 		rest = rest[n:]
 	}
