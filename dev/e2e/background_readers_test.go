@@ -77,7 +77,7 @@ func (r *streamReader) read(ctx context.Context, g *stack.Gateway) (whole bool, 
 	}
 	resp, err := http.DefaultClient.Do(req)
 	if err != nil {
-		return false, nil //nolint:nilerr // the gateway is away
+		return false, nil // the gateway is away
 	}
 	defer resp.Body.Close()
 	if resp.StatusCode != http.StatusOK {
@@ -92,7 +92,7 @@ func (r *streamReader) read(ctx context.Context, g *stack.Gateway) (whole bool, 
 		line, err := from.ReadString('\n')
 		switch {
 		case err != nil:
-			return err == io.EOF && event == "", nil //nolint:nilerr // the stream broke off
+			return err == io.EOF && event == "", nil // the stream broke off
 		case strings.HasPrefix(line, "id: "):
 			id = strings.TrimSpace(line[len("id: "):])
 		case line != "\n":
